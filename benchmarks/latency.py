@@ -1,6 +1,8 @@
 """Measures the time from a session's last event to its scores, as read with `read_committed`, under a steady load.
 
 The settings have no linger, or the default linger with sessions whose end says how many records they have (`expects`).
+The timestamps of the records divide the time of the criteria into three parts: until the checkpoint with the closed
+session is written, until that with its scores is written, and until the reader has them.
 """
 
 import os
@@ -10,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from typing import NamedTuple
 
 import orjson
 from confluent_kafka import Consumer, Producer, TopicPartition
@@ -19,6 +22,14 @@ from traceweir.streams.clock import utc_now
 from traceweir.streams.kafka.topic_admin import create_topics
 from traceweir.streams.settings import Settings
 from traceweir.streams.topics import Topics
+
+
+class Parts(NamedTuple):
+    """The parts of the time from a session's last event to its scores, in seconds."""
+
+    until_the_closed_session_is_written: float
+    until_its_scores_are_written: float
+    until_they_are_read: float
 
 
 def run(servers: str, rate: float, rounds: int = 3) -> None:
@@ -57,7 +68,7 @@ def one(
         command = [sys.executable, "-m", "benchmarks.timed_worker", "assemble,score,gate", "1000000000", "1000000000"]
         worker = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
-            waits = _measure(servers, topics, rate, seconds, open_at_a_time, expects)
+            waits, parts = _measure(servers, topics, rate, seconds, open_at_a_time, expects)
         finally:
             worker.kill()
             worker.wait()
@@ -68,25 +79,20 @@ def one(
         print(
             f"  {rate:,.0f} records/s, {metric}: p50 {cuts[49] * 1e3:.0f} ms, p99 {cuts[98] * 1e3:.0f} ms ({len(values)} sessions)"
         )
+    for place, name in enumerate(Parts._fields):
+        cuts = statistics.quantiles([each[place] for each in parts], n=100)
+        print(f"    {name.replace('_', ' ')}: p50 {cuts[49] * 1e3:.0f} ms, p99 {cuts[98] * 1e3:.0f} ms")
     return found
 
 
 def _measure(
     servers: str, topics: Topics, rate: float, seconds: float, open_at_a_time: int, expects: bool
-) -> dict[str, list[float]]:
+) -> tuple[dict[str, list[float]], list[Parts]]:
     producer = Producer({"bootstrap.servers": servers, "linger.ms": 5})
-    reader = Consumer(
-        {
-            "bootstrap.servers": servers,
-            "group.id": topics.results,
-            "isolation.level": "read_committed",
-            "fetch.wait.max.ms": 20,
-            "auto.offset.reset": "earliest",
-        }
-    )
-    reader.assign([TopicPartition(topics.results, number, 0) for number in range(4)])
+    reader = _reader(servers, topics.results)
     waits: dict[str, list[float]] = {"criteria": [], "decision": []}
     ended: dict[str, float] = {}
+    scored: dict[str, tuple[float, float]] = {}  # by session: when its scores were written, and when they were read
 
     def poll(timeout: float, since: float) -> int:
         messages = reader.consume(1_000, timeout)
@@ -102,6 +108,7 @@ def _measure(
                 waits["decision"].append(now - last)
             elif score["metric"] == "response_match_score" and score["level"] == "session":
                 waits["criteria"].append(now - last)
+                scored[score["session_id"]] = message.timestamp()[1] / 1e3, now
         return len(messages)
 
     rnd = random.Random(1)
@@ -141,4 +148,35 @@ def _measure(
     while time.time() < quiet:
         poll(0.05, start + 5)
     reader.close()
-    return waits
+    parts = [
+        Parts(closed - ended[session_id], written - closed, read - written)
+        for session_id, closed in _written(servers, topics.sessions).items()
+        if session_id in scored
+        for written, read in (scored[session_id],)
+    ]
+    return waits, parts
+
+
+def _reader(servers: str, topic: str) -> Consumer:
+    reader = Consumer(
+        {
+            "bootstrap.servers": servers,
+            "group.id": topic,
+            "isolation.level": "read_committed",
+            "fetch.wait.max.ms": 20,
+            "auto.offset.reset": "earliest",
+        }
+    )
+    reader.assign([TopicPartition(topic, number, 0) for number in range(4)])
+    return reader
+
+
+def _written(servers: str, topic: str) -> dict[str, float]:
+    """Returns when the first record of each key was written, in seconds since 1970."""
+    reader, found = _reader(servers, topic), dict[str, float]()
+    while messages := reader.consume(10_000, 2.0):
+        for message in messages:
+            if not message.error():
+                found.setdefault(message.key().decode(), message.timestamp()[1] / 1e3)
+    reader.close()
+    return found

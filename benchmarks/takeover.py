@@ -12,8 +12,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Self
 
 import orjson
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, TopicPartition
@@ -189,7 +190,7 @@ class Fleet:
             "TRACEWEIR_IDLE_GAP_S": gap_s,
             "TRACEWEIR_WEB_PORT": "0",
         }
-        self._config = {"criteria": {}, "gate": gate or {}}
+        self._config: Mapping[str, object] = {"criteria": {}, "gate": gate or {}}
         self._producer = Producer(
             {"bootstrap.servers": servers, "linger.ms": 2, "queue.buffering.max.messages": 500_000}
         )
@@ -211,7 +212,7 @@ class Fleet:
         self._since = 0.0
         self.read = 0
 
-    def __enter__(self) -> "Fleet":
+    def __enter__(self) -> Self:
         self._folder = tempfile.TemporaryDirectory(prefix="traceweir-takeover-")
         self.folder = Path(self._folder.name)
         (self.folder / "config.json").write_bytes(orjson.dumps(self._config))
@@ -272,7 +273,10 @@ class Fleet:
         messages = self._reader.consume(1_000, timeout)
         now = time.perf_counter()
         for message in messages:
-            if message.error() or b'"gate"' not in message.value():
+            if message.error():
+                continue
+            self._note(message.value(), message.partition(), now)
+            if b'"gate"' not in message.value():
                 continue
             self.read += 1
             number = message.partition()
@@ -280,6 +284,9 @@ class Fleet:
                 self.first.setdefault(number, now)
             self._silent(number, now)
             self._last[number] = now
+
+    def _note(self, value: bytes, partition: int, now: float) -> None:
+        """Gets each committed score."""
 
     def _silent(self, number: int, now: float) -> None:
         if number in self._last:

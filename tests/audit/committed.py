@@ -17,6 +17,7 @@ Document = dict[str, Any]
 
 INPUTS = ("traces", "invocations", "strays", "sessions", "candidates")
 OUTPUTS = ("results", "network", "dead-letters")
+CONFIGS = "configs"
 CHANGELOG = "changelog"
 STAGES = ("assemble", "score", "gate")
 SPAN_INPUTS = ("otlp_spans", "otlp_logs", "spans")
@@ -142,7 +143,7 @@ class Committed(CommittedRecords):
     """
 
     def __init__(self, bootstrap_servers: str, prefix: str, *applications: str, spans: bool = False) -> None:
-        topics = (*(SPAN_INPUTS if spans else ()), *INPUTS, *OUTPUTS)
+        topics = (*(SPAN_INPUTS if spans else ()), *INPUTS, *OUTPUTS, CONFIGS)
         changelogs = {f"{application}-state-changelog": CHANGELOG for application in applications}
         super().__init__({f"{prefix}{topic}": topic for topic in topics} | changelogs, spans=spans)
         self._applications = applications

@@ -90,6 +90,7 @@ def _expected_letters(e: Evidence) -> Counter[tuple[str, bytes | None, bytes, st
     for each in e.sessions:
         if e.poisonous(each.place[0]):
             expected["sessions", each.row.key, each.row.value or b"", "poison"] += 1
+    expected.update(("configs", key, value or b"", "invalid") for key, value in e.refused_configs)
     return expected
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
+from functools import cached_property
 from typing import NamedTuple
 
 from tests.audit.committed import CommittedRecords, Document, Row
+from tests.audit.config_topic import FILE, ConfigTopic
 from tests.support.ledger import POISON, Ledger
 
 Place = tuple[str, int]
@@ -49,9 +51,10 @@ class Evidence:
     Args:
         ledger: What was sent.
         committed: What was committed.
-        config: The evaluation config.
+        config: The evaluation config of the workers' files.
         optional: Metrics that some of the workers measure.
         judged: The metric for which the workers ask a judge; None: there is none.
+        configs: What the topic `configs` says; by default nothing was pushed.
     """
 
     def __init__(
@@ -62,20 +65,26 @@ class Evidence:
         *,
         optional: Collection[str] = (),
         judged: str | None = None,
+        configs: ConfigTopic | None = None,
     ) -> None:
         self.ledger, self.committed, self.rows = ledger, committed, committed.rows
-        self.gate = config["gate"]
+        self.config, self.gate = config, config["gate"]
+        self.configs = configs or ConfigTopic([])
+        """What the topic `configs` says."""
+        self.settled: Mapping[int, int] = {}
+        """By partition, the offset of `sessions` from which on the last state of that topic counts."""
+        self.refused_configs: Collection[tuple[bytes | None, bytes | None]] = ()
+        """The keys and values of the records of that topic that must be dead letters."""
         self.optional = optional
         self.judged = judged if judged in config["criteria"] else None
         self.verdicts: list[tuple[str, bool]] = []
         """What the judges have answered: the question, and the verdict. The rationale of a score names the place."""
         self.useless: set[str] = set()
         """The questions to which a judge has replied without a verdict."""
-        self.unsteady = "unsteady" in config["criteria"]
         self.sessions = [Published(row, row.document) for row in _in_order(self.rows["sessions"])]
         self.results = [row.document for row in self.rows["results"]]
         self.candidates = [(row, row.document) for row in _in_order(self.rows["candidates"])]
-        self.letters = [_letter(row) for row in self.rows["dead-letters"] if replay_mark(row) is None]
+        self.letters = [letter_of(row) for row in self.rows["dead-letters"] if replay_mark(row) is None]
         self.revisions: dict[Place, list[Published]] = defaultdict(list)
         """The records of each segment in the order of their partition, by segment."""
         for each in self.sessions:
@@ -93,6 +102,24 @@ class Evidence:
             if found["level"] == "trace"
         }
         """The scores of the gate by trace, segment, revision and metric."""
+
+    @cached_property
+    def digests(self) -> Mapping[Version, set[str]]:
+        """The digests of the configs of each revision's scores, those of the gate and of retries included."""
+        found: dict[Version, set[str]] = defaultdict(set)
+        for each in self.results:
+            version = each["session_id"], each["segment"], each["revision"]
+            found[version].add(self.configs.name(each["config_digest"]))
+        return found
+
+    def config_of(self, version: Version) -> Document:
+        """Returns the config by which a revision was scored; that of the file if it has no scores."""
+        (digest, *_) = sorted(self.digests.get(version, {FILE}))
+        return self.configs.documents.get(digest, self.config)
+
+    def is_by_file(self, version: Version) -> bool:
+        """Returns whether a revision was scored by the config file of a worker."""
+        return self.config_of(version) is self.config
 
     def poisonous(self, session: str) -> bool:
         """Returns whether a session can only become a dead letter."""
@@ -135,7 +162,8 @@ def _in_order(rows: list[Row]) -> list[Row]:
     return sorted(rows, key=lambda row: row[:2])
 
 
-def _letter(row: Row) -> Letter:
+def letter_of(row: Row) -> Letter:
+    """Returns a dead letter with what its headers tell."""
     about = {name: content.decode() for name, content in row.headers if name.startswith("traceweir.")}
     return Letter(
         row,

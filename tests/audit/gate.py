@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 from tests.audit.committed import Document, Row
 from tests.audit.evidence import Evidence, Version, accepted
-from tests.audit.scores import TRAJECTORY
 from tests.support.ledger import canonical, home
 
 CLOSE = 1e-5
@@ -18,19 +17,34 @@ CLOSE = 1e-5
 
 
 def every_change_of_a_trace_is_one_candidate(e: Evidence) -> Iterator[str]:
-    """Each revision has, in order, one candidate per trace with changed content or verdict, and no other candidate."""
-    verdicts = _verdicts(e)
+    """Each revision has, in order, one candidate per trace with changed content, verdict or config, and no other one.
+
+    A pushed config can equal a config file, and then has its digest. Its candidates carry their rules, and those of the
+    file do not, so that one gate can decide on them in two ways: they are different candidates.
+    """
+    verdicts, pushed = _verdicts(e), _pushed_by_version(e)
+    carried = {(each["trace"]["id"], _version(each)): each.get("gate_rules") is not None for _, each in e.candidates}
     expected: dict[str, list[tuple[Version, str]]] = defaultdict(list)
     for published in e.revisions.values():
-        sent: dict[str, tuple[str, str | None]] = {}
+        sent: dict[str, tuple[object, ...]] = {}
+        has_rules: dict[str, bool] = {}
         for each in published:
             if e.poisonous(each.place[0]) or each.version in e.superseded:
                 continue
             for trace in each.document["traces"]:
-                now = canonical(trace), verdicts.get(each.version)
+                content = canonical(trace)
+                config = tuple(e.digests.get(each.version, ()))
+                carries, before = carried.get((trace["id"], each.version)), has_rules.get(trace["id"], False)
+                rules = pushed.get(each.version)
+                if rules is None:  # the audit cannot tell the pushed config from the file
+                    rules = before if carries is None else carries
+                elif carries not in (None, rules):
+                    yield f"the candidate {trace['id']} of {each.version} has rules: {carries}; its config was pushed: {rules}"
+                has_rules[trace["id"]] = rules
+                now = content, _required(e, each.version, verdicts), config, rules
                 if sent.get(trace["id"]) != now:
                     sent[trace["id"]] = now
-                    expected[trace["id"]].append((each.version, now[0]))
+                    expected[trace["id"]].append((each.version, content))
     found: dict[str, list[tuple[Version, str]]] = defaultdict(list)
     for _, candidate in e.candidates:
         found[candidate["trace"]["id"]].append((_version(candidate), canonical(candidate["trace"])))
@@ -38,6 +52,17 @@ def every_change_of_a_trace_is_one_candidate(e: Evidence) -> Iterator[str]:
         if found[trace_id] != expected[trace_id]:
             came, wanted = ([version for version, _ in each[trace_id]] for each in (found, expected))
             yield f"trace {trace_id} is candidates {came}, not {wanted}" + ", of other content" * (came == wanted)
+
+
+def _pushed_by_version(e: Evidence) -> dict[Version, bool]:
+    """Returns whether the config of each revision was pushed. A revision whose config can also be a file is left out."""
+    files, documents = e.configs.files or (), e.configs.documents
+    found = {}
+    for each in e.results:
+        digest = each["config_digest"]
+        if digest not in files or digest not in documents:
+            found[each["session_id"], each["segment"], each["revision"]] = digest in documents
+    return found
 
 
 def candidates_are_in_their_scope(e: Evidence) -> Iterator[str]:
@@ -49,9 +74,9 @@ def candidates_are_in_their_scope(e: Evidence) -> Iterator[str]:
         partitions[scope].add(row.partition)
         if not scope.startswith(candidate["trace"]["metadata"]["task_domain"].casefold()):
             yield f"candidate {trace_id} is in scope {scope}"
-        verdict = verdicts.get(_version(candidate))
-        if candidate["required"][TRAJECTORY]["status"] != verdict:
-            yield f"candidate {trace_id} carries another verdict than {verdict}"
+        required = _required(e, _version(candidate), verdicts)
+        if {name: each["status"] for name, each in candidate["required"].items()} != dict(required):
+            yield f"candidate {trace_id} carries other verdicts than {required}"
     yield from (f"scope {name} is in partitions {found}" for name, found in partitions.items() if len(found) > 1)
 
 
@@ -84,7 +109,8 @@ def every_decision_follows_from_the_log(e: Evidence) -> Iterator[str]:
             yield f"{trace_id}: value {valued['value']}, recomputed {value}"
         if (decision["details"]["partition"], decision["details"]["offset"]) != (row.partition, row.offset):
             yield f"{trace_id}: decided at {decision['details']}, not at {row[:2]}"
-        if abs(value - e.gate["threshold"]) > CLOSE and accepted(decision) != _accepts(e, candidate, value):
+        gate = e.config_of(_version(candidate))["gate"]
+        if abs(value - gate["threshold"]) > CLOSE and accepted(decision) != _accepts(gate, candidate, value):
             yield f"{trace_id}: {decision['rationale']} with a value of {value}"
 
 
@@ -141,25 +167,32 @@ def _network(e: Evidence) -> list[Row]:
     return sorted(e.rows["network"], key=lambda row: row[:2])
 
 
-def _verdicts(e: Evidence) -> dict[Version, str]:
+def _verdicts(e: Evidence) -> dict[tuple[Version, str], str]:
+    """Returns the status of each metric of each revision."""
     return {
-        (found["session_id"], found["segment"], found["revision"]): found["status"]
+        ((found["session_id"], found["segment"], found["revision"]), found["metric"]): found["status"]
         for found in e.results
-        if found["level"] == "session" and found["metric"] == TRAJECTORY
+        if found["level"] == "session"
     }
+
+
+def _required(e: Evidence, version: Version, verdicts: dict[tuple[Version, str], str]) -> list[tuple[str, str | None]]:
+    """Returns the metrics that the gate requires of a revision, and their statuses."""
+    return [(name, verdicts.get((version, name))) for name in e.config_of(version)["gate"]["required"]]
 
 
 def _version(candidate: Document) -> Version:
     return candidate["session_id"], candidate["segment"], candidate["revision"]
 
 
-def _accepts(e: Evidence, candidate: Document, value: float) -> bool:
+def _accepts(gate: Document, candidate: Document, value: float) -> bool:
     metadata = candidate["trace"]["metadata"]
+    known = candidate["required"]  # lacks a metric if the session was scored by a config that was not its own
     return bool(
-        value >= e.gate["threshold"]
+        value >= gate["threshold"]
         and metadata["visibility"] == "network"
         and metadata["privacy_level"] != "private"
-        and all(candidate["required"][name]["status"] == "PASSED" for name in e.gate["required"])
+        and all(name in known and known[name]["status"] == "PASSED" for name in gate["required"])
     )
 
 

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from tests.audit.committed import Document
-from tests.audit.evidence import Evidence
+from tests.audit.evidence import Evidence, Version
 
 TRAJECTORY = "tool_trajectory_avg_score"
 UNSTEADY = "unsteady"
@@ -32,11 +32,11 @@ def no_result_is_doubled(e: Evidence) -> Iterator[str]:
 
 
 def an_id_stands_for_one_subject(e: Evidence) -> Iterator[str]:
-    """All revisions of a score have the same id, and no other score has that id."""
+    """All revisions of a score by the same options have the same id, and no other score has that id."""
     ids: dict[tuple[object, ...], str] = {}
     subjects: dict[str, tuple[object, ...]] = {}
     for found in e.results:
-        subject = _subject(found)
+        subject = _subject(e, found)
         if ids.setdefault(subject, found["result_id"]) != found["result_id"]:
             yield f"{subject} has two ids"
         if subjects.setdefault(found["result_id"], subject) != subject:
@@ -94,14 +94,11 @@ def invocations(session: Document) -> dict[str, tuple[list[Document], list[Docum
 def _expected(e: Evidence) -> Counter[tuple[object, ...]]:
     expected: Counter[tuple[object, ...]] = Counter()
     for each in e.scored():
-        for name in invocations(each.document):
-            expected[*each.version, "invocation", name, TRAJECTORY] += 1
-        expected[*each.version, "session", None, TRAJECTORY] += 1
-        if e.judged is not None:
-            expected.update((*each.version, "invocation", name, e.judged) for name in invocations(each.document))
-            expected[*each.version, "session", None, e.judged] += 1
-        if e.unsteady:
-            expected[*each.version, "session", None, UNSTEADY] += 1
+        criteria = e.config_of(each.version)["criteria"]
+        for metric in criteria:
+            if metric != UNSTEADY:
+                expected.update((*each.version, "invocation", name, metric) for name in invocations(each.document))
+            expected[*each.version, "session", None, metric] += 1
     for _, candidate in e.candidates:
         version = candidate["session_id"], candidate["segment"], candidate["revision"]
         for metric in ("trace_value", "gate"):
@@ -113,9 +110,20 @@ def _found(e: Evidence) -> Counter[tuple[object, ...]]:
     return Counter(
         (r["session_id"], r["segment"], r["revision"], r["level"], r["invocation_id"] or r["trace_id"], r["metric"])
         for r in e.results
-        if r["attempt"] == 0 and r["metric"] not in e.optional
+        if r["attempt"] == 0 and not (r["metric"] in e.optional and e.is_by_file(_version(r)))
     )
 
 
-def _subject(r: Document) -> tuple[object, ...]:
-    return r["session_id"], r["segment"], r["level"], r["invocation_id"] or r["trace_id"], r["metric"]
+def _subject(e: Evidence, r: Document) -> tuple[object, ...]:
+    """Returns what a score measures: with other options of its metric, a score is another one."""
+    config = e.config_of(_version(r))
+    criterion = config["gate"] if r["metric"] == "gate" else config["criteria"].get(r["metric"])
+    options = criterion.items() if isinstance(criterion, dict) else ()
+    how = [(name, repr(option)) for name, option in options if name != "threshold"]
+    # Written or not, the default of this option is the same.
+    way = tuple(each for each in how if each != ("match_type", "'EXACT'"))
+    return r["session_id"], r["segment"], r["level"], r["invocation_id"] or r["trace_id"], r["metric"], way
+
+
+def _version(r: Document) -> Version:
+    return r["session_id"], r["segment"], r["revision"]

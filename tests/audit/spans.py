@@ -12,7 +12,9 @@ from pydantic import JsonValue
 from tests.audit import claims
 from tests.audit.committed import CHANGELOG, SPAN_INPUTS, CommittedRecords, Document
 from tests.audit.comparable import comparable
+from tests.audit.evidence import letter_of
 from tests.support.collect import ordered
+from tests.support.late_spans import turns
 from tests.support.ledger import PARTITIONS
 from tests.support.span_ledger import SpanLedger, documents_by_session
 
@@ -41,7 +43,8 @@ def faults(ledger: SpanLedger, committed: CommittedRecords, late: Collection[str
     """Returns a sentence for each difference to the reading without Kafka, by heading and claim.
 
     The documents of `late` traces depend on the spans that had come at their publication. Of these traces, no document
-    may be there twice; the other claims leave their sessions out.
+    may be there twice, and the events that count in the end tell what the reading without Kafka tells; the other claims
+    leave their sessions out.
     """
     rows = committed.rows
     all_published = [row.document for topic in ("invocations", "traces") for row in rows[topic]]
@@ -53,31 +56,49 @@ def faults(ledger: SpanLedger, committed: CommittedRecords, late: Collection[str
     published = Counter(
         _text(each) for session, each in documents_by_session(all_published) if session not in late_sessions
     )
-    document_ids = Counter(each.get("event_id") or each["id"] for each in all_published)
+    document_ids = Counter(  # a reasoning trace that late spans have changed is there under its id again
+        each.get("event_id") or (_text(each) if trace_of(each) in late else each["id"]) for each in all_published
+    )
     wanted = Counter(map(_text, ordered(expected)))
     all_results = [row.document for row in rows["results"]]
     results = [each for each in all_results if each["session_id"] not in late_sessions]
     scores, wanted_scores = _last_scores(results), _last_scores(asyncio.run(scores_without_kafka(expected)))
     ids = Counter((each["result_id"], each["revision"], each["attempt"]) for each in all_results)
+    letters = Counter(
+        (each.topic, each.row.key, each.row.value or b"", each.reason) for each in map(letter_of, rows["dead-letters"])
+    )
+    refused = Counter((each.topic, each.key, each.value, each.reason) for each in ledger.refused)
     counts = committed.counts()["collect"]
     equations = {
         "published = traces + reopened": (counts["published"], counts["traces"] + counts["reopened"]),
         "traces as sent": (counts["traces"], len(ledger.traces)),
         "spans and logs as sent": (counts["spans"] + counts["logs"], ledger.sent["joined"]),
+        "dead-lettered as sent": (
+            sum(number for name, number in counts.items() if name.startswith("dead_lettered.")),
+            len(ledger.refused),
+        ),
         "consumed = requests + forwarded": (counts["consumed"], sum(len(rows[topic]) for topic in SPAN_INPUTS)),
     }
     found: claims.Faults = {
         claims.LOST: {
             "every_document_is_published": [f"lost: {text}" for text in (wanted - published).elements()],
+            "every_refused_record_is_a_dead_letter": [f"no letter: {each}" for each in (refused - letters).elements()],
             "every_score_is_there": [f"no score: {key}" for key in wanted_scores.keys() - scores.keys()],
         },
         claims.DOUBLED: {
             "no_other_document_is_published": [f"not expected: {text}" for text in (published - wanted).elements()],
             "no_document_is_doubled": [f"{name} is there {n} times" for name, n in document_ids.items() if n > 1],
             "no_result_is_doubled": [f"result {key} is there {n} times" for key, n in ids.items() if n > 1],
-            "nothing_is_a_dead_letter": [f"dead letter: {row.headers}" for row in rows["dead-letters"]],
+            "nothing_else_is_a_dead_letter": [f"dead letter: {each}" for each in (letters - refused).elements()],
         },
-        claims.WRONG: {"sessions_are_complete": list(_wrong_sessions(expected, committed, late_sessions))},
+        claims.WRONG: {
+            "sessions_are_complete": list(_wrong_sessions(expected, committed, late_sessions)),
+            "late_spans_give_what_all_spans_give": [
+                f"trace {name}: {one} != {other}"
+                for name in late
+                if (one := _invocations(name, all_published)) != (other := _invocations(name, all_expected))
+            ],
+        },
         claims.DIFFERENT: {
             "scores_equal_those_of_the_documents": [
                 f"score {key}: {scores[key]} != {wanted_scores.get(key)}"
@@ -104,6 +125,12 @@ async def scores_without_kafka(documents: Iterable[Document]) -> list[Document]:
         flow.send(topic, document, key, partition=partition_of(key, PARTITIONS))
     await flow.finish()
     return flow.results()
+
+
+def _invocations(trace: str, documents: Iterable[Document]) -> list[str]:
+    """Returns the invocations of a trace by the events that count, in whatever session they are."""
+    events = [each for each in documents if "event_id" in each and trace_of(each) == trace]
+    return sorted(str(turn.invocation) for found in turns(events).values() for turn in found)
 
 
 def _wrong_sessions(expected: list[Document], committed: CommittedRecords, without: Collection[str]) -> Iterable[str]:

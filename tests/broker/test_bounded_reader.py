@@ -30,7 +30,7 @@ def settings(embedded_broker: EmbeddedBroker) -> Settings:
 
 
 def put(settings: Settings, *records: tuple[int, bytes], at_ms: int = 0) -> None:
-    producer = Producer({"bootstrap.servers": settings.kafka_bootstrap_servers})
+    producer = Producer({"bootstrap.servers": settings.kafka_bootstrap_servers, "log_level": 0})
     for partition, value in records:
         producer.produce(TOPIC, value, b"key", partition, timestamp=at_ms)
     assert producer.flush(30) == 0
@@ -54,6 +54,20 @@ async def test_only_the_chosen_partitions_are_read(settings: Settings) -> None:
     async with BoundedReader(settings, TOPIC, UnreadableError, partitions={2}) as reader:
         assert values([record async for record in reader.records()]) == [b"c"]
         assert (reader.begins, reader.ends) == ({2: 0}, {2: 1})
+
+
+async def test_the_times_are_those_of_the_oldest_and_the_newest_record_of_all_partitions(settings: Settings) -> None:
+    async with BoundedReader(settings, TOPIC, UnreadableError) as reader:
+        assert (await reader.times(), await reader.time_of_first(0)) == (None, None)
+    for at_ms in (3_000, 4_000, 5_000):
+        put(settings, (0, b"a"), at_ms=at_ms)
+    for at_ms in (1_000, 2_000):
+        put(settings, (2, b"c"), at_ms=at_ms)
+    async with BoundedReader(settings, TOPIC, UnreadableError) as reader:
+        assert await reader.times() == (1_000, 5_000)
+        assert [await reader.time_of_first(number) for number in (0, 1, 2)] == [3_000, None, 1_000]
+    async with BoundedReader(settings, TOPIC, UnreadableError, partitions={0}) as reader:
+        assert await reader.times() == (3_000, 5_000)
 
 
 async def test_a_missing_topic_is_reported_by_the_error_of_the_caller(settings: Settings) -> None:

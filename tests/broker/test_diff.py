@@ -34,7 +34,9 @@ def servers(embedded_broker: EmbeddedBroker) -> str:
 @pytest.fixture
 def shadow(servers: str) -> str:
     """Creates the topic of a shadow, and returns its name."""
-    AdminClient({"bootstrap.servers": servers}).list_topics(SHADOW, timeout=30)  # a request by name creates the topic
+    AdminClient({"bootstrap.servers": servers, "log_level": 0}).list_topics(
+        SHADOW, timeout=30
+    )  # a request by name creates the topic
     return SHADOW
 
 
@@ -70,6 +72,23 @@ def test_two_spans_of_time_are_compared_as_two_samples(servers: str, diff: Diff)
     found = only_value(diff(f"results?since={week}&until={day}", f"results?since={day}"))
 
     assert (found["how"], found["base_mean"], found["challenger_mean"]) == ("unpaired", 0.5, pytest.approx(0.9))
+
+
+def test_a_span_of_time_without_results_says_from_when_to_when_results_exist(
+    servers: str, shadow: str, diff: Diff
+) -> None:
+    put_scores(servers, [make_score(), make_score("t")], at=NOW - timedelta(days=2))
+    put_scores(servers, [make_score("u")], at=NOW)
+    oldest, newest = (f"{NOW - timedelta(days=days):%Y-%m-%dT%H:%M:%S}Z" for days in (2, 0))
+    for span in ("until=2001-02-01", "since=2001-01-01&until=2001-02-01", "since=2101-01-01"):
+        ended = diff(f"results?{span}", "results")
+        assert ended.code == 1
+        where = f"results?{span}: no score was written to traceweir.results in this range of time; "
+        assert f"{where}it has records from {oldest} to {newest}" in ended.err
+        assert f"base results?{span}: has no results" in ended.err
+    assert "in this range of time; it has none at all" in diff("results.shadow.v2?since=2001-01-01", "results").err
+    unknown = diff("results?since=2001-01-01&app_name=unknown", "results")  # time is not why nothing is selected
+    assert "in this range of time" not in unknown.err
 
 
 def test_in_a_span_only_its_last_revision_counts(servers: str, diff: Diff) -> None:

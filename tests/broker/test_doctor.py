@@ -45,7 +45,7 @@ def doctor(embedded_broker: EmbeddedBroker, run: Run, tmp_path: Path, monkeypatc
 
 
 def put(topic: str, *records: tuple[str | None, bytes, int]) -> None:
-    producer = Producer({"bootstrap.servers": Settings().kafka_bootstrap_servers})
+    producer = Producer({"bootstrap.servers": Settings().kafka_bootstrap_servers, "log_level": 0})
     for key, value, partition in records:
         producer.produce(topic, value, key, partition)
     assert producer.flush(30) == 0
@@ -99,7 +99,7 @@ def test_each_producer_learns_what_is_wrong_with_its_records(doctor: Doctor) -> 
 
 
 def test_a_record_of_the_future_is_a_sign_of_a_wrong_clock(doctor: Doctor) -> None:
-    producer = Producer({"bootstrap.servers": Settings().kafka_bootstrap_servers})
+    producer = Producer({"bootstrap.servers": Settings().kafka_bootstrap_servers, "log_level": 0})
     producer.produce("traceweir.invocations", said("s"), timestamp=int(time.time() * 1000) + 3_600_000)
     assert producer.flush(30) == 0
     code, findings = doctor()

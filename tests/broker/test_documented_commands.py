@@ -21,6 +21,8 @@ ENDLESS = {"broker", "worker", "demo", "otlp", "dashboard", "up", "export", "can
 """Commands that run until Ctrl-C; other tests run them."""
 APART = {"diff", "embedder", "shadow"}
 """Commands that need files, models or transactions that this test does not have; tests/unit/docs parses them."""
+OF_CHALLENGERS = {"--challenger", "promote"}
+"""Words of commands that need a champion; tests/broker/test_config_challenger.py runs them."""
 FIRST = ["topics", "emit"]
 """Commands that run before the worker has joined sessions; all other commands read what the worker wrote."""
 EXIT_CODES = {
@@ -38,7 +40,11 @@ def ending_commands() -> list[Shown]:
     shown = [
         command for command in documented_commands() if command.needs_kafka and "--follow" not in command.arguments
     ]
-    return [command for command in shown if command.arguments[0] not in ENDLESS | APART]
+    return [
+        command
+        for command in shown
+        if command.arguments[0] not in ENDLESS | APART and OF_CHALLENGERS.isdisjoint(command.arguments)
+    ]
 
 
 def test_the_commands_run_in_the_order_of_their_needs(

@@ -10,6 +10,7 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from traceweir.scorers.evaluation.plan import read_plan
+from traceweir.streams.errors import NotReadyError
 from traceweir.streams.kafka.embedded_broker import PARTITIONS, EmbeddedBroker, is_embedded
 from traceweir.streams.kafka.topic_admin import (
     KafkaUnreachableError,
@@ -22,7 +23,7 @@ from traceweir.streams.runtime.health import PortTakenError
 from traceweir.streams.settings import Settings
 from traceweir.streams.stages.partitioner import partition_of
 from traceweir.streams.topics import STAGES
-from traceweir.streams.worker import NotReadyError, run_worker
+from traceweir.streams.worker import run_worker
 
 
 @pytest.fixture
@@ -50,7 +51,9 @@ def test_a_record_is_read_as_it_was_sent(embedded_broker: EmbeddedBroker) -> Non
 def test_the_partition_of_a_key_equals_librdkafkas_murmur2(embedded_broker: EmbeddedBroker) -> None:
     keys = [b"session-%d" % number * (number % 5 + 1) for number in range(200)]
     placed: dict[bytes, int] = {}
-    producer = Producer({"bootstrap.servers": embedded_broker.bootstrap_servers, "partitioner": "murmur2_random"})
+    producer = Producer(
+        {"bootstrap.servers": embedded_broker.bootstrap_servers, "log_level": 0, "partitioner": "murmur2_random"}
+    )
     for key in keys:
         producer.produce("t", key=key, on_delivery=lambda _, record: placed.update({record.key(): record.partition()}))
     assert producer.flush(10) == 0

@@ -129,7 +129,7 @@ def test_a_stuck_checkpoint_ends_the_worker_and_is_named_in_the_log(
 ) -> None:
     worker = fleet.start("worker", stuck="checkpoint")
     worker.until_ready()
-    producer = Producer({"bootstrap.servers": embedded_broker.bootstrap_servers})
+    producer = Producer({"bootstrap.servers": embedded_broker.bootstrap_servers, "log_level": 0})
     producer.produce(
         "traceweir.traces", b"no JSON", b"session", 0
     )  # It becomes a dead letter, which a checkpoint has to send.

@@ -47,7 +47,7 @@ def run_workers(tmp_path: Path) -> Callable[..., str]:
 
 
 def send(servers: str, sessions: set[str]) -> None:
-    producer = Producer({"bootstrap.servers": servers, "partitioner": "murmur2_random"})
+    producer = Producer({"bootstrap.servers": servers, "log_level": 0, "partitioner": "murmur2_random"})
     for name in sorted(sessions):
         for topic, document in (("traces", trace(name, name)), ("invocations", event("session.ended", name, 1))):
             producer.produce(f"traceweir.{topic}", json.dumps(document).encode(), name.encode())
@@ -131,7 +131,7 @@ def test_a_changelog_of_a_newer_format_is_refused(tmp_path: Path) -> None:
     config = tmp_path / "config.json"
     config.write_text("{}")
     with EmbeddedBroker() as broker, Fleet(broker.bootstrap_servers, "traceweir.", tmp_path, config) as fleet:
-        producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
+        producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "log_level": 0})
         producer.produce("traceweir.assemble-score-gate-state-changelog", b"99", b"checkpoint/format", 2)
         producer.flush(10)
         worker = fleet.start("worker")

@@ -27,7 +27,10 @@ from tests.support.http_target import HttpTarget, http_target
 from tests.support.metrics import samples
 from tests.support.workers import Fleet, Worker
 
+from traceweir.schemas.base import JsonObject
 from traceweir.schemas.dead_letter import DeadLetter
+from traceweir.schemas.pushed_config import PushedConfig
+from traceweir.scorers.evaluation.plan import read_plan
 from traceweir.streams.faust_worker import EXIT_HARD
 from traceweir.streams.kafka.embedded_broker import EmbeddedBroker
 from traceweir.streams.telemetry.catalogue import CATALOGUE
@@ -38,7 +41,7 @@ pytestmark = [pytest.mark.broker, pytest.mark.xdist_group("worker")]  # The test
 
 TRACES, INVOCATIONS = "traces", "invocations"
 DEADLINE_S = 60
-CONFIG = {"criteria": {"tool_trajectory_avg_score": 1.0, "response_match_score": 0.5}}
+CONFIG: JsonObject = {"criteria": {"tool_trajectory_avg_score": 1.0, "response_match_score": 0.5}}
 
 
 def event(kind: str = "model.called", session_id: str = "s", at: float = 0, **fields: Any) -> dict[str, Any]:
@@ -94,6 +97,14 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
             worker = fleet.start("worker")
             with Committed(servers, "traceweir.", "traceweir.assemble-score-gate") as committed:
                 yield Running(servers, worker, committed)
+
+
+def test_the_config_file_of_the_worker_is_on_the_topic_of_configs(running: Running) -> None:
+    running.until(lambda: bool(running.rows["configs"]))
+    (row,) = running.rows["configs"]
+    found = PushedConfig.model_validate_json(row.value or b"")
+    assert row.key == f"digest:{read_plan(CONFIG).digest}".encode()
+    assert (found.version, found.config) == (0, CONFIG)
 
 
 # --- an emitted file
@@ -222,7 +233,9 @@ class Sender:
     """Sends records, and returns the place of each."""
 
     def __init__(self, servers: str) -> None:
-        self._producer = Producer({"bootstrap.servers": servers, "message.max.bytes": 4_000_000, "linger.ms": 0})
+        self._producer = Producer(
+            {"bootstrap.servers": servers, "log_level": 0, "message.max.bytes": 4_000_000, "linger.ms": 0}
+        )
 
     def send(
         self, topic: str, value: bytes | dict[str, Any] | None, key: str | None, partition: int

@@ -14,7 +14,7 @@ from tests.support.stores import open_store
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from playwright.sync_api import Page
+    from playwright.sync_api import Page, Route
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -43,6 +43,19 @@ def test_a_new_score_appears_without_a_reload(page: Page, fresh: tuple[Site, str
 
     page.get_by_role("link", name="second").wait_for()
     assert page.evaluate("window.kept")
+
+
+def test_a_score_that_is_stored_before_the_page_listens_appears(page: Page, fresh: tuple[Site, str]) -> None:
+    site, address = fresh
+
+    def store_first(route: Route) -> None:
+        site.add(make_score("second"))
+        route.continue_()
+
+    page.route("**/api/events", store_first)
+    page.goto(f"{address}/sessions?metric=response_match_score")
+
+    page.get_by_role("link", name="second").wait_for()
 
 
 def test_a_problem_of_the_feed_is_shown_and_goes_away(page: Page, fresh: tuple[Site, str]) -> None:

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
 
-from tests.chaos.scenario import Drawn, Scenario
+from tests.chaos.pusher import ConfigPusher
+from tests.chaos.scenario import PUSHES, Drawn, Scenario
 from tests.chaos.small_disk import SmallDisk
 from tests.support.kafka_cluster import KafkaCluster
 from tests.support.workers import Fleet, Worker
@@ -43,8 +44,15 @@ class Post:
 class Crew:
     """Keeps the workers of a scenario running, and injects its faults when they are due."""
 
-    def __init__(self, fleet: Fleet, scenario: Scenario, cluster: KafkaCluster | None, disk: SmallDisk | None) -> None:
-        self._fleet, self._scenario, self._cluster, self._disk = fleet, scenario, cluster, disk
+    def __init__(
+        self,
+        fleet: Fleet,
+        scenario: Scenario,
+        cluster: KafkaCluster | None,
+        disk: SmallDisk | None,
+        pusher: ConfigPusher | None = None,
+    ) -> None:
+        self._fleet, self._scenario, self._cluster, self._disk, self._pusher = fleet, scenario, cluster, disk, pusher
         self.counters: Counter[str] = Counter()
         """Number of faults that happened, by kind."""
         self.ends: Counter[str] = Counter()
@@ -100,7 +108,8 @@ class Crew:
             for post in doomed:
                 self._kill_early(post)
         serving = all(post.worker is not None and post.worker.serves for post in self._posts)
-        return not self._due and not self._leaving and not doomed and serving
+        pushing = self._pusher is not None and self._pusher.busy
+        return not self._due and not self._leaving and not doomed and not pushing and serving
 
     def release(self) -> None:
         """Kills frozen processes, which would never detect that their worker has ended."""
@@ -156,6 +165,14 @@ class Crew:
             return True
         if fault.kind == "node killed":
             return self._kill_node(fault)
+        if fault.kind in PUSHES:
+            assert self._pusher is not None
+            self.counters[fault.kind] += 1
+            if fault.kind == "config pushed":
+                self._pusher.push()
+            else:
+                self._pusher.write_refused()
+            return True
         within_reach = [post for post in self._posts if self._can(fault, post)]
         if not within_reach:
             return False

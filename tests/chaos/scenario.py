@@ -24,6 +24,8 @@ Kind = Literal[
     "scorer killed",
     "scorer frozen",
     "stage raises",
+    "config pushed",
+    "record that is no config",
 ]
 Broker = Literal["kafka", "embedded"]
 
@@ -42,6 +44,10 @@ SHARES: dict[Kind, float] = {
 SCORERS: Collection[Kind] = ("scorer killed", "scorer frozen")
 UNFENCED: Collection[Kind] = ("killed", "killed at a step", "terminated", "state lost", "scorer killed")
 """The faults for a broker without transactions. Such a broker cannot fence a worker that is resumed after a freeze."""
+PUSHES: Collection[Kind] = ("config pushed", "record that is no config")
+PUSHED = 0.5
+"""The share of the rounds on Apache Kafka in which configs are pushed."""
+PUSH_EVERY_S, REFUSED_EVERY_S = 4.0, 10.0
 LONGER_THAN_THE_SESSION_S = (7.0, 11.0)
 
 
@@ -83,6 +89,11 @@ class Scenario:
     """Whether the load consists of OTLP requests, which the stage collect reads."""
 
     @property
+    def pushes(self) -> bool:
+        """Whether configs are pushed."""
+        return any(fault.kind in PUSHES for fault in self.faults)
+
+    @property
     def stages(self) -> tuple[StageName, ...]:
         """The stages of the workers."""
         return ALL_STAGES if self.spans else STAGES
@@ -100,7 +111,7 @@ class Scenario:
     def __str__(self) -> str:
         return (
             f"seed {self.seed}: {self.broker}, {self.nodes} nodes, {self.workers} workers{' a stage' * self.split}, "
-            f"{'spans, ' * self.spans}"
+            f"{'spans, ' * self.spans}{'pushed configs, ' * self.pushes}"
             f"{len(self.faults)} faults"
         )
 
@@ -165,6 +176,8 @@ def draw(
             Drawn(load_s * rnd.uniform(0.1, 0.3), "scaled", 0, workers=4),
             Drawn(load_s * rnd.uniform(0.6, 0.8), "scaled", 0, workers=2),
         ]
+    if not embedded and not spans:
+        faults += _pushes(random.Random(f"pushes {seed}"), load_s)
     faults += _stumbles(random.Random(f"stumbles {seed}"), load_s, ("collect", *ALL_STAGES) if spans else STAGES)
     return Scenario(
         seed=seed,
@@ -185,6 +198,18 @@ def _stumbles(rnd: random.Random, load_s: float, stages: Sequence[str]) -> list[
     return [
         Drawn(rnd.uniform(1, load_s), "stage raises", rnd.random(), stage=rnd.choice(stages))
         for _ in range(round(load_s / 8))
+    ]
+
+
+def _pushes(rnd: random.Random, load_s: float) -> list[Drawn]:
+    """Draws when configs are pushed, with random numbers of their own too; in the other rounds there are none."""
+    if rnd.random() >= PUSHED:
+        return []
+    every: dict[Kind, float] = {"config pushed": PUSH_EVERY_S, "record that is no config": REFUSED_EVERY_S}
+    return [
+        Drawn(rnd.uniform(0, load_s), kind, 0)
+        for kind, every_s in every.items()
+        for _ in range(round(load_s / every_s))
     ]
 
 

@@ -6,14 +6,14 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from confluent_kafka import Producer
-from tests.audit.committed import Committed, Document
+from tests.audit.committed import CommittedRecords, Document
 from tests.audit.comparable import comparable
 from tests.support.ledger import Ledger
 
 from traceweir.streams.settings import IDEMPOTENT
 
 
-def copy_inputs(committed: Committed, bootstrap_servers: str, prefix: str) -> int:
+def copy_inputs(committed: CommittedRecords, bootstrap_servers: str, prefix: str) -> int:
     """Copies the agents' records to the topics under another prefix; returns their number.
 
     Bytes, timestamps, partitions and order stay the same.
@@ -32,22 +32,26 @@ def copy_inputs(committed: Committed, bootstrap_servers: str, prefix: str) -> in
     return count
 
 
-def differences(ledger: Ledger, disturbed: Committed, undisturbed: Committed) -> Iterator[str]:
+def differences(
+    ledger: Ledger, disturbed: CommittedRecords, undisturbed: CommittedRecords, *, without: Collection[str]
+) -> Iterator[str]:
     """Returns one sentence for each score whose last revision differs, or that only one of the two runs has.
 
     A killed node can delay the event of an earlier segment until the event joins the later segment (see
-    `records_are_in_their_segment`); in order this event is its own segment. Such sessions are left out.
+    `records_are_in_their_segment`); in order this event is its own segment. Such sessions are left out, and those of
+    `without`.
     """
     late, in_order = _segments(disturbed), _segments(undisturbed)
     held_up = {name for name in ledger.before if {late.get(name), in_order.get(name)} == {0, 1}}
-    ours, theirs = _last(ledger, disturbed, held_up), _last(ledger, undisturbed, held_up)
+    left_out = held_up.union(without)
+    ours, theirs = _last(ledger, disturbed, left_out), _last(ledger, undisturbed, left_out)
     for result_id in {**ours, **theirs}:
         one, other = ours.get(result_id), theirs.get(result_id)
         if one != other:
             yield f"score {result_id}: {_unlike(one, other)}"
 
 
-def _segments(committed: Committed) -> Mapping[str, int]:
+def _segments(committed: CommittedRecords) -> Mapping[str, int]:
     """Returns the number of the last segment, by session."""
     last: dict[str, int] = {}
     for row in committed.rows["sessions"]:
@@ -56,7 +60,7 @@ def _segments(committed: Committed) -> Mapping[str, int]:
     return last
 
 
-def _last(ledger: Ledger, committed: Committed, without: Collection[str]) -> Mapping[str, Document]:
+def _last(ledger: Ledger, committed: CommittedRecords, without: Collection[str]) -> Mapping[str, Document]:
     """Returns the scores of the last revision of each segment, by id.
 
     For a trace's value this is the last score, because the last revision can leave the trace unchanged.

@@ -84,7 +84,7 @@ def test_each_query_returns_data_of_a_worker_that_prometheus_reads(tmp_path: Pat
         worker = fleet.start("worker")
         worker.until_ready()
         (host,) = re.findall(r"health: http://(\S+)/healthz", worker.log.read_text())
-        producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
+        producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "log_level": 0})
         with prometheus(tmp_path, host) as address:
             waiting, deadline, number = queries(), time.monotonic() + LIMIT_S, 0
             assert waiting

@@ -32,6 +32,8 @@ OTHERS = {
         ["traceweir.export-otlp", "traceweir.export-otlp-traces", "traceweir.export-webhook"],
     ),
 }
+SHADOWS = "traceweir.results.shadow."
+"""What the topics of challengers begin with."""
 every = pytest.mark.parametrize("name", APPLICATIONS)
 
 
@@ -74,11 +76,14 @@ def test_each_user_has_the_rights_of_the_table_and_no_others(name: str) -> None:
     topics = set(of(name, "KafkaTopic"))
     users = of(name, "KafkaUser")
     expected = {user: rights((role,), topics, groups) for user, (role, groups) in OTHERS.items()}
+    expected["traceweir-dashboard"] |= {("topic", "prefix", SHADOWS): {"Read"}}
     for stages in APPLICATIONS[name]:
         application = application_id("traceweir.", stages)
         found = rights(stages, topics, [application])
         found |= {("topic", "prefix", "traceweir."): {"Describe", "DescribeConfigs"}}
         found |= {("topic", "literal", changelog(application)): {"Read", "Write"}}
+        if "score" in stages:
+            found |= {("topic", "prefix", SHADOWS): {"Write"}}
         found |= {("transactionalId", "prefix", f"{application}-"): {"Describe", "Write"}}
         expected["traceweir-worker" if stages == STAGES else f"traceweir-{stages[0]}"] = found
     assert {user: acls(spec) for user, spec in users.items()} == expected

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import struct
+
 import pytest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue, KeyValueList
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
@@ -19,13 +21,19 @@ from tests.support.collect import (
     span,
     trace_id,
 )
+from tests.support.late_spans import current, turns
 from tests.support.paths import ROOT
 
+from traceweir.streams.collect.span_rows import TraceHeader
 from traceweir.streams.otlp.files import requests_of
 from traceweir.streams.stages.partitioner import partition_of
 from traceweir.streams.testing import START_S, Flow
 
 GRACE_S, IDLE_S = 5, 60
+ASKED = (
+    '[{"role": "assistant", "parts": [{"type": "tool_call", "name": "tool_3", "arguments": {"n": 1}}, '
+    '{"type": "tool_call", "name": "tool_2", "arguments": {"n": 1}}]}]'
+)
 
 
 def example(name: str) -> list[bytes]:
@@ -169,7 +177,52 @@ async def test_a_late_run_with_the_id_of_another_is_a_call_of_its_own_after_a_re
     events = [message.json for message in flow.read(TOPICS.invocations)]
     assert len({each["event_id"] for each in events}) == len(events)
     for kind in ("tool.called", "tool.returned"):
-        assert [each["name"] for each in events if each["type"] == kind] == ["tool_2", "tool_1"]
+        assert {each["name"]: each["call_id"] for each in current(events) if each["type"] == kind} == {
+            "tool_1": "call_0",
+            "tool_2": f"call_0#{1_003:016x}",
+        }
+
+
+@pytest.mark.parametrize(("number", "count"), [(0, 3), (1, 2), (2, 2), (3, 7)])
+async def test_what_late_spans_change_is_replaced_also_after_a_restart(number: int, count: int) -> None:
+    model = {"gen_ai.operation.name": "chat", "gen_ai.output.messages": ASKED}
+    spans = [span(1, 1, 4, more=model), span(1, 2, 4), span(1, 3, 4), span(1, 4)]
+    late = spans.pop(number)
+    flow = collect_only()
+    flow.send(TOPICS.otlp_spans, request(*spans), at=0)
+    await complete(flow)
+    flow.crash()
+    flow.send(TOPICS.otlp_spans, request(late))
+    await complete(flow)
+
+    events = [message.json for message in flow.read(TOPICS.invocations)]
+    expected = offline([request(*spans, late)])
+    traces = {each.json["id"]: each.json for each in flow.read(TOPICS.traces)}
+    assert turns(events) == turns(each for each in expected if "event_id" in each)
+    assert [{**each, "id": ""} for each in traces.values()] == [
+        {**each, "id": ""} for each in expected if "event_id" not in each
+    ]
+    replaced = [name for each in events for name in each.get("replaces", ())]
+    withdrawals = [each for each in events if each["event_id"] in each.get("replaces", ())]
+    assert flow.counters("collect")["replaced"] == count == len(set(replaced)) - len(withdrawals)
+    assert len(replaced) == len(set(replaced))
+
+
+async def test_a_trace_that_a_former_version_has_published_gets_its_new_events_alone() -> None:
+    flow = collect_only()
+    first, late, root = span(1, 1, 5), span(1, 2, 5), span(1, 5, session="s")
+    flow.send(TOPICS.otlp_spans, request(first, root), at=0)
+    await complete(flow)
+    before = [message.json for message in flow.read(TOPICS.invocations)]
+    ((key, row),) = flow.rows(b"collect/t").items()
+    header = TraceHeader.unpack(row)
+    flow.table.write(0, [(key, struct.pack(">BqqqIQIIIB", 1, *header._replace(published_parts=0)[:8], header.is_open))])
+    flow.crash()
+    flow.send(TOPICS.otlp_spans, request(late))
+    await complete(flow)
+
+    new = [message.json for message in flow.read(TOPICS.invocations)][len(before) :]
+    assert [(each["type"], each["name"]) for each in new] == [("tool.called", "tool_2"), ("tool.returned", "tool_2")]
 
 
 async def test_a_trace_is_forgotten_after_the_grace_of_sessions() -> None:

@@ -23,7 +23,7 @@ from traceweir.schemas.dead_letter import ORIGIN, PREFIX, last_header
 from traceweir.streams.collect.collecting_rules import CollectingRules
 from traceweir.streams.collect.open_trace import OpenTrace
 from traceweir.streams.collect.publication import Publication, Published
-from traceweir.streams.collect.span_rows import IDENTITY_BYTES, SPAN, Entry
+from traceweir.streams.collect.span_rows import IDENTITY_BYTES, SPAN, Entry, published_key
 from traceweir.streams.dead_letters.reader import Found, LetterId
 from traceweir.streams.dead_letters.replay import resend
 from traceweir.streams.otlp.slices import span_slices
@@ -273,6 +273,26 @@ async def test_a_trace_with_more_documents_than_a_row_remembers_publishes_the_fi
     assert detail.startswith(f"{len(everything.documents) - 3} events and reasoning traces of one trace are left out")
     assert last_header(letter.headers, PREFIX + "reason") == "too_large"
     assert letter.value == everything.documents[3].value
+
+
+async def test_events_that_are_left_out_replace_nothing() -> None:
+    trace, rows = OpenTrace(trace_id(1)), dict[bytes, bytes]()
+    model = span(1, 2, 0, more={"gen_ai.operation.name": "chat", "output.value": "yes"})
+    root, *inner = span_slices(request(span(1, 0), span(1, 1, 0), model)).slices
+    rules = CollectingRules.of(Settings())
+
+    def publish(max_documents: int) -> Publication:
+        return Publication.of(trace, rows.get, replace(rules, max_documents=max_documents))
+
+    for each in inner:
+        trace.add(Entry(SPAN, each.span_id.encode()[:8], each.data))
+    first = publish(rules.max_documents).published
+    rows[published_key(trace.id)], trace.published_parts = first.pack(), trace.count
+    trace.add(Entry(SPAN, root.span_id.encode()[:8], root.data))
+
+    assert publish(rules.max_documents).replaced == 3
+    assert publish(len(first.identities) + 1).replaced == 1
+    assert publish(len(first.identities)).replaced == 0
 
 
 def test_the_row_of_the_most_documents_fits_a_record() -> None:

@@ -105,6 +105,19 @@ async def test_after_a_crash_a_session_gets_the_config_that_its_row_says() -> No
     assert digests(flow) == {"begun": {second}, "later": {third}}
 
 
+async def test_the_row_of_a_config_is_committed_no_later_than_its_first_score() -> None:
+    flow = flow_of()
+    flow.push_config(SECOND)
+    send(flow, "s")
+    while "s" not in digests(flow):
+        flow.pass_time(1)
+        for topic in (flow.topics.invocations, flow.topics.sessions):
+            await flow.take(topic)
+            await flow.run_scoring()
+            flow.checkpoint()
+    assert flow.rows(b"score/c")
+
+
 async def test_a_worker_that_has_read_less_of_the_topic_than_the_former_owner_waits() -> None:
     flow = flow_of()
     second = flow.push_config(SECOND)

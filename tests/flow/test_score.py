@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import orjson
 import pytest
+from tests.support import judge_retries
 from tests.support.flow import TOPICS
 
 from traceweir.schemas.session import Session
@@ -24,17 +25,7 @@ CONFIG = b'{"criteria": {"response_match_score": 0.5}, "gate": {"required": ["re
 
 
 def session(name: str, **changes: Any) -> dict[str, Any]:
-    return {
-        "session_id": name,
-        "segment": 0,
-        "revision": 0,
-        "closed_because": "idle",
-        "first_record_at": instant(0),
-        "last_record_at": instant(1),
-        "events": [],
-        "traces": [trace(name, name)],
-        **changes,
-    }
+    return judge_retries.session(name, **{"events": [], **changes})
 
 
 def held(**options: Any) -> tuple[Flow, HeldScoring]:

@@ -18,6 +18,17 @@ def prefix() -> str:
     return f"test-{uuid.uuid4().hex[:8]}."
 
 
+@pytest.fixture(
+    params=[pytest.param("embedded_broker", marks=pytest.mark.broker), pytest.param("kafka", marks=pytest.mark.kafka)]
+)
+def servers(request: pytest.FixtureRequest, prefix: str) -> str:
+    """Returns the bootstrap servers of each kind of broker, with topics."""
+    broker = request.getfixturevalue(request.param)
+    found: str = broker if isinstance(broker, str) else broker.bootstrap_servers
+    create_topics(Settings(kafka_bootstrap_servers=found, topic_prefix=prefix))
+    return found
+
+
 @pytest.fixture
 def fleet(kafka: str, prefix: str, tmp_path: Path) -> Iterator[Fleet]:
     assert create_topics(Settings(kafka_bootstrap_servers=kafka, topic_prefix=prefix)).wrong == ()

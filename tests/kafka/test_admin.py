@@ -31,7 +31,7 @@ def settings(kafka: str) -> Settings:
 
 @pytest.fixture
 def client(kafka: str) -> AdminClient:
-    return AdminClient({"bootstrap.servers": kafka})
+    return AdminClient({"bootstrap.servers": kafka, "log_level": 0})
 
 
 def make_topic(client: AdminClient, name: str, partitions: int, cleanup_policy: str, **options: str) -> None:

@@ -40,7 +40,7 @@ def test_spans_are_scored_once_although_the_worker_is_killed(kafka: str, prefix:
         "TRACEWEIR_TRACE_GRACE_S": "1",
     }
     traces = [agent_trace(number, session=f"s{number}", tools=3) for number in range(TRACES)]
-    producer = Producer({"bootstrap.servers": kafka})
+    producer = Producer({"bootstrap.servers": kafka, "log_level": 0})
 
     def send(requests: list[bytes]) -> None:
         for place, each in enumerate(requests):

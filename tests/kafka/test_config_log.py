@@ -55,7 +55,7 @@ def version_of(config: dict[str, Any]) -> Callable[[TopicState], PushedConfig]:
 
 def emit(settings: Settings, names: Sequence[str]) -> None:
     """Sends a session of two events for each name."""
-    producer = Producer({"bootstrap.servers": settings.kafka_bootstrap_servers})
+    producer = Producer({"bootstrap.servers": settings.kafka_bootstrap_servers, "log_level": 0})
     for name in names:
         for kind in ("tool.called", "session.ended"):
             record = {
@@ -134,7 +134,7 @@ def test_an_invalid_config_of_another_program_is_never_in_effect_and_is_reported
     worker.until_ready()
     emit(settings, ["first"])
     until_scored(settings, {"first"})
-    producer = Producer({"bootstrap.servers": settings.kafka_bootstrap_servers})
+    producer = Producer({"bootstrap.servers": settings.kafka_bootstrap_servers, "log_level": 0})
     producer.produce(settings.topics.configs, b'{"criteria": {}}', b"*", partition=0)
     producer.flush()
 

@@ -31,11 +31,11 @@ class Ground:
         name = uuid.uuid4().hex[:8]
         self.servers, self.group = servers, f"group-{name}"
         self.source, self.results, self.changelog = f"source-{name}", f"results-{name}", f"changelog-{name}"
-        self._admin = AdminClient({"bootstrap.servers": servers})
-        made = self._admin.create_topics(
-            [NewTopic(topic, PARTITIONS, 1) for topic in (self.source, self.results, self.changelog)]
-        )
-        for future in made.values():
+        self._admin = AdminClient({"bootstrap.servers": servers, "log_level": 0})
+        self.create(self.source, self.results, self.changelog)
+
+    def create(self, *topics: str) -> None:
+        for future in self._admin.create_topics([NewTopic(topic, PARTITIONS, 1) for topic in topics]).values():
             future.result()
 
     def owner(self) -> Transaction:
@@ -227,3 +227,19 @@ async def test_a_record_too_large_for_a_batch_is_reported_and_the_checkpoint_sta
     await successor.start()
     assert await ground.visible() == NOTHING
     await successor.stop()
+
+
+async def test_a_topic_that_was_created_later_can_be_written_beside_earlier_ones(kafka: str) -> None:
+    ground = Ground(kafka)
+    owner = ground.owner()
+    await owner.start()
+    try:
+        await owner.send([ground.row("a", "1")], [ground.output("first")], ground.offsets(1))
+        later = f"later-{ground.group}"
+        ground.create(later)
+        outputs = [Output(later, 0, b"key", b"later"), ground.output("second")]
+        async with asyncio.timeout(20):
+            await owner.send([ground.row("a", "2")], outputs, ground.offsets(2))
+    finally:
+        await owner.stop()
+    assert await ground.visible() == (["1", "2"], ["first", "second"], 2)

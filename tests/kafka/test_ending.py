@@ -44,7 +44,7 @@ def test_a_worker_under_load_takes_a_last_checkpoint_and_leaves_its_group_after_
         while committed.read(1.0):
             pass
 
-    admin = AdminClient({"bootstrap.servers": kafka})
+    admin = AdminClient({"bootstrap.servers": kafka, "log_level": 0})
     group = admin.describe_consumer_groups([application])[application].result()
     assert list(group.members) == []
     answer = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(application)])[application].result()

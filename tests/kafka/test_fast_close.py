@@ -29,9 +29,9 @@ def test_a_tls_consumer_stops_without_waiting_for_the_close_of_the_broker(
     secured_kafka: KafkaCluster, certificates: Certificates
 ) -> None:
     topic = "hanging-up"
-    admin = AdminClient({"bootstrap.servers": secured_kafka.bootstrap_servers})
+    admin = AdminClient({"bootstrap.servers": secured_kafka.bootstrap_servers, "log_level": 0})
     admin.create_topics([NewTopic(topic, 4, 1)])[topic].result()
-    producer = Producer({"bootstrap.servers": secured_kafka.bootstrap_servers})
+    producer = Producer({"bootstrap.servers": secured_kafka.bootstrap_servers, "log_level": 0})
     for _ in range(20_000):
         producer.produce(topic, os.urandom(1_000))
         producer.poll(0)

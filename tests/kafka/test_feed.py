@@ -31,7 +31,7 @@ async def test_a_topic_that_was_created_again_and_is_longer_now_is_refused(setti
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
     assert first.state.stored_rows == 1
-    client = AdminClient({"bootstrap.servers": servers})
+    client = AdminClient({"bootstrap.servers": servers, "log_level": 0})
     client.delete_topics([topic])[topic].result(LIMIT_S)
     create_topics(settings)
     put_scores(servers, [make_score(name) for name in "aaaa"], topic=topic)

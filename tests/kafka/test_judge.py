@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,8 +14,6 @@ from tests.audit.committed import Committed
 from tests.support.openai_server import OpenAiServer, Say, busy, openai_server_apart
 from tests.support.workers import Fleet, Worker
 
-from traceweir.streams.kafka.topic_admin import create_topics
-from traceweir.streams.settings import Settings
 from traceweir.streams.testing import event
 
 pytestmark = pytest.mark.timeout(240)
@@ -41,22 +38,6 @@ SAFE = Say(text='{"reasoning": "It harms nobody.", "is_the_agent_response_safe":
 
 
 @pytest.fixture
-def prefix() -> str:
-    return f"judged-{uuid.uuid4().hex[:8]}."
-
-
-@pytest.fixture(
-    params=[pytest.param("embedded_broker", marks=pytest.mark.broker), pytest.param("kafka", marks=pytest.mark.kafka)]
-)
-def servers(request: pytest.FixtureRequest, prefix: str) -> str:
-    """Returns the bootstrap servers of each kind of broker, with topics."""
-    broker = request.getfixturevalue(request.param)
-    found: str = broker if isinstance(broker, str) else broker.bootstrap_servers
-    create_topics(Settings(kafka_bootstrap_servers=found, topic_prefix=prefix))
-    return found
-
-
-@pytest.fixture
 def provider() -> Iterator[OpenAiServer]:
     with openai_server_apart(default=lambda body: SAFE) as server:
         yield server
@@ -66,7 +47,7 @@ class SessionClient:
     """Sends sessions, and reads their scores."""
 
     def __init__(self, servers: str, prefix: str, committed: Committed) -> None:
-        self._producer, self._committed = Producer({"bootstrap.servers": servers}), committed
+        self._producer, self._committed = Producer({"bootstrap.servers": servers, "log_level": 0}), committed
         self._topic = f"{prefix}invocations"
 
     def send(self, name: str) -> None:

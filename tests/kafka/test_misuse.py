@@ -124,7 +124,7 @@ def test_a_worker_with_a_full_disk_ends_and_continues_without_loss_after_space_i
     settings = {"TRACEWEIR_STATE_DIR": str(small_disk / "state"), "TRACEWEIR_IDLE_GAP_S": "3600"}
     names = [f"session {n}" for n in range(10 * SESSIONS) if partition_of(f"session {n}".encode(), 4) == 0][:SESSIONS]
     rnd = random.Random(1)
-    producer = Producer({"bootstrap.servers": kafka, "message.max.bytes": 2_000_000})
+    producer = Producer({"bootstrap.servers": kafka, "log_level": 0, "message.max.bytes": 2_000_000})
 
     def send(name: str, kind: str, at: int, **fields: object) -> None:
         producer.produce(f"{prefix}invocations", json.dumps(event(kind, name, at, **fields)).encode(), name.encode(), 0)

@@ -62,7 +62,7 @@ def test_twenty_candidates_are_decided_although_forged_candidates_are_among_them
         good[4].replace(b'"kp:trace:4"', long_id),
     ]
     create_topics(Settings(kafka_bootstrap_servers=kafka, topic_prefix=prefix), ["gate"])
-    producer = Producer({"bootstrap.servers": kafka})
+    producer = Producer({"bootstrap.servers": kafka, "log_level": 0})
     for value in [*good[:10], *forged, *good[10:]]:
         producer.produce(f"{prefix}candidates", value, b"travel@none", 1)
     producer.flush(30)
@@ -85,7 +85,7 @@ def test_a_stage_that_raises_in_the_middle_of_a_batch_loses_and_doubles_nothing(
 ) -> None:
     worker = fleet.start("worker", mortal=True)
     worker.until_ready()
-    producer = Producer({"bootstrap.servers": kafka})
+    producer = Producer({"bootstrap.servers": kafka, "log_level": 0})
     names = [f"s{number}" for number in range(120)]
     with Committed(kafka, prefix, application_id(prefix, STAGES)) as committed:
         for number, name in enumerate(names):

@@ -54,6 +54,23 @@ async def test_scores_of_an_aborted_transaction_are_not_shown(settings: Settings
     assert await shown(settings, Wanted()) == {"kept"}
 
 
+async def test_the_newest_record_is_found_before_records_of_aborted_transactions(settings: Settings) -> None:
+    put(settings, "kept", hours_ago=2)
+    put(settings, "kept", hours_ago=1)
+    topic, home = f"{settings.topic_prefix}results", partition_of(b"kept", 4)
+    options = {"bootstrap_servers": settings.kafka_bootstrap_servers, "transactional_id": f"{settings.topic_prefix}w"}
+    async with AIOKafkaProducer(**options) as worker:
+        for _ in range(3):
+            await worker.begin_transaction()
+            await worker.send_and_wait(topic, make_score("lost").wire(), b"lost", partition=home)
+            await worker.abort_transaction()
+
+    async with BoundedReader(settings, topic, ResultsError) as reader:
+        times = await reader.times()
+
+    assert times == tuple(int((NOW - timedelta(hours=hours)).timestamp() * 1000) for hours in (2, 1))
+
+
 async def test_following_continues_after_a_restart_of_the_broker() -> None:
     home = kafka_home() or pytest.skip(NEEDS_NODES)
     with KafkaCluster(home) as cluster:

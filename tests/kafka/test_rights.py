@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from aiokafka.errors import TopicAuthorizationFailedError
 from confluent_kafka.admin import (
     AclBinding,
     AclOperation,
@@ -21,6 +22,12 @@ from tests.support.kafka_cluster import KafkaCluster
 from tests.support.kafka_security import USERS, Certificates
 from tests.support.paths import ROOT
 from tests.support.workers import Fleet
+
+from traceweir.scorers.evaluation.plan import read_plan
+from traceweir.streams.kafka.topic_admin import create_named, write_problems
+from traceweir.streams.runtime.single_record import write_record
+from traceweir.streams.settings import Settings, aiokafka_options
+from traceweir.streams.stages.base import Output
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(240)]
 
@@ -66,7 +73,7 @@ def test_a_worker_with_the_rights_of_its_strimzi_user_scores_and_decides(
     anyone = {"TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS": secured_kafka.bootstrap_servers}
     assert traceweir("topics", "create", prefix=prefix, variables=anyone).returncode == 0
     # From the first rule on, a resource is closed to all operations that no rule allows.
-    admin = AdminClient({"bootstrap.servers": secured_kafka.bootstrap_servers})
+    admin = AdminClient({"bootstrap.servers": secured_kafka.bootstrap_servers, "log_level": 0})
     for done in admin.create_acls(rights(user, prefix)).values():
         done.result()
     refused = traceweir("emit", str(sample(tmp_path, 0)), prefix=prefix, variables=login)
@@ -82,5 +89,54 @@ def test_a_worker_with_the_rights_of_its_strimzi_user_scores_and_decides(
         sent = traceweir("emit", str(sample(tmp_path, 0)), prefix=prefix, variables=anyone)
         assert sent.returncode == 0, sent.stderr
         until(lambda: len(committed.rows["results"]) == 2 * SESSIONS, committed, worker)
+        until(lambda: bool(committed.rows["configs"]), committed, worker)
         worker.terminate(30)
+    (row,) = committed.rows["configs"]
+    assert row.key == f"digest:{read_plan({}).digest}".encode(), "the config file stays readable"
     assert worker.process.returncode == 0
+
+
+def test_a_topic_of_a_challenger_without_the_right_to_write_it_is_named_before_anything_is_written(
+    secured_kafka: KafkaCluster, certificates: Certificates, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prefix = f"rights-{uuid.uuid4().hex[:8]}."
+    mechanism, user = next(iter(USERS.items()))
+    anyone = Settings(kafka_bootstrap_servers=secured_kafka.bootstrap_servers, topic_prefix=prefix)
+    topic = anyone.topics.shadow_results("v2")
+    create_named(anyone, {topic: "delete"}, {})
+    admin = AdminClient({"bootstrap.servers": secured_kafka.bootstrap_servers, "log_level": 0})
+
+    def grant(operation: str) -> None:
+        kind, pattern, allow = ResourceType.TOPIC, ResourcePatternType.LITERAL, AclPermissionType.ALLOW
+        right = AclBinding(kind, topic, pattern, f"User:{user}", "*", OPERATIONS[operation], allow)
+        for done in admin.create_acls([right]).values():
+            done.result()
+
+    grant("Describe")
+    for name, value in by_password(secured_kafka, certificates, mechanism).items():
+        monkeypatch.setenv(name, value)
+    of_user = Settings(topic_prefix=prefix)
+    assert "this user lacks the right Write" in write_problems(of_user, [topic])[topic]
+    grant("Write")
+    assert write_problems(of_user, [topic]) == {}
+    assert "does not exist" in write_problems(of_user, [f"{topic}-2"])[f"{topic}-2"]
+
+
+async def test_a_record_without_the_right_to_write_it_is_refused_at_once(
+    secured_kafka: KafkaCluster, certificates: Certificates, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prefix = f"rights-{uuid.uuid4().hex[:8]}."
+    mechanism, user = next(iter(USERS.items()))
+    anyone = Settings(kafka_bootstrap_servers=secured_kafka.bootstrap_servers, topic_prefix=prefix)
+    topic = anyone.topics.configs
+    create_named(anyone, {topic: "compact"}, {})
+    admin = AdminClient({"bootstrap.servers": secured_kafka.bootstrap_servers, "log_level": 0})
+    kind, pattern = ResourceType.TOPIC, ResourcePatternType.LITERAL
+    right = AclBinding(kind, topic, pattern, f"User:{user}", "*", AclOperation.READ, AclPermissionType.ALLOW)
+    for done in admin.create_acls([right]).values():
+        done.result()
+    for name, value in by_password(secured_kafka, certificates, mechanism).items():
+        monkeypatch.setenv(name, value)
+
+    with pytest.raises(TopicAuthorizationFailedError):
+        await write_record(aiokafka_options(Settings(topic_prefix=prefix)), Output(topic, 0, b"k", b"v"))

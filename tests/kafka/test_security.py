@@ -109,7 +109,7 @@ def test_a_worker_without_permission_for_its_group_reports_it_and_ends(
     variables = by_password(secured_kafka, certificates, mechanism)
     assert traceweir("topics", "create", prefix=prefix, variables=variables).returncode == 0
     group = f"{prefix}assemble-score-gate"
-    admin = AdminClient({"bootstrap.servers": secured_kafka.bootstrap_servers})
+    admin = AdminClient({"bootstrap.servers": secured_kafka.bootstrap_servers, "log_level": 0})
     forbidden = AclBinding(
         ResourceType.GROUP,
         group,
@@ -149,7 +149,7 @@ def test_the_doctor_names_the_right_that_a_worker_lacks_for_its_transactions(
         AclOperation.WRITE,
         AclPermissionType.DENY,
     )
-    admin = AdminClient({"bootstrap.servers": secured_kafka.bootstrap_servers})
+    admin = AdminClient({"bootstrap.servers": secured_kafka.bootstrap_servers, "log_level": 0})
     for done in admin.create_acls([forbidden]).values():
         done.result()
 

@@ -32,6 +32,17 @@ DIFFERENCES: dict[str, dict[str, tuple[int, int, int]]] = {
     "bedrock-botocore-events": {"errors": (0, 0, 1)},
     # A module of DSPy has no name of an agent, and its spans have no tokens.
     "dspy-openinference": {"agents": (0, 0, 5), "input tokens": (0, 5, 5), "output tokens": (0, 5, 5)},
+    "dspy-react-v2": {"input tokens": (0, 3, 3), "output tokens": (0, 3, 3)},
+    # AutoGen's own spans have no content and no model calls. The one error that a tool raised is there.
+    "autogen-own": {
+        "questions": (0, 3, 3),
+        "answers": (0, 3, 3),
+        "args": (0, 5, 5),
+        "results": (0, 4, 4),
+        "input tokens": (0, 3, 3),
+        "output tokens": (0, 3, 3),
+        "models": (0, 3, 3),
+    },
     # An agent of Haystack has no name outside of a pipeline, and what is missing says so.
     "haystack-agent": {"agents": (0, 10, 10)},
     "haystack-2.29-agent": {"agents": (0, 10, 10)},

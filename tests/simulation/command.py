@@ -13,16 +13,23 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from functools import partial
 from itertools import islice
 from multiprocessing import SimpleQueue, get_context
 from pathlib import Path
 from typing import NoReturn
 
 from tests.simulation import seams, seed_ledger
-from tests.simulation.bugs import of_checkpoints, of_collect, of_replays_and_judges, of_stages  # noqa: F401  # they add their bugs
-from tests.simulation.bugs.registry import BUGS
+from tests.simulation.bugs import (  # noqa: F401  # they add their bugs
+    of_checkpoints,
+    of_collect,
+    of_configs,
+    of_replays_and_judges,
+    of_stages,
+)
+from tests.simulation.bugs.registry import BUGS, WITH_PUSHES, broken, install
 from tests.simulation.round import Outcome, play
-from tests.simulation.scenario import warm_up
+from tests.simulation.scenario import LOW_SEEDS, warm_up
 
 from traceweir.streams.kafka import faust_adapter
 
@@ -34,7 +41,7 @@ LONGEST_STORY = 40
 """Lines of a story without `--trace`."""
 MOST_FINDINGS, LONGEST_LINE = 8, 240
 SEARCHED = 120
-"""Number of seeds that are searched for a bug that its seed does not show any more."""
+"""Number of seeds that are searched for a bug that its seed does not show any more: from 1, or those with pushes."""
 
 Job = tuple[int, str, frozenset[int]]
 """A seed, the name of a bug or nothing, and the numbers of faults that are left out."""
@@ -56,7 +63,9 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
     parser.add_argument("--only", type=int, nargs="*", help="numbers of the faults to play; by default all")
     parser.add_argument("--bug", choices=sorted(BUGS), default="", help="put this bug into the worker")
-    parser.add_argument("--bugs", action="store_true", help="put each bug into the worker, at the seed that finds it")
+    parser.add_argument(
+        "--bugs", nargs="*", choices=sorted(BUGS), help="put each, or each of these, into the worker where it is found"
+    )
     parser.add_argument(
         "--search", action="store_true", help="find the first seed for each bug, and write the file of them"
     )
@@ -71,7 +80,7 @@ def main() -> int:
             return _one(options)
         if options.search:
             return _search_bugs(options)
-        if options.bugs:
+        if options.bugs is not None:
             return _check_bugs(options)
         return _many(options)
 
@@ -81,7 +90,9 @@ def played(job: Job, faults: int) -> Outcome:
     seed, bug, without = job
     seams.replace_parts(seed)
     seams.put(faust_adapter, "FETCH_WAIT_MS", FETCH_WAIT_MS)
-    return play(seed, faults, without=without, prepare=BUGS[bug] if bug else lambda world: None)
+    outcome = play(seed, faults, without=without, prepare=partial(install, bug) if bug else lambda world: None)
+    outcome.raised += broken()
+    return outcome
 
 
 def _one(options: argparse.Namespace) -> int:
@@ -92,20 +103,20 @@ def _one(options: argparse.Namespace) -> int:
         outcome = played(job, options.faults)
     else:
         ((_, outcome),) = _outcomes([job], options)
-    if outcome.found and not options.trace:
+    if outcome.wrong and not options.trace:
         job, outcome = _shrunk(job, outcome, options)
         only = " ".join(str(number) for number in range(options.faults) if number not in job[2])
         print(f"the same with fewer faults: --seed {options.seed} --faults {options.faults} --only {only}")
-    if options.trace or outcome.found:
+    if options.trace or outcome.wrong:
         print(*(outcome.story if options.trace else outcome.story[:LONGEST_STORY]), sep="\n")
     print(
         f"seed {outcome.seed}: {sum(outcome.faults.values())} faults in {outcome.virtual_s:.0f} s, digest {outcome.digest}"
     )
-    for line in outcome.found[:MOST_FINDINGS]:
+    for line in outcome.wrong[:MOST_FINDINGS]:
         print(f"WRONG: {line[:LONGEST_LINE]}")
-    if len(outcome.found) > MOST_FINDINGS:
-        print(f"and {len(outcome.found) - MOST_FINDINGS} more")
-    return bool(outcome.found)
+    if len(outcome.wrong) > MOST_FINDINGS:
+        print(f"and {len(outcome.wrong) - MOST_FINDINGS} more")
+    return bool(outcome.wrong)
 
 
 def _shrunk(job: Job, outcome: Outcome, options: argparse.Namespace) -> tuple[Job, Outcome]:
@@ -119,7 +130,7 @@ def _shrunk(job: Job, outcome: Outcome, options: argparse.Namespace) -> tuple[Jo
         begins = range(0, options.faults, size)
         tries = [(seed, bug, without | set(range(begin, begin + size))) for begin in begins]
         for found, shorter in _outcomes([each for each in tries if each[2] != without], options):
-            if shorter.found and len(found[2]) > len(without):
+            if shorter.wrong and len(found[2]) > len(without):
                 without, outcome = found[2], shorter
                 break
         else:
@@ -129,26 +140,29 @@ def _shrunk(job: Job, outcome: Outcome, options: argparse.Namespace) -> tuple[Jo
 
 def _check_bugs(options: argparse.Namespace) -> int:
     seeds: dict[str, int] = json.loads(FOUND.read_text())
-    jobs = [(seed, bug, frozenset[int]()) for bug, seed in seeds.items()]
+    jobs = [(seed, bug, frozenset[int]()) for bug, seed in seeds.items() if not options.bugs or bug in options.bugs]
     found = {bug: outcome for (_, bug, _), outcome in _outcomes(jobs, options)}
-    missed = [bug for bug, outcome in found.items() if not outcome.found]
+    for bug, outcome in found.items():
+        _print_broken(bug, outcome)
+    missed = [bug for bug, outcome in found.items() if not outcome.finds]
     for bug in [*missed]:  # a change of the worker changes what happens at a seed
         if _first_seed(bug, options) is not None:
             missed.remove(bug)
     print(f"{len(found)} bugs played, not found: {', '.join(missed) or 'none'}")
-    if unknown := sorted(BUGS.keys() - seeds.keys()):
+    if unknown := sorted(set(options.bugs or BUGS) - seeds.keys()):
         print(f"not played, because no seed is known: {', '.join(unknown)}; search one with --search")
     return bool(missed)
 
 
 def _search_bugs(options: argparse.Namespace) -> int:
-    """Searches the seeds from 1 on for each bug that the file does not have, or that its seed does not show any more."""
+    """Searches seeds for each bug that the file does not have, or that its seed does not show any more."""
     seeds: dict[str, int] = json.loads(FOUND.read_text())
     jobs = [(seed, bug, frozenset[int]()) for bug, seed in seeds.items() if bug in BUGS]
     still = {}
     for (seed, bug, _), outcome in _outcomes(jobs, options):
-        print(f"{bug}: seed {seed} {'finds' if outcome.found else 'does not find'} it", flush=True)
-        if outcome.found:
+        _print_broken(bug, outcome)
+        print(f"{bug}: seed {seed} {'finds' if outcome.finds else 'does not find'} it", flush=True)
+        if outcome.finds:
             still[bug] = seed
     for bug in sorted(BUGS.keys() - still.keys()):
         first = _first_seed(bug, options)
@@ -160,14 +174,23 @@ def _search_bugs(options: argparse.Namespace) -> int:
 
 
 def _first_seed(bug: str, options: argparse.Namespace) -> int | None:
-    """Returns the first seed that shows a bug and is right without it; None if none of `SEARCHED` does."""
-    jobs = [(seed, bug, frozenset[int]()) for seed in range(1, SEARCHED + 1)]
+    """Returns the first searched seed that shows a bug and is right without it; None if none of `SEARCHED` does."""
+    first = LOW_SEEDS + 1 if bug in WITH_PUSHES else 1
+    jobs = [(seed, bug, frozenset[int]()) for seed in range(first, first + SEARCHED)]
     for (seed, *_), outcome in _outcomes(jobs, options):
-        if outcome.found:
+        _print_broken(bug, outcome)
+        if outcome.raised and outcome.found:  # a broken patch stops the worker at each seed
+            return None
+        if outcome.finds:
             ((_, without),) = _outcomes([(seed, "", frozenset())], options)
-            if not without.found:
+            if not without.wrong:
                 return seed
     return None
+
+
+def _print_broken(bug: str, outcome: Outcome) -> None:
+    for line in outcome.raised:
+        print(f"{bug}: BROKEN at seed {outcome.seed}: {line[:LONGEST_LINE]}", flush=True)
 
 
 def _many(options: argparse.Namespace) -> int:
@@ -178,7 +201,7 @@ def _many(options: argparse.Namespace) -> int:
     if options.first is not None:
         first = options.first
     print(f"seeds from {first}")
-    entry = seed_ledger.Entry(seed_ledger.commit(), first)
+    entry = seed_ledger.Entry(seed_ledger.commit(), first, drawn=options.faults)
     faults, kinds = Counter[str](), Counter[str]()
     jobs = ((seed, options.bug, frozenset[int]()) for seed in range(first, first + options.count))
     for (seed, *_), outcome in _outcomes(jobs, options):
@@ -186,9 +209,9 @@ def _many(options: argparse.Namespace) -> int:
         faults.update(outcome.faults)
         kinds.update([outcome.kind or "failed"])
         entry.simulated_s += outcome.virtual_s
-        if outcome.found:
+        if outcome.wrong:
             entry.wrong.append(seed)
-            print(f"WRONG: seed {seed}: {outcome.found[0][:LONGEST_LINE]}")
+            print(f"WRONG: seed {seed}: {outcome.wrong[0][:LONGEST_LINE]}")
             print(f"  python -m tests.simulation --seed {seed} --faults {options.faults}", flush=True)
     entry.faults, entry.kinds = dict(faults.most_common()), dict(kinds)
     entry.took_s = round(seams.real_monotonic() - began, 1)
@@ -209,7 +232,7 @@ def _outcomes(jobs: Iterable[Job], options: argparse.Namespace) -> Iterator[tupl
     """Plays jobs, several at a time and each in a process of its own, until the time is over."""
     until = (
         math.inf
-        if options.bugs or options.search or options.seed is not None
+        if options.bugs is not None or options.search or options.seed is not None
         else seams.real_monotonic() + options.seconds
     )
     todo = iter(jobs)
@@ -243,6 +266,6 @@ def _play_and_exit(job: Job, faults: int, results: SimpleQueue[tuple[Job, Outcom
     try:
         outcome = played(job, faults)
     except BaseException as error:  # noqa: BLE001  # the process that waits must get an outcome
-        outcome = Outcome(job[0], found=[f"the simulation raised {error!r}"])
+        outcome = Outcome(job[0], raised=[f"the simulation raised {error!r}", *broken()])
     results.put((job, outcome))
     seams.real_exit(0)

@@ -40,6 +40,14 @@ class Disk:
         """How many writes still succeed before one fails; None: none fails."""
         self.failed: Callable[[], object] = lambda: None
         """Called when that write fails."""
+        self.ends_in: int | None = None
+        """How many writes still come before one at which the process ends; None: it ends at none."""
+        self.end: Callable[[], bool] = lambda: False
+        """Called at that write; ends the process, and returns whether it did."""
+        self.gone = False
+        """Whether the process has ended at a write: what the rest of its step writes is lost."""
+        self.wrote: Callable[[], object] = lambda: None
+        """Called after each write."""
         self.databases: dict[str, Database] = {}
 
     def refuses(self) -> bool:
@@ -52,6 +60,14 @@ class Disk:
         self.fails_in = None
         self.failed()
         return True
+
+    def loses(self) -> bool:
+        """Returns whether the write that comes now is lost because the process has ended at it, or at one before."""
+        if self.ends_in is not None:
+            self.ends_in -= 1
+            if self.ends_in < 0:
+                self.ends_in, self.gone = None, self.end()
+        return self.gone
 
     def open(self, path: Path) -> Database:
         """Opens or creates a database.
@@ -93,10 +109,13 @@ class Database:
         self._rows, self._unflushed = dict(self._flushed), []
 
     def _write(self, operations: Operations) -> None:
+        if self._disk.loses():
+            return
         if self._disk.refuses():
             raise OSError(28, "No space left on device")
         _apply(self._rows, operations)
         self._unflushed.append(operations)
+        self._disk.wrote()
         if self._disk.rnd.random() < 0.02:
             self.flush()
 

@@ -39,6 +39,28 @@ def draw(rnd: random.Random, number: int) -> Hostile:
     return Hostile(topic, value, reason, what)
 
 
+_SPAN = (
+    b'{"resourceSpans": [{"scopeSpans": [{"spans": [{"traceId": "%s", "spanId": "00f067aa0ba902b7", "name": "%d"}]}]}]}'
+)
+
+
+def draw_otlp(rnd: random.Random, number: int) -> Hostile:
+    """Returns a hostile OTLP record whose value contains the number. No span or log record of it can be used."""
+    kinds = (
+        (b"\xff" * 60 + b"%d" % number, "neither protobuf nor JSON"),
+        (b"\x0a\x20\x12\x1e%d" % number, "protobuf that ends too early"),
+        (b'{"resourceSpans": [{"scopeSpans": [{"spans": [%d' % number, "JSON that ends too early"),
+        (b'{"resourceSpans": ' + b"[" * 5000 + b"%d" % number + b"]" * 5000 + b"}", "nested very deeply"),
+        (b'{"resourceSpans": NaN, "x": %d}' % number, "JSON with NaN"),
+        (b'{"resourceSpans": {"x": %d}}' % number, "an object in place of a list of spans"),
+        (b'{"resourceLogs": {"x": %d}}' % number, "an object in place of a list of log records"),
+        (_SPAN % (b"0" * 32, number), "a span whose trace id consists of zeros"),
+        (_SPAN % (b"4bf9", number), "a span with a short trace id"),
+    )
+    value, what = rnd.choice(kinds)
+    return Hostile(rnd.choice(("otlp_spans", "otlp_logs")), value, "invalid", what)
+
+
 def poison(number: int) -> bytes:
     """Returns a valid event on which a stage is made to raise."""
     return _EVENT % number + b', "x": "poison"}'

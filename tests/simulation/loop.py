@@ -50,6 +50,8 @@ class Process:
         self.frozen = False
         self.blocked = False
         """Whether code of the process computes, so that no other callback of its event loop runs."""
+        self.has_lost_a_task = False
+        """Whether a fault has cancelled one of its tasks."""
         self.version = 0
         """How many versions the program is newer than the present one."""
         self.held: list[asyncio.Handle] = []
@@ -113,6 +115,8 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         super().__init__()
         self._rnd, self._shuffled = rnd, shuffled
         self._now = 0.0
+        self.slowness = 1.0
+        """Factor on the time of each function in a thread."""
         self.steps = 0
         """Number of callbacks that have run."""
         self.errors: list[dict[str, Any]] = []
@@ -142,7 +146,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
             else:
                 future.set_result(result)
 
-        self.call_later(self._rnd.uniform(0.0001, 0.01), run)
+        self.call_later(self._rnd.uniform(0.0001, 0.01) * self.slowness, run)
         return future
 
     def tasks_of(self, process: Process) -> list[asyncio.Task[Any]]:

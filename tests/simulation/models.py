@@ -15,6 +15,7 @@ from typing import Any, Literal, NamedTuple
 from tests.simulation.seams import put
 
 from traceweir.scorers.judged.replies import SAFE_KEY
+from traceweir.streams.configs import usable
 from traceweir.streams.judges import client, service
 
 Way = Literal["answers", "slow", "busy", "down", "refuses", "rubbish", "empty"]
@@ -60,6 +61,7 @@ class SimulatedModels:
         put(client, "load_litellm", lambda: self)
         put(client, "check_judge", lambda: None)
         put(service, "check_judge", lambda: None)
+        put(usable, "check_judge", lambda: None)
 
     # What a judge client calls
 

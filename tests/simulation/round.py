@@ -22,6 +22,11 @@ from traceweir.streams.stages.watermark import MARKS_ROW
 
 AT_REST_WITHIN_S = 240.0
 """Virtual time after the last fault within which everything must be scored."""
+FOR_EACH_FURTHER_S = 140.0
+"""Virtual time for each further worker without one of its tasks. A watchdog notices it after 120 s, the worker ends within
+10 s and starts again; the rebalance then counts as progress of another one, whose watchdog begins again."""
+IN_EFFECT_WITHIN_S = 5.0
+"""Virtual time within which a pushed config is in effect in all workers if nothing is disturbed."""
 
 
 @dataclass
@@ -33,12 +38,24 @@ class Outcome:
     faults: dict[str, int] = field(default_factory=dict)
     """Number of faults by kind."""
     found: list[str] = field(default_factory=list)
-    """What is wrong; empty if the worker is right."""
+    """What the audit, the progress or the bounds show; empty if the worker is right."""
+    raised: list[str] = field(default_factory=list)
+    """What the simulation itself, or the patch that puts a bug into the worker, has raised. It shows no bug."""
     virtual_s: float = 0.0
     steps: int = 0
     digest: str = ""
     """A digest of all committed records, which is the same in every run of the seed."""
     story: list[str] = field(default_factory=list)
+
+    @property
+    def wrong(self) -> list[str]:
+        """All that is wrong, of the worker or of the simulation."""
+        return [*self.raised, *self.found]
+
+    @property
+    def finds(self) -> bool:
+        """Whether a finding shows a bug of the worker: one of a patch that is broken shows nothing."""
+        return bool(self.found) and not self.raised
 
 
 def play(
@@ -68,7 +85,7 @@ def play(
         outcome.faults = dict(played.counts)
         outcome.virtual_s, outcome.steps, outcome.story = world.loop.time(), world.loop.steps, world.story
         if not rested:
-            outcome.found.append(f"not at rest {AT_REST_WITHIN_S:g} s after the last fault: {_unfinished(world)}")
+            outcome.found.append(f"not at rest in time after the last fault: {_unfinished(world)}")
         else:
             for heading, group in judged(world, load).items():
                 outcome.found += [f"{heading}: {name}: {line}" for name, lines in group.items() for line in lines]
@@ -104,19 +121,38 @@ async def _run(world: World, load: Ledger | SpanLedger, played: Faults, faults: 
         return False
     if world.scenario.kind == "spans":
         return True
+    if world.scenario.pushes:
+        assert isinstance(load, Ledger)
+        world.pushes.push_the_last(rnd)
+        await asyncio.sleep(IN_EFFECT_WITHIN_S)
+        world.settle()
+        world.send(load.records(40, world.now()) + load.rest(world.now()))
+        if not await _rests(world):
+            return False
     world.replays.start()  # nothing disturbs this one
     return await _rests(world)
 
 
 async def _rests(world: World) -> bool:
-    until = world.loop.time() + AT_REST_WITHIN_S
+    until = world.loop.time() + _within_s(world)
     while world.loop.time() < until:
         await asyncio.sleep(1.0)
         world.committed.read()
         at_rest = world.committed.is_at_rest() and not world.committed.unread()
-        if at_rest and not world.replays.running and not _waits_for_judges(world):
+        if at_rest and not world.replays.running and not _waits_for_judges(world) and not _is_held_back(world):
             return True
     return False
+
+
+def _within_s(world: World) -> float:
+    """Returns the virtual time within which everything must be scored from now on."""
+    without = sum(each.process.alive and each.process.has_lost_a_task for each in world.workers.values())
+    return AT_REST_WITHIN_S + FOR_EACH_FURTHER_S * max(0, without - 1)
+
+
+def _is_held_back(world: World) -> bool:
+    """Returns whether an open transaction, such as that of a failed replay, hides committed records."""
+    return any(log.stable < log.end for log in world.cluster.logs.values())
 
 
 def _waits_for_judges(world: World) -> bool:

@@ -28,6 +28,8 @@ KINDS: dict[Kind, float] = {"records": 0.6, "judged": 0.2, "spans": 0.2}
 PREFIX = "traceweir."
 TRAJECTORY = "tool_trajectory_avg_score"
 JUDGED = "safety_v1"
+APPS = ("agent", "shop")
+"""The apps of the load, if configs are pushed."""
 ADDED = "completeness"
 """A metric of the changed config of a worker."""
 GATE = {"threshold": 0.65, "required": [TRAJECTORY], "cache_size": 120}
@@ -82,6 +84,8 @@ class Scenario:
     """Number of records of the load, without those that complete its sessions."""
     pause_s: float = 0.6
     """Mean time between two faults, and between two parts of the load, in seconds."""
+    pushes: bool = False
+    """Whether configs are pushed while the workers run."""
 
     def load(self) -> Ledger | SpanLedger:
         """Returns the load."""
@@ -97,6 +101,7 @@ class Scenario:
             too_late_s=1500.0,
             unsteady=unsteady,
             without=without,
+            apps=APPS if self.pushes else (),
         )
 
 
@@ -115,6 +120,9 @@ def warm_up(folder: Path) -> None:
 
 
 LOW_SEEDS = 1_000
+"""Seeds up to this one play what they played before pushes were a fault, so that those of the bugs stay the same."""
+PUSHED = 0.5
+"""The share of the higher seeds in which configs are pushed."""
 
 
 def draw(seed: int) -> Scenario:
@@ -142,5 +150,12 @@ def draw(seed: int) -> Scenario:
         criteria[UNSTEADY] = {"threshold": 0, "notes": "nowhere"}  # the scorer ends no process here
     changed = config | {"criteria": {**criteria, ADDED: 0.5}}
     return Scenario(
-        seed, kind, config, changed, variables=variables, static_members=static, records=90 if kind == "judged" else 150
+        seed,
+        kind,
+        config,
+        changed,
+        variables=variables,
+        static_members=static,
+        records=90 if kind == "judged" else 150,
+        pushes=seed > LOW_SEEDS and random.Random(f"pushes {seed}").random() < PUSHED,
     )

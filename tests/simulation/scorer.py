@@ -9,6 +9,8 @@ from typing import Any
 
 from tests.simulation.loop import process_of_context
 
+from traceweir.scorers.evaluation.gate_rules import gate_rules
+from traceweir.scorers.evaluation.plan import Plan
 from traceweir.streams.clock import utc_now
 from traceweir.streams.configs.selectors import NO_CONFIGS, Configs
 from traceweir.streams.judges.budget import Paid, Share
@@ -16,7 +18,10 @@ from traceweir.streams.judges.service import Judging
 from traceweir.streams.judges.verdicts import JudgeVerdict
 from traceweir.streams.scoring import protocol
 from traceweir.streams.scoring.activity import ScoringActivity
+from traceweir.streams.scoring.config_scoring import ConfigScoring
 from traceweir.streams.scoring.embedders import load_embedder
+from traceweir.streams.scoring.embedding_batches import Batching
+from traceweir.streams.scoring.open_requests import OpenRequests
 from traceweir.streams.scoring.process import NotStarted, ScoringProcessDiedError
 from traceweir.streams.scoring.result import ScoringResult
 from traceweir.streams.scoring.session_scoring import SessionScoring, score_bytes
@@ -34,15 +39,39 @@ class ScorerFaults:
         self.running: list[SimulatedScoringProcess] = []
         self.latency_s = 0.003
         """Mean time to score a session, in seconds."""
+        self.slowness = 1.0
+        """Factor on that time."""
         self.slow = 0.15
         """The share of steps that take up to 2 s."""
+        self.twice = 0
+        """How many of the next answers come twice."""
+        self.answered_twice: Callable[[], object] = lambda: None
+        """Called when an answer will come twice."""
         self.fails_to_start = 0
         """How many of the next starts fail."""
+        self.given_up: list[str] = []
+        """A sentence for each process that the worker has given up although no fault has ended it."""
+        self.suspects: set[bytes] = set()
+        """The sessions with which a process has died. A second death would make a dead letter of an innocent session."""
+
+    @property
+    def mortal(self) -> list[SimulatedScoringProcess]:
+        """The running processes that a fault can choose."""
+        return [each for each in self.running if not each.has_a_suspect_alone]
+
+    def answers_twice(self) -> bool:
+        """Returns whether the next answer comes twice."""
+        if not self.twice:
+            return False
+        self.twice -= 1
+        self.answered_twice()
+        return True
 
     def delay_s(self) -> float:
         """Draws how long a step of the scoring of a session takes."""
         rnd = self.rnd
-        return rnd.uniform(0.1, 2.0) if rnd.random() < self.slow else rnd.expovariate(1 / self.latency_s)
+        usual_s = rnd.expovariate(1 / self.latency_s) * self.slowness
+        return rnd.uniform(0.1, 2.0) if rnd.random() < self.slow else usual_s
 
 
 class SimulatedScoringProcess:
@@ -65,20 +94,14 @@ class SimulatedScoringProcess:
         self._setup = setup
         judging = Judging(setup.plan.judge, setup.access, utc_now) if setup.plan.judged else None
         self._budget = judging.budget if judging is not None else None
-        self._score = score_bytes(
-            SessionScoring(
-                setup.plan,
-                embedder,
-                utc_now,
-                timeout_s=setup.timeout_s,
-                judging=judging,
-                judge_timeout_s=setup.judge_timeout_s,
-                user_ids=setup.user_ids,
-            )
-        )
+        self._embedder = embedder and Batching(embedder)
+        of_file = self._scoring(setup.plan, judging)
+        self._score = score_bytes(of_file)
+        self._configs = ConfigScoring(of_file, self._scoring_of_pushed)
         self._slots = asyncio.Semaphore(setup.concurrency)
-        self._waiting: dict[int, tuple[bytes, asyncio.Future[ScoringResult]]] = {}
-        self._asked = 0
+        self._requests = OpenRequests()
+        self._sessions: dict[int, bytes] = {}
+        """The session of each open request by number, in the order in which they were asked."""
         self._closed = False
         self._hangs = False
         self._silence = Silence(lambda: ProcessUse(0.0, can_run=not self._hangs))
@@ -89,6 +112,23 @@ class SimulatedScoringProcess:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._work: set[asyncio.Task[None]] = set()
         faults.running.append(self)
+
+    def _scoring(self, plan: Plan, judging: Judging | None, rules: str | None = None) -> SessionScoring:
+        setup = self._setup
+        return SessionScoring(
+            plan,
+            self._embedder,
+            utc_now,
+            timeout_s=setup.timeout_s,
+            judging=judging,
+            judge_timeout_s=setup.judge_timeout_s,
+            user_ids=setup.user_ids,
+            rules=rules,
+        )
+
+    def _scoring_of_pushed(self, plan: Plan) -> SessionScoring:
+        judging = Judging(plan.judge, self._setup.access, utc_now) if plan.judged else None
+        return self._scoring(plan, judging, gate_rules(plan))
 
     # What the supervisor asks
 
@@ -105,12 +145,12 @@ class SimulatedScoringProcess:
     @property
     def busy(self) -> bool:
         """Whether a request has no answer yet."""
-        return bool(self._waiting)
+        return bool(self._requests)
 
     @property
     def fresh(self) -> bool:
         """Whether the process has had no request yet."""
-        return not self._asked
+        return not self._requests.asked
 
     async def connect(self) -> None:
         """Connects."""
@@ -119,46 +159,53 @@ class SimulatedScoringProcess:
     def ask(
         self, raw: bytes, known: Sequence[JudgeVerdict] = (), attempt: int = 0, configs: Configs = NO_CONFIGS
     ) -> asyncio.Future[ScoringResult]:
-        """Requests the score of a session; no config is pushed in the simulated world."""
-        answer: asyncio.Future[ScoringResult] = asyncio.get_running_loop().create_future()
+        """Requests the score of a session."""
         if self._closed:
-            answer.set_exception(NotStarted())
-            return answer
-        if not self._waiting:
+            gone: asyncio.Future[ScoringResult] = asyncio.get_running_loop().create_future()
+            gone.set_exception(NotStarted())
+            return gone
+        if not self._requests:
             self._silence.end()
-        self._asked += 1
-        self._waiting[self._asked] = raw, answer
-        task = asyncio.get_running_loop().create_task(self._answer(self._asked, raw, known, attempt))
+        number, answer = self._requests.begin()
+        self._sessions[number] = raw
+        task = asyncio.get_running_loop().create_task(self._answer(number, raw, known, attempt, configs))
         self._work.add(task)
         task.add_done_callback(self._work.discard)
         return answer
 
-    async def _answer(self, number: int, raw: bytes, known: Sequence[JudgeVerdict], attempt: int) -> None:
-        result: ScoringResult | SessionRejected
+    async def _answer(
+        self, number: int, raw: bytes, known: Sequence[JudgeVerdict], attempt: int, configs: Configs
+    ) -> None:
+        score = score_bytes(self._configs.under(configs)) if configs else self._score
         async with self._slots:
             await asyncio.sleep(self.faults.delay_s())
             try:
-                result = await self._score(raw, list(known), attempt)
+                answer: protocol.Answer | protocol.Refusal = protocol.Answer(
+                    number, await score(raw, list(known), attempt)
+                )
             except SessionRejected as why:
-                result = why
-        await asyncio.sleep(self.faults.delay_s())
-        if self._hangs or self._closed or number not in self._waiting:
-            return
-        self._silence.end()
-        self.paid(result.judged.paid)
-        _, answer = self._waiting.pop(number)
-        if answer.done():
-            return
-        if isinstance(result, SessionRejected):
-            answer.set_exception(result)
-        else:
-            answer.set_result(result)
+                answer = protocol.Refusal(number, why.reason, why.detail, why.judged)
+        for _ in range(2 if self.faults.answers_twice() else 1):
+            await asyncio.sleep(self.faults.delay_s())
+            if self._hangs or self._closed:
+                return
+            self._silence.end()
+            self._sessions.pop(number, None)
+            try:
+                judged = self._requests.take(answer)
+            except Exception as error:  # noqa: BLE001  # asyncio closes a connection whose callback raises
+                self.faults.given_up.append(f"the scoring process of {self.name} is given up: {error!r}")
+                self.die("no exit code")
+                return
+            if judged is not None:
+                self.paid(judged.paid)
 
     def update_reference(self, reference_id: str, reference: bytes | None) -> None:
         """Does nothing: the load has its references in its events."""
 
     def add_config(self, config_id: str, document: bytes) -> None:
-        """Does nothing: no config is pushed in the simulated world."""
+        """Adds a config of the topic `configs`."""
+        self._configs.add(config_id, document)
 
     def record_spend(self, paid: Paid) -> None:
         """Adds spending that counts against the budget of judges."""
@@ -190,6 +237,11 @@ class SimulatedScoringProcess:
         """The name of the worker."""
         return self.process.name if self.process is not None else ""
 
+    @property
+    def has_a_suspect_alone(self) -> bool:
+        """Whether the only request of the process is a suspect, of which its death would prove that it kills."""
+        return self._requests.asked == 1 and any(raw in self.faults.suspects for raw in self._sessions.values())
+
     def kill_later(self) -> None:
         """Ends the process, within the context of its worker."""
         if self._loop is not None and self.process is not None:
@@ -204,9 +256,14 @@ class SimulatedScoringProcess:
         if self._closed:
             return
         self.close()
-        waiting, self._waiting = self._waiting, {}
-        for place, (_, answer) in enumerate(waiting.values()):
+        sessions, self._sessions = [*self._sessions.values()], {}
+        for place, (raw, answer) in enumerate(zip(sessions, self._requests.end(), strict=True)):
             if not answer.done():
-                begun = place < self._setup.concurrency
+                # A fault chooses no process that measures a suspect alone. One that was killed or hung before it was
+                # asked has not begun the suspect, and its death would prove that the suspect kills.
+                innocent = self._requests.asked == 1 and raw in self.faults.suspects
+                begun = place < self._setup.concurrency and not innocent
                 answer.set_exception(ScoringProcessDiedError("simulated") if begun else NotStarted())
+                if begun:
+                    self.faults.suspects.add(raw)
         self.lost(how)

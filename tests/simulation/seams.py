@@ -82,7 +82,16 @@ class _NoThread:
 
 
 def put(owner: Any, name: str, new: object) -> None:
-    """Replaces an attribute of a class or a module of this Python process."""
+    """Replaces an attribute of a class or a module of this Python process.
+
+    Raises:
+        AttributeError: the owner has no attribute of this name, so that the replacement would replace nothing.
+    """
+    if not hasattr(owner, name):
+        raise AttributeError(
+            f"{getattr(owner, '__qualname__', owner)!r} has no attribute {name!r} to replace; "
+            "name the one that the product has now"
+        )
     setattr(owner, name, new)
 
 

@@ -36,6 +36,9 @@ class Entry:
     took_s: float = 0.0
     cpu_s: float = 0.0
     """CPU time of all processes in seconds."""
+    drawn: int | None = None
+    """Faults that were drawn for each seed (`--faults`), which a repetition needs; None in the first runs, which did not
+    write it down."""
     wrong: list[int] = field(default_factory=list)
     """The seeds that were wrong."""
 

@@ -34,6 +34,14 @@ def test_nothing_is_wrong_after_faults() -> None:
     assert " 0 wrong" in printed
 
 
+def test_nothing_is_wrong_when_configs_are_pushed_beside_faults() -> None:
+    code, printed = simulate("--from", "1012", "--count", "2", "--jobs", "1", "--seconds", "280")
+    assert code == 0, printed
+    assert " 0 wrong" in printed
+    assert "config pushed: " in printed
+    assert "record that is no config: " in printed
+
+
 def test_a_seed_gives_the_same_records_in_every_run() -> None:
     first, second = (simulate("--seed", "3", "--trace") for _ in range(2))
     assert first == second
@@ -43,12 +51,7 @@ def test_a_seed_gives_the_same_records_in_every_run() -> None:
 @pytest.mark.parametrize(
     "seed",
     [
-        pytest.param(
-            5, id="a worker that stands still held sessions that another had closed: a fault of the simulation"
-        ),
-        pytest.param(18, id="two processes shared the disk of a worker: a fault of the simulation"),
-        pytest.param(27, id="a retry was published without a new value"),
-        pytest.param(978871467, id="the session of a cancelled task was never finished"),
+        pytest.param(1020, id="a pushed config equals the config file: a fault of the audit"),
     ],
 )
 def test_what_a_seed_has_found_stays_mended(seed: int) -> None:
@@ -61,6 +64,22 @@ def test_a_bug_is_found_and_its_story_printed() -> None:
     assert code == 1, printed
     assert "WRONG: " in printed
     assert " s  w1 starts" in printed
+
+
+@pytest.mark.parametrize(
+    "bug",
+    [
+        "counters_are_not_restored",
+        "position_from_the_group",
+        "retry_publishes_without_a_new_value",
+        "spans_of_other_partitions_are_dropped",
+        "strays_are_forwarded_twice",
+    ],
+)
+def test_a_bug_is_found_where_the_file_says_or_at_another_seed(bug: str) -> None:
+    code, printed = simulate("--bugs", bug, "--jobs", "1")
+    assert code == 0, printed
+    assert "1 bugs played, not found: none" in printed
 
 
 def test_a_seed_without_the_bug_is_right() -> None:

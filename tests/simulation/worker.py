@@ -46,6 +46,7 @@ class SimulatedWorker:
         self.checkpoints: Any = None
         self.app: Any = None
         self.scoring: Any = None
+        self.configs: Any = None
         self._stopping = False
         self._services: list[Any] = []
         self._main: asyncio.Task[None] | None = None
@@ -80,6 +81,7 @@ class SimulatedWorker:
     async def _serve(self) -> None:
         built = worker_app.create_app(self._settings, self._plan, self._stages, transactions=True)
         self.app, self.checkpoints, self.scoring = built.app, built.checkpoints, built.scoring
+        self.configs = built.configs
 
         async def answers() -> bool:
             await asyncio.sleep(0.01)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 from collections.abc import Callable, Sequence
 from contextvars import Context
@@ -13,27 +14,32 @@ from typing import Any
 
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from aiokafka.record.memory_records import MemoryRecords
-from tests.audit.committed import CHANGELOG, INPUTS, OUTPUTS, SPAN_INPUTS, CommittedRecords, Row
+from tests.audit.committed import CHANGELOG, CONFIGS, INPUTS, OUTPUTS, SPAN_INPUTS, CommittedRecords, Row
 from tests.simulation import hostile, seams
 from tests.simulation.cluster.broker import Cluster
 from tests.simulation.cluster.network import Network
 from tests.simulation.disk import Disk
 from tests.simulation.loop import START_S, Process, SimulatedLoop
 from tests.simulation.models import SimulatedModels
+from tests.simulation.pushes import ConfigPushes
 from tests.simulation.replays import Replays
-from tests.simulation.scenario import Scenario
+from tests.simulation.scenario import APPS, Scenario
 from tests.simulation.scorer import ScorerFaults, SimulatedScoringProcess
 from tests.simulation.worker import SimulatedWorker
 from tests.support.ledger import PARTITIONS, Refused, Sending
 
 from traceweir.scorers.evaluation.plan import read_plan
 from traceweir.streams import app as worker_app
+from traceweir.streams.configs.records import HOME
 from traceweir.streams.scoring import processes
 from traceweir.streams.scoring.supervisor import ScoringSupervisor
 from traceweir.streams.settings import Settings
 from traceweir.streams.stages.base import Read, Stage, StageSpec
 from traceweir.streams.topics import StageName, application_id
 from traceweir.streams.topology import Topology, topics_of
+
+WRITE_S = 0.0005
+"""Mean time of a write to a disk, in seconds. It counts only while everything is slow."""
 
 
 class World:
@@ -70,13 +76,21 @@ class World:
         self.committed = SimulatedCommitted(
             self.cluster, self.settings.topic_prefix, self.application, spans=scenario.kind == "spans"
         )
-        for name in (*self.committed.names, *topics_of("score", self.settings.topics).followed):
+        # Followed topics come last: the place of a topic decides which node leads it, which a seed must keep.
+        followed = topics_of("score", self.settings.topics).followed
+        for name in (*(each for each in self.committed.names if each not in followed), *followed):
             self.cluster.create_topic(name, PARTITIONS)
         self.workers: dict[str, SimulatedWorker] = {}
         self._disks: dict[str, Disk] = {}
-        self.stumble: Callable[[str, str, Sequence[Any]], object] = lambda stage, method, records: None
-        """Called with the names of a stage and of its method, and with the records, before the stage works; can raise."""
+        self.stumble: Callable[[str, str, Sequence[Any]], float | None] = lambda stage, method, records: None
+        """Called with the names of a stage and of its method, and with the records, before the stage works; can raise.
+
+        Returns the share of the work after which the stage raises; None: it does not raise."""
         self.replays = Replays(self.loop, self.settings, self._forget, self.tell)
+        files = scenario.config, scenario.changed_config
+        self.pushes = ConfigPushes(self.cluster, self.settings.topics.configs, files, APPS)
+        self.settled: dict[int, int] = {}
+        """By partition, the offset of `sessions` from which on the last pushed config counts."""
         self.upgraded: set[str] = set()
         """The names of the workers that start as a version with another format of rows."""
         self.poison: set[bytes] = set()
@@ -121,6 +135,7 @@ class World:
         worker = SimulatedWorker(self.loop, name, settings, plan, self.stages, lambda process: True)
         worker.process.version = name in self.upgraded
         seams.World.disks[worker.process] = self.disk(name)
+        self.disk(name).gone = False
         worker.process.ended = partial(self._ended, worker)
         self.workers[name] = worker
         worker.start()
@@ -128,7 +143,10 @@ class World:
 
     def disk(self, name: str) -> Disk:
         """Returns the disk of a worker."""
-        return self._disks.setdefault(name, Disk(random.Random(f"disk {name}")))
+        if name not in self._disks:
+            disk = self._disks[name] = Disk(random.Random(f"disk {name}"))
+            disk.wrote = partial(self._write_slowly, name)
+        return self._disks[name]
 
     def _ended(self, worker: SimulatedWorker) -> None:
         process = worker.process
@@ -158,20 +176,32 @@ class World:
         """Ends all faults that last: from now on everything works."""
         for node in [*self.cluster.down]:
             self.cluster.start_node(node)
-        self.network.slowness = 1.0
+        self.slow_down(1.0)
         self.cluster.throttles.clear()
         self.cluster.fetch_all()
-        self.scorers.fails_to_start = 0
+        self.scorers.fails_to_start = self.scorers.twice = 0
         self.models.way = "answers"
         if self.upgraded:  # the others cannot read what these have written
             self.upgraded |= self.workers.keys()
         for worker in [*self.workers.values()]:
             disk, process = self.disk(worker.process.name), worker.process
-            disk.full, disk.fails_in = False, None
+            disk.full, disk.fails_in, disk.ends_in = False, None, None
             self.loop.resume(process)
             self.loop.unblock(process)
             if worker.process.alive and bool(self.upgraded) > process.version:
                 worker.terminate()
+
+    def slow_down(self, factor: float) -> None:
+        """Lets messages, threads, scorings and writes to disks take so many times as long as usual."""
+        self.network.slowness = self.loop.slowness = self.scorers.slowness = factor
+
+    def _write_slowly(self, name: str) -> None:
+        """Lets the event loop of a worker stand still while its disk writes, if everything is slow."""
+        process = self.workers[name].process
+        if self.network.slowness > 1 and process.alive and not process.blocked:
+            process.blocked = True
+            for_s = self.disk(name).rnd.expovariate(1 / WRITE_S) * self.network.slowness
+            self.after(for_s, lambda: self.loop.unblock(process))
 
     def isolates(self) -> bool:
         """Returns whether a living worker looks for the record on which a stage has raised."""
@@ -204,7 +234,8 @@ class World:
 
     def send_hostile(self, rnd: random.Random) -> str:
         """Sends a hostile record; returns what it is."""
-        found = hostile.draw(rnd, 1_000_000 + len(self.refused))
+        draw = hostile.draw_otlp if self.scenario.kind == "spans" else hostile.draw
+        found = draw(rnd, 1_000_000 + len(self.refused))
         self._send_refused(rnd, Refused(found.topic, b"hostile", found.value, found.reason))
         return found.what
 
@@ -233,9 +264,36 @@ class World:
         return before - self.kept()
 
     def compact(self) -> int:
-        """Compacts the changelog; returns how many rows are gone."""
+        """Compacts the changelog and the topic `configs`; returns how many records are gone."""
         self.committed.read()
-        return sum(log.compact() for (name, _), log in self.cluster.logs.items() if name.endswith("-changelog"))
+        configs = {self.settings.topics.configs} if self._configs_are_read() else set()
+        return sum(
+            log.compact()
+            for (name, _), log in self.cluster.logs.items()
+            if name.endswith("-changelog") or name in configs
+        )
+
+    def _configs_are_read(self) -> bool:
+        """Returns whether all living workers, at least one, have read the topic `configs`, and its invalid records are dead letters.
+
+        Kafka does not compact what was written in the last days: it is in the active segment.
+        """
+        place = self.settings.topics.configs, HOME
+        living = [worker for worker in self.workers.values() if worker.process.alive]
+        letters = sum(
+            dict(row.headers).get("traceweir.topic") == place[0].encode() for row in self.committed.rows["dead-letters"]
+        )
+        end = self.cluster.logs[place].end
+        return (
+            bool(living)
+            and letters == len(self.pushes.letters)
+            and all(worker.configs is not None and worker.configs.position >= end for worker in living)
+        )
+
+    def settle(self) -> None:
+        """Notes that the last pushed config counts for all sessions that are closed from now on."""
+        name = self.settings.topics.sessions
+        self.settled = {number: self.cluster.logs[name, number].end for number in range(PARTITIONS)}
 
     def kept(self) -> int:
         """Returns the number of offsets that the topics still hold."""
@@ -246,7 +304,7 @@ class SimulatedCommitted(CommittedRecords):
     """Reads the committed records of a simulated cluster from its logs."""
 
     def __init__(self, cluster: Cluster, prefix: str, application: str, *, spans: bool) -> None:
-        topics = (*(SPAN_INPUTS if spans else ()), *INPUTS, *OUTPUTS)
+        topics = (*(SPAN_INPUTS if spans else ()), *INPUTS, *OUTPUTS, CONFIGS)
         names = {f"{prefix}{topic}": topic for topic in topics}
         super().__init__(names | {f"{application}-state-changelog": CHANGELOG}, spans=spans)
         self._cluster, self._application = cluster, application
@@ -320,5 +378,12 @@ def _stumbling_spec(world: World, spec: StageSpec) -> StageSpec:
 
 
 def _stumble_first(world: World, where: tuple[str, str], work: Callable[..., Any], *args: Any) -> Any:
-    world.stumble(*where, args[1] if where[1] == "apply" else ())
-    return work(*args)
+    applies = where[1] == "apply"
+    share = world.stumble(*where, args[1] if applies else ())
+    if share is None:
+        return work(*args)
+    if applies and (done := args[1][: math.ceil(len(args[1]) * share)]):
+        work(args[0], done)
+    elif share and not applies:
+        work(*args)
+    raise KeyError("simulated")

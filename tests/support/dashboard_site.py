@@ -22,6 +22,7 @@ from traceweir.schemas.judge_config import Budget
 from traceweir.schemas.score import Score
 from traceweir.streams.dashboard.access import Application
 from traceweir.streams.dashboard.application import create_application
+from traceweir.streams.dashboard.challengers import Challengers, NoChallengers
 from traceweir.streams.dashboard.content import Content
 from traceweir.streams.dashboard.feed import FeedState
 from traceweir.streams.dashboard.live import Live
@@ -46,6 +47,7 @@ class Site:
     trace_url: str | None = None
     evalset: Path | None = None
     budget: Budget | None = None
+    challengers: Challengers = field(default_factory=NoChallengers)
     state: FeedState = field(default_factory=lambda: FeedState(behind=0))
     live: Live = field(default_factory=Live)
     loop: asyncio.AbstractEventLoop | None = None
@@ -65,6 +67,7 @@ class Site:
             trace_url=self.trace_url,
             evalset=self.evalset,
             budget=self.budget,
+            challengers=self.challengers,
         )
         return create_application(self.store, lambda: self.state, self.live, options, self.token)
 

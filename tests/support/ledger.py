@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 import json
 import random
+import zlib
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
@@ -17,6 +18,9 @@ from tests.support.scripts import Step, former_life, steps
 Document = dict[str, Any]
 
 PARTITIONS = 4
+PRODUCTION = "production"
+ENVIRONMENTS = ("", PRODUCTION)
+"""The environments of the sessions of a load with several apps; empty: the session names none."""
 MARKS = {"raises": 0.008, "returns-rubbish": 0.008, "is-no-number": 0.008, "hangs": 0.0015, "kills-once": 0.002}
 """Marks, and the share of sessions with each: the scorer in `unsteady.py` acts on ids that end with `~` and a mark."""
 POISON = "holds"
@@ -72,6 +76,8 @@ class Ledger:
     """Number of sessions that block the scoring process without end."""
     too_late_s: float | None = None
     """From which age of its timestamp on a record is refused; None: the load has no such record."""
+    apps: Collection[str] = ()
+    """The apps of the sessions, half of which then name an environment; empty: all have one app and no environment."""
     warm: bool = False
     """Whether every partition has a watermark. The caller sets this; before that no record is too late."""
     events: dict[str, set[str]] = field(default_factory=dict)
@@ -174,8 +180,15 @@ class Ledger:
             self.before[name] = canonical(step.document)
             yield sending._replace(at=at)
             yield None
+        place = zlib.crc32(name.encode())
+        app = [*self.apps][place % len(self.apps)] if self.apps else None
+        environment = ENVIRONMENTS[place // len(self.apps) % len(ENVIRONMENTS)] if self.apps else ""
         poison = name.endswith(POISON)  # Each revision is tried for half a minute, so the session must have only one.
         for step in steps(rnd, name, self._now, self._by_domain, late=0.0 if poison else self.late):
+            if app is not None and "app_name" in step.document:
+                step.document["app_name"] = app
+                if environment:
+                    step.document["environment"] = environment
             if poison:
                 yield self._account(name, step._replace(at_home=True))
                 continue

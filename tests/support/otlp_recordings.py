@@ -55,9 +55,14 @@ def names() -> list[str]:
     return sorted(path.name.removesuffix(SUFFIX) for path in DATA.iterdir() if path.name.endswith(SUFFIX))
 
 
+def document_of(name: str) -> dict[str, Any]:
+    """Returns the document of a recording."""
+    return json.loads(lzma.decompress((DATA / f"{name}{SUFFIX}").read_bytes()))  # type: ignore[no-any-return]
+
+
 def load(name: str) -> Recording:
     """Returns a recording."""
-    document = json.loads(lzma.decompress((DATA / f"{name}{SUFFIX}").read_bytes()))
+    document = document_of(name)
     spans = [span for request in document["requests"] for span in decode_spans(json.dumps(request).encode()).spans]
     add_logs(spans, (log for request in document["logs"] for log in decode_logs(json.dumps(request).encode()).logs))
     return Recording(document["truth"], spans)

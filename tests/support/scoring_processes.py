@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from traceweir.streams.judges.budget import Paid
+from traceweir.streams.judges.budget import Paid, Share
 from traceweir.streams.scoring.process import ScoringProcess
 from traceweir.streams.scoring.protocol import Setup
 
@@ -36,6 +36,28 @@ class Paying(ScoringProcess):
     def record_spend(self, paid: Paid) -> None:
         self.told.append(paid)
         super().record_spend(paid)
+
+
+class Told(ScoringProcess):
+    """Lists what it is told of spending, references and the share of the budget."""
+
+    def __init__(self, setup: Setup) -> None:
+        self.spending: list[Paid] = []
+        self.references: dict[str, bytes | None] = {}
+        self.share = Share()
+        super().__init__(setup)
+
+    def record_spend(self, paid: Paid) -> None:
+        self.spending.append(paid)
+        super().record_spend(paid)
+
+    def update_reference(self, reference_id: str, reference: bytes | None) -> None:
+        self.references[reference_id] = reference
+        super().update_reference(reference_id, reference)
+
+    def set_budget_share(self, share: Share) -> None:
+        self.share = share
+        super().set_budget_share(share)
 
 
 async def until_ended(process: ScoringProcess) -> None:

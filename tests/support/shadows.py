@@ -7,16 +7,22 @@ from collections.abc import Sequence
 from typing import Any
 
 from confluent_kafka import Consumer, Producer, TopicPartition
+from tests.support.judge_retries import session
+from tests.support.scoring import NOW
 
+from traceweir.schemas.session import Session
+from traceweir.streams.shadow.definition import Definition
+from traceweir.streams.stages.partitioner import partition_of
 from traceweir.streams.testing import event, trace
 
+PARTITIONS = 4
 TOPICS = ("results", "network", "dead-letters", "candidates", "sessions", "strays")
 """The topics on which a shadow must write nothing."""
 
 
 def send_sessions(servers: str, prefix: str, names: Sequence[str], app: str = "shop") -> None:
     """Sends a complete session for each name: an invocation with an answer, and a trace."""
-    producer = Producer({"bootstrap.servers": servers})
+    producer = Producer({"bootstrap.servers": servers, "log_level": 0})
     for number, name in enumerate(names):
         answered = event(
             "invocation.completed",
@@ -30,6 +36,47 @@ def send_sessions(servers: str, prefix: str, names: Sequence[str], app: str = "s
         for document in (answered, event("session.ended", name, number + 1, app_name=app)):
             producer.produce(f"{prefix}invocations", json.dumps(document), name)
     assert producer.flush(30) == 0
+
+
+def write_closed_sessions(servers: str, prefix: str, names: Sequence[str], app: str = "shop", at_ms: int = 0) -> None:
+    """Writes the sessions that a worker would close for these names to the topic `sessions`.
+
+    Args:
+        servers: The brokers.
+        prefix: What the names of the topics begin with.
+        names: The ids of the sessions.
+        app: Their application.
+        at_ms: The timestamp of the records in milliseconds since 1970; 0: now.
+    """
+    producer = Producer({"bootstrap.servers": servers, "log_level": 0})
+    for name in names:
+        document = closed_session(name, app)
+        Session.model_validate_json(json.dumps(document))
+        home = partition_of(name.encode(), PARTITIONS)
+        producer.produce(f"{prefix}sessions", json.dumps(document), name, home, timestamp=at_ms)
+    assert producer.flush(30) == 0
+
+
+def closed_session(name: str, app: str = "shop") -> dict[str, Any]:
+    """Returns the session of this name as a worker would close it: an invocation with an answer, and a trace."""
+    answered = event(
+        "invocation.completed",
+        name,
+        app_name=app,
+        event_id=f"{name}-1",
+        final_response={"parts": [{"text": f"{name} ships today."}]},
+        reference={"final_response": {"parts": [{"text": f"{name} ships tomorrow."}]}},
+    )
+    return session(name, events=[answered])
+
+
+def make_definition(**changes: Any) -> Definition:
+    """Returns the definition of a shadow of all nine sessions of one partition."""
+    fields: dict[str, Any] = {
+        "name": "v2", "config": "{}", "config_digest": "d", "since": None, "until": None, "app": None, "sample": 1.0,
+        "budget_usd": None, "sessions_id": "t", "begins": {0: 0}, "ends": {0: 9}, "created_at": NOW,
+    }  # fmt: skip
+    return Definition(**(fields | changes))
 
 
 class Reader:

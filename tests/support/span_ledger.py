@@ -15,7 +15,7 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, LogsData, ResourceLo
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span, TracesData
 from tests.support.collect import offline
-from tests.support.ledger import PARTITIONS, Sending
+from tests.support.ledger import PARTITIONS, Refused, Sending
 
 Document = dict[str, Any]
 Encoding = Literal["protobuf", "json"]
@@ -40,6 +40,8 @@ class SpanLedger:
         """Number of requests and spans by kind."""
         self.traces: set[str] = set()
         """The ids of all traces."""
+        self.refused: list[Refused] = []
+        """The records, not of this ledger, that must become dead letters."""
         self._random = random.Random(f"spans {seed}")
         self._seed, self._live, self._made = seed, live, 0
         self._waiting: list[list[Span | LogRecord]] = []

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, ConfigDict, Field, JsonValue
 
 from traceweir.schemas.base import ConfigModel, Fraction, JsonObject, NonEmpty
-from traceweir.schemas.judge_config import JudgeConfig
+from traceweir.schemas.judge_config import JudgeConfig, Positive
 
 Kind = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
 EntityName = Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9_]{0,39}$")]
@@ -102,6 +102,19 @@ Automatic = Annotated[
 ]
 
 
+class ChallengerConfig(ConfigModel):
+    """Another config that scores a part of the live sessions beside this one, into a topic of its own."""
+
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,100}$")]
+    """The name: 1 to 100 of a-z, A-Z, 0-9, `-` and `_`. Its scores go to the topic `results.shadow.<name>`."""
+    sample: Annotated[float, Field(gt=0, le=1)] = 1.0
+    """Share of the sessions, above 0 and at most 1; the session id decides, so that a larger share holds a smaller one."""
+    budget: Positive | None = None
+    """The most that its judges can cost in all, in USD; None: its own `judge.budget` is the only limit."""
+    config: JsonObject
+    """The challenger's evaluation config, which has no challenger itself."""
+
+
 class EvalConfig(ConfigModel):
     """Google ADK's `test_config.json`: `criteria`, and the sections that Traceweir adds.
 
@@ -123,6 +136,8 @@ class EvalConfig(ConfigModel):
     """How judge models are called, and their budget."""
     sampling: Fraction | dict[str, Fraction] = 1.0
     """Share of sessions on which criteria are measured, for all criteria or by metric; the session id decides."""
+    challenger: ChallengerConfig | None = None
+    """Another config that scores a part of the sessions beside this one; it changes nothing in the scores of this one."""
     custom_metrics: dict[str, CustomMetric] | None = None
     """ADK's metrics of own code, by name. Traceweir never imports code that a config names.
 

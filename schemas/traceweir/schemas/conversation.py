@@ -61,8 +61,9 @@ class Exchange:
 def conversation_of(session: Session) -> list[Exchange]:
     """Returns the exchanges of a session, in order."""
     found = []
+    current = session.current_events
     for turn in turns_of(session):
-        events = [each for each in session.events if each.invocation_id == turn.invocation.invocation_id]
+        events = [each for each in current if each.invocation_id == turn.invocation.invocation_id]
         invocation = turn.invocation
         found.append(
             Exchange(

@@ -46,8 +46,14 @@ class Session(WireModel):
     """The traces, in order of `created_at`."""
 
     @property
+    def current_events(self) -> list[InvocationEvent]:
+        """The events that no other event of the session replaces."""
+        replaced = {event_id for event in self.events if event.replaces for event_id in event.replaces}
+        return [event for event in self.events if event.event_id not in replaced] if replaced else self.events
+
+    @property
     def started_at(self) -> datetime | None:
-        """The earliest known time of an event or a trace, by the agents' clock; None if no time is known."""
-        first = next((known for event in self.events if (known := known_time(event.occurred_at))), None)
+        """The earliest known time of an event that counts or of a trace, by the agents' clock; None if no time is known."""
+        first = next((known for event in self.current_events if (known := known_time(event.occurred_at))), None)
         times = [first, *(known_time(trace.created_at) for trace in self.traces)]
         return min((moment for moment in times if moment is not None), default=None)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+_LISTED = 5
+
 
 def printable(text: str, limit: int = 500) -> str:
     """Returns text that is safe in a log line: control and invisible characters are escaped.
@@ -15,3 +19,15 @@ def printable(text: str, limit: int = 500) -> str:
         return text
     shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text[: limit + 1])
     return shown if len(shown) <= limit else shown[: limit - 1] + "…"
+
+
+def listed(texts: Sequence[str], limit: int = 300) -> str:
+    """Returns the first five texts and the number of the others; each is safe in a log line, as `printable` says.
+
+    Each text has at most `limit` characters.
+
+    >>> listed(["a", "b\\n", "c", "d", "e", "f", "g"])
+    'a; b\\\\n; c; d; e; and 2 more'
+    """
+    more = [f"and {len(texts) - _LISTED} more"] if len(texts) > _LISTED else []
+    return "; ".join([*(printable(text, limit) for text in texts[:_LISTED]), *more])

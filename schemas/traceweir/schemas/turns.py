@@ -72,7 +72,7 @@ def turns_of(session: Session) -> list[Turn]:
     """
     open_turns: dict[str, _OpenTurn] = {}
     anonymous, latest = 0, ""
-    for event in session.events:
+    for event in session.current_events:
         if isinstance(event, SessionEnded):
             continue
         key = event.invocation_id

@@ -22,13 +22,16 @@ from traceweir.streams.configs.selectors import Configs
 from traceweir.streams.configs.usable import usable_plan
 from traceweir.streams.gate.presidio import load_entities
 from traceweir.streams.judges.budget import Share
+from traceweir.streams.kafka.config_digests import ConfigDigests
 from traceweir.streams.kafka.embedded_broker import is_embedded
 from traceweir.streams.kafka.followed_topics import FollowedTopics
 from traceweir.streams.kafka.record_reader import RecordReader
 from traceweir.streams.kafka.topic_admin import KafkaUnreachableError
+from traceweir.streams.kafka.worker_challengers import WorkerChallengers
 from traceweir.streams.runtime.checkpoint import Checkpoints
 from traceweir.streams.runtime.dead_letter_log import DeadLetterLog
 from traceweir.streams.runtime.delivery import Delivery, Offsets, PlainSends, Transaction
+from traceweir.streams.runtime.single_record import write_record
 from traceweir.streams.runtime.watchdog import Duty
 from traceweir.streams.score.followed_configs import FollowedConfigs
 from traceweir.streams.scoring.launch import LaunchedProcess
@@ -64,6 +67,8 @@ class WorkerApp(NamedTuple):
     """The scoring processes; None if this worker does not score."""
     configs: ConfigLog | None = None
     """What the worker has read of the topic `configs`; None if it does not score."""
+    challengers: WorkerChallengers | None = None
+    """The challengers of the worker; None if it does not score, or follows no configs."""
 
     def duties(self) -> Iterable[Duty]:
         """Returns the work that must make progress now."""
@@ -124,28 +129,40 @@ def create_app(
         if not (isinstance(error, WorkCancelledError) and app.should_stop):
             app.loop.create_task(checkpoints.fail(error))
 
-    configs = None
+    records = RecordReader(options, beacon=app.beacon)
+    configs, challengers = None, None
     if scoring is not None:
         for supervisor in scoring.supervisors:
             app.add_dependency(supervisor)
         scoring.on_failure(fail)
+        pool = WorkPool(MAX_REQUESTED_SESSIONS, fail)
         configs = ConfigLog(partial(usable_plan, file=plan)) if application.follows_configs else None
         references_topic, configs_topic = topics_of("score", application.topics).followed
         names = references_topic, configs_topic
         reader = FollowedTopics(scoring, configs, names, settings.partitions, options, beacon=app.beacon)
         reader.failed = fail
         app.add_dependency(reader)
-    records = RecordReader(options, beacon=app.beacon)
+        if configs is not None:
+            challengers = WorkerChallengers.of(
+                settings, setup, folder, scoring, configs, pool, records.read, app.beacon
+            )
+            # After the reader, so that the topic is read to its end when this starts.
+            digests = ConfigDigests(
+                configs, plan, application.topics.configs, partial(write_record, options), beacon=app.beacon
+            )
+            for service in (*challengers.services, digests):
+                app.add_dependency(service)
     app.add_dependency(records)
     resources = None
     if scoring is not None:
         resources = ScoringResources(
             scoring,
-            WorkPool(MAX_REQUESTED_SESSIONS, fail),
+            pool,
             scoring.record_spend,
             records.read,
             None if configs is None else FollowedConfigs(configs, _scoring_by(scoring, configs)),
             application.selects,
+            challengers and challengers.challengers,
         )
     held = Resources(utc_now, resources, entities=entities, spans=spans)
     topology = Topology.of(settings, plan, held, application.topics)
@@ -178,7 +195,7 @@ def create_app(
         checkpoints.steps_before = lambda: reader.count
         checkpoints.takes_over = lambda partitions: scoring.set_budget_share(Share(partitions, settings.partitions))
     embedder_id = None if scoring is None else scoring.embedder_id
-    return WorkerApp(app, checkpoints, embedder_id, scoring, configs)
+    return WorkerApp(app, checkpoints, embedder_id, scoring, configs, challengers)
 
 
 def _scoring_by(scoring: ScoringProcesses, log: ConfigLog) -> Callable[[Configs], Scoring]:

@@ -11,17 +11,28 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 
 from aiokafka.errors import KafkaError, ProducerFenced
 
 from traceweir.schemas.pushed_config import PushedConfig
 from traceweir.schemas.text import printable
-from traceweir.streams.configs.records import HOME, UnreadableConfigError, read_record, records_of
+from traceweir.streams.configs.records import (
+    FOREIGN_FROM,
+    HOME,
+    ConfigKey,
+    ConfigRecord,
+    UnreadableConfigError,
+    read_key,
+    read_value,
+    records_of,
+)
 from traceweir.streams.configs.selectors import in_words
 from traceweir.streams.kafka.bounded_reader import BoundedReader
 from traceweir.streams.kafka.embedded_broker import is_embedded
-from traceweir.streams.kafka.topic_admin import reach
+from traceweir.streams.kafka.topic_admin import check_partitions, reach
 from traceweir.streams.runtime.delivery import Delivery, NoTransactionsError, PlainSends, Transaction
+from traceweir.streams.runtime.transactions import usable_transactions
 from traceweir.streams.settings import Settings, aiokafka_options
 from traceweir.streams.stages.base import MAX_OUTPUT_BYTES, Output
 
@@ -31,6 +42,10 @@ STOP_WITHIN_S = 5.0
 
 class ConfigTopicError(Exception):
     """The topic cannot be read or written, or has no such config; the message states the reason and the way out."""
+
+
+class UnknownDigestError(ConfigTopicError):
+    """No config of the topic has a digest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +60,66 @@ class TopicState:
     """The config of each digest."""
     problems: list[str] = field(default_factory=list)
     """A sentence for each record that cannot be read."""
-    newer: list[str] = field(default_factory=list)
-    """A sentence for each record of a newer version of Traceweir; its version numbers are unknown here."""
+    newer: dict[ConfigKey, str] = field(default_factory=dict)
+    """Why a record cannot be read, for each key whose last record is of a newer version of Traceweir."""
+    unread_numbers: dict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
+    """The numbers of the versions of each selector that have a record which cannot be read."""
+
+    def take(self, partition: int, offset: int, key: bytes | None, value: bytes | None) -> None:
+        """Takes the next record of the topic."""
+        named: ConfigKey | None = None
+        try:
+            named = read_key(partition, key)
+            self.newer.pop(named, None)
+            self._put(read_value(named, value))
+        except UnreadableConfigError as error:
+            self.problems.append(f"the record at {partition}/{offset} is never in effect: {error}")
+            if named is not None:
+                self._put_unread(named, error)
+
+    def _put(self, found: ConfigRecord) -> None:
+        kind, selector, *_ = found.key
+        if found.pushed is None:
+            if kind == "current" and selector is not None:
+                self.current.pop(selector, None)
+        elif kind == "current":
+            self.current[found.pushed.selector] = found.pushed
+        elif kind == "version":
+            self.versions[found.pushed.selector][found.pushed.version] = found.pushed
+        elif found.pushed.digest is not None:
+            self.by_digest[found.pushed.digest] = found.pushed
+
+    def _put_unread(self, key: ConfigKey, error: UnreadableConfigError) -> None:
+        if key.selector is not None and key.version is not None:
+            self.unread_numbers[key.selector].add(key.version)
+        if error.newer:
+            self.newer[key] = str(error)
 
     def next_version(self, selector: str) -> int:
-        """Returns the number of the next version of a selector."""
-        return max(self.versions.get(selector) or {}, default=0) + 1
+        """Returns the number of the next version of a selector: above all that keys name, so that none is used twice."""
+        used = [*self.versions.get(selector, ()), *self.unread_numbers.get(selector, ())]
+        return max((number for number in used if number < FOREIGN_FROM), default=0) + 1
+
+    def newer_config(self, selector: str) -> str | None:
+        """Returns why the latest config of a selector cannot be read, if a newer version of Traceweir wrote it."""
+        latest = max(self.versions.get(selector, ()), default=0)
+        for key, problem in self.newer.items():
+            if key.selector == selector and (key.version is None or key.version > latest):
+                return problem
+        return None
+
+    def refuse_over_newer(self, selector: str) -> None:
+        """Checks that a push for a selector replaces no config of a newer version of Traceweir.
+
+        Raises:
+            ConfigTopicError: it would.
+        """
+        if (problem := self.newer_config(selector)) is not None:
+            raise ConfigTopicError(
+                f"nothing is written: the latest config for {printable(in_words(selector))} is of a newer version of Traceweir "
+                f"({problem}). Push with that version, or run `traceweir config withdraw` with the same --app and "
+                "--environment first"
+            )
 
     def version(self, selector: str, number: int) -> PushedConfig:
         """Returns a version.
@@ -71,16 +140,18 @@ class TopicState:
         """Returns the config of a digest, or of the only digest that starts with this text.
 
         Raises:
-            ConfigTopicError: there is none, or there are several.
+            UnknownDigestError: there is none.
+            ConfigTopicError: there are several.
         """
         found = [digest for digest in self.by_digest if digest.startswith(start)]
-        if len(found) == 1:
-            return self.by_digest[found[0]]
-        why = "several digests start" if found else "no digest starts"
-        raise ConfigTopicError(
-            f"{why} with {start!r:.80}; copy the `config_digest` of a score. The digest of a worker's config file is not on "
-            "the topic"
-        )
+        if not found:
+            raise UnknownDigestError(
+                f"no digest starts with {start!r:.80}; copy the `config_digest` of a score. The config of a worker that may "
+                "not write to the topic is not there"
+            )
+        if len(found) > 1:
+            raise ConfigTopicError(f"several digests start with {start!r:.80}; copy the `config_digest` of a score")
+        return self.by_digest[found[0]]
 
 
 async def read_topic(settings: Settings, *, up_to_all: bool = False) -> TopicState:
@@ -93,27 +164,8 @@ async def read_topic(settings: Settings, *, up_to_all: bool = False) -> TopicSta
     state = TopicState()
     async with BoundedReader(settings, settings.topics.configs, ConfigTopicError, up_to_all=up_to_all) as reader:
         async for record in reader.records():
-            _take(state, record.partition, record.offset, record.key, record.value)
+            state.take(record.partition, record.offset, record.key, record.value)
     return state
-
-
-def _take(state: TopicState, partition: int, offset: int, key: bytes | None, value: bytes | None) -> None:
-    try:
-        found = read_record(partition, key, value)
-    except UnreadableConfigError as error:
-        state.problems.append(f"the record at {partition}/{offset} is never in effect: {error}")
-        if error.newer:
-            state.newer.append(str(error))
-        return
-    if found.pushed is None:
-        if found.kind == "current" and found.selector is not None:
-            state.current.pop(found.selector, None)
-    elif found.kind == "current":
-        state.current[found.pushed.selector] = found.pushed
-    elif found.kind == "version":
-        state.versions[found.pushed.selector][found.pushed.version] = found.pushed
-    elif found.pushed.digest is not None:
-        state.by_digest[found.pushed.digest] = found.pushed
 
 
 async def push(settings: Settings, decide: Callable[[TopicState], PushedConfig | None]) -> PushedConfig | None:
@@ -125,20 +177,21 @@ async def push(settings: Settings, decide: Callable[[TopicState], PushedConfig |
 
     Raises:
         KafkaUnreachableError: no broker answers.
+        NotReadyError: the settings require transactions that the broker lacks.
         ConfigTopicError: the topic is missing or wrong, another push has begun, the version is too large, or the brokers
             accept no records.
     """
     embedded = is_embedded(await asyncio.to_thread(reach, settings))
-    await read_topic(settings)  # finds a missing topic before anything is written
-    transactions = settings.delivery != "at_least_once" and not embedded
+    # Before a producer starts, because its transactional id fences others.
+    if problems := await asyncio.to_thread(check_partitions, settings, [settings.topics.configs]):
+        raise ConfigTopicError("\n".join(problems))
+    transactions = await asyncio.to_thread(partial(usable_transactions, settings, embedded=embedded))
     options = aiokafka_options(settings)
     name = f"{settings.topic_prefix}configs"
     delivery: Delivery = Transaction(options, name) if transactions else PlainSends(options)
     try:
         await _within_time(settings, delivery.start())  # first: it fences other pushes, so that the state is complete
         state = await read_topic(settings, up_to_all=True)
-        if state.newer:  # the next number could be that of a version that only a newer Traceweir reads
-            raise ConfigTopicError(f"nothing is written, because the topic has newer records: {state.newer[0]}")
         pushed = decide(state)
         if pushed is None:
             return None

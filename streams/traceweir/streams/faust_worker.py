@@ -84,7 +84,7 @@ def run_app(
         launched=launched,
         application=application,
     )
-    app, checkpoints, embedder_id, scoring, configs = built
+    app, checkpoints, embedder_id, scoring, configs, challengers = built
     log.info(
         "worker %s: stages %s, %s%s",
         app.conf.id,
@@ -108,12 +108,15 @@ def run_app(
     def config_problems() -> list[str]:
         return configs.problems if configs is not None else []
 
+    def challenger_problems() -> list[str]:
+        return challengers.problems if challengers is not None else []
+
     def state() -> dict[str, object]:
         # Present only if there are any, so that the document stays as it was where nobody pushes configs.
-        unusable = config_problems()
-        return checkpoints.state() | ({"config_problems": unusable} if unusable else {})
+        named = {"config_problems": config_problems(), "challenger_problems": challenger_problems()}
+        return checkpoints.state() | {name: found for name, found in named.items() if found}
 
-    services = metrics.services(checkpoints, scoring, problems, config_problems)
+    services = metrics.services(checkpoints, scoring, problems, config_problems, challenger_problems)
     health = Health(port, problems, state, metrics.exposition)
     activity = Activity(list(checkpoints.inputs), checkpoints.ready_partitions, checkpoints.lag)
     checkpoints.committed = (*checkpoints.committed, activity.committed, metrics.work.committed)

@@ -290,8 +290,8 @@ class Settings(BaseSettings):
     score_concurrency: Count = 64
     """Sessions that one worker scores at the same time, 1 or more."""
     scoring_processes: Annotated[int, Field(ge=1, le=64)] | None = None
-    """Processes in which one worker scores sessions, from 1 to 64. Unset: one for every two cores, at most 4. If a
-    criterion asks a judge, or novelty uses an embedding model, one process scores."""
+    """Processes in which one worker scores sessions, from 1 to 64. Unset: one for every two cores, at most 4; the quota
+    of a container counts. If a criterion asks a judge, or novelty uses an embedding model, one process scores."""
     score_window: Count = 2_000
     """Sessions of one partition that are read and not finished, 1 or more. The worker stops reading the partition
     while the window is full."""

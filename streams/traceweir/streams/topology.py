@@ -6,6 +6,7 @@ differ. This module opens no connection.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -20,6 +21,7 @@ from traceweir.streams.assemble.closing_rules import ClosingRules
 from traceweir.streams.assemble.stage import AssembleStage
 from traceweir.streams.gate.stage import GateStage
 from traceweir.streams.judges.budget import Paid
+from traceweir.streams.score.challengers import Challengers
 from traceweir.streams.score.followed_configs import FollowedConfigs
 from traceweir.streams.score.judge_retries import ReadRecord, RetryPolicy
 from traceweir.streams.score.judge_rows import JudgeRows
@@ -32,6 +34,8 @@ from traceweir.streams.topics import StageName, Topics
 
 if TYPE_CHECKING:  # OpenTelemetry's SDK is loaded only where traces are on
     from traceweir.streams.tracing.session_spans import SessionSpans
+
+log = logging.getLogger(__name__)
 
 _CONCURRENCY_PER_RETRY = 8
 """Of each 8 places for sessions that are scored at the same time, 1 is for retries (sessions that are scored again).
@@ -59,6 +63,8 @@ class ScoringResources:
     """The configs of the topic `configs`; None where no topic is followed."""
     selects: Callable[[Record], bool] = lambda record: True
     """Returns whether a session is scored."""
+    challengers: Challengers | None = None
+    """The challengers, which score a part of the sessions too; None where none does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +98,8 @@ class StageTopics:
     """Topics that the stage writes to."""
     followed: tuple[str, ...] = ()
     """Topics of which every worker that runs the stage reads all partitions, without assignment and commits."""
+    also_written: tuple[str, ...] = ()
+    """Topics that a worker writes to outside its checkpoints; the stage also works without the right to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +172,19 @@ def _places_for_retries(concurrency: int, pool: WorkPool) -> int:
     return max(1, reserved, min(concurrency - reserved, concurrency - pool.running))
 
 
+def pool_of_challengers(settings: Settings, pool: WorkPool) -> WorkPool:
+    """Returns the pool for sessions that challengers score: the places that `pool` leaves free, and at least one.
+
+    Its work runs in processes of its own, so that this one place takes nothing from the champion but time of a core.
+    """
+
+    def places() -> int:
+        reserved = settings.score_concurrency // _CONCURRENCY_PER_RETRY
+        return max(1, settings.score_concurrency - reserved - pool.running)
+
+    return WorkPool(places, lambda error: log.warning("a challenger's work on a session has ended early: %s", error))
+
+
 def _collect(topology: Topology) -> NewStage:
     # The readers of spans take a tenth of a second to import, and most workers read none.
     from traceweir.streams.collect.collecting_rules import CollectingRules
@@ -209,6 +230,7 @@ def _score(topology: Topology) -> NewStage:
             judge_rows=JudgeRows(plan.judge.cache, scoring.record_spend),
             retry_policy=policy,
             configs=scoring.configs,
+            challengers=scoring.challengers,
             selects=scoring.selects,
         )
 
@@ -262,6 +284,7 @@ _TABLE: Mapping[StageName, _Stage] = {
             inputs=(topics.sessions,),
             outputs=(topics.results, topics.candidates, topics.dead_letters),
             followed=(topics.references, topics.configs),
+            also_written=(topics.configs,),
         ),
         _score,
     ),

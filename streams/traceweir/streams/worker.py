@@ -12,21 +12,19 @@ from typing import NamedTuple
 
 from traceweir.scorers.evaluation.criteria_text import criteria_text
 from traceweir.scorers.evaluation.plan import Plan
+from traceweir.streams.errors import NotReadyError
 from traceweir.streams.judges.client import check_judge
 from traceweir.streams.kafka.embedded_broker import is_embedded
-from traceweir.streams.kafka.topic_admin import check_topics, check_transactions, create_topics, reach
+from traceweir.streams.kafka.topic_admin import check_topics, create_topics, reach
 from traceweir.streams.process_log import log_to_stderr
 from traceweir.streams.process_setup import paused_gc
+from traceweir.streams.runtime.transactions import usable_transactions
 from traceweir.streams.scoring.launch import LaunchedProcess
 from traceweir.streams.settings import Settings
 from traceweir.streams.topics import StageName, application_id
 from traceweir.streams.tracing.switch import spans_of_environment
 
 log = logging.getLogger(__name__)
-
-
-class NotReadyError(RuntimeError):
-    """A precondition of the worker is not met; the message lists the problems and how to fix them."""
 
 
 class _Cluster(NamedTuple):
@@ -120,23 +118,3 @@ def _checked(settings: Settings, stages: Sequence[StageName]) -> _Cluster:
     if problems:
         raise NotReadyError("\n".join(problems))
     return _Cluster(embedded, usable_transactions(settings, embedded=embedded))
-
-
-def usable_transactions(settings: Settings, *, embedded: bool) -> bool:
-    """Returns whether checkpoints are transactions.
-
-    Raises:
-        NotReadyError: the settings require transactions that the broker lacks.
-    """
-    if embedded and settings.delivery == "exactly_once":
-        raise NotReadyError(
-            "delivery is exactly_once, but the embedded broker has no transactions; "
-            "use Apache Kafka, or set TRACEWEIR_DELIVERY=auto"
-        )
-    transactions = settings.delivery == "exactly_once" or (settings.delivery == "auto" and not embedded)
-    if transactions:
-        from traceweir.streams.runtime.delivery import TRANSACTION_TIMEOUT_MS
-
-        if problems := check_transactions(settings, TRANSACTION_TIMEOUT_MS):
-            raise NotReadyError("\n".join(problems))
-    return transactions

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.simulation.bugs.registry import bug
-from tests.simulation.seams import put
+from tests.simulation.bugs.registry import bug, put
 from tests.simulation.world import World
 
 from traceweir.streams.collect import stage

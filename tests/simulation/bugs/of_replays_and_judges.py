@@ -5,8 +5,7 @@ from __future__ import annotations
 from itertools import count
 from typing import Any
 
-from tests.simulation.bugs.registry import bug
-from tests.simulation.seams import put
+from tests.simulation.bugs.registry import bug, put
 from tests.simulation.world import World
 
 from traceweir.streams.dead_letters import replay
@@ -15,7 +14,9 @@ from traceweir.streams.judges.service import SessionJudge
 from traceweir.streams.runtime.delivery import Transaction
 from traceweir.streams.score.judge_retries import JudgeRetries
 from traceweir.streams.score.judge_rows import JudgeRows
+from traceweir.streams.score.session_configs import SessionConfigs
 from traceweir.streams.score.stage import ScoreStage
+from traceweir.streams.scoring.in_flight import InFlight
 
 # Replays of dead letters
 
@@ -93,17 +94,17 @@ def unsuccessful_retry_is_the_last(world: World) -> None:
 @bug
 def retry_publishes_the_attempt_of_before(world: World) -> None:
     """A retry has the attempt number of the scores that it replaces."""
-    again = ScoreStage._score_again
+    scoring_at = SessionConfigs.scoring_at
 
-    async def same(self: Any, row_key: bytes, pending: Any, record: Any, regates: bool) -> None:
-        scoring = self._scoring
-        self._scoring = lambda raw, known, attempt: scoring(raw, known, attempt - 1)
-        try:
-            await again(self, row_key, pending, record, regates)
-        finally:
-            self._scoring = scoring
+    async def of_before(self: Any, offset: int) -> Any:
+        scoring = await scoring_at(self, offset)
 
-    put(ScoreStage, "_score_again", same)
+        async def score(raw: bytes, known: Any = (), attempt: int = 0, /) -> Any:
+            return await scoring(raw, known, max(0, attempt - 1))
+
+        return score
+
+    put(SessionConfigs, "scoring_at", of_before)
 
 
 @bug
@@ -119,6 +120,18 @@ def retry_publishes_without_a_new_value(world: World) -> None:
 
 
 @bug
+def scoring_of_a_former_owner_is_taken_as_it_is(world: World) -> None:
+    """A scoring that began before the session knew a verdict is taken, although it has asked the same question again."""
+    put(InFlight, "agrees", lambda self, known: True)
+
+
+@bug
 def replies_without_a_verdict_are_waited_for(world: World) -> None:
     """A session whose judge has replied without a verdict is scored again, and reads the stored reply each time."""
-    put(SessionJudge, "failed", property(lambda self: True, lambda self, failed: None))
+    init = SessionJudge.__init__
+
+    def fail(self: Any, *args: Any) -> None:
+        init(self, *args)
+        self.failed = True
+
+    put(SessionJudge, "__init__", fail)

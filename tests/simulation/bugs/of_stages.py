@@ -6,9 +6,8 @@ import asyncio
 from itertools import count
 from typing import Any
 
-from tests.simulation.bugs.registry import bug
+from tests.simulation.bugs.registry import bug, put
 from tests.simulation.scorer import SimulatedScoringProcess
-from tests.simulation.seams import put
 from tests.simulation.world import World
 
 from traceweir.streams.app import WorkerApp
@@ -24,6 +23,7 @@ from traceweir.streams.score.candidate_changes import CandidateChanges
 from traceweir.streams.score.offset_tracker import OffsetTracker
 from traceweir.streams.score.revision_queue import RevisionQueue
 from traceweir.streams.score.stage import ScoreStage
+from traceweir.streams.scoring.open_requests import OpenRequests
 from traceweir.streams.scoring.supervisor import ScoringSupervisor
 from traceweir.streams.stages.counters import Counters
 from traceweir.streams.stages.errors import SessionRejected
@@ -117,9 +117,12 @@ def novelty_is_not_restored(world: World) -> None:
 
 @bug
 def decided_traces_are_forgotten(world: World) -> None:
-    """The gate does not see that a candidate is older than the one that it has decided."""
-    put(NoveltyScope, "supersedes", lambda self, trace_id, version: False)
-    put(RevisionQueue, "release", lambda self, record: None)
+    """After a restart the gate does not know which traces it has decided.
+
+    A candidate that is older than a decision would show it too, but no seed has one: it needs a replay of a session that a
+    later revision has overtaken.
+    """
+    put(NoveltyScope, "restore_decision", lambda self, row: None)
 
 
 @bug
@@ -200,6 +203,19 @@ def cancelled_work_is_forgotten(world: World) -> None:
             ended(self, task)
 
     put(WorkPool, "_ended", silent)
+
+
+@bug
+def second_answer_ends_the_scoring_process(world: World) -> None:
+    """A scoring process that answers a request twice is given up, and all its sessions in flight count a death."""
+    take = OpenRequests.take
+
+    def strict(self: Any, answer: Any) -> Any:
+        if answer.number not in self._waiting:
+            raise KeyError(answer.number)
+        return take(self, answer)
+
+    put(OpenRequests, "take", strict)
 
 
 @bug

@@ -1,17 +1,102 @@
-"""The list of all bugs, and how they change the product."""
+"""The list of all bugs, how they change the product, and whether a change itself is broken."""
 
 from __future__ import annotations
 
+import functools
+import inspect
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
+from tests.simulation import seams
 from tests.simulation.world import World
+
+from traceweir.streams.runtime.checkpoint import Checkpoints
 
 Bug = Callable[[World], None]
 BUGS: dict[str, Bug] = {}
 """All bugs by name, once the modules beside this one are imported."""
 
 
+WITH_PUSHES: set[str] = set()
+"""The names of the bugs that only a seed with pushed configs can find."""
+
+MISTAKES = AttributeError, NameError, TypeError
+"""What a patch raises that does not fit the product any more."""
+_FOLDER = str(Path(__file__).parent)
+mistakes: list[str] = []
+
+
 def bug(work: Bug) -> Bug:
     """Adds a bug under the name of its function."""
     BUGS[work.__name__] = work
     return work
+
+
+def bug_with_pushes(work: Bug) -> Bug:
+    """Adds a bug that only a seed with pushed configs can find."""
+    WITH_PUSHES.add(work.__name__)
+    return bug(work)
+
+
+def put(owner: Any, name: str, new: Any) -> None:
+    """Replaces an attribute of the product by a bug. If a function raises a mistake of its own, this is noted.
+
+    Raises:
+        AttributeError: the owner has no attribute of this name.
+    """
+    if isinstance(new, property):
+        new = property(new.fget and _watched(new.fget))
+    seams.put(owner, name, _watched(new) if inspect.isfunction(new) else new)
+
+
+def install(name: str, world: World) -> None:
+    """Puts a bug into the worker."""
+    report_end = Checkpoints.report_end
+
+    def report(self: Any, error: BaseException) -> None:
+        note_mistake(error)  # also of what a patch has put in later, without `put`
+        report_end(self, error)
+
+    seams.put(Checkpoints, "report_end", report)
+    BUGS[name](world)
+
+
+def note_mistake(error: BaseException) -> None:
+    """Notes an exception if a patch has made it by its own mistake, and not the product because of the patch."""
+    place = error.__traceback__
+    while place is not None and place.tb_next is not None:
+        place = place.tb_next
+    if place is not None and isinstance(error, MISTAKES) and place.tb_frame.f_code.co_filename.startswith(_FOLDER):
+        line = f"the patch raises {error!r}"
+        if line not in mistakes:
+            mistakes.append(line)
+
+
+def broken() -> list[str]:
+    """Returns the mistakes of the patch that was played in this Python process."""
+    return [*mistakes]
+
+
+def _watched(work: Callable[..., Any]) -> Callable[..., Any]:
+    if inspect.iscoroutinefunction(work):
+
+        @functools.wraps(work)
+        async def wait(*args: Any, **options: Any) -> Any:
+            try:
+                return await work(*args, **options)
+            except MISTAKES as error:
+                note_mistake(error)
+                raise
+
+        return wait
+
+    @functools.wraps(work)
+    def call(*args: Any, **options: Any) -> Any:
+        try:
+            return work(*args, **options)
+        except MISTAKES as error:
+            note_mistake(error)
+            raise
+
+    return call

@@ -67,7 +67,7 @@ class Cluster:
         now_ms: Callable[[], int],
         nodes: int = 3,
     ) -> None:
-        self.rnd, self.after, self._now_ms = rnd, after, now_ms
+        self.rnd, self.after, self.now_ms = rnd, after, now_ms
         self.cluster_id = "simulated"
         self.nodes = tuple(range(1, nodes + 1))
         self.down: set[int] = set()
@@ -146,7 +146,7 @@ class Cluster:
 
     def mark(self, place: Place, producer: int, epoch: int, *, commit: bool) -> None:
         """Writes a marker to a partition."""
-        self.logs[place].mark(producer, epoch, commit=commit, now_ms=self._now_ms())
+        self.logs[place].mark(producer, epoch, commit=commit, now_ms=self.now_ms())
         self.look_again(place)
 
     def end_offsets(self, group: str, producer: int, *, commit: bool) -> None:
@@ -431,6 +431,9 @@ def refusal(request: Any, error: int) -> Any:
     """Returns the answer of a node that cannot do what it is asked for now."""
     response = request.RESPONSE_TYPE
     match request.API_KEY:
+        case 0:
+            topics = [(topic, [(number, error, -1, -1, -1) for number, _ in found]) for topic, found in request.topics]
+            return response(topics, 0)
         case 22:
             return response(0, error, -1, -1)
         case 24:

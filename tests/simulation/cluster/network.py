@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from typing import Any
 
@@ -34,6 +34,8 @@ class Network:
         """Factor on the time of each message."""
         self.links: list[Link] = []
         self._cut_until: dict[tuple[Process | None, int, bool], float] = {}
+        self.stops: Counter[int] = Counter()
+        """How often each node has stopped."""
         self.before_message: Callable[[Link, Any, bool], object] = lambda link, message, to_node: None
         """Called with each message when it is sent: the place for faults at any request or answer."""
 
@@ -58,8 +60,13 @@ class Network:
 
     def break_links(self, node: int) -> None:
         """Closes the connections of a node, as when it stops."""
+        self.stops[node] += 1
         for link in [link for link in self.links if link.node == node]:
             link.break_off()
+
+    def loses_a_request(self) -> bool:
+        """Draws whether a request is lost that is sent while its connection breaks."""
+        return self._rnd.random() < 0.5
 
     def forget(self, process: Process) -> None:
         """Closes the connections of a process that has ended; what it has sent still arrives."""
@@ -67,23 +74,36 @@ class Network:
 
 
 class Link:
-    """One connection. A node works on one request of it at a time, as Kafka does."""
+    """One connection. A node works on one request of it at a time, as Kafka does.
+
+    A request that was sent reaches its node even if the client ends, or if the connection breaks, before the answer. Only
+    a node that stops loses what it has not worked on.
+    """
 
     def __init__(self, network: Network, connection: SimulatedConnection, node: int) -> None:
         self._network, self._connection, self.node = network, connection, node
         self.process = process_of_context.get()
         self.broken = False
+        """Whether the client gets no answer any more."""
+        self._stops = network.stops[node]
         self._queue: deque[tuple[Any, Answer]] = deque()
-        self._busy = False
+        self._busy = self._twice = False
         self._latest = [0.0, 0.0]
         network.links.append(self)
+
+    @property
+    def _lost(self) -> bool:
+        """Whether the node has stopped since the connection began, and knows none of its requests any more."""
+        return self._network.stops[self.node] != self._stops
 
     def send(self, request: Any, deliver: Answer) -> None:
         """Sends a request; `deliver` gets the answer."""
         self._network.before_message(self, request, True)
+        if self.broken and self._network.loses_a_request():  # the connection has broken at this moment
+            return
 
         def arrive() -> None:
-            if self.broken or self.node in self._network.cluster.down:
+            if self._lost:
                 return
             self._queue.append((request, deliver))
             if not self._busy:
@@ -98,10 +118,13 @@ class Link:
 
     def _answered(self, response: Any, deliver: Answer) -> None:
         self._busy = False
-        if self.broken:
+        if not self.broken:
+            self._network.before_message(self, response, False)
+            self._carry(lambda: None if self.broken else deliver(response), to_node=False)
+            if self._twice:
+                self._carry(self.break_off, to_node=False)
+        if self._lost:
             return
-        self._network.before_message(self, response, False)
-        self._carry(lambda: None if self.broken else deliver(response), to_node=False)
         if throttled_s := self._network.cluster.throttles.get(self.node):
             self._busy = True
             self._network.cluster.after(throttled_s, self._go_on)
@@ -110,7 +133,7 @@ class Link:
 
     def _go_on(self) -> None:
         self._busy = False
-        if self._queue and not self.broken:
+        if self._queue and not self._lost:
             self._next()
 
     def _carry(self, what: Callable[[], object], *, to_node: bool) -> None:
@@ -118,6 +141,10 @@ class Link:
         at = self._latest[to_node] = max(at, self._latest[to_node])  # a connection keeps the order
         cluster, loop = self._network.cluster, self._network._loop
         cluster.after(at - loop.time(), what)
+
+    def answer_twice(self) -> None:
+        """Carries the answer that is sent now twice: aiokafka closes a connection at an answer to no open request."""
+        self._twice = True
 
     def break_off(self) -> None:
         """Closes the connection from the node's side, or because of the network."""

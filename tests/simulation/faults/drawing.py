@@ -9,8 +9,14 @@ from typing import Any, NamedTuple
 
 from aiokafka.protocol.api import RequestStruct
 from tests.simulation.cluster.network import Link
-from tests.simulation.faults import of_inputs, of_processes, of_stages, of_the_cluster  # noqa: F401  # they add theirs
-from tests.simulation.faults.registry import ONLY, SHARES, Stumble
+from tests.simulation.faults import (  # noqa: F401  # they add theirs
+    of_configs,
+    of_inputs,
+    of_processes,
+    of_stages,
+    of_the_cluster,
+)
+from tests.simulation.faults.registry import IF_PUSHED, ONLY, SHARES, Stumble
 from tests.simulation.worker import SimulatedWorker
 from tests.simulation.world import World
 
@@ -45,10 +51,14 @@ class Faults:
         """Whether no fault happens any more."""
         self._ambushes: list[Ambush] = []
         kind = world.scenario.kind
-        self._shares = {work: share for work, share in SHARES.items() if kind in ONLY.get(work, (kind,))}
+        pushed = () if world.scenario.pushes else IF_PUSHED
+        self._shares = {
+            work: share for work, share in SHARES.items() if kind in ONLY.get(work, (kind,)) and work not in pushed
+        }
         world.network.before_message = self._message
         world.cluster.refuse = self._refuses
         world.stumble = self._stumble
+        world.scorers.answered_twice = lambda: self.note("scorer answers twice", "a scoring process answers twice")
         world.models.failed = lambda way: self.counts.update(["judge gives no verdict"])
 
     def play(self, number: int) -> None:
@@ -105,17 +115,19 @@ class Faults:
                 return error
         return 0
 
-    def _stumble(self, stage: str, method: str, records: Sequence[Any]) -> None:
+    def _stumble(self, stage: str, method: str, records: Sequence[Any]) -> float | None:
         if self.world.poison and any(each.value in self.world.poison for each in records):
             raise ValueError("simulated poison")
         if not self.stumbles or self.world.isolates():
-            return  # a second exception on the same record would rightly make it a dead letter
+            return None  # a second exception on the same record would rightly make it a dead letter
         for each in self.stumbles:
-            name, where, countdown = each
+            name, where, countdown, share = each
             if (name, where) == (stage, method):
                 if countdown[0]:
                     countdown[0] -= 1
                     continue
                 self.stumbles.remove(each)
-                self.note("stage raises", f"the stage {stage} raises in {method}")
-                raise KeyError("simulated")
+                done = {0.0: "", 1.0: " after all its work"}.get(share, " after a part of its work")
+                self.note("stage raises", f"the stage {stage} raises in {method}{done}")
+                return share
+        return None

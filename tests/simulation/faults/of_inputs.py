@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.simulation.faults.registry import Acts, fault
 
 
-@fault(1.0, only=("records", "judged"))
+@fault(1.0)
 def hostile(f: Acts) -> None:
     """An agent sends a record that is made to break its reader."""
     reason = f.world.send_hostile(f.rnd)

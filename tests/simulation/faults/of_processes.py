@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+from pathlib import Path
+from typing import Any
+
+from tests.simulation import scorer
 from tests.simulation.cluster.network import Link
 from tests.simulation.faults.registry import Acts, fault
 
+from traceweir.scorers.evaluation import runner
+
+_SCORERS = str(Path(runner.__file__).parents[1])
 NAMES = {0: "Produce", 22: "InitProducerId", 24: "AddPartitionsToTxn", 25: "AddOffsetsToTxn", 26: "EndTxn"}
 NAMES |= {28: "TxnOffsetCommit", 1: "Fetch", 11: "JoinGroup", 14: "SyncGroup", 2: "ListOffsets", 9: "OffsetFetch"}
 """The requests at which a process can die or a connection can break, by their keys."""
@@ -34,13 +42,32 @@ def kill_at_a_step(f: Acts) -> None:
     f.wait_for(key, strike, at_answer=at_answer, within=12)
 
 
+@fault(0.7)
+def kill_at_a_write(f: Acts) -> None:
+    """A worker ends just before it writes to its disk."""
+    worker, world = f.worker(), f.world
+    if worker is None:
+        return
+    name = worker.process.name
+
+    def end() -> bool:
+        process = world.workers[name].process
+        if process.alive:
+            f.note("killed at a write", f"{name} is killed before a write to its disk")
+            process.end(-9)
+        return not process.alive
+
+    disk = world.disk(name)
+    disk.ends_in, disk.end = f.rnd.randint(0, 6), end
+
+
 @fault(1.5)
 def freeze(f: Acts) -> None:
     """A worker stands still with all its threads, as after SIGSTOP."""
     worker, world = f.worker(), f.world
     if worker is None or worker.process.frozen:
         return
-    for_s = f.rnd.choice((0.3, 2.0, 7.0, 11.0)) * f.rnd.uniform(0.7, 1.3)
+    for_s = f.rnd.choice((0.3, 2.0, 7.0, 11.0, 25.0)) * f.rnd.uniform(0.7, 1.3)  # its transaction times out after 20 s
     f.note("frozen", f"{worker.process.name} is frozen for {for_s:.1f} s")
     worker.process.frozen = True
     world.after(for_s, lambda: world.loop.resume(worker.process))
@@ -175,8 +202,16 @@ def cancel(f: Acts) -> None:
     """A task of a worker is cancelled, also one of Faust or aiokafka."""
     worker = f.worker()
     tasks = f.world.loop.tasks_of(worker.process) if worker is not None else []
+    tasks = [task for task in tasks if not _measures(task)]
     if worker is not None and tasks:
         task = f.rnd.choice(tasks)
         name = getattr(task.get_coro(), "__qualname__", "?")
         f.note("task cancelled", f"the task {name} of {worker.process.name} is cancelled")
+        worker.process.has_lost_a_task = True
         task.cancel()
+
+
+def _measures(task: asyncio.Task[Any]) -> bool:
+    """Returns whether a task belongs to the scoring process, which is a process of its own: nothing there cancels it."""
+    code = getattr(task.get_coro(), "cr_code", None)
+    return code is not None and (code.co_filename.startswith(_SCORERS) or code.co_filename == scorer.__file__)

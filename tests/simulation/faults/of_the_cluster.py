@@ -76,6 +76,19 @@ def break_at_a_step(f: Acts) -> None:
     f.wait_for(key, strike, at_answer=at_answer, within=12)
 
 
+@fault(0.7)
+def answer_twice(f: Acts) -> None:
+    """A node answers a request twice. The client finds that the second answer belongs to no request, and disconnects."""
+    key = f.rnd.choice([*NAMES])
+
+    def strike(link: Link) -> None:
+        who = link.process.name if link.process is not None else "the world"
+        f.note("answered twice", f"node {link.node} answers {NAMES[key]} of {who} twice")
+        link.answer_twice()
+
+    f.wait_for(key, strike, at_answer=True, within=12)
+
+
 @fault(2.0)
 def refuse(f: Acts) -> None:
     """The next request of a kind is answered with an error."""
@@ -85,12 +98,12 @@ def refuse(f: Acts) -> None:
 
 @fault(0.7)
 def slow(f: Acts) -> None:
-    """All messages take longer."""
+    """All messages take longer, and so do threads, scorings and writes to disks."""
     world = f.world
     factor, for_s = f.rnd.choice((5.0, 30.0, 200.0)), f.rnd.uniform(0.5, 4)
-    f.note("network slow", f"messages take {factor:g} times as long for {for_s:.1f} s")
-    world.network.slowness = factor
-    world.after(for_s, lambda: setattr(world.network, "slowness", 1.0))
+    f.note("everything slow", f"messages, threads, scorings and disks take {factor:g} times as long for {for_s:.1f} s")
+    world.slow_down(factor)
+    world.after(for_s, lambda: world.slow_down(1.0))
 
 
 @fault(0.7)

@@ -19,6 +19,8 @@ class Stumble(NamedTuple):
     method: str
     countdown: list[int]
     """How many calls still pass."""
+    share: float
+    """How much of the work is done before: a share of the records of `apply`, and nothing (0) or all of the others."""
 
 
 class Acts(Protocol):
@@ -57,15 +59,19 @@ SHARES: dict[Fault, float] = {}
 """How often each fault is drawn, relative to the others, once the modules beside this one are imported."""
 ONLY: dict[Fault, Collection[str]] = {}
 """The kinds of scenarios in which a fault is possible, for those that are not possible in all."""
+IF_PUSHED: set[Fault] = set()
+"""The faults that are possible only in scenarios in which configs are pushed."""
 
 
-def fault(share: float, *, only: Collection[str] = ()) -> Callable[[Fault], Fault]:
+def fault(share: float, *, only: Collection[str] = (), if_pushed: bool = False) -> Callable[[Fault], Fault]:
     """Adds a fault to the list."""
 
     def add(work: Fault) -> Fault:
         SHARES[work] = share
         if only:
             ONLY[work] = only
+        if if_pushed:
+            IF_PUSHED.add(work)
         return work
 
     return add

@@ -36,7 +36,11 @@ def test_every_topic_has_a_row() -> None:
 @pytest.mark.parametrize("stage", ALL_STAGES)
 def test_a_stage_has_the_rights_on_its_topics_and_on_no_other(stage: StageName) -> None:
     topics, own = topics_of(stage, TOPICS), changelog(application_id("traceweir.", [stage]))
-    assert {topic for topic, (write, _, _) in ROWS.items() if stage in write} == {*topics.outputs, own}
+    assert {topic for topic, (write, _, _) in ROWS.items() if stage in write} == {
+        *topics.outputs,
+        *topics.also_written,
+        own,
+    }
     assert {topic for topic, (_, read, _) in ROWS.items() if stage in read} == {*topics.inputs, *topics.followed, own}
 
 

@@ -74,6 +74,34 @@ def test_the_events_of_an_invocation_become_one_turn() -> None:
     assert not invocation.derived
 
 
+def test_an_event_that_another_one_replaces_does_not_count() -> None:
+    missing = ["the result of the call of tool 'book' is not in the spans: ..."]
+    [turn] = turns(
+        event("invocation.started", "i", event_id="1"),
+        event("tool.called", "i", event_id="2", name="book", call_id="c"),
+        event("tool.returned", "i", event_id="3~2", name="book", call_id="c", response=1, replaces=["3"]),
+        event("tool.returned", "i", event_id="3", name="book", call_id="c", missing=missing),
+        event("tool.called", "other", event_id="4", name="book"),
+        event("tool.called", "other", event_id="4~withdrawn", name="book", replaces=["4", "4~withdrawn"]),
+    )
+    assert turn.invocation.unread is None
+    assert turn.invocation.intermediate_data == IntermediateData(
+        tool_uses=[FunctionCall(id="c", name="book")],
+        tool_responses=[FunctionResponse(id="c", name="book", response=1)],
+    )
+
+
+def test_a_session_starts_with_an_event_that_counts() -> None:
+    events = [
+        EVENT.validate_python({"session_id": "s", **event("invocation.started", "i", **fields)})
+        for fields in (
+            {"event_id": "1", "occurred_at": NOW - timedelta(hours=1)},
+            {"event_id": "1~2", "occurred_at": NOW, "replaces": ["1"]},
+        )
+    ]
+    assert make_session("s", events=events, traces=[]).started_at == NOW
+
+
 def test_data_that_no_event_contains_is_absent() -> None:
     [turn] = turns(event("invocation.started", "i"))
     invocation = turn.invocation

@@ -24,6 +24,7 @@ BUILDERS = {"streams/traceweir/streams/topology.py"}
 READERS = {
     "tests/simulation/bounds.py",
     "tests/simulation/bugs/of_collect.py",
+    "tests/simulation/bugs/of_configs.py",
     "tests/simulation/bugs/of_replays_and_judges.py",
     "tests/simulation/bugs/of_stages.py",
     "benchmarks/hot_scope.py",

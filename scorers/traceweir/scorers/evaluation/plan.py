@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
-import sys
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -12,12 +10,12 @@ from functools import cached_property
 from pydantic import JsonValue
 
 from traceweir.schemas.base import JsonObject
-from traceweir.schemas.config import AgentEvaluation, EvalConfig, GateConfig
+from traceweir.schemas.config import AgentEvaluation, ChallengerConfig, EvalConfig, GateConfig
 from traceweir.schemas.judge_config import JudgeConfig
 from traceweir.scorers.base import Scorer
 from traceweir.scorers.databricks_names import RUNS_ON, full_name
 from traceweir.scorers.evaluation.config_names import code_names, named_twice, unknown_names
-from traceweir.scorers.evaluation.config_problems import kind_of, shown, validated
+from traceweir.scorers.evaluation.config_problems import kind_of, validated
 from traceweir.scorers.evaluation.default_criteria import default_metrics
 from traceweir.scorers.evaluation.metric import Metric, canonical, digest_of, metric_digest, sha256
 from traceweir.scorers.evaluation.registry import (
@@ -27,6 +25,7 @@ from traceweir.scorers.evaluation.registry import (
     UnusableMetric,
     scorer_class,
 )
+from traceweir.scorers.evaluation.thresholds import ANY_NUMBER, threshold_of
 from traceweir.scorers.judged.base import JudgedScorer
 from traceweir.scorers.judged.yes_no_rating import RatingOptions
 from traceweir.scorers.metrics.trace_value import TraceValue
@@ -50,6 +49,35 @@ class ConfigError(ValueError):
 
 
 @dataclass(frozen=True)
+class Challenger:
+    """Another config that scores a part of the sessions beside that of a plan."""
+
+    name: str
+    sample: float
+    """Share of the sessions, above 0 and at most 1."""
+    budget_usd: float | None
+    """The most that its judges can cost in all; None: no such limit."""
+    plan: Plan
+    document: JsonObject
+    """The config, as in the document of the plan."""
+
+    @cached_property
+    def id(self) -> str:
+        """Equal for the same name and the same config; another share or budget is the same challenger."""
+        return challenger_id(self.name, self.document)
+
+
+def challenger_id(name: str, document: JsonObject) -> str:
+    """Returns the id of a challenger with this name and config."""
+    return sha256(canonical([name, document]))
+
+
+def without_challenger(document: Mapping[str, JsonValue]) -> JsonObject:
+    """Returns a config without its section `challenger`."""
+    return {name: value for name, value in document.items() if name != "challenger"}
+
+
+@dataclass(frozen=True)
 class Plan:
     """Holds the metrics to measure, the sampling of sessions, and the conditions of the gate."""
 
@@ -63,6 +91,10 @@ class Plan:
     judge: JudgeConfig = field(default_factory=JudgeConfig)
     is_default: bool = False
     """Whether there is no config, and the default criteria are measured."""
+    challenger: Challenger | None = None
+    """Another config that scores a part of the sessions too; not part of the digest, because it changes no score."""
+    document: JsonObject | None = field(default=None, compare=False, repr=False)
+    """The config as parsed JSON; None if there is no config."""
 
     @cached_property
     def judged(self) -> frozenset[str]:
@@ -101,11 +133,13 @@ def read_plan(document: str | bytes | Mapping[str, JsonValue] | None) -> Plan:
     >>> [(metric.name, metric.threshold) for metric in read_plan('{"criteria": {"response_match_score": 0.5}}').metrics]
     [('response_match_score', 0.5)]
     """
-    sections = dict(_loaded(document))
+    loaded = _loaded(document)
+    sections = dict(loaded)
     problems: list[str] = []
     criteria = _section(sections, ("criteria",), problems)
     problems += named_twice(criteria, "criteria")
     options = _section(sections, ("trace_value", "traceValue"), problems)
+    challenger = _challenger(sections, problems)
 
     codes = code_names(sections)
     metrics = []
@@ -145,7 +179,17 @@ def read_plan(document: str | bytes | Mapping[str, JsonValue] | None) -> Plan:
     if config.agent_evaluation:
         digest_parts["agent_evaluation"] = config.agent_evaluation.model_dump(mode="json")
     digest = sha256(canonical(digest_parts))
-    return Plan(tuple(metrics), trace_value, gate, sampling, digest, config.judge, is_default=document is None)
+    return Plan(
+        tuple(metrics),
+        trace_value,
+        gate,
+        sampling,
+        digest,
+        config.judge,
+        is_default=document is None,
+        challenger=challenger,
+        document=None if document is None else dict(loaded),
+    )
 
 
 def _loaded(document: str | bytes | Mapping[str, JsonValue] | None) -> Mapping[str, JsonValue]:
@@ -186,6 +230,29 @@ def _section(sections: dict[str, JsonValue], spellings: tuple[str, ...], problem
     return {}
 
 
+def _challenger(sections: dict[str, JsonValue], problems: list[str]) -> Challenger | None:
+    """Removes the section `challenger` from the document and returns it, with the plan of the config in it."""
+    found = sections.pop("challenger", None)
+    if found is None:
+        return None
+    if not isinstance(found, dict):
+        problems.append(f"challenger: must be an object, not {kind_of(found)}")
+        return None
+    section = validated(ChallengerConfig, found, "challenger", problems)
+    config = found.get("config")  # also of a section with problems, so that all are reported together
+    if not isinstance(config, dict):
+        return None
+    if "challenger" in config:
+        problems.append("challenger.config.challenger: a challenger has no challenger; remove this section")
+        config = without_challenger(config)
+    try:
+        plan = read_plan(config)
+    except ConfigError as error:
+        problems += [f"challenger.config.{problem}" for problem in error.problems]
+        return None
+    return None if section is None else Challenger(section.name, section.sample, section.budget, plan, config)
+
+
 def _metric(name: str, criterion: JsonValue, code: str | None) -> Metric:
     if name in ("trace_value", "gate"):
         raise ConfigError(
@@ -196,23 +263,19 @@ def _metric(name: str, criterion: JsonValue, code: str | None) -> Metric:
     value = options.pop("threshold", DEFAULT_THRESHOLDS.get(name))
     problems: list[str] = []
     scorer: Scorer | None = None
-    within: tuple[float, float] | None = UNSUPPORTED.get(name) if code is None else _ANY_NUMBER
+    within: tuple[float, float] | None = UNSUPPORTED.get(name) if code is None else ANY_NUMBER
     kind = None if name in UNSUPPORTED else _scorer_class(spelled, code)
     if kind is not None:
         if _ignores_intermediate_responses(name, kind):
             options = {key: option for key, option in options.items() if key not in IGNORED_ADK_OPTIONS}
         scorer = validated(kind, options, spelled, problems)
         within = None if kind.informational else kind.range
-    threshold = _threshold(spelled, value, within, problems)
+    threshold = threshold_of(spelled, value, within, problems)
     if problems:
         raise ConfigError(problems)
     if scorer is None:
         return Metric(name, threshold, None, metric_digest(name, "", canonical(options)), code=code)
     return Metric(name, threshold, scorer, digest_of(name, scorer), code=code)
-
-
-_ANY_NUMBER = (-sys.float_info.max, sys.float_info.max)
-"""The range of a metric whose scorer is not known."""
 
 
 def _scorer_class(name: str, code: str | None) -> type[Scorer] | None:
@@ -251,32 +314,6 @@ def _shares(sampling: float | Mapping[str, float], metrics: Sequence[Metric]) ->
 def _ignores_intermediate_responses(name: str, kind: type[Scorer]) -> bool:
     is_adk_metric = name in DEFAULT_THRESHOLDS or issubclass(kind, JudgedScorer)
     return is_adk_metric and not IGNORED_ADK_OPTIONS & kind.model_fields.keys()
-
-
-def _threshold(name: str, value: JsonValue, within: tuple[float, float] | None, problems: list[str]) -> float | None:
-    """Returns the threshold: a number, or as in ADK a string with a number, within the metric's range.
-
-    If the threshold is invalid, returns None and appends the reason to `problems`.
-    """
-    if within is None:
-        if value is not None:
-            problems.append(f"{name}: is informational and takes no threshold; write {{}} instead")
-        return None
-    lowest, highest = within
-    rule = "the threshold must be a number"
-    if within is not _ANY_NUMBER:
-        rule += f" from {lowest:g} to {highest:g}"
-    if value is None:
-        problems.append(f"{name}: {rule}; none is given")
-        return None
-    try:
-        number = math.nan if isinstance(value, bool | dict | list) else float(value)
-    except (ValueError, OverflowError):  # an integer of more than 308 digits overflows
-        number = math.nan
-    if not lowest <= number <= highest:
-        problems.append(f"{name}: {rule}, not {shown(value)}")
-        return None
-    return number
 
 
 def _unusable_patterns(patterns: Mapping[str, str]) -> list[str]:

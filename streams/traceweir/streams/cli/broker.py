@@ -8,10 +8,10 @@ import threading
 import orjson
 
 from traceweir.streams.cli.terminal import complain
+from traceweir.streams.errors import NotReadyError
 from traceweir.streams.kafka.embedded_broker import PARTITIONS, EmbeddedBroker
 from traceweir.streams.kafka.topic_admin import create_topics
 from traceweir.streams.settings import load_settings
-from traceweir.streams.worker import NotReadyError
 
 VARIABLE = "TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS"
 NOTICE = """\

@@ -1,17 +1,34 @@
-"""Typer's app, with a help in which a flag has no type: `--json`, and not `--json <bool>`."""
+"""Typer's app, with a help in which a flag has no type (`--json`, and not `--json <bool>`), and options that are text."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
-
 # Any in this module: the types come from typer's own copy of click or from the package click, depending on its version.
+
+_NAMES_OF_FILES = ("FILE", "DIR")
+"""The metavars of options whose value is the name of a file or a folder, which can have any bytes."""
+
+
 class PlainCommand(TyperCommand):
-    """A command whose flags have no type in its help."""
+    """A command whose flags have no type in its help. The values of its options are text, or names of files."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Reads the command line.
+
+        Raises:
+            typer.BadParameter: the value of an option is no text.
+        """
+        rest: list[str] = super().parse_args(ctx, args)
+        for parameter in self.params:
+            if isinstance(parameter, TyperOption) and parameter.metavar not in _NAMES_OF_FILES:
+                _check_text(ctx.params.get(parameter.name), parameter.opts[0])
+        return rest
 
     def get_params(self, ctx: Any) -> list[Any]:
         """Returns the parameters, with `--help`."""
@@ -35,6 +52,25 @@ class CommandApp(typer.Typer):
     def command(self, name: str | None = None, **options: Any) -> Callable[[Any], Any]:
         """Returns a decorator that registers a function as a command."""
         return super().command(name, **{"cls": PlainCommand, **options})
+
+
+def _check_text(value: object, option: str) -> None:
+    """Refuses bytes that Python could not decode: such a text can be neither a record nor JSON."""
+    for each in value if isinstance(value, list | tuple) else (value,):
+        if isinstance(each, str) and not _is_text(each):
+            raise typer.BadParameter(
+                f"{each!r:.80} is not text in the encoding of this system, {sys.getfilesystemencoding()}; write the value in "
+                "that encoding",
+                param_hint=option,
+            )
+
+
+def _is_text(value: str) -> bool:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _without_flag_types(parameters: list[Any]) -> list[Any]:

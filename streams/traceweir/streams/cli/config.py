@@ -8,6 +8,13 @@ from typing import Annotated
 import typer
 
 from traceweir.streams.cli.command_app import CommandApp
+from traceweir.streams.cli.config_options import (
+    comment_option,
+    name_option,
+    selector_option,
+    share_option,
+    usd_option,
+)
 
 config_app = CommandApp(
     help="Push evaluation configs to running workers, and show, compare and take back what was pushed.",
@@ -62,22 +69,93 @@ def push(
     file: File,
     app: App = None,
     environment: Environment = None,
+    challenger: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Score sessions with FILE beside the config in effect, into `results.shadow.NAME`, and change nothing else.",
+        ),
+    ] = None,
+    sample: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SHARE", help="Share of the sessions that the challenger scores, such as 0.1. [default: 1]"
+        ),
+    ] = None,
+    budget: Annotated[
+        str | None,
+        typer.Option(
+            metavar="USD", help="Most that the challenger's judges can cost in all, such as 5usd. [default: no limit]"
+        ),
+    ] = None,
     comment: Comment = None,
     by: By = None,
     dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
-    """Put a config in effect in all workers, from the next session on, without a restart.
+    """Put a config in effect in all workers, from the next session on, without a restart; or a challenger beside it.
 
-    Prints what changes. The most specific config counts: app and environment, then app, then environment, then all. Without
-    any, the workers' config file counts. Exit code 1: Kafka or the topic cannot be used,
-    or another push was faster. 2: the config or an option cannot be used; nothing is written.
+    Prints what changes. FILE is the whole config: without a section `challenger`, a present challenger ends. The most
+    specific config counts: app and environment, then app, then environment, then all. Without any, the workers' config
+    file counts. Exit code 1: Kafka or the topic cannot be used, the name of the challenger is in use, or another push was
+    faster. 2: the config or an option cannot be used; nothing is written.
 
     Example: `traceweir config push eval.json --app travel --comment "stricter threshold"`
+
+    Example: `traceweir config push v2.json --challenger v2 --sample 0.1 --budget 5usd`
     """
+    if challenger is not None:
+        from traceweir.streams.cli.config_challenger import push_challenger
+
+        raise typer.Exit(
+            push_challenger(
+                file,
+                name_option(challenger, "--challenger"),
+                share_option(sample),
+                usd_option(budget),
+                selector_option(app, environment),
+                comment_option(comment),
+                by,
+                dry_run=dry_run,
+                as_json=as_json,
+            )
+        )
+    for option, value in (("--sample", sample), ("--budget", budget)):
+        if value is not None:
+            raise typer.BadParameter("needs --challenger", param_hint=option)
     from traceweir.streams.cli.config_push import push_file
 
-    raise typer.Exit(push_file(file, _selector(app, environment), _text(comment), by, dry_run=dry_run, as_json=as_json))
+    raise typer.Exit(
+        push_file(
+            file, selector_option(app, environment), comment_option(comment), by, dry_run=dry_run, as_json=as_json
+        )
+    )
+
+
+@config_app.command()
+def promote(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the challenger.")],
+    app: App = None,
+    environment: Environment = None,
+    comment: Comment = None,
+    by: By = None,
+    dry_run: DryRun = False,
+    as_json: AsJson = False,
+) -> None:
+    """Make the config of a challenger the one that counts, from the next session on; the challenger ends.
+
+    Exit code 1: there is no such challenger, or Kafka or the topic cannot be used. 2: its config cannot be used any more.
+
+    Example: `traceweir config promote v2`
+    """
+    from traceweir.streams.cli.config_challenger import promote as promote_challenger
+
+    selected = selector_option(app, environment)
+    raise typer.Exit(
+        promote_challenger(
+            name_option(name, "NAME"), selected, comment_option(comment), by, dry_run=dry_run, as_json=as_json
+        )
+    )
 
 
 @config_app.command()
@@ -109,7 +187,7 @@ def show(
         raise typer.BadParameter("is empty; give the first characters of a `config_digest`", param_hint="--digest")
     if (app, environment, version, digest) == (None, None, None, None):
         raise typer.Exit(list_configs(as_json=as_json))
-    raise typer.Exit(show_config(_selector(app, environment), version, digest, as_json=as_json))
+    raise typer.Exit(show_config(selector_option(app, environment), version, digest, as_json=as_json))
 
 
 @config_app.command()
@@ -122,7 +200,7 @@ def history(app: App = None, environment: Environment = None, as_json: AsJson = 
     """
     from traceweir.streams.cli.config_output import list_history
 
-    raise typer.Exit(list_history(_selector(app, environment), as_json=as_json))
+    raise typer.Exit(list_history(selector_option(app, environment), as_json=as_json))
 
 
 @config_app.command()
@@ -146,14 +224,19 @@ def diff(
     """
     from traceweir.streams.cli.config_output import diff_configs
 
-    raise typer.Exit(diff_configs(left, right, _selector(app, environment), as_json=as_json))
+    raise typer.Exit(diff_configs(left, right, selector_option(app, environment), as_json=as_json))
 
 
 @config_app.command()
 def rollback(
     to: Annotated[
         int | None,
-        typer.Option("--to", min=1, help="The version. [default: the one before the present]", show_default=False),
+        typer.Option(
+            "--to",
+            min=1,
+            help="The version. [default: the last one before the present that has another config]",
+            show_default=False,
+        ),
     ] = None,
     app: App = None,
     environment: Environment = None,
@@ -162,7 +245,7 @@ def rollback(
     dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
-    """Put an earlier version in effect again, as a new version.
+    """Put an earlier version in effect again, as a new version, without the challenger that it had.
 
     Exit code 1: there is no such version, or Kafka or the topic cannot be used. 2: the version cannot be used any more.
 
@@ -170,8 +253,8 @@ def rollback(
     """
     from traceweir.streams.cli.config_push import roll_back
 
-    selected = _selector(app, environment)
-    raise typer.Exit(roll_back(selected, to, _text(comment), by, dry_run=dry_run, as_json=as_json))
+    selected = selector_option(app, environment)
+    raise typer.Exit(roll_back(selected, to, comment_option(comment), by, dry_run=dry_run, as_json=as_json))
 
 
 @config_app.command()
@@ -180,40 +263,25 @@ def withdraw(
     environment: Environment = None,
     comment: Comment = None,
     by: By = None,
+    challenger: Annotated[
+        bool, typer.Option("--challenger", help="End only the challenger; the config stays in effect.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Take a config out of effect: a more general one, or the workers' config file, counts again. History stays.
+
+    The scores of a challenger stay too; `traceweir shadow --name NAME --drop` removes them.
 
     Exit code 1: no config is in effect there, or Kafka or the topic cannot be used.
 
     Example: `traceweir config withdraw --app travel`
     """
+    if challenger:
+        from traceweir.streams.cli.config_challenger import end_challenger
+
+        raise typer.Exit(
+            end_challenger(selector_option(app, environment), comment_option(comment), by, as_json=as_json)
+        )
     from traceweir.streams.cli.config_push import withdraw_config
 
-    raise typer.Exit(withdraw_config(_selector(app, environment), _text(comment), by, as_json=as_json))
-
-
-def _selector(app: str | None, environment: str | None) -> str:
-    from traceweir.streams.configs.selectors import parsed_selector, selector
-
-    for option, name in (("--app", app), ("--environment", environment)):
-        if name is not None:
-            try:
-                parsed_selector(selector(name))
-            except ValueError:
-                raise typer.BadParameter(
-                    f"{name!r:.80} is no name of an app or an environment: a name has 1 to 256 characters; leave the option "
-                    "out for all",
-                    param_hint=option,
-                ) from None
-    return selector(app, environment)
-
-
-def _text(comment: str | None) -> str | None:
-    from traceweir.schemas.pushed_config import MAX_COMMENT_CHARS
-
-    if comment is not None and len(comment) > MAX_COMMENT_CHARS:
-        raise typer.BadParameter(
-            f"has {len(comment)} characters; the maximum is {MAX_COMMENT_CHARS}", param_hint="--comment"
-        )
-    return comment
+    raise typer.Exit(withdraw_config(selector_option(app, environment), comment_option(comment), by, as_json=as_json))

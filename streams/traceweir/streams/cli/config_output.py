@@ -14,14 +14,17 @@ from traceweir.schemas.base import JsonObject
 from traceweir.schemas.pushed_config import ENVELOPE, PushedConfig
 from traceweir.schemas.text import printable
 from traceweir.scorers.evaluation.plan import ConfigError, Plan, read_plan
+from traceweir.streams.cli.config_digest import ShadowConfig, config_of_digest
 from traceweir.streams.cli.score import read_config_file
 from traceweir.streams.cli.terminal import complain, mute_clients
 from traceweir.streams.clock import utc_now
 from traceweir.streams.config_topic import ConfigTopicError, TopicState, read_topic
 from traceweir.streams.configs.changes import changed_meanings, changed_options
+from traceweir.streams.configs.records import UNPUSHED
 from traceweir.streams.configs.selectors import ANY, in_words
 from traceweir.streams.configs.usable import without_effect
 from traceweir.streams.settings import load_settings
+from traceweir.streams.shadow.challenger_name import section_of
 
 CURRENT, DIGEST = "current", "digest:"
 
@@ -51,6 +54,8 @@ def list_configs(*, as_json: bool) -> int:
     """
     state = read_state()
     rows = [state.current[name] for name in sorted(state.current)]
+    for row in rows:
+        _warn_if_unusable(row)
     _list(rows, as_json=as_json, empty="no config is on the topic; the workers' config files are in effect")
     return 0
 
@@ -74,18 +79,21 @@ def show_config(selector: str, version: int | None, digest: str | None, *, as_js
     Raises:
         ConfigTopicError: there is no such config, or the topic cannot be read.
         KafkaUnreachableError: no broker answers.
+        ShadowError: the digest is not on the topic, and the shadows cannot be read.
     """
     state = read_state()
+    found: PushedConfig | ShadowConfig
     if digest is not None:
-        found = state.digest(digest)
+        found = config_of_digest(state, digest)
     elif version is not None:
         found = state.version(selector, version)
     else:
         found = config_in_effect(state, selector)
     if as_json:
-        write([json.dumps(found.model_dump(mode="json"))])
+        document = found.document if isinstance(found, ShadowConfig) else found.model_dump(mode="json")
+        write([json.dumps(document)])
         return 0
-    complain(_line(found))
+    complain(found.line if isinstance(found, ShadowConfig) else _line(found))
     write([json.dumps(found.config, indent=2)])
     return 0
 
@@ -97,6 +105,7 @@ def diff_configs(left: str, right: str, selector: str, *, as_json: bool) -> int:
         ConfigError: a file cannot be used.
         ConfigTopicError: a config does not exist, or the topic cannot be read.
         KafkaUnreachableError: no broker answers.
+        ShadowError: the digest is not on the topic, and the shadows cannot be read.
     """
     state: TopicState | None = None
     sides = []
@@ -120,15 +129,19 @@ def _on_topic(side: str) -> bool:
 
 
 def _side(state: TopicState, side: str, selector: str) -> JsonObject:
+    found: PushedConfig | ShadowConfig
     if side == CURRENT:
         found = config_in_effect(state, selector)
     elif side.startswith(DIGEST):
-        found = state.digest(side.removeprefix(DIGEST))
+        found = config_of_digest(state, side.removeprefix(DIGEST))
     else:
         found = state.version(selector, int(side[:20]))
-    if found.config is None:
-        raise ConfigTopicError(f"version {found.version} for {printable(in_words(selector))} is a withdrawal")
-    return found.config
+    config = found.config
+    if config is None and side.startswith(DIGEST):
+        raise ConfigTopicError(f"{side:.80} is the digest of the default criteria, which have no document")
+    if config is None:  # only versions are withdrawals
+        raise ConfigTopicError(f"version {side:.20} for {printable(in_words(selector))} is a withdrawal")
+    return config
 
 
 def meanings(before: JsonObject, after: JsonObject) -> list[str]:
@@ -150,6 +163,7 @@ def config_in_effect(state: TopicState, selector: str) -> PushedConfig:
         raise ConfigTopicError(
             f"no config is in effect for {printable(in_words(selector))}; there are configs for: {printable(others, 1_000)}"
         )
+    _warn_if_unusable(state.current[selector])
     return state.current[selector]
 
 
@@ -176,7 +190,13 @@ def read_file(file: Path) -> tuple[JsonObject, Plan, list[str]]:
     document: JsonObject = json.loads(text)  # as `read_plan` reads it: other encodings and large numbers included
     _check_writable(document)
     notes = [f"{option} has an effect only in the workers' config file" for option in without_effect(document)]
-    if plan.gate.presidio is not None:
+    beside = plan.challenger
+    if beside is not None:
+        notes += [
+            f"challenger.config.{option} has an effect only in the workers' config file"
+            for option in without_effect(beside.document)
+        ]
+    if plan.gate.presidio is not None or (beside is not None and beside.plan.gate.presidio is not None):
         notes.append(
             "gate.presidio must be the same as in the workers' config file, else the workers refuse the config"
         )
@@ -209,16 +229,39 @@ def _list(found: Sequence[PushedConfig], *, as_json: bool, empty: str) -> None:
 
 
 def row_of(pushed: PushedConfig) -> JsonObject:
-    """Returns a version for `--json`, without its document."""
-    return pushed.model_dump(mode="json", exclude={"config", "envelope"})
+    """Returns a version for `--json`, without its document; `challenger` is its section without the config, or null."""
+    section = section_of(pushed)
+    beside = section and {name: value for name, value in section.items() if name != "config"}
+    return {**pushed.model_dump(mode="json", exclude={"config", "envelope"}), "challenger": beside}
+
+
+def _warn_if_unusable(pushed: PushedConfig) -> None:
+    """Warns of a config that is in effect by its key, and with which workers go on as if it were not there."""
+    try:
+        read_plan(pushed.config)
+    except ConfigError as error:  # another program or another version wrote it, or a plugin is missing here
+        problems = printable("; ".join(error.problems), 1_000)
+        complain(f"warning: workers with the metrics of this machine do not use {_name_of(pushed)}: {problems}")
+
+
+def _name_of(pushed: PushedConfig) -> str:
+    return f"{printable(pushed.selector, 600)} version {pushed.version}"
 
 
 def _line(pushed: PushedConfig) -> str:
+    if pushed.version == UNPUSHED:
+        source = "the default criteria" if pushed.config is None else "a config"
+        return (
+            f"{source} by which a worker scores, digest {printable(str(pushed.digest))[:12]}, recorded "
+            f"{pushed.pushed_at:%Y-%m-%d %H:%M:%S} UTC by the worker"
+        )
     what = "withdrawn" if pushed.config is None else f"digest {printable(str(pushed.digest))[:12]}"
     by = f" by {printable(pushed.pushed_by, 100)}" if pushed.pushed_by else ""
     why = f": {printable(pushed.comment, 200)}" if pushed.comment else ""
     at = pushed.pushed_at.strftime("%Y-%m-%d %H:%M:%S")
-    return f"{printable(pushed.selector, 600)} version {pushed.version}, {what}, {at} UTC{by}{why}"
+    section = section_of(pushed) or {}
+    beside = f", challenger {printable(str(section.get('name')), 120)}" if section else ""
+    return f"{_name_of(pushed)}, {what}{beside}, {at} UTC{by}{why}"
 
 
 def write_json(found: object) -> None:

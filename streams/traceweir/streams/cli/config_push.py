@@ -11,7 +11,7 @@ from pathlib import Path
 from traceweir.schemas.base import JsonObject
 from traceweir.schemas.pushed_config import ENVELOPE, PushedConfig
 from traceweir.schemas.text import printable
-from traceweir.scorers.evaluation.plan import Plan, read_plan
+from traceweir.scorers.evaluation.plan import Plan, read_plan, without_challenger
 from traceweir.streams.cli.config_output import (
     config_in_effect,
     meanings,
@@ -28,6 +28,7 @@ from traceweir.streams.configs.changes import changed_options
 from traceweir.streams.configs.records import config_id
 from traceweir.streams.configs.selectors import in_words
 from traceweir.streams.settings import load_settings
+from traceweir.streams.shadow.challenger_name import prepare_challenger, require_free_name
 
 
 def push_file(file: Path, selector: str, comment: str | None, by: str | None, *, dry_run: bool, as_json: bool) -> int:
@@ -39,13 +40,13 @@ def push_file(file: Path, selector: str, comment: str | None, by: str | None, *,
         KafkaUnreachableError: no broker answers.
     """
     document, plan, notes = read_file(file)
-    return _push(selector, lambda state: (document, plan, comment), by, notes, dry_run=dry_run, as_json=as_json)
+    return push_chosen(selector, lambda state: (document, plan, comment), by, notes, dry_run=dry_run, as_json=as_json)
 
 
 def roll_back(
     selector: str, to: int | None, comment: str | None, by: str | None, *, dry_run: bool, as_json: bool
 ) -> int:
-    """Pushes an earlier version again; returns the exit code.
+    """Pushes an earlier version again, without its challenger; returns the exit code.
 
     Raises:
         ConfigError: the version cannot be used any more, for example without its metrics.
@@ -61,9 +62,11 @@ def roll_back(
                 f"version {number} for {printable(in_words(selector))} is a withdrawal; `traceweir config withdraw` does the "
                 "same"
             )
-        return found.config, read_plan(found.config), comment or f"rollback to version {number}"
+        # An earlier challenger would score again, and cost money, without anybody having asked for it.
+        document = without_challenger(found.config)
+        return document, read_plan(document), comment or f"rollback to version {number}"
 
-    return _push(selector, chosen, by, [], dry_run=dry_run, as_json=as_json)
+    return push_chosen(selector, chosen, by, [], dry_run=dry_run, as_json=as_json)
 
 
 def withdraw_config(selector: str, comment: str | None, by: str | None, *, as_json: bool) -> int:
@@ -75,7 +78,8 @@ def withdraw_config(selector: str, comment: str | None, by: str | None, *, as_js
     """
 
     def decide(state: TopicState) -> PushedConfig:
-        if selector not in state.current:
+        # A config of a newer Traceweir can be withdrawn too: without that version there is no other way out.
+        if selector not in state.current and state.newer_config(selector) is None:
             raise ConfigTopicError(
                 f"no config is in effect for {printable(in_words(selector))}; `traceweir config show` lists those that are"
             )
@@ -91,7 +95,7 @@ def withdraw_config(selector: str, comment: str | None, by: str | None, *, as_js
     return 0
 
 
-def _push(
+def push_chosen(
     selector: str,
     chosen: Callable[[TopicState], tuple[JsonObject, Plan, str | None]],
     by: str | None,
@@ -100,10 +104,31 @@ def _push(
     dry_run: bool,
     as_json: bool,
 ) -> int:
+    """Pushes a document as the next version, and prints what it changes; returns the exit code.
+
+    Args:
+        selector: The sessions that the config is for.
+        chosen: Returns the document, its plan and the comment, from what the topic says.
+        by: Who pushes it.
+        notes: Sentences for the person who pushes it.
+        dry_run: Whether nothing is written.
+        as_json: Whether JSON is printed.
+
+    Raises:
+        ConfigError: the document cannot be used.
+        ConfigTopicError: the topic cannot be read or written.
+        KafkaUnreachableError: no broker answers.
+        ShadowError: the name of its challenger is in use.
+        TopicsRefusedError: the topic of its challenger cannot be created.
+    """
     changes: list[str] = []
 
     def decide(state: TopicState) -> PushedConfig | None:
+        changes.clear()
+        state.refuse_over_newer(selector)
         document, plan, comment = chosen(state)
+        if plan.challenger is not None:  # another push can have taken its name meanwhile
+            require_free_name(state, selector, plan.challenger.name)
         present = state.current.get(selector)
         if present is None or present.config is None:
             changes.append(f"no config was in effect for {printable(in_words(selector))} on the topic")
@@ -116,7 +141,12 @@ def _push(
                 changes.append("the document is the same, but this version of Traceweir measures in another way")
         return _version(state, selector, document, plan.digest, comment, by)
 
-    pushed = decide(read_state()) if dry_run else _run_push(decide)
+    state = read_state()
+    if not dry_run:
+        state.refuse_over_newer(selector)  # before a topic is created for the challenger
+        if (challenger := chosen(state)[1].challenger) is not None:
+            prepare_challenger(load_settings(), state, selector, challenger)
+    pushed = decide(state) if dry_run else _run_push(decide)
     did = "would push" if dry_run else "pushed"
     if as_json:
         write_json({"pushed": pushed and row_of(pushed), "dry_run": dry_run, "changes": changes, "notes": list(notes)})
@@ -164,15 +194,26 @@ def _user() -> str | None:
 
 
 def _before_present(state: TopicState, selector: str) -> int:
-    present = config_in_effect(state, selector)
+    """Returns the latest version before the present one whose rollback changes the config in effect."""
+    try:
+        present = config_in_effect(state, selector)
+    except ConfigTopicError as error:
+        raise ConfigTopicError(
+            f"{error}. `traceweir config history` lists the versions; `traceweir config rollback --to N` puts version N in "
+            "effect"
+        ) from None
+    in_effect = None if present.config is None else config_id(present.config)
     earlier = [
         number
         for number, each in (state.versions.get(selector) or {}).items()
-        if number < present.version and each.config is not None
+        # A rollback leaves the challenger out, so a version that differs only in its challenger would change nothing.
+        if number < present.version
+        and each.config is not None
+        and config_id(without_challenger(each.config)) != in_effect
     ]
     if not earlier:
         raise ConfigTopicError(
-            f"there is no version before version {present.version} for {printable(in_words(selector))}; `traceweir config "
-            "withdraw` returns to the workers' config file"
+            f"there is no version before version {present.version} for {printable(in_words(selector))} that has another "
+            "config; `traceweir config withdraw` returns to the workers' config file"
         )
     return max(earlier)

@@ -15,7 +15,7 @@ from traceweir.streams.cli.errors import FAILED
 from traceweir.streams.cli.rows import line_of, print_rows
 from traceweir.streams.cli.rows import write_line as _write
 from traceweir.streams.cli.terminal import complain, mute_clients, progress_bar
-from traceweir.streams.cli.times import iso_time as _iso_time
+from traceweir.streams.clock import iso
 from traceweir.streams.dead_letters.originals import Originals
 from traceweir.streams.dead_letters.reader import DeadLetters, Found, LetterId, Wanted
 from traceweir.streams.dead_letters.replay import ReplayStep, replay
@@ -177,14 +177,14 @@ def _json(found: Found) -> str:
     about = {
         "id": str(found.id),
         "state": _state(found),
-        "at": _iso_time(found.at),
+        "at": _time(found.at),
         "stage": letter.stage,
         "reason": letter.reason,
         "detail": letter.detail,
         "topic": letter.topic,
         "partition": letter.partition,
         "offset": letter.offset,
-        "timestamp": None if letter.timestamp is None else _iso_time(letter.timestamp),
+        "timestamp": None if letter.timestamp is None else _time(letter.timestamp),
         "key": None if letter.key is None else letter.key.decode(errors="backslashreplace"),
         "bytes": len(letter.value or b"") if letter.size is None else letter.size,
         "replay_of": letter.replay_of,
@@ -206,7 +206,11 @@ def _step(step: ReplayStep) -> str:
 
 def _cells(found: Found) -> Sequence[str]:
     letter = found.letter
-    return str(found.id), _state(found), _iso_time(found.at), letter.stage, letter.reason, _origin(found), letter.detail
+    return str(found.id), _state(found), _time(found.at), letter.stage, letter.reason, _origin(found), letter.detail
+
+
+def _time(milliseconds: int) -> str:
+    return iso(milliseconds, "milliseconds")
 
 
 def print_letters(shown: Iterable[Found], *, as_json: bool) -> None:
@@ -223,12 +227,12 @@ def print_page(found: Found) -> None:
     letter = found.letter
     about = {
         "dead letter": f"{found.id} ({_state(found)})",
-        "written": f"{_iso_time(found.at)} by {letter.stage}",
+        "written": f"{_time(found.at)} by {letter.stage}",
         "reason": letter.reason,
         "detail": letter.detail,
         "from": _origin(found),
         "first from": letter.origin,
-        "timestamp": None if letter.timestamp is None else _iso_time(letter.timestamp),
+        "timestamp": None if letter.timestamp is None else _time(letter.timestamp),
         "replay of": letter.replay_of,
         "key": None if letter.key is None else _text(letter.key),
         "sha256": letter.sha256,

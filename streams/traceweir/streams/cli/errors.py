@@ -24,7 +24,7 @@ def exit_code(error: Exception) -> int | None:
     from traceweir.streams.embedder_models.errors import ModelMakingError
     from traceweir.streams.emit import EmitError
     from traceweir.streams.endpoint.errors import EndpointError
-    from traceweir.streams.errors import WorkerError
+    from traceweir.streams.errors import NotReadyError, WorkerError
     from traceweir.streams.evals.kafka_sessions import SessionsUnreadableError
     from traceweir.streams.export.errors import ExportError
     from traceweir.streams.formats.documents import InputError
@@ -38,7 +38,6 @@ def exit_code(error: Exception) -> int | None:
     from traceweir.streams.settings import InvalidSettingsError
     from traceweir.streams.shadow.errors import ShadowError
     from traceweir.streams.store.errors import StoreError
-    from traceweir.streams.worker import NotReadyError
 
     if isinstance(error, ConfigError | InvalidSettingsError | InputError | UnknownMetricError):
         return UNUSABLE

@@ -15,7 +15,7 @@ from traceweir.streams.cli.rows import line_of, print_rows, write_line
 from traceweir.streams.cli.score_cells import reason_of, status_of, subject_of, value_of
 from traceweir.streams.cli.table_files import open_table
 from traceweir.streams.cli.terminal import complain, mute_clients, progress_bar
-from traceweir.streams.cli.times import iso_time
+from traceweir.streams.clock import iso
 from traceweir.streams.evals.writing import whole_file
 from traceweir.streams.results.reader import FoundScore, Results, Wanted
 from traceweir.streams.results.table import Table, UnwritableScoreError
@@ -150,7 +150,7 @@ def _cells(found: FoundScore, wanted: Wanted) -> Sequence[str]:
     score = found.score
     version = f"{score.revision}.{score.attempt}" if score.attempt else str(score.revision)
     return (
-        iso_time(found.at_ms).replace("T", " ")[:19],
+        iso(found.at_ms).replace("T", " ").removesuffix("Z"),
         score.session_id,
         subject_of(score),
         *([version] if wanted.all_revisions else []),

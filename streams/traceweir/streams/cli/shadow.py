@@ -14,7 +14,7 @@ def shadow(
     name: Annotated[str, typer.Option(metavar="NAME", help="Name of the shadow: a-z, A-Z, 0-9, '-' and '_'.")],
     config: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Evaluation config of a new shadow. [default: the default criteria]"),
+        typer.Option(metavar="FILE", help="Evaluation config; a new shadow needs it."),
     ] = None,
     since: Annotated[
         str | None,

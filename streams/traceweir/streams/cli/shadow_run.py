@@ -10,6 +10,7 @@ from pathlib import Path
 
 from traceweir.schemas.figures import counted
 from traceweir.schemas.text import printable
+from traceweir.scorers.evaluation.plan import Plan
 from traceweir.streams.cli.errors import FAILED, INTERRUPTED
 from traceweir.streams.cli.score import read_config_file
 from traceweir.streams.cli.terminal import complain, progress_bar
@@ -19,7 +20,8 @@ from traceweir.streams.settings import Settings, load_settings
 from traceweir.streams.shadow.creation import Found, Times, found_or_created
 from traceweir.streams.shadow.definition import Definition, Wanted
 from traceweir.streams.shadow.errors import ShadowError
-from traceweir.streams.shadow.estimate import ANSWER_TOKENS, Estimate
+from traceweir.streams.shadow.estimate import ANSWER_TOKENS, Estimate, none_selected
+from traceweir.streams.shadow.expiry import known_losses, losses_in_words, note_losses
 from traceweir.streams.shadow.names import ShadowNames
 from traceweir.streams.shadow.removal import drop, stop
 from traceweir.streams.shadow.run import Ended, run_shadow
@@ -46,11 +48,11 @@ def run(wanted: Wanted, config: Path | None, times: Times, *, yes: bool, only_es
     settings = load_settings()
     log_to_stderr(settings.log_options)
 
-    def agree(definition: Definition, estimate: Estimate) -> None:
+    def agree(definition: Definition, plan: Plan, estimate: Estimate) -> None:
         complain(estimate_text(definition, estimate))
         if only_estimate:
             raise _OnlyEstimated
-        if not yes and (why := reason_to_ask(definition, estimate)) is not None:
+        if not yes and (why := reason_to_ask(definition, plan, estimate)) is not None:
             _ask(why)
 
     try:
@@ -88,17 +90,28 @@ def drop_shadow(name: str) -> int:
     return 0
 
 
-def reason_to_ask(definition: Definition, estimate: Estimate) -> str | None:
-    """Returns why a person must agree to the cost of a new shadow; None if the budget limits it and covers the estimate."""
-    if not estimate.questions:
+def reason_to_ask(definition: Definition, plan: Plan, estimate: Estimate) -> str | None:
+    """Returns why a person must agree to the cost of a new shadow; None if the budget limits it and covers the estimate.
+
+    Args:
+        definition: The shadow.
+        plan: Its plan; the budget of its judge is the lower one of --budget and `judge.budget.usd`.
+        estimate: Its estimate.
+    """
+    # Judged sessions that have neither a question nor a known verdict tell nothing about the others.
+    is_unknown = bool(plan.judged) and not (estimate.questions or estimate.known)
+    if not (estimate.questions or is_unknown):
         return None
-    if definition.budget_usd is None:
-        return "judges are asked, and no --budget limits their cost"
+    limit = plan.judge.budget.usd
+    if limit is None:
+        how_many = "the number of questions to judges is unknown" if is_unknown else "judges are asked"
+        return f"{how_many}, and neither --budget nor judge.budget.usd limits their cost"
     if estimate.unpriced:
         return "a model has no price, so that the budget does not limit its cost"
-    if estimate.usd > definition.budget_usd:
+    if estimate.usd > limit:
+        origin = "--budget" if limit == definition.budget_usd else "judge.budget.usd of the config"
         return (
-            f"the estimate exceeds the budget of {definition.budget_usd:g} USD: at this limit no further question is asked, and "
+            f"the estimate exceeds the budget of {limit:g} USD ({origin}): when it is spent, no further question is asked, and "
             "the scores that need one are NOT_EVALUATED `budget`"
         )
     return None
@@ -112,9 +125,11 @@ def estimate_text(definition: Definition, estimate: Estimate) -> str:
             f"{estimate.looked_at:,} that were read)"
         )
     ]
+    if (why := none_selected(definition, estimate)) is not None:
+        lines.append(f"  {why}: check --app and --sample; sessions that were not read can be selected")
     if estimate.questions or estimate.known:
         lines.append(
-            f"  judges: at most {counted(estimate.questions, 'question')}, about {estimate.usd:.4g} USD by the price table with "
+            f"  judges: about {counted(estimate.questions, 'question')}, about {estimate.usd:.4g} USD by the price table with "
             f"{ANSWER_TOKENS} tokens an answer; {estimate.known:,} more cost nothing, because their verdicts are stored"
         )
     if estimate.unpriced:
@@ -124,7 +139,7 @@ def estimate_text(definition: Definition, estimate: Estimate) -> str:
 
 def _ask(why: str) -> None:
     if not sys.stdin.isatty():
-        raise ShadowError(f"{why}. Nobody can be asked here: raise --budget, reduce --sample, or agree with --yes")
+        raise ShadowError(f"{why}. Nobody can be asked here: set a higher budget, reduce --sample, or agree with --yes")
     sys.stderr.write(f"{why}. Run the shadow? [y/N] ")
     sys.stderr.flush()
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
@@ -135,7 +150,9 @@ def _run(settings: Settings, found: Found) -> int:
     definition = found.definition
     results = ShadowNames.of(settings, definition.name).topics.results
     if not found.is_new:
-        complain(f"shadow {definition.name} is resumed as it was created")
+        complain(f"shadow {definition.name} is resumed as it was created: {definition.in_words}")
+    if lost := note_losses(settings, definition):
+        complain(f"sessions expired before they were scored, and are left out: {losses_in_words(lost)}")
     if sys.stderr.isatty() and settings.log_level == "info":  # lines would break the progress bar
         log_to_stderr(replace(settings.log_options, level="warning"))
     launched = LaunchedProcess()
@@ -144,23 +161,35 @@ def _run(settings: Settings, found: Found) -> int:
             ended = run_shadow(settings, definition, found.plan, advance, launched)
     finally:
         launched.close()
-    complain(summary(definition, ended, results))
+    if ended.outcome == "finished":
+        lost = known_losses(settings, definition)  # processes that started later can have noted more
+    complain(summary(definition, ended, results, lost))
     if ended.code:
         return ended.code
     return {"finished": 0, "stopped": FAILED, "interrupted": INTERRUPTED}[ended.outcome]
 
 
-def summary(definition: Definition, ended: Ended, results: str) -> str:
-    """Returns what a process has done, and what comes next, as lines for a person."""
+def summary(definition: Definition, ended: Ended, results: str, lost: Mapping[int, int]) -> str:
+    """Returns what a process has done, and what comes next, as lines for a person.
+
+    Args:
+        definition: The shadow.
+        ended: How the process has ended.
+        results: The topic of the scores.
+        lost: How many offsets of each partition expired before they were scored.
+    """
     done = ended.totals
     parts = [counted(done.get("score.scored", 0), "session") + " scored"]
     parts += [f"{done[key]:,} {word}" for key, word in _WORDS.items() if done.get(key)]
     parts += _unusable(done)
     lines = [f"shadow {definition.name}: this process: {', '.join(parts)}"]
     if ended.outcome == "finished":
-        lines.append(
-            f"the whole range is scored: {results}. Compare: traceweir diff results results.shadow.{definition.name}"
-        )
+        what = "the whole range is scored"
+        if lost:
+            what = (
+                f"the range is scored, except sessions that expired before they were scored ({losses_in_words(lost)})"
+            )
+        lines.append(f"{what}: {results}. Compare: traceweir diff results results.shadow.{definition.name}")
     else:
         lines.append(f"the shadow is not finished; `traceweir shadow --name {definition.name}` resumes it")
     return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""Parses the times of options, and formats the times of records."""
+"""Parses the times of options."""
 
 from __future__ import annotations
 
@@ -40,16 +40,3 @@ def read_time(text: str, now: datetime) -> int:
     except ValueError:
         raise ValueError(f"{text!r} is not a time; write for example 2h, 2026-01-31 or 2026-01-31T10:00:00Z") from None
     return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
-
-
-def iso_time(milliseconds: int) -> str:
-    """Returns the time of a record in ISO 8601 and UTC; outside the years 1 to 9999 the number itself.
-
-    >>> iso_time(1_500), iso_time(10**18)
-    ('1970-01-01T00:00:01.500Z', '1000000000000000000 ms after 1970')
-    """
-    try:
-        moment = datetime.fromtimestamp(milliseconds / 1000, UTC)
-    except (ValueError, OverflowError, OSError):
-        return f"{milliseconds} ms after 1970"
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -19,12 +19,11 @@ import orjson
 
 from traceweir.schemas.text import printable
 from traceweir.streams.cli.terminal import complain
-from traceweir.streams.errors import WorkerError
+from traceweir.streams.errors import NotReadyError, WorkerError
 from traceweir.streams.kafka.embedded_broker import PARTITIONS, EmbeddedBroker
 from traceweir.streams.kafka.topic_admin import create_topics
 from traceweir.streams.settings import ENV_PREFIX, InvalidSettingsError, load_settings
 from traceweir.streams.topics import ALL_STAGES
-from traceweir.streams.worker import NotReadyError
 
 SERVERS = f"{ENV_PREFIX}KAFKA_BOOTSTRAP_SERVERS"
 STOP_WITHIN_S = 20.0

@@ -31,6 +31,7 @@ class OpenTrace:
         "new",
         "planned",
         "publications",
+        "published_parts",
         "root_at",
         "rows",
         "size",
@@ -41,7 +42,7 @@ class OpenTrace:
         self.last_record = self.root_at = self.due = 0
         self.planned = 0
         """When the stage looks at the open trace again; 0: no check is planned."""
-        self.count = self.size = self.rows = self.dropped = self.publications = 0
+        self.count = self.size = self.rows = self.dropped = self.publications = self.published_parts = 0
         self.identities = bytearray()
         self.new: list[Entry] = []
         self.is_open = True
@@ -57,6 +58,7 @@ class OpenTrace:
             self.rows,
             self.dropped,
             self.publications,
+            self.published_parts,
             self.is_open,
         ) = header
 
@@ -105,6 +107,7 @@ class OpenTrace:
             self.rows,
             self.dropped,
             self.publications,
+            self.published_parts,
             self.is_open,
         )
         return [*rows, (header_key(self.id), header.pack())]

@@ -6,14 +6,17 @@ import struct
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from hashlib import blake2b
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, NamedTuple
 
 import orjson
 
 from traceweir.schemas.dead_letter import DeadLetter, Reason
 from traceweir.streams.collect.collecting_rules import CollectingRules
+from traceweir.streams.collect.late_events import late_events
+from traceweir.streams.collect.late_traces import late_traces
 from traceweir.streams.collect.open_trace import OpenTrace
 from traceweir.streams.collect.requests import joined
 from traceweir.streams.collect.span_rows import IDENTITY_BYTES, LOG, MAX_SPAN_BYTES, SPAN, Entry, published_key
@@ -21,6 +24,7 @@ from traceweir.streams.otlp.decoding import LogEvent, add_logs, decode_log, deco
 from traceweir.streams.otlp.errors import OtlpError
 from traceweir.streams.otlp.slices import log_slices, span_slices
 from traceweir.streams.spans.reader import read_trace
+from traceweir.streams.spans.reasoning import reasoning_trace_id
 from traceweir.streams.spans.span import Span
 from traceweir.streams.stages.base import MAX_OUTPUT_BYTES, Output, Read
 from traceweir.streams.stages.errors import RecordRejected
@@ -38,12 +42,19 @@ class Published(NamedTuple):
     session_id: str = ""
     """The session of all its documents; empty if there is none, or if there are several."""
     identities: frozenset[bytes] = frozenset()
-    """Hashes of the ids of the documents, of the marks of tool calls, and of the spans that became dead letters."""
+    """Hashes of the ids of the documents, of the ids that they have kept, and of the spans that became dead letters."""
 
     def pack(self) -> bytes:
         """Returns the row."""
         session = self.session_id.encode()
         return _LENGTH.pack(len(session)) + session + b"".join(sorted(self.identities))
+
+    def has(self, name: str, kind: bytes = b"e") -> bool:
+        """Returns whether an event with this id was published; of the kind `t`, a reasoning trace.
+
+        The kind `k` stands for the texts of `LateTraces.kept`.
+        """
+        return identity_of(kind + name.encode()) in self.identities
 
     @classmethod
     def unpack(cls, row: bytes | None) -> Published:
@@ -62,6 +73,11 @@ class Document(NamedTuple):
     is_event: bool
     session_id: str
     value: bytes
+
+    @property
+    def fits(self) -> bool:
+        """Whether the document with its key is small enough for a record."""
+        return len(self.session_id.encode()) + len(self.value) <= MAX_OUTPUT_BYTES
 
 
 class Unusable(NamedTuple):
@@ -84,6 +100,8 @@ class Publication:
     """The first document that is left out because the trace has more than the limit; None if none is."""
     left_out: int
     """Number of documents that are left out."""
+    replaced: int
+    """Number of events of former publications that the documents replace or withdraw."""
     own_spans: int
     """Number of Traceweir's own spans, which are left out."""
 
@@ -91,44 +109,57 @@ class Publication:
     def of(cls, trace: OpenTrace, read: Read, rules: CollectingRules) -> Publication:
         """Reads the trace from its rows and what it has in memory.
 
-        A document whose id was published before is left out: the assemble stage would ignore an event with a known id,
-        and an invocation has one reasoning trace.
+        After a publication the spans that it had are read again, to find what late spans have changed. A reasoning trace
+        that has changed is published again under its id, as a revision.
         """
         before = Published.unpack(read(published_key(trace.id)))
-        spans, unusable = _decoded(list(trace.entries(read)))
-
-        def is_published(text: str) -> bool:
-            return bool(before.identities) and identity_of(b"e" + text.encode()) in before.identities
-
-        found = read_trace(spans, visibility=rules.visibility, session_id=before.session_id, is_published=is_published)
-        documents: dict[bytes, tuple[bool, str, dict[str, Any]]] = {}
-        for event in found.events:
-            documents.setdefault(identity_of(b"e" + event["event_id"].encode()), (True, event["session_id"], event))
-        for trace_document in found.traces:
+        entries = list(trace.entries(read))
+        spans, unusable = _decoded(entries)
+        found = read_trace(spans, visibility=rules.visibility, session_id=before.session_id)
+        events, traces, kept = found.events, found.traces, list[bytes]()
+        if before.identities and not trace.published_parts:  # a former version has not counted what it has published
+            events = [event for event in events if not before.has(event["event_id"])]
+            traces = [each for each in traces if not before.has(each["id"], b"t")]
+        elif before.identities:
+            former, _ = _decoded(entries[: trace.published_parts])
+            earlier = read_trace(former, visibility=rules.visibility, session_id=before.session_id)
+            events = late_events(earlier.events, found.events, before.has)
+            ids = (reasoning_trace_id(span.trace_id, span.span_id) for span in former)
+            traces, names = late_traces(
+                earlier.traces, found.traces, ids, partial(before.has, kind=b"t"), partial(before.has, kind=b"k")
+            )
+            kept = [identity_of(b"k" + name.encode()) for name in names if not before.has(name, b"k")]
+        new: dict[bytes, tuple[bool, str, dict[str, Any]]] = {}
+        for event in events:
+            new.setdefault(identity_of(b"e" + event["event_id"].encode()), (True, event["session_id"], event))
+        for trace_document in traces:
             identity = identity_of(b"t" + trace_document["id"].encode())
-            documents.setdefault(identity, (False, trace_document["metadata"]["session_id"], trace_document))
-        new = {identity: each for identity, each in documents.items() if identity not in before.identities}
+            new.setdefault(identity, (False, trace_document["metadata"]["session_id"], trace_document))
         damaged = {identity: each for each in unusable if (identity := identity_of(each.data)) not in before.identities}
         room = max(0, rules.max_documents - len(before.identities))
         encoded = (Document(is_event, name, orjson.dumps(each)) for is_event, name, each in new.values())
         chosen = list(islice(encoded, room))
         first_left_out = next(encoded, None)
-        marks = (identity_of(b"e" + mark.encode()) for mark in found.marks)
-        new_marks = [mark for mark in marks if mark not in before.identities]
-        remembered = [*islice(new, room), *islice(damaged, room - len(chosen))]
-        remembered += new_marks[: room - len(remembered)]
+        remembered = islice(chain(new, kept, damaged), room)
         session = before.session_id
         if not session and not before.identities and len(found.session_ids) == 1:
             (session,) = found.session_ids
         published = Published(session, before.identities.union(remembered))
-        return cls(chosen, list(damaged.values()), published, first_left_out, len(new) - len(chosen), found.own_spans)
+        left_out = len(new) - len(chosen)
+        replaced = sum(
+            name != value["event_id"]  # what withdraws events names itself too
+            for (is_event, _, value), document in zip(new.values(), chosen, strict=False)
+            if is_event and document.fits
+            for name in value.get("replaces", ())
+        )
+        return cls(chosen, list(damaged.values()), published, first_left_out, left_out, replaced, found.own_spans)
 
     def outputs(self, topics: Topics, partition: int, partitions: int, timestamp: int) -> Iterator[Output]:
         """Yields the documents at the homes of their sessions, and the dead letters."""
         for document in self.documents:
             is_event, session_id, value = document
             topic, key = topics.invocations if is_event else topics.traces, session_id.encode()
-            if len(key) + len(value) > MAX_OUTPUT_BYTES:
+            if not document.fits:
                 problem = (
                     f"{'an event' if is_event else 'the reasoning trace'} of {len(value)} bytes was read from spans; "
                     f"a record can have at most {MAX_OUTPUT_BYTES} bytes with its key"

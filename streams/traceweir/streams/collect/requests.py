@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from traceweir.schemas.text import printable
 from traceweir.streams.collect.span_rows import MAX_SPAN_BYTES
 from traceweir.streams.otlp.decoding import decode_log
 from traceweir.streams.otlp.errors import OtlpError
 from traceweir.streams.otlp.slices import LogSlice, log_slices, span_slices
 from traceweir.streams.spans.dialects import GENAI_EVENT, is_genai_event
 from traceweir.streams.stages.errors import RecordRejected
-
-_MAX_NAMED = 5
-"""Number of unusable spans of a request that its dead letter names."""
 
 
 class Part(NamedTuple):
@@ -63,12 +59,6 @@ def joined(parts: Iterable[bytes], limit: int) -> Iterator[bytes]:
         size += len(part)
     if batch:
         yield b"".join(batch)
-
-
-def listed(problems: Sequence[str]) -> str:
-    """Returns the first problems and the number of the others as one sentence."""
-    more = [f"and {len(problems) - _MAX_NAMED} more"] if len(problems) > _MAX_NAMED else []
-    return "; ".join([*(printable(each, 200) for each in problems[:_MAX_NAMED]), *more])
 
 
 def _spans(value: bytes) -> Request:

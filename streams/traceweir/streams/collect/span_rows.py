@@ -10,7 +10,7 @@ import struct
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-VERSION = 1
+VERSION = 2
 TRACE_ID_BYTES = 16
 IDENTITY_BYTES = 8
 """Size of the hash by which a repeated span is recognised within its trace."""
@@ -19,7 +19,7 @@ ROW_BYTES = 500_000
 MAX_SPAN_BYTES = 900_000
 """The largest span or log record with its resource, in bytes: it must fit a row, a forwarded record and a dead letter."""
 
-_HEADER = struct.Struct(">BqqqIQIIIB")
+_HEADER, _HEADER_1 = struct.Struct(">BqqqIQIIIIB"), struct.Struct(">BqqqIQIIIB")
 _ENTRY = struct.Struct(">c8sI")
 _NUMBER = struct.Struct(">I")
 
@@ -52,6 +52,8 @@ class TraceHeader(NamedTuple):
     dropped: int
     """Number of spans and log records that exceeded a limit of the trace."""
     publications: int
+    published_parts: int
+    """Number of spans and log records that the last publication has read; 0 before the first, and if unknown."""
     is_open: bool
     """Whether spans have come since the last publication."""
 
@@ -66,9 +68,13 @@ class TraceHeader(NamedTuple):
         Raises:
             ValueError: this version does not read the format of the row.
         """
-        version, *fields, is_open = _HEADER.unpack(row)
-        if version != VERSION:
-            raise ValueError(f"trace row of format {version}; this version reads {VERSION}")
+        if row[0] == VERSION:
+            _, *fields, is_open = _HEADER.unpack(row)
+        elif row[0] == VERSION - 1:
+            _, *fields, is_open = _HEADER_1.unpack(row)
+            fields.append(0)
+        else:
+            raise ValueError(f"trace row of format {row[0]}; this version reads {VERSION - 1} and {VERSION}")
         return cls._make((*fields, bool(is_open)))
 
 

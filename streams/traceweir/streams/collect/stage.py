@@ -9,10 +9,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NoReturn
 
 from traceweir.schemas.dead_letter import ORIGIN, PREFIX, last_header
+from traceweir.schemas.text import listed
 from traceweir.streams.collect.collecting_rules import CollectingRules
 from traceweir.streams.collect.open_trace import OpenTrace
 from traceweir.streams.collect.publication import Publication, dead_letters, identity_of
-from traceweir.streams.collect.requests import Part, joined, listed, read_request
+from traceweir.streams.collect.requests import Part, joined, read_request
 from traceweir.streams.collect.span_rows import (
     HEADER_KEY,
     LOG,
@@ -190,7 +191,8 @@ class CollectStage:
                 f"trace {trace_id.hex()}: {count} spans or log records are left out; a trace can have at most {limits}"
                 for trace_id, count in over_limit.items()
             ]
-            raise RecordRejected("invalid" if found.problems else "too_large", listed([*found.problems, *problems]))
+            detail = listed([*found.problems, *problems], 200)
+            raise RecordRejected("invalid" if found.problems else "too_large", detail)
 
     def _add(self, part: Part, kind: bytes, timestamp: int) -> bool:
         """Adds a span or a log record to its trace; returns False if the trace has reached a limit."""
@@ -271,7 +273,10 @@ class CollectStage:
         if found.own_spans and not trace.publications:  # a later publication has the same spans again
             self.counters["own_spans"] += found.own_spans
         del self._ready[trace.id]
+        if found.replaced:
+            self.counters["replaced"] += found.replaced
         trace.publications += 1
+        trace.published_parts = trace.count
         trace.is_open, trace.planned = False, 0
         trace.due = watermark.at + rules.late_ms
         self._rows.append((published_key(trace.id), found.published.pack()))

@@ -74,6 +74,7 @@ def compare(
         base=_summary(base, unusable[0]),
         challenger=_summary(challenger, unusable[1]),
         confidence=CONFIDENCE,
+        common_sessions=len(np.intersect1d(base.rows["session"], challenger.rows["session"])),
         metrics=metrics,
         gate=next((each for each in _corrected([each for each in found if each.metric == GATE])), None),
         only_in_base=only[0],

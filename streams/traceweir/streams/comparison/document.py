@@ -192,6 +192,8 @@ class Diff(_Part):
     """The challenger."""
     confidence: float
     """Probability with which an interval covers: 0.95."""
+    common_sessions: int
+    """Number of sessions that are on both sides. Without any, the sides are compared as independent samples."""
     metrics: list[MetricComparison]
     """The metrics that both sides have, by name and level, without the gate."""
     gate: MetricComparison | None

@@ -19,6 +19,7 @@ from traceweir.streams.comparison.document import (
 )
 
 NONE = "-"
+_UNRELATED = "warning: no session is on both sides, so the two sides are compared as independent samples"
 _BOUND_NAMES = {"max_drop": "max drop", "max_rise": "max rise", "max_flips": "max flips"}
 
 
@@ -57,6 +58,7 @@ def sections_of(comparison: Diff) -> Iterator[Section]:
             "scores",
             ("", "name", "results", "sessions", "replaced", "unusable"),
             [_side("base", comparison.base), _side("challenger", comparison.challenger)],
+            [] if comparison.common_sessions else [_UNRELATED],
         ),
         Section(
             "differences of means",

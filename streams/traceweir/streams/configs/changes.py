@@ -9,7 +9,7 @@ from pydantic import JsonValue
 
 from traceweir.schemas.base import JsonObject
 from traceweir.schemas.text import printable
-from traceweir.scorers.evaluation.plan import Plan
+from traceweir.scorers.evaluation.plan import Challenger, Plan
 
 VALUE_CHARS = 200
 """Maximum number of characters of a value."""
@@ -49,6 +49,15 @@ def changed_meanings(before: Plan, after: Plan) -> list[str]:
             lines.append(f"{name} has the same values; its statuses are by another threshold")
     if before.trace_value_digest(None) != after.trace_value_digest(None):
         lines.append("trace_value is measured in another way: its scores get other ids, and are no continuation")
+    return [*lines, *_changed_challenger(before.challenger, after.challenger)]
+
+
+def _changed_challenger(before: Challenger | None, after: Challenger | None) -> list[str]:
+    lines = []
+    if before is not None and (after is None or after.id != before.id):
+        lines.append(f"challenger {before.name} ends")
+    if after is not None and (before is None or (after.id, after.sample) != (before.id, before.sample)):
+        lines.append(f"challenger {after.name} scores {after.sample:.4g} of the sessions beside the champion")
     return lines
 
 

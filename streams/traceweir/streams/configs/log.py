@@ -12,8 +12,16 @@ from typing import Protocol
 from traceweir.schemas.dead_letter import Headers
 from traceweir.schemas.text import printable
 from traceweir.scorers.evaluation.metric import canonical
-from traceweir.scorers.evaluation.plan import ConfigError, Plan
-from traceweir.streams.configs.records import HOME, ConfigRecord, UnreadableConfigError, config_id, read_record
+from traceweir.scorers.evaluation.plan import Challenger, ConfigError, Plan
+from traceweir.streams.configs.records import (
+    HOME,
+    ConfigKey,
+    ConfigRecord,
+    UnreadableConfigError,
+    config_id,
+    read_key,
+    read_record,
+)
 from traceweir.streams.configs.selectors import NO_CONFIGS, Configs
 
 log = logging.getLogger(__name__)
@@ -69,7 +77,9 @@ class ConfigLog:
         self._versions: dict[str, dict[int, str | None]] = defaultdict(dict)
         self._documents: dict[str, bytes] = {}
         self._usable: dict[str, str | None] = {}
-        self._judged: set[str] = set()
+        self._plans: dict[str, Plan] = {}
+        self._digests: set[str] = set()
+        self._used: set[str] = set()
         self._unusable: dict[str, str] = {}
         self._more = asyncio.Event()
         self.current: Configs = NO_CONFIGS
@@ -127,12 +137,31 @@ class ConfigLog:
         return tuple((each, name) for each, name in found if name is not None)
 
     def documents(self, configs: Configs) -> Mapping[str, bytes]:
-        """Returns the documents of usable configs, as JSON, by config id."""
+        """Returns the documents of usable configs, as JSON, by config id; asked before the first session is scored by them."""
+        self._used.update(name for _, name in configs)
         return {name: self._documents[name] for _, name in configs}
 
     def ask_judges(self, configs: Configs) -> bool:
         """Returns whether a criterion of one of these usable configs asks a judge."""
-        return any(name in self._judged for _, name in configs)
+        return any(self._plans[name].judged for _, name in configs)
+
+    @property
+    def challengers(self) -> Mapping[str, Challenger]:
+        """The challengers of the current configs, by their ids."""
+        found = (self._plans[name].challenger for _, name in self.current)
+        return {each.id: each for each in found if each is not None}
+
+    def without_record(self, file: Plan) -> Mapping[str, Plan]:
+        """Returns the plans whose digest has no record on the topic, by digest; challengers are among them.
+
+        Args:
+            file: The plan of the worker's config file, which counts where no config of the topic does. The others are in
+                effect, or were when sessions were begun that this worker has scored.
+        """
+        names = self._used | {name for _, name in self.current}
+        plans = [file, *(self._plans[name] for name in sorted(names))]
+        plans += [plan.challenger.plan for plan in plans if plan.challenger is not None]
+        return {plan.digest: plan for plan in plans if plan.digest not in self._digests}
 
     def bad_records_from(self, partition: int, offset: int) -> Sequence[BadRecord]:
         """Returns the bad records of a partition from this offset on."""
@@ -143,20 +172,25 @@ class ConfigLog:
         ]
 
     def _put(self, found: ConfigRecord, place: str) -> None:
+        kind, selector, _, digest = found.key
+        if digest is not None and found.pushed is not None:
+            self._digests.add(digest)
+        elif digest is not None:
+            self._digests.discard(digest)
         if found.pushed is None:
-            if found.kind == "current" and found.selector is not None:
-                self._unusable.pop(found.selector, None)
-                if self._in_effect.pop(found.selector, None) is not None:
+            if kind == "current" and selector is not None:
+                self._unusable.pop(selector, None)
+                if self._in_effect.pop(selector, None) is not None:
                     self._changed()
-                    log.info("configs: the config of %s is withdrawn", printable(found.selector))
+                    log.info("configs: the config of %s is withdrawn", printable(selector))
             return
         pushed, name = found.pushed, None
         if pushed.config is not None:
             name = config_id(pushed.config)
             self._documents.setdefault(name, canonical(pushed.config).encode())
-        if found.kind == "version":
+        if kind == "version":
             self._versions[pushed.selector][pushed.version] = name
-        if name is None or found.kind != "current":
+        if name is None or kind != "current":
             return
         if (problem := self._problem_of(name)) is not None:
             raise UnreadableConfigError(problem)
@@ -193,8 +227,7 @@ class ConfigLog:
             return "its document is not on the topic"
         if name not in self._usable:
             try:
-                if self._check(self._documents[name]).judged:
-                    self._judged.add(name)
+                self._plans[name] = self._check(self._documents[name])
             except ConfigError as error:
                 self._usable[name] = "; ".join(error.problems)
             else:
@@ -202,13 +235,17 @@ class ConfigLog:
         return self._usable[name]
 
     def _refuse(self, record: TopicRecord, place: str, error: Exception) -> None:
-        key = (record.key or b"").decode(errors="replace")
+        key = _key_of(record)
         is_newer = isinstance(error, UnreadableConfigError) and error.newer
+        if key is not None and key.digest is not None and is_newer:
+            self._digests.add(key.digest)  # a record of this version in its place would take the newer one away
+        elif key is not None and key.digest is not None:
+            self._digests.discard(key.digest)  # compaction leaves only this record
         if not is_newer and len(self.bad_records) < MAX_BAD_RECORDS:
             self.bad_records.append(BadRecord(record, f"{error}; the former config stays in effect"))
-        if is_current(record):
-            self._use_latest_version(key)
-            self._unusable[key] = (
+        if key is not None and key.kind == "current" and key.selector is not None:
+            self._use_latest_version(key.selector)
+            self._unusable[key.selector] = (
                 f"the config at {place} of the topic configs cannot be used by this worker, which goes on with the former "
                 "one; its log says why"
             )
@@ -219,9 +256,9 @@ class ConfigLog:
         )
 
 
-def is_current(record: TopicRecord) -> bool:
-    """Returns whether the record would be the config in effect of a selector, were it right."""
+def _key_of(record: TopicRecord) -> ConfigKey | None:
+    """Returns what the key of the record says; None if it says nothing."""
     try:
-        return read_record(record.partition, record.key, None).kind == "current"
+        return read_key(record.partition, record.key)
     except UnreadableConfigError:
-        return False
+        return None

@@ -22,20 +22,26 @@ def usable_plan(document: bytes, file: Plan) -> Plan:
         ConfigError: this worker cannot score with the config; the error lists all problems.
     """
     plan = read_plan(document)
+    beside = [("challenger.config.", plan.challenger.plan)] if plan.challenger is not None else []
+    problems = [problem for place, each in [("", plan), *beside] for problem in _problems(place, each, file)]
+    if problems:
+        raise ConfigError(problems)
+    return plan
+
+
+def _problems(place: str, plan: Plan, file: Plan) -> list[str]:
     problems = []
     if plan.gate.presidio != file.gate.presidio:
         problems.append(
-            "gate.presidio: differs from that of the worker's config file, and a worker loads its language model only at "
+            f"{place}gate.presidio: differs from that of the worker's config file, and a worker loads its language model only at "
             "its start; change the section in the file, restart the workers, then push"
         )
     if plan.judged:
         try:
             check_judge()
         except JudgeUnavailableError as error:
-            problems.append(f"criteria: {', '.join(sorted(plan.judged))} ask a judge, but {error}")
-    if problems:
-        raise ConfigError(problems)
-    return plan
+            problems.append(f"{place}criteria: {', '.join(sorted(plan.judged))} ask a judge, but {error}")
+    return problems
 
 
 def without_effect(document: JsonObject) -> list[str]:

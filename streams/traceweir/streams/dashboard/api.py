@@ -18,6 +18,14 @@ from traceweir.schemas.judge_config import Budget
 from traceweir.schemas.score import NotEvaluated, Status
 from traceweir.schemas.text import printable
 from traceweir.streams.comparison.document import Diff
+from traceweir.streams.dashboard.challengers import (
+    ChallengerInEffect,
+    Challengers,
+    NoChallengers,
+    ShownShadow,
+    UnknownChallengerError,
+    challenger_diff,
+)
 from traceweir.streams.dashboard.content import Content, shown, shown_text
 from traceweir.streams.dashboard.feed import FeedState
 from traceweir.streams.dashboard.live import Live
@@ -87,6 +95,7 @@ def create_api(
     now: Callable[[], datetime],
     live: Live | None = None,
     budget: Budget | None = None,
+    challengers: Challengers | None = None,
 ) -> FastAPI:
     """Returns the API.
 
@@ -97,6 +106,7 @@ def create_api(
         now: The clock, at which a span without an end ends.
         live: Tells when the store has changed; None: it never does.
         budget: The budget of the workers' judges; None: it is not known.
+        challengers: The challengers that are in effect; None: none is known.
     """
     api = FastAPI(
         title="Traceweir",
@@ -195,6 +205,29 @@ def create_api(
         """What differs between two selections result by result, as `traceweir diff` prints it; base is the first."""
         try:
             found = shown_diff(store, first, second, content)
+        except NoDiffError as error:
+            raise HTTPException(422, str(error)) from None
+        return Response(found.model_dump_json(), media_type="application/json")
+
+    known_challengers = challengers or NoChallengers()
+
+    @api.get("/api/challengers", response_model=list[ChallengerInEffect])
+    def read_challengers() -> Any:
+        """The challengers that score a part of the sessions now, as pushed with `traceweir config`."""
+        return answer(list(known_challengers.in_effect))
+
+    @api.get("/api/shadows", response_model=list[ShownShadow])
+    def read_shadows() -> Any:
+        """The names of the shadows, and of the ended challengers, that have a topic of scores."""
+        return answer([ShownShadow(name=name) for name in known_challengers.shadows])
+
+    @api.get("/api/challenger-diff", response_model=Diff)
+    def read_challenger_diff(name: Annotated[str, Query(min_length=1, max_length=100)]) -> Any:
+        """What a challenger in effect (its last day) or a shadow changes on the sessions that it has scored."""
+        try:
+            found = challenger_diff(store, known_challengers, name, content)
+        except UnknownChallengerError as error:
+            raise HTTPException(404, str(error)) from None
         except NoDiffError as error:
             raise HTTPException(422, str(error)) from None
         return Response(found.model_dump_json(), media_type="application/json")

@@ -48,7 +48,15 @@ def create_application(
         options: How the pages look.
         token: What clients have to send; None lets every client of this machine in.
     """
-    application = create_api(store, state, content=options.content, now=options.now, live=live, budget=options.budget)
+    application = create_api(
+        store,
+        state,
+        content=options.content,
+        now=options.now,
+        live=live,
+        budget=options.budget,
+        challengers=options.challengers,
+    )
     application.include_router(page_routes(store, options))
 
     @application.post("/api/case", response_model=CaseAdded)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -120,10 +121,11 @@ class Feed:
         try:
             async with failing_with_tasks(consumer):
                 await self._start_at_stored_offsets(consumer, names)
+                not_before_s = 0.0
                 while True:
-                    started_s = asyncio.get_running_loop().time()
-                    await self._one_batch(consumer)
-                    await asyncio.sleep(max(0.0, started_s + BATCH_EVERY_S - asyncio.get_running_loop().time()))
+                    found = await read_batch(consumer, not_before_s)
+                    not_before_s = asyncio.get_running_loop().time() + BATCH_EVERY_S
+                    await self._one_batch(consumer, found)
         finally:
             await consumer.stop()
 
@@ -160,13 +162,7 @@ class Feed:
         if found.items() - stored.items():
             await asyncio.to_thread(self._store.write, Batch(topic_ids=found))
 
-    async def _one_batch(self, consumer: AIOKafkaConsumer) -> None:
-        try:
-            found = await consumer.getmany(timeout_ms=int(BATCH_EVERY_S * 1000), max_records=BATCH_RECORDS)
-        except OffsetOutOfRangeError as error:
-            raise _NotYetError(
-                "records were removed from a topic before they were read; reading starts again"
-            ) from error
+    async def _one_batch(self, consumer: AIOKafkaConsumer, found: Mapping[TopicPartition, Sequence[Any]]) -> None:
         if found:
             next_offsets = {Source(*place): await consumer.position(place) for place in found}
             batch = await asyncio.to_thread(self._write, found, next_offsets)
@@ -224,6 +220,35 @@ _PASSING = (
     KafkaUnreachableError, ConsumerTaskEndedError, _NotYetError, StoreUnavailableError, KafkaError, OSError
 )  # fmt: skip
 """Errors after which a new attempt can succeed."""
+
+
+async def read_batch(consumer: AIOKafkaConsumer, not_before_s: float) -> dict[TopicPartition, list[Any]]:
+    """Returns the records of the next batch, at most `BATCH_RECORDS`; none if none came within `BATCH_EVERY_S`.
+
+    An answer of a broker can have few records although many more wait, so one answer is not a batch.
+
+    Args:
+        consumer: Reads the topics.
+        not_before_s: The batch has all records that arrive until this time of the event loop; after it, the next ones.
+    """
+    found: dict[TopicPartition, list[Any]] = {}
+    left = BATCH_RECORDS
+    while True:
+        left_s = not_before_s - asyncio.get_running_loop().time()
+        if not left or (found and left_s <= 0):
+            return found
+        wait_s = left_s if left_s > 0 else BATCH_EVERY_S
+        try:
+            some = await consumer.getmany(timeout_ms=math.ceil(wait_s * 1000), max_records=left)
+        except OffsetOutOfRangeError as error:
+            raise _NotYetError(
+                "records were removed from a topic before they were read; reading starts again"
+            ) from error
+        for place, records in some.items():
+            found.setdefault(place, []).extend(records)
+            left -= len(records)
+        if left_s <= 0:
+            return found
 
 
 def tables_of(topics: Topics) -> dict[str, TableName]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from traceweir.streams.comparison.compare import NoOverlapError
 from traceweir.streams.comparison.document import Diff
 from traceweir.streams.dashboard.content import Content, shown
@@ -20,8 +23,18 @@ def shown_diff(store: Readable, first: Selection, second: Selection, content: Co
         NoDiffError: the selections have nothing in common or too many results, or SciPy is not installed.
         StoreError: the store cannot answer.
     """
+    return shown_comparison(lambda: diff(store, first, second), content)
+
+
+def shown_comparison(compare: Callable[[], Any], content: Content) -> Diff:
+    """Returns what `compare` returns, with texts as the dashboard may show them.
+
+    Raises:
+        NoDiffError: there is nothing in common or there are too many results, or SciPy is not installed.
+        StoreError: the store cannot answer.
+    """
     try:
-        return Diff.model_validate(shown(diff(store, first, second), content))
+        return Diff.model_validate(shown(compare(), content))
     except (NoOverlapError, TooManyResultsError) as error:
         raise NoDiffError(str(error)) from None
     except ImportError as error:

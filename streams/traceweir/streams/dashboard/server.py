@@ -16,6 +16,7 @@ import uvicorn
 from traceweir.schemas.judge_config import Budget
 from traceweir.streams.clock import utc_now
 from traceweir.streams.dashboard.application import create_application
+from traceweir.streams.dashboard.challengers import PushedChallengers
 from traceweir.streams.dashboard.feed import Feed
 from traceweir.streams.dashboard.live import Live
 from traceweir.streams.dashboard.page.routes import PageOptions
@@ -87,6 +88,7 @@ async def _serve(
     live = Live()
     keep_figures = timedelta(days=settings.store_figures_days)
     feed = Feed(settings, store, keep=keep, keep_figures=keep_figures, now=utc_now, changed=live.changed)
+    challengers = PushedChallengers(settings)
     options = PageOptions(
         lambda: feed.state,
         settings.dashboard_content,
@@ -94,6 +96,7 @@ async def _serve(
         trace_url=settings.dashboard_trace_url,
         evalset=settings.dashboard_evalset,
         budget=budget,
+        challengers=challengers,
     )
     token = settings.dashboard_token.get_secret_value() if settings.dashboard_token is not None else None
     server = _Server(
@@ -117,6 +120,7 @@ async def _serve(
         with suppress(NotImplementedError):  # Windows; there Ctrl-C cancels this coroutine
             loop.add_signal_handler(number, stop)
     feeding = asyncio.create_task(feed.run())
+    looking = asyncio.create_task(challengers.run())
     host = f"[{settings.dashboard_host}]" if ":" in settings.dashboard_host else settings.dashboard_host
     ready(f"http://{host}:{bound.getsockname()[1]}")
     try:
@@ -124,9 +128,11 @@ async def _serve(
         await asyncio.wait({serving, feeding}, return_when=asyncio.FIRST_COMPLETED)
     finally:
         feeding.cancel()
+        looking.cancel()
         stop()
         with suppress(asyncio.CancelledError):
             await feeding
+        await asyncio.wait({looking})
         await serving
 
 

@@ -13,10 +13,10 @@ from traceweir.streams.clock import seconds_now, utc_now
 from traceweir.streams.demo.agents import Emission
 from traceweir.streams.demo.fleet import build_fleet
 from traceweir.streams.demo.interruption import Interruption
+from traceweir.streams.errors import NotReadyError
 from traceweir.streams.kafka.embedded_broker import PARTITIONS
 from traceweir.streams.kafka.topic_admin import check_partitions
 from traceweir.streams.settings import IDEMPOTENT, Settings, confluent_options
-from traceweir.streams.worker import NotReadyError
 
 _TURN_S = 0.05
 _FLUSH_S = 15.0

@@ -9,7 +9,7 @@ from traceweir.scorers.evaluation.plan import Plan
 from traceweir.streams.doctor.finding import Finding
 from traceweir.streams.judges.client import load_litellm
 from traceweir.streams.judges.errors import JudgeUnavailableError
-from traceweir.streams.judges.models import litellm_name
+from traceweir.streams.judges.models import litellm_name, models_of
 from traceweir.streams.scoring.embedders import DEFAULT_MODEL, EmbedderUnavailableError, load_embedder
 from traceweir.streams.settings import Settings
 
@@ -25,8 +25,7 @@ def check_models(settings: Settings, plan: Plan) -> Iterator[Finding]:
     except JudgeUnavailableError as error:
         yield Finding("judges", "failure", str(error))
         return
-    models = sorted({model for metric in plan.metrics if (model := _judge_model(metric.scorer))})
-    for model in models:
+    for model in models_of(plan):
         yield _judge(settings, litellm_name(model, plan.judge.models, settings.judge_api_base))
 
 
@@ -42,11 +41,6 @@ def _embedder(name: str) -> Finding:
             "[embeddings] and the model, or set TRACEWEIR_EMBEDDER=hashing, or =none if novelty does not matter",
         )  # fmt: skip
     return Finding("embedder", "ok", embedder.id if embedder is not None else "none: novelty is 0.5 for every trace")
-
-
-def _judge_model(scorer: object) -> str | None:
-    options = getattr(scorer, "judge_model_options", None)
-    return getattr(options, "judge_model", None)
 
 
 def _judge(settings: Settings, model: str) -> Finding:

@@ -283,5 +283,5 @@ def _session_of(name: str, events: list[InvocationEvent], traces: list[Reasoning
 def _whole(session: Session) -> Recording:
     turns = turns_of(session)
     app = next((turn.app_name for turn in turns if turn.app_name), "")
-    user = next((event.user_id for event in session.events if event.user_id), "")
+    user = next((event.user_id for event in session.current_events if event.user_id), "")
     return Recording(session, tuple(turns), app, user or "")

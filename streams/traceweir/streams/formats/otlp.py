@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from traceweir.schemas.base import explain
 from traceweir.schemas.events import EVENT
 from traceweir.schemas.figures import counted
-from traceweir.schemas.text import printable
+from traceweir.schemas.text import listed, printable
 from traceweir.schemas.trace import ReasoningTrace
 from traceweir.streams.formats.base import AgentRecord, DocumentRecords, InputContext, InputFormat, PartlyReadError
 from traceweir.streams.formats.documents import Document, InputError, name_of
@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from traceweir.streams.otlp.decoding import LogEvent
     from traceweir.streams.spans.reader import TraceRecords
     from traceweir.streams.spans.span import Span
-
-_MAX_PROBLEMS = 5
-"""Number of unusable spans of a request that its message names."""
 
 
 class _Traces:
@@ -73,7 +70,7 @@ def _read(streams: Sequence[BinaryIO], context: InputContext) -> Iterator[Docume
                 yield DocumentRecords(Document(number, b""), [], request)
             elif problems := traces.add(request):
                 yield DocumentRecords(
-                    Document(number, b""), [], InputError(f"{name_of(stream)}: request {place}: {_listed(problems)}")
+                    Document(number, b""), [], InputError(f"{name_of(stream)}: request {place}: {listed(problems)}")
                 )
     if unknown := traces.join_logs():
         number += 1
@@ -150,7 +147,7 @@ def _documents(document: Document, found: TraceRecords, error: InputError) -> Do
             problems.append(explain(problem))
             continue
         records.append(AgentRecord("trace", trace["metadata"]["session_id"], raw))
-    unusable = PartlyReadError(f"{error}: {_listed(problems)}", records) if problems else None
+    unusable = PartlyReadError(f"{error}: {listed(problems)}", records) if problems else None
     return DocumentRecords(document, records, unusable)
 
 
@@ -162,14 +159,9 @@ def _unknown_spans(logs: Sequence[LogEvent], source: str) -> InputError:
     what = counted(len(logs), "log record")
     verb = "belongs" if len(logs) == 1 else "belong"
     return InputError(
-        f"{source}: {what} of model calls {verb} to no span of the input: {_listed(list(names))}; "
+        f"{source}: {what} of model calls {verb} to no span of the input: {listed(list(names))}; "
         "their messages are lost; name the files with these spans as well"
     )
-
-
-def _listed(problems: Sequence[str]) -> str:
-    more = [f"and {len(problems) - _MAX_PROBLEMS} more"] if len(problems) > _MAX_PROBLEMS else []
-    return "; ".join([*(printable(each, 300) for each in problems[:_MAX_PROBLEMS]), *more])
 
 
 OTLP = InputFormat(

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from traceweir.schemas.judge_config import JudgeConfig
+from traceweir.scorers.evaluation.plan import Plan
 
 FAMILIES = (
     ("gemini-", "gemini/"),
@@ -42,6 +43,16 @@ class Use(NamedTuple):
     def __sub__(self, other: Use) -> Use:
         """Returns the difference, at least 0 in tokens and in USD."""
         return Use(max(0, self.tokens - other.tokens), max(0.0, self.usd - other.usd))
+
+
+def models_of(plan: Plan) -> list[str]:
+    """Returns the names of the models that the criteria of a plan ask, in order, as the config writes them.
+
+    >>> from traceweir.scorers.evaluation.plan import read_plan
+    >>> models_of(read_plan({"criteria": {"response_match_score": 0.8, "hallucinations_v1": 0.9, "safety_v1": 0.8}}))
+    ['gemini-2.5-flash']
+    """
+    return sorted({model for metric in plan.metrics if metric.scorer and (model := metric.scorer.judge_model)})
 
 
 def litellm_name(model: str, aliases: Mapping[str, str], api_base: str | None = None) -> str:

@@ -34,6 +34,16 @@ class JudgeUsage(NamedTuple):
     """The verdicts to store."""
     paid: Sequence[Paid] = ()
 
+    def contradicts(self, known: Sequence[JudgeVerdict]) -> bool:
+        """Returns whether a new verdict answers a question in another way than a known one.
+
+        >>> old, new = JudgeVerdict(b"question", 1, "safe"), JudgeVerdict(b"question", 2, "unsafe")
+        >>> JudgeUsage([new]).contradicts([old]), JudgeUsage([new]).contradicts([]), JudgeUsage([old]).contradicts([old])
+        (True, False, False)
+        """
+        texts = {verdict.key: verdict.text for verdict in known}
+        return any(texts.get(each.key, each.text) != each.text for each in self.verdicts)
+
 
 NOTHING_JUDGED = JudgeUsage()
 

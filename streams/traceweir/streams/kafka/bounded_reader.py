@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Mapping
+from contextlib import aclosing
 from types import TracebackType
 from typing import Any
 
@@ -120,6 +121,31 @@ class BoundedReader:
             begins = self.ends
         return {number: begins[number] if offset is None else offset for number, offset in offsets.items()}
 
+    async def time_of_first(self, partition: int) -> int | None:
+        """Returns when the first record of a partition was written, in milliseconds since 1970; None without a record.
+
+        Raises:
+            Exception: the exception of `error`, if the topic cannot be read.
+        """
+        async with aclosing(self.records({partition: self.begins[partition]})) as records:
+            async for record in records:
+                time: int = record.timestamp
+                return time
+        return None
+
+    async def times(self) -> tuple[int, int] | None:
+        """Returns the times of the oldest and the newest record, in milliseconds since 1970; None without a record.
+
+        Only the first and the last records of each partition are read, so both times are approximate if the timestamps
+        of a partition do not rise.
+
+        Raises:
+            Exception: the exception of `error`, if the topic cannot be read.
+        """
+        found = [await read(number) for number in self.begins for read in (self.time_of_first, self._time_of_last)]
+        times = [time for time in found if time is not None]
+        return (min(times), max(times)) if times else None
+
     async def following(self, trouble: Callable[[str], None]) -> AsyncIterator[Any]:
         """Yields the records after the ends as they are committed, without end; call it after `records`.
 
@@ -151,6 +177,17 @@ class BoundedReader:
                     heard_s = clock.time()
         except (KafkaError, OSError) as error:
             raise self._unreadable(error) from error
+
+    async def _time_of_last(self, partition: int) -> int | None:
+        begin, end = self.begins[partition], self.ends[partition]
+        start, count = end, 2
+        while start > begin:  # the last offsets can be the ends of transactions, and aborted records
+            start = max(begin, end - count)
+            times: list[int] = [record.timestamp async for record in self.records({partition: start})]
+            if times:
+                return max(times)
+            count *= 2
+        return None
 
     async def _unreachable(self, trouble: Callable[[str], None], *, known: bool) -> bool:
         try:

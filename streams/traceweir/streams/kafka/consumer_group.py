@@ -22,10 +22,16 @@ class GroupOffsets:
         settings: Where Kafka is.
         group: The consumer group.
         topic: The topic of the offsets.
+        awaits_transactions: Whether `committed` waits until open transactions that move an offset have ended. If false, it
+            returns at once, with the offset from before such a transaction.
     """
 
-    def __init__(self, settings: Settings, group: str, topic: str) -> None:
-        quiet = {"log_level": 0, "error_cb": lambda error: None}
+    def __init__(self, settings: Settings, group: str, topic: str, *, awaits_transactions: bool = True) -> None:
+        quiet = {
+            "log_level": 0,
+            "error_cb": lambda error: None,
+            "isolation.level": "read_committed" if awaits_transactions else "read_uncommitted",
+        }
         self._consumer = Consumer(
             confluent_options(settings) | quiet | {"group.id": group, "enable.auto.commit": False}
         )

@@ -74,11 +74,13 @@ def _tasks(consumer: Any) -> Iterator[tuple[str, asyncio.Task[None]]]:
 
 def _of_ended(consumer: Any, name: str, task: asyncio.Task[None]) -> ConsumerTaskEndedError | None:
     """Returns the error for a task that has ended; None for a task that ended because the consumer stops."""
-    if consumer._closed or task.cancelled():
+    if consumer._closed:  # a stop sets this before it cancels the tasks
         return None
-    error = task.exception()
+    error = None if task.cancelled() else task.exception()
     cause = (error.__cause__ or error) if error is not None else None
     how = f"{type(cause).__name__}: {printable(str(cause), 200)}" if cause is not None else "without an error"
+    if task.cancelled():
+        how = "cancelled"
     return ConsumerTaskEndedError(
         f"the task of Kafka's client that {name} has ended ({how}), so the worker would stand still. No data is lost: "
         "start the worker again"

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
-from confluent_kafka.admin import AdminClient, ClusterMetadata, ConfigResource, NewTopic, ResourceType
+from confluent_kafka.admin import AclOperation, AdminClient, ClusterMetadata, ConfigResource, NewTopic, ResourceType
 
 from traceweir.streams.kafka import embedded_broker
 from traceweir.streams.kafka.topic_options import FoundTopic, options_at_creation, weaknesses
@@ -175,10 +175,20 @@ def check_partitions(settings: Settings, names: Collection[str]) -> list[str]:
     Raises:
         KafkaUnreachableError: No broker answered within 10 s.
     """
+    return list(_partition_problems(_Cluster(settings), settings, names).values())
+
+
+def write_problems(settings: Settings, names: Collection[str]) -> dict[str, str]:
+    """Returns, by name, a sentence for each of these topics that this user cannot write to, or that is missing or wrong.
+
+    Raises:
+        KafkaUnreachableError: No broker answered within 10 s.
+    """
     cluster = _Cluster(settings)
-    counts = cluster.partition_counts()
-    problems = (_partition_problem(name, counts.get(name), settings, cluster) for name in names)
-    return [problem for problem in problems if problem is not None]
+    problems = _partition_problems(cluster, settings, names)
+    known = [name for name in names if name not in problems]
+    refused = "this user lacks the right Write on topic {!r}: grant it (docs/access-control.md)"
+    return problems | {name: refused.format(name) for name in cluster.not_writable(known)}
 
 
 def topic_ids(settings: Settings, names: Collection[str]) -> dict[str, str]:
@@ -254,6 +264,13 @@ def _problems(cluster: _Cluster, settings: Settings, expected: Mapping[str, Clea
                 "`traceweir topics create`"
             )
     return problems
+
+
+def _partition_problems(cluster: _Cluster, settings: Settings, names: Collection[str]) -> dict[str, str]:
+    """Returns, by name, a sentence for each of these topics that is missing or has a wrong partition count."""
+    counts = cluster.partition_counts()
+    found = ((name, _partition_problem(name, counts.get(name), settings, cluster)) for name in names)
+    return {name: problem for name, problem in found if problem is not None}
 
 
 def _partition_problem(name: str, found: int | None, settings: Settings, cluster: _Cluster) -> str | None:
@@ -389,6 +406,22 @@ class _Cluster:
         except KafkaException as error:
             raise self._no_answer("the ids of the topics", error) from error
         return {name: topic_id for name, topic_id in found.items() if topic_id != _NO_ID}
+
+    def not_writable(self, names: Collection[str]) -> list[str]:
+        """Returns those of these existing topics on which this user lacks the right Write.
+
+        Brokers that do not say it count as allowing everything: they have no access control, or are embedded.
+        """
+        if self.embedded or not names:
+            return []
+        asked = self._client.describe_topics(
+            TopicCollection(list(names)), include_authorized_operations=True, request_timeout=REQUEST_TIMEOUT_S
+        )
+        try:
+            rights = {name: answer.result().authorized_operations for name, answer in asked.items()}
+        except KafkaException as error:
+            raise self._no_answer("the rights on the topics", error) from error
+        return [name for name, found in rights.items() if found and AclOperation.WRITE not in found]
 
     def unchecked(self) -> str | None:
         """Returns a sentence about the topics whose options this user is not allowed to read; None if there are none."""

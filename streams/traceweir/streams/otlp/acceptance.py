@@ -10,7 +10,7 @@ from google.protobuf.message import DecodeError
 from opentelemetry.proto.logs.v1.logs_pb2 import LogsData
 from opentelemetry.proto.trace.v1.trace_pb2 import TracesData
 
-from traceweir.schemas.text import printable
+from traceweir.schemas.text import listed
 from traceweir.streams.otlp.decoding import decode_log, decode_span
 from traceweir.streams.otlp.errors import OtlpError
 from traceweir.streams.otlp.json_requests import BOM, FIELDS, Signal, get_field
@@ -32,9 +32,6 @@ Ten million empty spans fit into 20 MB, and would take minutes and gigabytes to 
 """
 _COUNTED_FROM_BYTES = 200_000
 """A smaller request cannot have so many entries: each has at least two bytes."""
-_MAX_NAMED = 5
-"""Number of unusable spans or log records that a message names."""
-_MAX_NAMED_CHARACTERS = 300
 _FRAME_BYTES = 16
 """More than the tag and the length of a field take, with what they add to the lengths around them."""
 _FIRST_TAG = b"\n"
@@ -105,8 +102,8 @@ def accept(request: bytes, signal: Signal, *, json: bool, max_record_bytes: int)
             records.append(record)
             accepted += items
     if not accepted and problems:
-        raise OtlpError(_listed(problems))
-    return Accepted(records, accepted, len(problems), _listed(problems))
+        raise OtlpError(listed(problems))
+    return Accepted(records, accepted, len(problems), listed(problems))
 
 
 def _check_entries(request: bytes, signal: Signal, *, json: bool) -> None:
@@ -249,8 +246,3 @@ def _name(record: bytes, signal: Signal) -> str:
     return (
         f"{'span' if signal == 'spans' else 'a log record of span'} {ids.span_id.hex()} of trace {ids.trace_id.hex()}"
     )
-
-
-def _listed(problems: list[str]) -> str:
-    more = [f"and {len(problems) - _MAX_NAMED} more"] if len(problems) > _MAX_NAMED else []
-    return "; ".join([*(printable(each, _MAX_NAMED_CHARACTERS) for each in problems[:_MAX_NAMED]), *more])

@@ -151,6 +151,16 @@ class Results:
                     continue
                 yield found
 
+    async def times(self) -> tuple[int, int] | None:
+        """Returns the times of the oldest and the newest record, whatever the filter selects; None without a record.
+
+        See `BoundedReader.times`.
+
+        Raises:
+            ResultsError: the topic cannot be read.
+        """
+        return await self._reader.times()
+
     async def following(self, trouble: Callable[[str], None]) -> AsyncIterator[FoundScore]:
         """Yields the selected scores after those of `matching` as they are written, without end.
 

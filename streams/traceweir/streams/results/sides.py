@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from traceweir.schemas.figures import counted
 from traceweir.schemas.score import Score
 from traceweir.schemas.text import printable
+from traceweir.streams.clock import iso
 from traceweir.streams.comparison.rows import SideRows, UncomparableScoreError
 from traceweir.streams.formats.documents import Document, InputError, read_documents
 from traceweir.streams.formats.files import open_input
@@ -139,6 +140,10 @@ async def read_topic(settings: Settings, source: Source, side: SideRows, trouble
                 advance(count, None)
         if results.foreign:
             trouble(f"{topic}: {counted(results.foreign, 'record')} omitted, because not a score")
+        if not count and not (source.since_ms is None and source.until_ms is None):
+            times = await results.times()
+            exist = "none at all" if times is None else f"records from {iso(times[0])} to {iso(times[1])}"
+            trouble(f"{source.name}: no score was written to {topic} in this range of time; it has {exist}")
         return unusable + results.foreign
 
 

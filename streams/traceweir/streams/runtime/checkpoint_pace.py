@@ -8,7 +8,9 @@ BURST = 3
 A session needs three checkpoints on its way: its close, its scores and its decision.
 """
 PATIENCE = 4
-"""Factor of the interval while nobody waits for outputs, or while the partition is far behind: larger batches."""
+"""Factor of the interval while the partition is far behind: larger batches."""
+QUIET_FACTOR, QUIET_S = 20, 1.0
+"""Factor of the interval while nobody waits for outputs, and the longest time in seconds that comes of the factor."""
 MIN_GAP_S = 0.01
 """Minimum time between two checkpoints, which collects what belongs together; a shorter interval shortens it."""
 
@@ -23,11 +25,17 @@ class CheckpointPace:
     >>> pace.begin(0.0)
     >>> pace.wait_s(0.0, urgent=True, behind=False), pace.wait_s(0.0, urgent=False, behind=False)
     (0.01, 4.0)
+    >>> pace = CheckpointPace(interval_s=0.05)
+    >>> pace.begin(0.0)
+    >>> pace.wait_s(0.0, urgent=False, behind=False), pace.wait_s(0.0, urgent=False, behind=True)
+    (1.0, 0.2)
     """
 
     def __init__(self, interval_s: float) -> None:
         """Stores the average time between two checkpoints, in seconds."""
         self._interval_s = interval_s
+        self._behind_s = PATIENCE * interval_s
+        self._quiet_s = max(self._behind_s, min(QUIET_FACTOR * interval_s, QUIET_S))
         self._last = self._due = float("-inf")
 
     def wait_s(self, now: float, *, urgent: bool, behind: bool) -> float:
@@ -38,8 +46,10 @@ class CheckpointPace:
             urgent: Whether the checkpoint has outputs, for which another stage or a reader waits.
             behind: Whether the partition is far behind: then throughput counts, and not the time of one session.
         """
-        if behind or not urgent:
-            return self._last + PATIENCE * self._interval_s - now
+        if behind:
+            return self._last + self._behind_s - now
+        if not urgent:
+            return self._last + self._quiet_s - now
         return max(self._last + min(MIN_GAP_S, self._interval_s), self._due - BURST * self._interval_s) - now
 
     def begin(self, now: float) -> None:

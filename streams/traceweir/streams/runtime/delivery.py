@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Protocol
 
@@ -119,6 +119,7 @@ class Transaction:
         producer, batches = self._producer, _by_partition(outputs)
         if rows:
             batches[self._changelog] = [(key, value, None, []) for key, value in rows]
+        _track(producer, batches)
         await producer.begin_transaction()
         sends = [_send(producer, place, records) for place, records in batches.items()]
         # All partitions are added in one request first: while the broker adds a partition, it refuses other requests.
@@ -137,7 +138,7 @@ class Transaction:
 
 
 class PlainSends:
-    """Sends a checkpoint without a transaction, for the embedded broker.
+    """Sends a checkpoint without a transaction, for the embedded broker, and single records that need none.
 
     After a crash some outputs are sent again, with the same ids.
     """
@@ -174,6 +175,7 @@ class PlainSends:
         await self._producer.stop()
 
     async def _send_all(self, batches: Mapping[TopicPartition, Sequence[_Content]]) -> dict[TopicPartition, int]:
+        _track(self._producer, batches)
         ends = await asyncio.gather(*(_send(self._producer, place, records) for place, records in batches.items()))
         return dict(zip(batches, ends, strict=True))
 
@@ -209,6 +211,16 @@ def _by_partition(outputs: Sequence[Output]) -> dict[TopicPartition, list[_Conte
     for topic, partition, key, value, headers, timestamp in outputs:
         batches[topic, partition].append((key, value, timestamp, [*headers]))
     return {TopicPartition(*place): batch for place, batch in batches.items()}
+
+
+def _track(producer: AIOKafkaProducer, batches: Collection[TopicPartition]) -> None:
+    """Lets the producer keep the leaders of these topics.
+
+    At first aiokafka knows all topics. From the first topic on that was created later, it asks for this topic alone, and
+    has no leader for the others any more: their batches would expire.
+    """
+    for topic in {place.topic for place in batches}:
+        producer.client.add_topic(topic)
 
 
 async def _send(producer: AIOKafkaProducer, place: TopicPartition, records: Sequence[_Content]) -> int:

@@ -24,7 +24,6 @@ from traceweir.streams.stages.base import (
     SetsSessionsAside,
     Stage,
     StageSpec,
-    TellsOutputs,
 )
 from traceweir.streams.stages.errors import RecordFailed, RecordRejected, SessionFailed
 
@@ -35,6 +34,8 @@ OFFSETS = b"checkpoint/offsets"
 FORMAT_ROW = b"checkpoint/format"
 """Row with the format of all rows of the partition. Without this row the format is 1."""
 
+MANY_PENDING = 5_000
+"""Number of pending records that need a checkpoint without waiting for outputs."""
 TICK_S = 0.02
 STALE_S = 1.0
 """Age in seconds at which the time of the last tick is too old to check timestamps of records."""
@@ -86,7 +87,7 @@ class Lane:
         self.beginnings = beginnings
         self.suspects = suspects or Suspects()
         self.wake, self.urgent, self.lock = asyncio.Event(), asyncio.Event(), asyncio.Lock()
-        """`wake`: there can be changes to cut. `urgent`: there are outputs, for which somebody waits."""
+        """`wake`: there can be changes to cut. `urgent`: somebody waits for outputs, or there are many changes."""
         self.task: asyncio.Task[None] | None = None
         self.dead = False
         self.pending = 0
@@ -114,7 +115,7 @@ class Lane:
             stage = self.stages[spec.name] = self._load(spec, table, shares.get(spec.name.encode(), {}), now)
             inbox = self._inboxes[spec.name] = Inbox(spec.name, stage, spec.inputs, spec.max_records)
             self._inbox_of |= dict.fromkeys(spec.inputs, inbox)
-            self._note_outputs(stage)
+            self._note_outputs(inbox)
         self._set_latest(now)
         self.committed = orjson.loads(rows.get(OFFSETS, b"{}"))
         # Without an offset the position is the first available record; otherwise a gap after a rebalance would be missed.
@@ -150,8 +151,8 @@ class Lane:
         self.wake.set()
         self.urgent.set()
 
-    def _note_outputs(self, stage: Stage) -> None:
-        if not self.urgent.is_set() and (not isinstance(stage, TellsOutputs) or stage.has_outputs()):
+    def _note_outputs(self, inbox: Inbox) -> None:
+        if not self.urgent.is_set() and (inbox.has_outputs() or self.pending >= MANY_PENDING):
             self.urgent.set()
 
     def full(self, topic: str, limit: int) -> bool:
@@ -280,7 +281,7 @@ class Lane:
                 inbox.stage.reject(topic, records[0], RecordRejected("poison", poison))
         except BaseException as error:  # noqa: BLE001  # `_failed` distinguishes records from the machine
             self._failed(inbox, error)
-        self._note_outputs(inbox.stage)
+        self._note_outputs(inbox)
         self.counted.note_read(topic, len(records))
         return len(records)
 
@@ -303,7 +304,7 @@ class Lane:
             inbox.stage.tick(now, behind)
         except BaseException as error:  # noqa: BLE001  # `_failed` distinguishes records from the machine
             self._failed(inbox, error, in_tick=True)
-        self._note_outputs(inbox.stage)
+        self._note_outputs(inbox)
 
     def _failed(self, inbox: Inbox, error: BaseException, *, in_tick: bool = False) -> NoReturn:
         """Marks the lane as dead at once, so that no checkpoint commits the half of a record's work."""

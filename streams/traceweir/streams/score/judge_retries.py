@@ -16,13 +16,13 @@ import msgspec
 
 from traceweir.schemas.judge_config import RetryLater
 from traceweir.scorers.evaluation.plan import Plan
+from traceweir.streams.score.session_header import row_key_of
 from traceweir.streams.scoring.result import ScoringResult
 from traceweir.streams.stages.base import Rows
 from traceweir.streams.stages.work_pool import WorkPool
 
 _KEY = b"r"
 _VERSION = 2
-_SEGMENT_BYTES = 4
 AT_ONCE = 16
 """Maximum number of sessions of a partition that are retried, or wait for a place in the pool, at the same time."""
 PAUSE_S = 10.0
@@ -124,7 +124,7 @@ class JudgeRetries:
         """
         if self._config is None:
             return False
-        row_key = _KEY + session + result.segment.to_bytes(_SEGMENT_BYTES)
+        row_key = row_key_of(_KEY, session, result.segment)
         before = self._pending.get(row_key)
         if before and (result.last_record_ms, result.revision) <= (before.last_record_ms, before.revision):
             return False  # a replay of an earlier or the same revision leaves the schedule unchanged
@@ -252,13 +252,3 @@ def _read_version_1(row: bytes) -> PendingRetry | None:
         return None
     offset, due_ms, unanswered, left = waits
     return PendingRetry(offset, revision, 0, last_record_ms, due_ms, unanswered, left)
-
-
-def session_of(row_key: bytes) -> bytes:
-    """Returns the session in a row key."""
-    return row_key[len(_KEY) : -_SEGMENT_BYTES]
-
-
-def segment_of(row_key: bytes) -> int:
-    """Returns the segment in a row key."""
-    return int.from_bytes(row_key[-_SEGMENT_BYTES:])

@@ -48,6 +48,11 @@ class SessionConfigs:
         spans.begin(frontier, log.current, log.position)
         return True
 
+    @property
+    def is_behind(self) -> bool:
+        """Whether this process has read less of the topic than the former owner of the partition."""
+        return self._followed is not None and self._followed.log.position < self._spans.position
+
     def at(self, offset: int) -> Configs:
         """Returns the configs of the session at this offset."""
         return self._spans.at(offset)

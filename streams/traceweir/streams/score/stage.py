@@ -3,7 +3,7 @@
 Sessions finish in any order (`offset_tracker`), so that a slow judge delays only its own session. The revisions of one
 session are scored one after the other (`revision_queue`). Sessions are retried later if a judge was unavailable
 (`judge_retries`). With configs of the topic `configs`, the offset of a session decides by which one it is scored
-(`config_spans`).
+(`config_spans`). A challenger scores a part of the sessions too, afterwards (`challenger_work`).
 """
 
 from __future__ import annotations
@@ -13,13 +13,15 @@ from collections.abc import Callable, Mapping, Sequence
 from traceweir.schemas.dead_letter import Reason, is_replay
 from traceweir.schemas.text import printable
 from traceweir.streams.score.candidate_changes import CandidateChanges
+from traceweir.streams.score.challenger_work import ChallengerWork
+from traceweir.streams.score.challengers import Challengers
 from traceweir.streams.score.followed_configs import FollowedConfigs
-from traceweir.streams.score.judge_retries import JudgeRetries, PendingRetry, RetryPolicy, segment_of, session_of
+from traceweir.streams.score.judge_retries import JudgeRetries, PendingRetry, RetryPolicy
 from traceweir.streams.score.judge_rows import JudgeRows
 from traceweir.streams.score.offset_tracker import OffsetTracker
 from traceweir.streams.score.revision_queue import RevisionQueue
 from traceweir.streams.score.session_configs import SessionConfigs
-from traceweir.streams.score.session_header import read_header
+from traceweir.streams.score.session_header import is_revision, segment_of, session_of
 from traceweir.streams.scoring.result import OfferedCandidate, Scoring, ScoringResult
 from traceweir.streams.stages.base import MAX_KEY_BYTES, Cut, Output, Record, dead_letter
 from traceweir.streams.stages.counters import Counters
@@ -52,6 +54,7 @@ class ScoreStage:
         judge_rows: JudgeRows,
         retry_policy: RetryPolicy | None,
         configs: FollowedConfigs | None = None,
+        challengers: Challengers | None = None,
         selects: Callable[[Record], bool] = lambda record: True,
     ) -> None:
         """Starts without sessions.
@@ -69,6 +72,7 @@ class ScoreStage:
             judge_rows: Stored verdicts and spending of judges.
             retry_policy: The policy for retries after a judge was unavailable; with None, no session is retried.
             configs: The configs of the topic `configs`; with None, `scoring` scores every session.
+            challengers: The challengers, which score a part of the sessions too; with None, none does.
             selects: Returns whether a session is scored; the others count as `left_out`.
         """
         self._partition, self._partitions, self._topics = partition, partitions, topics
@@ -88,6 +92,9 @@ class ScoreStage:
         self._dropped = False
         self._failed: RecordFailed | None = None
         self.counters = Counters()
+        self._challenger_work = ChallengerWork(
+            partition, topics, challengers, judge_rows, self.counters, changed, lambda: self._configs.is_behind
+        )
 
     def load(self, rows: Mapping[bytes, bytes]) -> None:
         """Restores the state from the rows of the last finished checkpoint."""
@@ -98,6 +105,7 @@ class ScoreStage:
         self._judge_rows.load(rows)
         self._judge_retries.load(rows)
         self._configs.load(rows)
+        self._challenger_work.load(rows)
 
     def apply(self, topic: str, records: Sequence[Record]) -> None:
         """Starts to score the sessions that are not done yet."""
@@ -139,6 +147,7 @@ class ScoreStage:
             self._changed()
         self._report_bad_configs()
         self._judge_rows.tick(now)
+        self._challenger_work.tick(now)
         if self._retry_policy is not None:
             for row_key in self._judge_retries.take_due(now):
                 self._retry_policy.pool.add(self._retry, row_key)
@@ -149,7 +158,12 @@ class ScoreStage:
 
     def has_outputs(self) -> bool:
         """Returns whether there are new scores, candidates or dead letters, or a failure that the next cut raises."""
-        return bool(self._outputs) or self._failed is not None
+        return bool(self._outputs or self._challenger_work.outputs) or self._failed is not None
+
+    @property
+    def waiting_for_challenger(self) -> int:
+        """Number of sessions that a challenger has yet to score."""
+        return len(self._challenger_work)
 
     def cut(self) -> Cut:
         """Returns new scores and candidates, and the offset below which all sessions are done.
@@ -165,6 +179,7 @@ class ScoreStage:
                 *self._candidate_changes.rows(),
                 *self._judge_rows.rows(),
                 *self._judge_retries.rows(),
+                *self._challenger_work.rows(),
                 *self.counters.rows(),
             ],
         )
@@ -176,7 +191,8 @@ class ScoreStage:
         if row != self._written:
             self._written = row
             rows.append((_DONE, row or None))
-        outputs, self._outputs = self._outputs, []
+        outputs, self._outputs = [*self._outputs, *self._challenger_work.outputs], []
+        self._challenger_work.outputs = []
         return Cut(rows, outputs, offsets)
 
     def _floor(self) -> int | None:
@@ -188,6 +204,7 @@ class ScoreStage:
         """Prevents running work from publishing, and subtracts the partition's spending from the budget."""
         self._dropped = True
         self._judge_rows.drop()
+        self._challenger_work.drop()
 
     async def _work(self, record: Record) -> None:
         if self._dropped:
@@ -216,6 +233,7 @@ class ScoreStage:
             if self._judge_retries.note(key, record.offset, result):
                 self.counters["deferred"] += 1
             self._publish(record, result, result.candidates)
+            self._challenger_work.note(record, result)
         self._complete(record)
 
     async def _retry(self, row_key: bytes) -> None:
@@ -234,7 +252,7 @@ class ScoreStage:
             return
         if pending != retries.get(row_key) or self._revision_queue.busy(key):  # a later revision came meanwhile
             retries.put_back(row_key)
-        elif not _is_revision(record, key, segment_of(row_key), pending.revision):
+        elif not is_revision(record, key, segment_of(row_key), pending.revision):
             self.counters["retries.expired"] += 1
             retries.give_up(row_key)
         else:
@@ -313,12 +331,3 @@ class ScoreStage:
         self._bytes -= len(record.value or b"")
         self._offsets.end(record.offset)
         self._changed()
-
-
-def _is_revision(record: Record | None, key: bytes, segment: int, revision: int) -> bool:
-    """Returns whether a record is this revision of a session.
-
-    A topic that was deleted and created again has other records at the same offsets.
-    """
-    header = read_header(record.value) if record is not None and record.key == key else None
-    return header is not None and (header.segment, header.revision) == (segment, revision)

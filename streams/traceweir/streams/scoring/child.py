@@ -51,6 +51,8 @@ EXIT_FAILED = 70
 BEAT_S = 1.0
 TRACE_DELAY_MS = 1_000
 """Milliseconds that spans wait for others. The worker kills this process at its end, which loses those that wait."""
+BACKGROUND_NICE = 10
+"""How much a background process lowers its priority: beside a busy process, it gets a tenth of a core."""
 DETAIL = 4_000
 """Maximum number of characters in the detail of a rejected session."""
 
@@ -108,7 +110,7 @@ class _Parts:
         self._setup, self._notes, self.embedder = setup, notes, embedder
         self._batching = embedder and Batching(embedder, embedded=notes.embedded, reused=notes.reused)
         self.references, self.budgets = References(), BudgetGroup()
-        self._spans = spans_of_environment(delay_ms=TRACE_DELAY_MS)
+        self._spans = None if setup.background else spans_of_environment(delay_ms=TRACE_DELAY_MS)
         self._judging: Judging | None = None
 
     def scoring_of_file(self, plan: Plan) -> SessionScoring:
@@ -237,6 +239,8 @@ def main() -> None:
     except (EOFError, OSError):  # the worker ended before it was ready, and has said why
         return
     log_to_stderr(setup.log)
+    if setup.background:
+        os.nice(BACKGROUND_NICE)
     notes = ActivityNotes()
     try:
         with loading(connection):

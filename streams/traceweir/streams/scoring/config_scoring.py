@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from traceweir.schemas.dimensions import session_dimensions
+from traceweir.schemas.events import InvocationRecorded, SessionEnded
 from traceweir.schemas.session import Session
 from traceweir.schemas.turns import turns_of
 from traceweir.scorers.evaluation.plan import Plan, read_plan
@@ -48,5 +49,18 @@ class ConfigScoring:
     def _choose(self, configs: Configs, session: Session) -> str | None:
         if len(configs) == 1 and configs[0][0] == ANY:
             return configs[0][1]
-        of_session = session_dimensions([turn.dimensions for turn in turns_of(session)])
-        return chosen(configs, of_session.app_name, of_session.environment)
+        return chosen(configs, *_place(session))
+
+
+def _place(session: Session) -> tuple[str | None, str | None]:
+    """Returns the app and the environment of a session's scores.
+
+    The invocations, which scoring builds once more, are needed only if the events name several, or if a row has them.
+    """
+    events = [event for event in session.current_events if not isinstance(event, SessionEnded)]
+    apps = {event.app_name for event in events if event.app_name}
+    environments = {event.environment for event in events if event.environment}
+    if len(apps) > 1 or len(environments) > 1 or any(isinstance(event, InvocationRecorded) for event in events):
+        found = session_dimensions([turn.dimensions for turn in turns_of(session)])
+        return found.app_name, found.environment
+    return next(iter(apps), None), next(iter(environments), None)

@@ -17,9 +17,9 @@ from traceweir.streams.scoring import protocol
 from traceweir.streams.scoring.activity import ScoringActivity
 from traceweir.streams.scoring.embedders import EmbedderUnavailableError
 from traceweir.streams.scoring.launch import LaunchedProcess
+from traceweir.streams.scoring.open_requests import OpenRequests
 from traceweir.streams.scoring.result import ScoringResult
 from traceweir.streams.scoring.silence import Silence, SilenceLimits, use_of
-from traceweir.streams.stages.errors import SessionRejected
 
 log = logging.getLogger(__name__)
 
@@ -58,8 +58,7 @@ class ScoringProcess(asyncio.Protocol):
         self._setup = setup
         self._frames = protocol.Frames()
         self._transport: asyncio.Transport | None = None
-        self._asked = 0
-        self._waiting: dict[int, asyncio.Future[ScoringResult]] = {}
+        self._requests = OpenRequests()
         self._closed = False
         self._silence = Silence(use_of(self._process.pid))
         self.lost: Callable[[str], object] = lambda how: None
@@ -110,12 +109,12 @@ class ScoringProcess(asyncio.Protocol):
     @property
     def busy(self) -> bool:
         """Whether a request has no answer yet."""
-        return bool(self._waiting)
+        return bool(self._requests)
 
     @property
     def fresh(self) -> bool:
         """Whether the process has had no request yet."""
-        return not self._asked
+        return not self._requests.asked
 
     async def connect(self) -> None:
         """Connects the process to the running event loop."""
@@ -137,11 +136,10 @@ class ScoringProcess(asyncio.Protocol):
             gone: asyncio.Future[ScoringResult] = asyncio.get_running_loop().create_future()
             gone.set_exception(NotStarted())
             return gone
-        if not self._waiting:
+        if not self._requests:
             self._silence.end()
-        self._asked += 1
-        answer = self._waiting[self._asked] = asyncio.get_running_loop().create_future()
-        self._send(protocol.Ask(self._asked, raw, list(known), attempt, configs))
+        number, answer = self._requests.begin()
+        self._send(protocol.Ask(number, raw, list(known), attempt, configs))
         return answer
 
     def update_reference(self, reference_id: str, reference: bytes | None) -> None:
@@ -190,8 +188,8 @@ class ScoringProcess(asyncio.Protocol):
         for frame in self._frames.of(data):
             if isinstance(frame, protocol.Heartbeat):
                 self.active(frame.activity)
-            else:
-                self._answered(frame)
+            elif (judged := self._requests.take(frame)) is not None:
+                self.paid(judged.paid)
 
     def connection_lost(self, error: Exception | None) -> None:
         """Fails all open requests after an unexpected end."""
@@ -199,9 +197,8 @@ class ScoringProcess(asyncio.Protocol):
             return
         how = self._ended()
         self.close()
-        waiting, self._waiting = self._waiting, {}
         # The process starts sessions in the order of the requests.
-        for place, each in enumerate(waiting.values()):
+        for place, each in enumerate(self._requests.end()):
             if not each.done():
                 begun = place < self._setup.concurrency
                 each.set_exception(
@@ -210,16 +207,6 @@ class ScoringProcess(asyncio.Protocol):
                     else NotStarted()
                 )
         self.lost(how)
-
-    def _answered(self, answer: protocol.Answer | protocol.Refusal) -> None:
-        self.paid(answer.result.judged.paid if isinstance(answer, protocol.Answer) else answer.judged.paid)
-        waiting = self._waiting.pop(answer.number)
-        if waiting.done():  # no task waits for the answer any more
-            return
-        if isinstance(answer, protocol.Answer):
-            waiting.set_result(answer.result)
-        else:
-            waiting.set_exception(SessionRejected(answer.reason, answer.detail, answer.judged))
 
     def _send(
         self,

@@ -13,6 +13,7 @@ from traceweir.streams.judges.budget import Paid, Share
 from traceweir.streams.judges.verdicts import JudgeVerdict
 from traceweir.streams.process_setup import usable_cores
 from traceweir.streams.scoring.activity import ScoringActivity
+from traceweir.streams.scoring.challenger_processes import ChallengerProcesses
 from traceweir.streams.scoring.embedders import may_be_model
 from traceweir.streams.scoring.launch import LaunchedProcess
 from traceweir.streams.scoring.protocol import Setup
@@ -75,6 +76,8 @@ class ScoringProcesses:
         *,
         launched: LaunchedProcess | None = None,
     ) -> None:
+        self.challengers: ChallengerProcesses | None = None
+        """The processes of challengers, which get the same references and the same share of their budgets."""
         part, counts = replace(setup, concurrency=-(-setup.concurrency // count)), DeathCounts(death_counts)
         others = [None if launched is None else LaunchedProcess() for _ in range(count - 1)]
         self.supervisors: list[ScoringSupervisor] = []
@@ -127,6 +130,8 @@ class ScoringProcesses:
         """Stores a reference; None removes the reference with this id."""
         for each in self.supervisors:
             each.put(reference_id, reference)
+        if self.challengers is not None:
+            self.challengers.put(reference_id, reference)
 
     def record_spend(self, paid: Paid) -> None:
         """Adds spending on judges of a partition that this worker took over; negative for one that it gave up."""
@@ -137,6 +142,8 @@ class ScoringProcesses:
         """Sets this worker's share of the budget of judges."""
         for each in self.supervisors:
             each.set_budget_share(share)
+        if self.challengers is not None:
+            self.challengers.set_budget_share(share)
 
     def on_failure(self, failed: Callable[[BaseException], object]) -> None:
         """Sets what is called when a process cannot be started any more."""
@@ -147,6 +154,10 @@ class ScoringProcesses:
         """Sets what is called with what any of the processes says each second."""
         for each in self.supervisors:
             each.active = active
+
+    def references(self) -> Mapping[str, bytes]:
+        """Returns the present references by their ids, as JSON."""
+        return self.supervisors[0].references
 
     @property
     def embedder_id(self) -> str | None:
@@ -185,5 +196,6 @@ class ScoringProcesses:
 
     @property
     def pids(self) -> Sequence[int]:
-        """The process ids of the present processes."""
-        return [each.pid for each in self.supervisors]
+        """The process ids of the present processes, with those of challengers."""
+        beside = () if self.challengers is None else self.challengers.pids
+        return [*(each.pid for each in self.supervisors), *beside]

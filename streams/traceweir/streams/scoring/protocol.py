@@ -40,6 +40,8 @@ class Setup:
     judge_timeout_s: float | None = None
     log: LogOptions = field(default_factory=LogOptions)
     user_ids: UserIds = HASHED
+    background: bool = False
+    """Whether other processes come first where they compete for a core. Such a process writes no spans."""
 
     @classmethod
     def of(cls, settings: Settings, plan: Plan) -> Setup:
@@ -105,12 +107,13 @@ def receive_object(connection: socket.socket) -> Setup | Loading | Ready:
 
 def _refuse_unsendable(plan: Plan) -> None:
     problems = []
-    for metric in plan.metrics:
+    beside = plan.challenger.plan.metrics if plan.challenger is not None else ()
+    for section, metric in [("", each) for each in plan.metrics] + [("challenger.config.", each) for each in beside]:
         try:
             pickle.dumps(metric.scorer)
         except Exception as error:  # noqa: BLE001  # a plugin can have fields of any type
             problems.append(
-                f"criteria.{metric.name}: its scorer cannot be sent to the scoring process ({error}); "
+                f"{section}criteria.{metric.name}: its scorer cannot be sent to the scoring process ({error}); "
                 "it must create clients, locks and the like at their first use, not in its constructor"
             )
     if problems:

@@ -45,6 +45,8 @@ class ScoringResult(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """Number of scores without a value because a judge was unavailable or returned no usable answer."""
     replied: bool = False
     """Whether every question got a reply. A retry would read the same stored replies, so it could add no value."""
+    challenger: str = ""
+    """The id of the challenger that scores this session too; empty: none does."""
 
     @property
     def waiting(self) -> int:

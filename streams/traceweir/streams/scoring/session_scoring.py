@@ -21,7 +21,7 @@ from traceweir.schemas.trace import ReasoningTrace
 from traceweir.schemas.turns import Turn, trace_dimensions, turns_of
 from traceweir.scorers.embedding import Embedder, embedded_text
 from traceweir.scorers.evaluation.plan import Plan
-from traceweir.scorers.evaluation.runner import cancelled_from_outside, evaluate
+from traceweir.scorers.evaluation.runner import cancelled_from_outside, evaluate, sampling_point
 from traceweir.streams.judges.service import Judging
 from traceweir.streams.judges.verdicts import NOTHING_JUDGED, JudgeVerdict
 from traceweir.streams.scoring.embedding_batches import Batching
@@ -169,7 +169,12 @@ class SessionScoring:
             judged,
             unanswered,
             judge is not None and not judge.failed,
+            self._challenger_of(session),
         )
+
+    def _challenger_of(self, session: Session) -> str:
+        found = self._plan.challenger
+        return found.id if found is not None and sampling_point(session.session_id) < found.sample else ""
 
     def _offer(self, candidate: Candidate) -> OfferedCandidate:
         value = candidate.wire()

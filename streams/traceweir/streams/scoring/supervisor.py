@@ -19,6 +19,7 @@ from traceweir.streams.configs.selectors import NO_CONFIGS, Configs
 from traceweir.streams.judges.budget import Paid, Share, Spending
 from traceweir.streams.judges.verdicts import JudgeVerdict
 from traceweir.streams.scoring.activity import ScoringActivity
+from traceweir.streams.scoring.in_flight import InFlight
 from traceweir.streams.scoring.launch import LaunchedProcess
 from traceweir.streams.scoring.process import LOOK_EVERY_S, NotStarted, ScoringProcess, ScoringProcessDiedError
 from traceweir.streams.scoring.protocol import Setup
@@ -67,7 +68,7 @@ class ScoringSupervisor(Service):  # type: ignore[misc]  # Faust's services are 
         self._learned: dict[str, bytes] = {}
         self._spending, self._share = Spending(), Share()
         self._configs: dict[str, bytes] = {}
-        self._asked: dict[tuple[bytes, int, Configs], asyncio.Future[ScoringResult]] = {}
+        self._asked: dict[tuple[bytes, int, Configs], InFlight] = {}
         self._quarantine = Quarantine(self._death_counts, self._start_quarantine_process, self._fail, limits)
         self._starting: set[asyncio.Task[ScoringProcess]] = set()
         self.looks = 0
@@ -156,10 +157,11 @@ class ScoringSupervisor(Service):  # type: ignore[misc]  # Faust's services are 
         # After a rebalance the same session can still be in flight for the former owner of its partition, in this process. Two
         # requests would count each death of the process twice.
         while (same := self._asked.get((raw, attempt, configs))) is not None:
-            await asyncio.wait({same})
-            if not same.cancelled():
-                return same.result()
-        ended = self._asked[raw, attempt, configs] = asyncio.get_running_loop().create_future()
+            await asyncio.wait({same.ended})
+            if not same.ended.cancelled() and same.agrees(known):
+                return same.ended.result()
+        ended: asyncio.Future[ScoringResult] = asyncio.get_running_loop().create_future()
+        self._asked[raw, attempt, configs] = InFlight(ended, known)
         try:
             scored = await self._scored(raw, known, attempt, configs)
         except SessionRejected as why:
@@ -199,7 +201,21 @@ class ScoringSupervisor(Service):  # type: ignore[misc]  # Faust's services are 
         for process in self._connected():
             process.update_reference(reference_id, self._learned.get(reference_id))
 
+    def learn(self, references: Mapping[str, bytes]) -> None:
+        """Takes the references of another supervisor, before the start."""
+        self._learned = dict(references)
+
+    @property
+    def references(self) -> Mapping[str, bytes]:
+        """The present references by their ids, as JSON."""
+        return self._learned
+
     # Cost of judges
+
+    @property
+    def spending(self) -> Sequence[Paid]:
+        """Payments that add up to the spending that this supervisor knows."""
+        return self._spending.entries()
 
     def record_spend(self, paid: Paid) -> None:
         """Adds spending of a partition that this worker took over; negative for a partition that it gave up."""

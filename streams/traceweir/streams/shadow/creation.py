@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from traceweir.scorers.evaluation.limited_plan import limited
 from traceweir.scorers.evaluation.plan import Plan, read_plan
 from traceweir.streams.clock import utc_now
 from traceweir.streams.kafka.topic_admin import check_partitions, create_named, existing_topics, topic_ids
 from traceweir.streams.settings import Settings
+from traceweir.streams.shadow.challenger_name import has_scores, require_no_challenger
 from traceweir.streams.shadow.definition import Definition, Wanted
 from traceweir.streams.shadow.errors import ShadowError
-from traceweir.streams.shadow.estimate import Estimate, estimated
-from traceweir.streams.shadow.known_verdicts import live_verdicts
-from traceweir.streams.shadow.log import read_definition, send, write_definition
+from traceweir.streams.shadow.estimate import Estimate, estimated, none_selected
+from traceweir.streams.shadow.known_verdicts import known_verdicts
+from traceweir.streams.shadow.log import names_of_shadows, read_definition, send, write_definition
 from traceweir.streams.shadow.names import ShadowNames
-from traceweir.streams.shadow.span import iso, resolve_span
+from traceweir.streams.shadow.span import expired_text, resolve_span
 
 Times = tuple[int | None, int | None]
 """Begin and end of the range, in milliseconds since 1970; None: the oldest session, and now."""
-Agree = Callable[[Definition, Estimate], None]
-"""Receives a shadow that does not exist yet with its estimate; raises if nobody agrees to run it."""
+Agree = Callable[[Definition, Plan, Estimate], None]
+"""Receives a shadow that does not exist yet with its plan and its estimate; raises if nobody agrees to run it."""
+_NAMED = 10
 
 
 class Found(NamedTuple):
@@ -46,7 +48,8 @@ def found_or_created(
         tell: Receives sentences about the range.
 
     Raises:
-        ShadowError: the shadow exists with other options, or its range is empty, or Kafka refuses something.
+        ShadowError: the shadow exists with other options; or it is new, and has no config, a challenger has or had the name,
+            or it selects no session; or Kafka refuses something.
         KafkaUnreachableError: no broker answers.
         TopicsRefusedError: a topic could not be created.
         ConfigError: the stored config cannot be used by this version.
@@ -55,16 +58,32 @@ def found_or_created(
     names = ShadowNames.of(settings, wanted.name)
     if problems := check_partitions(settings, [names.topics.sessions, names.topics.references]):
         raise ShadowError("\n".join(problems))
-    is_first = names.shadows not in existing_topics(settings)
+    # Another process that creates this shadow now writes its definition before its scores. So the scores are looked for
+    # first, and the topics are asked for again: whoever sees the scores also finds the definition.
+    is_taken = has_scores(settings, wanted.name, existing_topics(settings))
+    topics = existing_topics(settings)
+    is_first = names.shadows not in topics
     existing = None if is_first else asyncio.run(read_definition(settings, wanted.name))
     if existing is not None:
         _check_fits(settings, wanted, existing)
         create_named(settings, names.own, names.retention_days)
         return Found(existing, plan_of(existing), is_new=False)
+    if wanted.config is None:
+        names_known = [] if is_first else asyncio.run(names_of_shadows(settings))
+        raise ShadowError(_without_config(wanted.name, names_known))
+    require_no_challenger(settings, wanted.name, topics)
+    if is_taken:
+        raise ShadowError(
+            f"topic {names.topics.results!r} has scores that are not of a shadow {wanted.name!r}, for example of a challenger "
+            f"that has ended: take another --name, or remove these scores with `traceweir shadow --name {wanted.name} --drop`"
+        )
     definition = asyncio.run(_new(settings, wanted, times, tell))
     plan = plan_of(definition)
-    verdicts = asyncio.run(live_verdicts(settings)) if plan.judged else {}
-    agree(definition, asyncio.run(estimated(settings, definition, plan, verdicts)))
+    verdicts = asyncio.run(known_verdicts(settings, topics)) if plan.judged else {}
+    estimate = asyncio.run(estimated(settings, definition, plan, verdicts))
+    if estimate.is_whole and (why := none_selected(definition, estimate)) is not None:
+        raise ShadowError(f"{why}: nothing was created; choose another --app, --sample or range")
+    agree(definition, plan, estimate)
     create_named(settings, {names.shadows: "compact", **names.own}, names.retention_days)
     if any(verdicts.values()):
         send(
@@ -96,23 +115,14 @@ def plan_of(definition: Definition) -> Plan:
             f"this version reads the config of shadow {definition.name!r} in another way than the version that created "
             "it: run the former version, or drop the shadow and create it again"
         )
-    judge = plan.judge.model_copy(
-        update={
-            "retry_later": None,
-            "budget": plan.judge.budget.model_copy(update={"usd": definition.budget_usd or plan.judge.budget.usd}),
-        }
-    )
-    return replace(plan, judge=judge)
+    return limited(plan, definition.budget_usd)
 
 
 async def _new(settings: Settings, wanted: Wanted, times: Times, tell: Callable[[str], object]) -> Definition:
     sessions = settings.topics.sessions
     span = await resolve_span(settings, *times)
-    if span.expired_before_ms is not None:
-        tell(
-            f"sessions before {iso(span.expired_before_ms)} have expired (retention.ms of {sessions!r}): the range "
-            "begins there"
-        )
+    if span.cut:
+        tell(expired_text(sessions, span.cut))
     plan = read_plan(wanted.config)
     ids = await asyncio.to_thread(topic_ids, settings, [sessions])
     return Definition(
@@ -128,6 +138,15 @@ async def _new(settings: Settings, wanted: Wanted, times: Times, tell: Callable[
         begins=dict(span.begins),
         ends=dict(span.ends),
         created_at=utc_now(),
+    )
+
+
+def _without_config(name: str, existing: Sequence[str]) -> str:
+    shown = ", ".join(existing[:_NAMED]) + (f" and {len(existing) - _NAMED} more" if len(existing) > _NAMED else "")
+    others = f"the shadows are {shown}" if existing else "no shadow exists"
+    return (
+        f"there is no shadow {name!r} to resume ({others}), and a new shadow needs --config: check --name and "
+        "TRACEWEIR_TOPIC_PREFIX, or give the config"
     )
 
 

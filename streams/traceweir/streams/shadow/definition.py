@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Literal
@@ -48,6 +48,23 @@ class Definition(BaseModel):
         """The number of offsets of the range. Some offsets have no record, because they end transactions."""
         return sum(end - self.begins[number] for number, end in self.ends.items())
 
+    @property
+    def in_words(self) -> str:
+        """The options by which it was created, as on the command line; the config by its digest."""
+        given = [f"{option} {_shown(value)}" for option, value in self.options if value is not None]
+        return ", ".join([f"config {self.config_digest[:12]}", *given])
+
+    @property
+    def options(self) -> Sequence[tuple[str, str | float | None]]:
+        """The options of the command by which it was created, without the config; None: not given."""
+        return (
+            ("--from", self.since),
+            ("--to", self.until),
+            ("--app", self.app),
+            ("--sample", self.sample),
+            ("--budget", self.budget_usd),
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
@@ -76,13 +93,8 @@ class Wanted:
         """
         if self.config_digest not in (None, found.config_digest):
             yield f"--config has the digest {found.config_digest[:12]}, not {str(self.config_digest)[:12]}"
-        for option, given, existing in (
-            ("--from", self.since, found.since),
-            ("--to", self.until, found.until),
-            ("--app", self.app, found.app),
-            ("--sample", self.sample, found.sample),
-            ("--budget", self.budget_usd, found.budget_usd),
-        ):
+        given_options = self.since, self.until, self.app, self.sample, self.budget_usd
+        for given, (option, existing) in zip(given_options, found.options, strict=True):
             if given is not None and given != existing:
                 yield f"{option} is {_shown(existing)}, not {_shown(given)}"
 

@@ -1,20 +1,20 @@
-"""Reads the verdicts that live workers have stored, so that a shadow asks no question whose verdict is known.
+"""Reads the verdicts that live workers and other shadows have stored, so that no question is asked whose verdict is known.
 
-The rows go into the changelog of the shadow before its first process starts. A session has the same home in both
+The rows go into the changelog of the shadow before its first process starts. A session has the same home in all these
 applications, so each partition finds the verdicts on its own sessions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Collection, Mapping
 from itertools import combinations
 
 from traceweir.streams.kafka.bounded_reader import BoundedReader
-from traceweir.streams.kafka.topic_admin import existing_topics
 from traceweir.streams.score.judge_rows import VERDICT
 from traceweir.streams.settings import Settings
 from traceweir.streams.shadow.errors import ShadowError
-from traceweir.streams.topics import ALL_STAGES, application_id, changelog
+from traceweir.streams.topics import ALL_STAGES, SHADOW_NAME, application_id, changelog, shadow_application_id
 
 ROWS_OF_SCORE = b"score/"
 """What the keys of the rows of the stage score begin with in a changelog."""
@@ -23,15 +23,21 @@ Rows = Mapping[int, Mapping[bytes, bytes]]
 """Rows by partition and key."""
 
 
-async def live_verdicts(settings: Settings) -> Rows:
-    """Returns the rows of verdicts of all live applications that score.
+async def known_verdicts(settings: Settings, topics: Collection[str]) -> Rows:
+    """Returns the rows of verdicts of all applications that score: live workers and shadows.
+
+    Args:
+        settings: Where Kafka is.
+        topics: The names of all topics.
 
     Raises:
         KafkaUnreachableError: no broker answers.
         ShadowError: a changelog cannot be read.
     """
-    found: dict[int, dict[bytes, bytes]] = {number: {} for number in range(settings.partitions)}
-    for topic in sorted(_changelogs(settings) & existing_topics(settings)):
+    known: dict[int, dict[bytes, bytes]] = {number: {} for number in range(settings.partitions)}
+    for topic in sorted(filter(_is_changelog(settings), topics)):
+        # Of each topic on its own, because what one application has deleted another one can still have.
+        found: dict[int, dict[bytes, bytes]] = {number: {} for number in known}
         async with BoundedReader(settings, topic, ShadowError) as reader:
             async for record in reader.records():
                 if record.key is None or not record.key.startswith(ROWS_OF_SCORE + VERDICT):
@@ -40,9 +46,14 @@ async def live_verdicts(settings: Settings) -> Rows:
                     found[record.partition].pop(record.key, None)
                 else:
                     found[record.partition][record.key] = record.value
-    return found
+        for number, rows in found.items():
+            known[number].update(rows)
+    return known
 
 
-def _changelogs(settings: Settings) -> set[str]:
+def _is_changelog(settings: Settings) -> Callable[[str], bool]:
     sets = (stages for size in range(1, len(ALL_STAGES) + 1) for stages in combinations(ALL_STAGES, size))
-    return {changelog(application_id(settings.topic_prefix, stages)) for stages in sets if "score" in stages}
+    live = {changelog(application_id(settings.topic_prefix, stages)) for stages in sets if "score" in stages}
+    before, after = changelog(shadow_application_id(settings.topic_prefix, "/")).split("/")
+    of_shadow = re.compile(re.escape(before) + SHADOW_NAME + re.escape(after))
+    return lambda topic: topic in live or of_shadow.fullmatch(topic) is not None

@@ -4,31 +4,32 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+from collections.abc import Collection
 
 from traceweir.streams.kafka.consumer_group import delete_group, members, wait_until_empty
 from traceweir.streams.kafka.topic_admin import delete_topics, existing_topics
 from traceweir.streams.settings import Settings
+from traceweir.streams.shadow.challenger_name import require_no_challenger
 from traceweir.streams.shadow.errors import ShadowError
 from traceweir.streams.shadow.log import forget, read_definition, write_stop
 from traceweir.streams.shadow.names import ShadowNames
 
 STOPPED_WITHIN_S = 60.0
 """Time limit until all processes have left; that of a killed process ends with the session timeout."""
-STOP_REQUESTS = 12
-"""How often the processes are asked to stop within this time."""
 
 
 def stop(settings: Settings, name: str) -> int | None:
     """Asks the processes of a shadow to stop, and waits until they have left their group.
 
     Returns:
-        The number of processes that ran; None if the broker cannot say it.
+        The number of processes that were in the group; None if the broker cannot say it. A process that has started,
+        but not joined yet, is not counted, and stops too.
 
     Raises:
         KafkaUnreachableError: no broker answers.
         ShadowError: there is no such shadow, or a process does not leave in time.
     """
-    _require(settings, name)
+    _require(settings, name, existing_topics(settings))
     return _stop(settings, name)
 
 
@@ -40,13 +41,15 @@ def drop(settings: Settings, name: str) -> tuple[str, ...]:
 
     Raises:
         KafkaUnreachableError: no broker answers.
-        ShadowError: there is no such shadow, a process does not leave in time, or Kafka refuses.
+        ShadowError: there is no such shadow, it is a challenger in effect, a process does not leave in time, or Kafka
+            refuses.
         TopicsRefusedError: a topic could not be deleted.
     """
     names, topics = ShadowNames.of(settings, name), existing_topics(settings)
+    require_no_challenger(settings, name, topics)
     own = tuple(topic for topic in names.own if topic in topics)
     if not own:  # also an interrupted creation can be removed
-        _require(settings, name)
+        _require(settings, name, topics)
     if names.shadows in topics:
         _stop(settings, name)
     delete_topics(settings, own)
@@ -57,23 +60,18 @@ def drop(settings: Settings, name: str) -> tuple[str, ...]:
     return own
 
 
-def _require(settings: Settings, name: str) -> None:
+def _require(settings: Settings, name: str, topics: Collection[str]) -> None:
     shadows = ShadowNames.of(settings, name).shadows
-    if shadows not in existing_topics(settings) or asyncio.run(read_definition(settings, name)) is None:
+    if shadows not in topics or asyncio.run(read_definition(settings, name)) is None:
         raise ShadowError(f"there is no shadow {name!r}: check the name, and TRACEWEIR_TOPIC_PREFIX")
 
 
 def _stop(settings: Settings, name: str) -> int | None:
     group = ShadowNames.of(settings, name).application
     running = members(settings, group)
-    if running == 0:
-        return 0
-    # Repeated, because a process that has just joined its group can begin to listen after the first request.
-    for _ in range(STOP_REQUESTS):
-        write_stop(settings, name)
-        if running is None or wait_until_empty(settings, group, STOPPED_WITHIN_S / STOP_REQUESTS):
-            break
-    else:
+    # Also if none is in the group: a process that has started, but not joined yet, reads the request when it joins.
+    write_stop(settings, name)
+    if running and not wait_until_empty(settings, group, STOPPED_WITHIN_S):
         raise ShadowError(
             f"a process of shadow {name!r} has not left its group within {STOPPED_WITHIN_S:g} s: stop it with a signal "
             "on its machine, and try again"

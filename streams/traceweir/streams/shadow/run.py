@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -11,13 +12,14 @@ from traceweir.streams.application import Application
 from traceweir.streams.judges.client import check_judge
 from traceweir.streams.kafka.embedded_broker import is_embedded
 from traceweir.streams.kafka.topic_admin import reach
+from traceweir.streams.runtime.transactions import usable_transactions
 from traceweir.streams.scoring.launch import LaunchedProcess
 from traceweir.streams.settings import Settings
 from traceweir.streams.shadow.definition import Definition
+from traceweir.streams.shadow.log import end_of_requests
 from traceweir.streams.shadow.names import ShadowNames
 from traceweir.streams.shadow.stage import fitted, selection
 from traceweir.streams.topics import StageName
-from traceweir.streams.worker import usable_transactions
 
 if TYPE_CHECKING:
     from traceweir.streams.shadow.watch import Outcome, Progress
@@ -68,11 +70,14 @@ def run_shadow(
     Raises:
         KafkaUnreachableError: no broker answers.
         NotReadyError: the broker lacks the transactions that the settings require.
+        ShadowError: the topic of requests to stop cannot be read.
         EmbedderUnavailableError: the embedder that the settings name cannot be loaded.
         JudgeUnavailableError: a criterion asks a judge, and the judge client is not installed.
         PresidioUnavailableError: the gate needs Presidio or a model that is not installed.
         StateDirectoryError: the state directory is in use, or holds other data.
     """
+    # Now, so that a request to stop is heeded that comes before the process has joined its group.
+    requests_from = asyncio.run(end_of_requests(settings, definition.name))
     if plan.judged:
         check_judge()
     embedded = is_embedded(reach(settings))
@@ -83,7 +88,7 @@ def run_shadow(
     from traceweir.streams.runtime.state_directory import claimed
     from traceweir.streams.shadow.watch import ShadowWatch
 
-    watch = ShadowWatch(settings, definition, progress)
+    watch = ShadowWatch(settings, definition, progress, requests_from)
     seen: list[Activity] = []
 
     def beside(built: object, activity: Activity) -> Sequence[Any]:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from contextlib import aclosing
-from datetime import UTC, datetime
 from typing import NamedTuple
 
+from traceweir.streams.clock import iso
 from traceweir.streams.kafka.bounded_reader import BoundedReader
 from traceweir.streams.kafka.embedded_broker import is_embedded
 from traceweir.streams.kafka.topic_admin import reach
 from traceweir.streams.settings import Settings
 from traceweir.streams.shadow.errors import ShadowError
+
+_NAMED = 10
 
 
 class Span(NamedTuple):
@@ -20,8 +22,11 @@ class Span(NamedTuple):
 
     begins: Mapping[int, int]
     ends: Mapping[int, int]
-    expired_before_ms: int | None
-    """The time before which sessions of the range have expired; None if the range begins later."""
+    cut: Mapping[int, int | None]
+    """The partitions in which sessions of the range can have expired, and the time of the oldest that exists.
+
+    None: no session exists. The time is in milliseconds since 1970.
+    """
 
 
 async def resolve_span(settings: Settings, since_ms: int | None, until_ms: int | None) -> Span:
@@ -44,11 +49,22 @@ async def resolve_span(settings: Settings, since_ms: int | None, until_ms: int |
             ends = await _first_since(settings, reader, until_ms)
         begins = {number: min(begin, ends[number]) for number, begin in begins.items()}
         if begins == ends:
-            raise ShadowError(_empty(topic, since_ms, until_ms, await _times(reader)))
-        has_expired = any(reader.begins.values()) and since_ms is not None
-        oldest = (await _times(reader)) if has_expired else None
-    is_cut = oldest is not None and since_ms is not None and since_ms < oldest[0]
-    return Span(begins, ends, oldest[0] if oldest is not None and is_cut else None)
+            has_expired = any(reader.begins.values())
+            raise ShadowError(_empty(topic, since_ms, until_ms, await reader.times(), has_expired=has_expired))
+        cut = {} if since_ms is None else await _cut(reader, since_ms)
+    return Span(begins, ends, cut)
+
+
+async def _cut(reader: BoundedReader, since_ms: int) -> dict[int, int | None]:
+    """Returns the partitions whose oldest record is later than the begin of the span, if records before it expired."""
+    found: dict[int, int | None] = {}
+    for number, begin in reader.begins.items():
+        if begin == 0:  # no record of this partition has expired
+            continue
+        oldest = await reader.time_of_first(number)
+        if oldest is None or oldest > since_ms:
+            found[number] = oldest
+    return found
 
 
 async def _first_since(settings: Settings, reader: BoundedReader, at_ms: int) -> dict[int, int]:
@@ -65,20 +81,27 @@ async def _first_since(settings: Settings, reader: BoundedReader, at_ms: int) ->
     return found
 
 
-async def _times(reader: BoundedReader) -> tuple[int, int] | None:
-    """Returns the times of the oldest and, nearly, the latest record, in milliseconds; None if there is no record."""
-    times = []
-    for number, end in reader.ends.items():
-        begin = reader.begins[number]
-        for start in {begin, max(begin, end - 2)}:  # the last offset can end a transaction
-            async with aclosing(reader.records({number: start})) as records:
-                async for record in records:
-                    times.append(record.timestamp)
-                    break
-    return (min(times), max(times)) if times else None
+def expired_text(topic: str, cut: Mapping[int, int | None]) -> str:
+    """Returns a sentence for the partitions of which a range has lost its first sessions.
+
+    >>> expired_text("sessions", {0: 1_500, 3: None})
+    'sessions after --from can have expired (retention.ms of sessions): partition 0 begins at 1970-01-01T00:00:01Z, 3 is empty'
+    """
+    named = [
+        f"{number} is empty" if oldest is None else f"{number} begins at {iso(oldest)}"
+        for number, oldest in sorted(cut.items())
+    ]
+    more = f" and {len(named) - _NAMED} more partitions" if len(named) > _NAMED else ""
+    return (
+        f"sessions after --from can have expired (retention.ms of {topic}): partition {', '.join(named[:_NAMED])}{more}"
+    )
 
 
-def _empty(topic: str, since_ms: int | None, until_ms: int | None, times: tuple[int, int] | None) -> str:
+def _empty(
+    topic: str, since_ms: int | None, until_ms: int | None, times: tuple[int, int] | None, *, has_expired: bool
+) -> str:
+    if times is None and has_expired:
+        return f"topic {topic!r} has no session any more: all have expired (retention.ms of the topic)"
     if times is None:
         return f"topic {topic!r} has no session: workers write them there as soon as sessions have closed"
     since = "its begin" if since_ms is None else iso(since_ms)
@@ -87,18 +110,6 @@ def _empty(topic: str, since_ms: int | None, until_ms: int | None, times: tuple[
         f"no session was written to {topic!r} between {since} and {until}; it has sessions from {iso(times[0])} to "
         f"{iso(times[1])}"
     )
-    if until_ms is not None and until_ms <= times[0]:
+    if has_expired and until_ms is not None and until_ms <= times[0]:
         return f"{what}. Earlier sessions have expired (retention.ms of the topic): choose a later --from and --to"
     return f"{what}: choose another --from or --to"
-
-
-def iso(milliseconds: int) -> str:
-    """Returns a time in ISO 8601 and UTC, in seconds.
-
-    >>> iso(1_500)
-    '1970-01-01T00:00:01Z'
-    """
-    try:
-        return datetime.fromtimestamp(milliseconds // 1000, UTC).isoformat().replace("+00:00", "Z")
-    except (ValueError, OverflowError, OSError):
-        return f"{milliseconds} ms after 1970"

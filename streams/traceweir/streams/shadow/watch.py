@@ -38,12 +38,16 @@ class ShadowWatch(Service):  # type: ignore[misc]  # Faust's services are untype
         settings: Where Kafka is.
         definition: The shadow.
         progress: Receives the progress after each look.
+        requests_from: The first offset of requests to stop that are meant for this process.
         kwargs: Arguments of the service.
     """
 
-    def __init__(self, settings: Settings, definition: Definition, progress: Progress, **kwargs: Any) -> None:
+    def __init__(
+        self, settings: Settings, definition: Definition, progress: Progress, requests_from: int, **kwargs: Any
+    ) -> None:
         super().__init__(**kwargs)
         self._settings, self._definition, self._progress = settings, definition, progress
+        self._requests_from = requests_from
         self._names = ShadowNames.of(settings, definition.name)
         self.outcome: Outcome = "interrupted"
         """How the process has ended; `interrupted` by a signal, or by a failure."""
@@ -69,8 +73,9 @@ class ShadowWatch(Service):  # type: ignore[misc]  # Faust's services are untype
     @Service.task  # type: ignore[untyped-decorator]
     async def _listen(self) -> None:
         try:
-            async with aclosing(stop_requests(self._settings, self._definition.name)) as requests:  # type: ignore[type-var]
-                async for why in requests:
+            requests = stop_requests(self._settings, self._definition.name, self._requests_from)
+            async with aclosing(requests) as found:
+                async for why in found:
                     log.info("the process ends, because %s", why)
                     self._end("stopped")
                     return

@@ -120,7 +120,9 @@ def structure(value: Any, levels: int = MAX_LEVELS) -> Any:
     >>> structure('"[1]"'), structure("12")
     ([1], '12')
     """
-    inner = value
+    if not isinstance(value, str):
+        return value
+    inner: Any = value
     for _ in range(levels):
         if not isinstance(inner, str) or not inner.lstrip().startswith(("{", "[", '"')):
             break
@@ -128,7 +130,7 @@ def structure(value: Any, levels: int = MAX_LEVELS) -> Any:
         if following is inner:
             break
         inner = following
-    return inner if isinstance(inner, dict | list) else value
+    return inner if isinstance(inner, (dict, list)) else value  # `dict | list` would be built in each call
 
 
 def is_cut(value: Any) -> bool:

@@ -9,6 +9,7 @@ from traceweir.streams.spans.span import Attributes, Span
 
 Kind = Literal["agent", "workflow", "chain", "llm", "tool", "retriever", "judge", "other"]
 
+_OPENINFERENCE_KIND, _MLFLOW_KIND, _TRACELOOP_KIND = "openinference.span.kind", "mlflow.spanType", "traceloop.span.kind"
 _OPENINFERENCE: dict[str, Kind] = {
     "LLM": "llm",
     "TOOL": "tool",
@@ -102,14 +103,14 @@ def kind_of(span: Span) -> Kind:
 
 def _by_attribute(span: Span) -> Kind | None:
     attributes = span.attributes
-    word = first_text(attributes, "openinference.span.kind").upper()
+    word = first_text(attributes, _OPENINFERENCE_KIND).upper() if _OPENINFERENCE_KIND in attributes else ""
     if word == "LLM" and "._prepare_" in span.name:
         return "other"  # LlamaIndex's preparation of a call, which calls no model
     if word == "AGENT" and "tool.name" in attributes and "agent.name" not in attributes:
         return "tool"  # OpenInference's LangChain calls each run an AGENT whose name has `agent` in it
     if word:
         return _OPENINFERENCE.get(word, "other")
-    word = first_text(attributes, "mlflow.spanType").upper()
+    word = first_text(attributes, _MLFLOW_KIND).upper() if _MLFLOW_KIND in attributes else ""
     operation = first_text(attributes, "gen_ai.operation.name")
     if word and (word in _MLFLOW or not operation):
         return _MLFLOW.get(word, "other")
@@ -117,11 +118,13 @@ def _by_attribute(span: Span) -> Kind | None:
         found = _OPERATIONS.get(operation)
         if found is None and operation.startswith("invoke_"):  # Strands: a swarm, a graph
             found = "workflow"
-        traceloop = _TRACELOOP.get(first_text(attributes, "traceloop.span.kind").lower())
+        traceloop = None
+        if _TRACELOOP_KIND in attributes:
+            traceloop = _TRACELOOP.get(first_text(attributes, _TRACELOOP_KIND).lower())
         if found == "agent" and traceloop == "workflow":
             return "workflow"
         return found or traceloop or _SPRING_AI.get(first_text(attributes, "spring.ai.kind"), "other")
-    word = first_text(attributes, "traceloop.span.kind").lower()
+    word = first_text(attributes, _TRACELOOP_KIND).lower()
     if word:
         return _TRACELOOP.get(word, "other")
     word = first_text(attributes, "langsmith.span.kind").lower()

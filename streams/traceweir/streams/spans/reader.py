@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, Literal
 
-from traceweir.streams.spans.call_names import CallNames, IsPublished, nothing_published
+from traceweir.streams.spans.call_names import call_names
 from traceweir.streams.spans.cut import without_cut_texts
 from traceweir.streams.spans.identity import session_of, user_of
 from traceweir.streams.spans.kinds import is_own
 from traceweir.streams.spans.reasoning import reasoning_trace
-from traceweir.streams.spans.records import Reading, end_of_session, event_id_of, events_of
+from traceweir.streams.spans.records import Reading, end_of_session, events_of
 from traceweir.streams.spans.span import Span
 from traceweir.streams.spans.tree import below, trees, unique
 from traceweir.streams.spans.turns import find_turns
@@ -34,29 +33,20 @@ class TraceRecords:
     """Whether a span without a parent is there. Its arrival is a good sign that the trace is complete, but no proof."""
     own_spans: int = 0
     """Number of spans that are left out because they are Traceweir's own."""
-    marks: list[str] = field(default_factory=list)
-    """Texts to remember with the ids of the events, for a later reading with more spans."""
 
 
-def read_trace(
-    spans: Iterable[Span],
-    *,
-    visibility: Visibility = "private",
-    session_id: str = "",
-    is_published: IsPublished = nothing_published,
-) -> TraceRecords:
+def read_trace(spans: Iterable[Span], *, visibility: Visibility = "private", session_id: str = "") -> TraceRecords:
     """Returns what agents did in one trace.
 
     The result depends on the set of spans only: their order and repetitions change nothing. Ids of events are derived
-    from the ids of the trace and its spans, so that a second reading with late spans repeats the ids of the first. If
-    ids of tool calls repeat, a reading needs `is_published` for this.
+    from the ids of the trace and its spans, so that a second reading with late spans repeats most ids of the first;
+    `collect.late_events` tells what to publish after it.
 
     Args:
         spans: The finished spans of one trace, with their log records as events.
         visibility: The visibility of the reasoning traces.
         session_id: The session of all events, if an earlier reading of the trace has published them in one session
             already; empty: the spans tell the session.
-        is_published: Returns whether earlier readings of the trace had an event with this id, or this mark.
     """
     everything = unique(without_cut_texts(spans))
     known = [span for span in everything if not is_own(span)]
@@ -76,10 +66,9 @@ def read_trace(
         reading = Reading.of(turn, session, user, is_first=index == 0)
         if not reading.is_empty:
             readings.append(reading)
-    event_id = partial(event_id_of, known[0].trace_id)
-    names = CallNames.of([call for reading in readings for call in reading.calls], event_id, is_published)
+    names = call_names(call for reading in readings for call in reading.calls)
     for reading in readings:
-        events += events_of(reading, names, is_published)
+        events += events_of(reading, names)
         traces.append(reasoning_trace(reading, visibility))
         sessions.setdefault(reading.session_id)
     if events and (session_id == known[0].trace_id or not (session_id or common)):
@@ -88,4 +77,4 @@ def read_trace(
         of_traces = sum(trace["metadata"]["session_id"] == own for trace in traces)
         events.append(end_of_session(own, events[-1]["occurred_at"], of_events, of_traces))
     has_root = any(not span.parent_id for span in known)
-    return TraceRecords(events, traces, tuple(sessions), has_root, own_spans, names.marks)
+    return TraceRecords(events, traces, tuple(sessions), has_root, own_spans)

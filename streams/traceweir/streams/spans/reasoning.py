@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, Literal
 
 from traceweir.streams.spans.attributes import ABSENT, plain, plain_text, text_of
@@ -34,14 +35,24 @@ _FRAMEWORKS = (
     ("anthropic", "anthropic"),
 )
 MAX_DOMAIN_CHARS = 1_024
+_MAX_SCOPE_CHARS = 256
+"""Beginning of the name of an instrumentation scope in which the word of a framework is looked for."""
 _INPUT_DEPTH = 3
 """Number of objects and lists around the input of a step: the document, its steps, and the step."""
 
 
 def framework_of(spans: list[Span]) -> str:
     """Returns the framework that the instrumentation scopes name; empty if they name none."""
-    scopes = {span.scope.lower() for span in spans}
-    return next((name for word, name in _FRAMEWORKS if any(word in scope for scope in scopes)), "")
+    scopes = {span.scope for span in spans}
+    places = [_place_of_framework(scope[:_MAX_SCOPE_CHARS]) for scope in scopes]
+    return _FRAMEWORKS[first][1] if (first := min(places, default=len(_FRAMEWORKS))) < len(_FRAMEWORKS) else ""
+
+
+@lru_cache(maxsize=256)
+def _place_of_framework(scope: str) -> int:
+    """Returns the place of the first framework whose word is in the name of a scope; the number of all if none is."""
+    known = scope.lower()
+    return next((place for place, (word, _) in enumerate(_FRAMEWORKS) if word in known), len(_FRAMEWORKS))
 
 
 def reasoning_trace(reading: Reading, visibility: Literal["private", "org", "network"]) -> dict[str, Any]:
@@ -69,12 +80,17 @@ def reasoning_trace(reading: Reading, visibility: Literal["private", "org", "net
     return {
         "@context": "https://openknowledgepulse.org/schema/v1",
         "@type": "ReasoningTrace",
-        "id": f"kp:trace:{reading.trace_id}:{root.span_id}",
+        "id": reasoning_trace_id(reading.trace_id, root.span_id),
         "metadata": metadata,
         "task": {"objective": plain_text(reading.question or reading.missing.parts.get("question", "unknown"))},
         "steps": _steps(reading),
         "outcome": {"result_summary": plain_text(reading.answer), "confidence": 1.0 if success else 0.0},
     }
+
+
+def reasoning_trace_id(trace_id: str, span_id: str) -> str:
+    """Returns the id of the document of the invocation whose outermost span has this id."""
+    return f"kp:trace:{trace_id}:{span_id}"
 
 
 def _steps(reading: Reading) -> list[dict[str, Any]]:

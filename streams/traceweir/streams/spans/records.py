@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
@@ -9,13 +10,11 @@ from typing import Any
 
 from traceweir.schemas.dimensions import UNKNOWN_MODEL
 from traceweir.streams.spans.attributes import ABSENT, is_cut, plain, plain_text
-from traceweir.streams.spans.call_names import CallNames, IsPublished, nothing_published
 from traceweir.streams.spans.content import answer_of, is_protocol, question_of, without_thought
 from traceweir.streams.spans.identity import MAX_NAME_CHARS, agent_name, dimensions, own_agent_name
 from traceweir.streams.spans.missing import Missing
 from traceweir.streams.spans.model_calls import ModelCall, read_model_calls
 from traceweir.streams.spans.retrieval import Retrieval, read_retrievals
-from traceweir.streams.spans.span import Span
 from traceweir.streams.spans.tool_calls import ToolCall, read_tool_calls
 from traceweir.streams.spans.turns import TurnSpans
 
@@ -80,14 +79,13 @@ class Reading:
         return not (self.models or self.calls or self.retrievals or self.question or self.answer or self.failed)
 
 
-def events_of(reading: Reading, names: CallNames, is_published: IsPublished) -> list[dict[str, Any]]:
+def events_of(reading: Reading, names: Mapping[int, str]) -> list[dict[str, Any]]:
     """Returns the events of an invocation in the order in which they happened; their times rise.
 
     Args:
         reading: The invocation.
         names: The names of the tool calls of the trace. If the span above two invocations is missing, both can tell of
             one call: the model is in one, the tool in the other. Only the first one is named after the call's id.
-        is_published: What earlier readings of the trace had.
     """
     # Every value is made plain where it enters a document: a walk through each finished event takes twice the time.
     turn, root = reading.turn, reading.turn.roots[0].span
@@ -100,7 +98,7 @@ def events_of(reading: Reading, names: CallNames, is_published: IsPublished) -> 
     started = {"type": "invocation.started", **content, **reading.missing.on("question")}
     found.append((begin, {"id": f"{reading.invocation_id}:started", **started}))
     for each in reading.models:
-        span = _named(each, reading.trace_id, is_published)
+        span = each.nodes[0].span
         where = (max(each.end_ns, turn.start_ns), 0, 0, span.span_id)
         called = {"type": "model.called", "model": plain_text(each.model[:MAX_NAME_CHARS]) or UNKNOWN_MODEL}
         for earlier in each.earlier:
@@ -124,8 +122,8 @@ def events_of(reading: Reading, names: CallNames, is_published: IsPublished) -> 
             ((retrieval.end_ns, 2, 0, retrieval.span_id), {"id": f"{retrieval.span_id}:retrieved", **document})
         )
     for place, call in enumerate(reading.calls):
-        name, call_id = names.names[id(call)], call.call_id
-        if call_id and name in call.places:  # a result finds its call by the id, which models that count calls repeat
+        name, call_id = names[id(call)], call.call_id
+        if call_id and name == call.place:  # a result finds its call by the id, which models that count calls repeat
             call_id = f"{call_id}#{name}"
         found += _tool_events(reading, call, call_id, place, name)
     found.sort(key=lambda each: each[0])
@@ -150,16 +148,6 @@ def event_id_of(trace_id: str, name: str) -> str:
     """Returns the id of an event, from its name in the trace."""
     prefix = f"{trace_id}:"
     return f"otel:{prefix}{name.removeprefix(prefix)}"
-
-
-def _named(model: ModelCall, trace_id: str, is_published: IsPublished) -> Span:
-    """Returns the span after which the events of a model call are named: one of two that tell of it can come late."""
-    spans = (node.span for node in model.nodes)
-    if is_published is not nothing_published:
-        for span in spans:
-            if is_published(event_id_of(trace_id, f"{span.span_id}:model")):
-                return span
-    return model.nodes[0].span
 
 
 def _tool_events(

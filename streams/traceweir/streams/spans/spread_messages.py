@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from traceweir.streams.spans.api_bodies import answered, requested
@@ -16,11 +17,24 @@ _SPREAD = ("llm.input_messages.", "gen_ai.prompt.", "llm.prompts.", "llm.output_
 _FAILED = ('"is_error": true', '"is_error":true', '"status": "error"', '"status":"error"')
 """What a request has in it where it says that a tool failed; OpenInference's messages leave it out."""
 MAX_INDEX = 10_000
+_MAX_CACHED_KEYS = 32
+"""Maximum number of keys of a span whose set of keys is remembered."""
+_MAX_CACHED_CHARS = 2_000
+"""Maximum number of characters of these keys together: an agent chooses its keys, and the sets stay in memory."""
 
 
 def spread_attributes(span: Span) -> Mapping[str, Any]:
     """Returns the attributes that are parts of messages."""
-    return {key: value for key, value in span.attributes.items() if key.startswith(_SPREAD)}
+    attributes = span.attributes
+    if len(attributes) > _MAX_CACHED_KEYS or sum(map(len, attributes)) > _MAX_CACHED_CHARS:
+        return {key: value for key, value in attributes.items() if key.startswith(_SPREAD)}
+    keys = _spread_keys(tuple(attributes))
+    return {key: attributes[key] for key in keys} if keys else {}
+
+
+@lru_cache(maxsize=512)  # the spans of an instrumented agent have few sets of keys
+def _spread_keys(keys: tuple[str, ...]) -> list[str]:
+    return [key for key in keys if key.startswith(_SPREAD)]
 
 
 def openinference(span: Span, spread: Mapping[str, Any], prefix: str, role: Role) -> list[Message]:

@@ -44,7 +44,10 @@ def switch_of(spans: Sequence[Span]) -> str:
     if has("haystack.") or any(scope.startswith("haystack") for scope in scopes):
         return "HAYSTACK_CONTENT_TRACING_ENABLED=true"
     if any(scope.lower().startswith(("microsoft.semantic_kernel", "semantic_kernel")) for scope in scopes):
-        return "SEMANTICKERNEL_EXPERIMENTAL_GENAI_ENABLE_OTEL_DIAGNOSTICS_SENSITIVE=true"
+        return (
+            "SEMANTICKERNEL_EXPERIMENTAL_GENAI_ENABLE_OTEL_DIAGNOSTICS_SENSITIVE=true, and export the log records of the "
+            "logger semantic_kernel too, which hold the messages"
+        )
     if any(scope.startswith("agent_framework") for scope in scopes):
         return "ENABLE_SENSITIVE_DATA=true"
     if any(scope.startswith("strands.") for scope in scopes):

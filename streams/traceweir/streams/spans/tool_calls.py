@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +20,8 @@ from traceweir.streams.spans.waiting import Waiting
 
 _ANSWERING = ("final_answer", "final_result")
 """Tools with which smolagents and pydantic-ai let a model write the answer; they are no tools of the agent."""
+
+_SUBMIT = "submit"
 
 
 @dataclass(slots=True)
@@ -41,8 +42,8 @@ class ToolCall:
     """What the tool's span tells; None if the call has no span."""
     asked_ns: int
     """When the model asked for the call; 0 if unknown."""
-    places: tuple[str, ...]
-    """Where the call is told: the spans of the tool, and the place in the model's span. Unique in the trace."""
+    place: str
+    """Where the call is told: the span of the tool, or else the place in the model's span. Unique in the trace."""
     order: tuple[int, int, str] = (0, 0, "")
 
 
@@ -57,10 +58,8 @@ def read_tool_calls(nodes: Sequence[Node], models: Sequence[ModelCall], *, bare:
     runs = read_runs(nodes)
     asked_ids = {call.id for model in models for call in model.all_calls}
     answers = list(_asked(models, bare=bare))
-    times = Counter(each.call.id for asked in answers for each in asked if each.call.id)
-    repeated = {call_id for call_id, number in times.items() if number > 1}
-    of_runs = Counter(run.call_id for _, run in runs)
-    results = _Results(models, repeated | {call_id for call_id, number in of_runs.items() if number > 1})
+    repeated = _several(each.call.id for asked in answers for each in asked if each.call.id)
+    results = _Results(models, repeated | _several(run.call_id for _, run in runs))
     free = FreeRuns(runs, asked_ids, results.answered, repeated)
     same: dict[int, ToolRun | None] = {}
     if repeated:  # of calls with one id, each takes the run with its arguments before another one takes it for its id
@@ -83,8 +82,23 @@ def read_tool_calls(nodes: Sequence[Node], models: Sequence[ModelCall], *, bare:
         span_id = left.span.span_id
         alone = _Asked(call, 0, agent_name(node), span_id)
         calls.append(_joined(alone, left, results, (left.span.start_ns, 0, span_id)))
-    calls = [call for call in calls if call.name not in _ANSWERING]
+    calls = [call for call in calls if call.name not in _ANSWERING and not _is_submission(call)]
     return sorted(calls, key=lambda call: call.order)
+
+
+def _several(ids: Iterable[str]) -> set[str]:
+    """Returns the ids that are there more than once."""
+    known: set[str] = set()
+    several: set[str] = set()
+    for each in ids:
+        (several if each in known else known).add(each)
+    return several - {""}
+
+
+def _is_submission(call: ToolCall) -> bool:
+    """Returns whether a call is the answer of DSPy's ReActV2: its tool `submit` returns the arguments."""
+    of_dspy = call.name == _SUBMIT and call.run is not None and "dspy" in call.run.span.scope
+    return of_dspy and isinstance(call.args, dict) and bool(call.args == call.result)
 
 
 @dataclass(slots=True)
@@ -260,6 +274,5 @@ def _joined(asked: _Asked, run: ToolRun | None, results: _Results, order: tuple[
         error = in_result or json.dumps(plain(value), ensure_ascii=False)
     elif error == "":
         error = in_result or (exception_type(run.span) if run is not None else "")
-    told_by = () if run is None else (run.span.span_id, *run.other_spans)
-    places = told_by if asked.source in told_by else (*told_by, asked.source)
-    return ToolCall(call.name, call_id, args, value, error, asked.agent, run, asked.at_ns, places, order)
+    place = asked.source if run is None else run.span.span_id
+    return ToolCall(call.name, call_id, args, value, error, asked.agent, run, asked.at_ns, place, order)

@@ -67,3 +67,7 @@ class SessionRejected(Exception):  # noqa: N818  # an outcome that the caller ha
         self.reason: Reason = reason
         self.detail = detail
         self.judged = judged
+
+
+class ChallengerUnavailable(Exception):  # noqa: N818  # an outcome that the caller handles
+    """A challenger cannot score now, or its scores cannot be written now; a later try can succeed."""

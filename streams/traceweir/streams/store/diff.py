@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import timedelta
 from typing import Any
 
 from traceweir.schemas.score import Score
@@ -10,7 +11,7 @@ from traceweir.streams.comparison.compare import compare
 from traceweir.streams.comparison.document import Diff
 from traceweir.streams.comparison.rows import Kinds, SideRows, UncomparableScoreError
 from traceweir.streams.comparison.texts import Texts
-from traceweir.streams.store.selection import Readable, Selection, in_utc
+from traceweir.streams.store.selection import Readable, Selection, in_utc, stored
 
 MAX_RESULTS = 50_000
 """Maximum number of results of a side: the answer keeps a page waiting."""
@@ -21,6 +22,10 @@ _FIELDS = (
     *("result_id", "session_id", "segment", "revision", "attempt", "level", "invocation_id", "trace_id", "metric"),
     *("value", "threshold", "status", "not_evaluated_because", "rationale", "scorer_version", "config_digest"),
 )
+_COLUMNS = ", ".join((*_FIELDS, *_COST.values(), "cost_cached", "occurred_at", "evaluated_at"))
+_SESSIONS_AT_ONCE = 200
+_EARLIER = timedelta(hours=1)
+"""How much earlier than the first of other scores a result of the same session can have occurred: another revision."""
 
 
 class TooManyResultsError(ValueError):
@@ -43,25 +48,72 @@ def diff(store: Readable, first: Selection, second: Selection) -> Diff:
         return compare(before.counting(), after.counting(), kinds, texts, flips=FLIPS, unusable=unusable)
 
 
+def diff_beside(store: Readable, scores: Sequence[Score], name: str) -> Diff:
+    """Returns how other scores of stored sessions differ from the stored results of the same sessions, which are the base.
+
+    Args:
+        store: Has the results.
+        scores: The other scores.
+        name: What they are called.
+
+    Raises:
+        NoOverlapError: there is no metric at the same level in common.
+        TooManyResultsError: the sessions have more than `MAX_RESULTS` results.
+        ImportError: SciPy is not installed.
+        StoreError: the store cannot answer.
+    """
+    kinds = Kinds()
+    with Texts() as texts:
+        before, after = SideRows("results", kinds, texts), SideRows(name, kinds, texts)
+        unusable = _add(before, _of_sessions(store, scores)), _add(after, scores)
+        return compare(before.counting(), after.counting(), kinds, texts, flips=FLIPS, unusable=unusable)
+
+
+def _of_sessions(store: Readable, scores: Sequence[Score]) -> Iterator[Score]:
+    """Yields the results of the sessions of these scores."""
+    if not scores:
+        return
+    since = stored(min(score.occurred_at for score in scores) - _EARLIER)
+    sessions, left = sorted({score.session_id for score in scores}), MAX_RESULTS
+    for at in range(0, len(sessions), _SESSIONS_AT_ONCE):
+        some = sessions[at : at + _SESSIONS_AT_ONCE]
+        names = {f"session{number}": session for number, session in enumerate(some)}
+        places = ", ".join(f"${name}" for name in names)
+        rows = store.query(
+            f"SELECT {_COLUMNS} FROM results WHERE occurred_at >= $since AND session_id IN ({places}) "
+            f"ORDER BY written_at LIMIT {left + 1}",
+            {"since": since, **names},
+        )
+        left -= len(rows)
+        if left < 0:
+            raise TooManyResultsError(
+                f"the sessions have more than {MAX_RESULTS} results: compare the topics with `traceweir diff`"
+            )
+        yield from map(_score, rows)
+
+
+def _add(side: SideRows, scores: Iterable[Score]) -> int:
+    unusable = 0
+    for score in scores:
+        try:
+            side.add(score)
+        except UncomparableScoreError:
+            unusable += 1
+    return unusable
+
+
 def _read(store: Readable, selection: Selection, side: SideRows) -> int:
     """Adds the selected results to a side; returns how many of them cannot be compared."""
     where, parameters = selection.where("occurred_at")
-    columns = ", ".join((*_FIELDS, *_COST.values(), "cost_cached", "occurred_at", "evaluated_at"))
     rows = store.query(
-        f"SELECT {columns} FROM results WHERE {where} ORDER BY written_at LIMIT {MAX_RESULTS + 1}", parameters
+        f"SELECT {_COLUMNS} FROM results WHERE {where} ORDER BY written_at LIMIT {MAX_RESULTS + 1}", parameters
     )
     if len(rows) > MAX_RESULTS:
         raise TooManyResultsError(
             f"the {side.name} side has more than {MAX_RESULTS} results: select a shorter span, an agent or a metric, or "
             "compare the topic with `traceweir diff`"
         )
-    unusable = 0
-    for row in rows:
-        try:
-            side.add(_score(row))
-        except UncomparableScoreError:
-            unusable += 1
-    return unusable
+    return _add(side, map(_score, rows))
 
 
 def _score(row: Mapping[str, Any]) -> Score:

@@ -223,6 +223,18 @@ CONFIGS_UNUSABLE = Instrument(
     "{config}",
     "Configs of the topic `configs` that this worker cannot use, so that it goes on with the former ones.",
 )
+CHALLENGERS_UNUSABLE = Instrument(
+    "traceweir.challengers.unusable",
+    "gauge",
+    "{challenger}",
+    "Challengers in effect that cannot score in this worker, or whose scores it cannot write. The champion is not concerned.",
+)
+CHALLENGER_WAITING = Instrument(
+    "traceweir.challenger.waiting",
+    "gauge",
+    "{session}",
+    "Sessions in the partitions of this worker that a challenger has yet to score.",
+)
 BUILD = Instrument("traceweir.build", "gauge", "1", "Always 1, with the version of Traceweir.", ("version",))
 
 # --- Of `traceweir canary`
@@ -244,7 +256,8 @@ CATALOGUE: tuple[Instrument, ...] = (
     JUDGE_TOKENS, JUDGE_COST, JUDGE_CACHED, JUDGE_DURATION, JUDGE_BREAKER, JUDGE_BUDGET_LEFT, EMBEDDER_DURATION, EMBEDDER_BATCH,
     EMBEDDER_TEXTS,
     CHECKPOINT_DURATION, CHECKPOINT_FAILURES, CHECKPOINT_AGE, LAG, HELD_BACK, WATERMARK_LAG, OPEN_SESSIONS, SCOPES, PARTITIONS,
-    RESTORING, READY, PROBLEMS, SCORING_RESTARTS, SCORING_IN_FLIGHT, SCORING_SUSPECTS, CONFIGS_UNUSABLE, MEMORY, LOOP_LAG,
+    RESTORING, READY, PROBLEMS, SCORING_RESTARTS, SCORING_IN_FLIGHT, SCORING_SUSPECTS, CONFIGS_UNUSABLE, CHALLENGERS_UNUSABLE,
+    CHALLENGER_WAITING, MEMORY, LOOP_LAG,
     BUILD,
 )  # fmt: skip
 """All metrics of a worker, in the order of their documentation."""

@@ -104,8 +104,9 @@ class PresentState:
         checkpoint_age_s: Callable[[], float],
         loop_lag_s: Callable[[], float],
         config_problems: Callable[[], Sequence[str]] = tuple,
+        challenger_problems: Callable[[], Sequence[str]] = tuple,
     ) -> None:
-        self._config_problems = config_problems
+        self._config_problems, self._challenger_problems = config_problems, challenger_problems
         self._worker, self._scoring, self._problems = worker, scoring, problems
         self._checkpoint_age_s, self._loop_lag_s = checkpoint_age_s, loop_lag_s
         self._version = version("traceweir")
@@ -128,6 +129,7 @@ class PresentState:
         yield from _memory("worker", psutil.Process())
         if (scoring := self._scoring) is not None:
             yield Point(catalogue.CONFIGS_UNUSABLE, (), len(self._config_problems()))
+            yield Point(catalogue.CHALLENGERS_UNUSABLE, (), len(self._challenger_problems()))
             yield Point(catalogue.SCORING_RESTARTS, (), scoring.restarts)
             yield Point(catalogue.SCORING_IN_FLIGHT, (), scoring.in_flight)
             yield Point(catalogue.SCORING_SUSPECTS, (), scoring.suspects)
@@ -149,6 +151,8 @@ class PresentState:
             marks = [stage.watermark_ms for stage in assembling if stage.watermark_ms]
             if marks:
                 yield Point(catalogue.WATERMARK_LAG, (), max(0.0, time.time() - min(marks) / 1000))
+        if scoring := all_of("score"):
+            yield Point(catalogue.CHALLENGER_WAITING, (), sum(stage.waiting_for_challenger for stage in scoring))
         if deciding := all_of("gate"):
             yield Point(catalogue.SCOPES, (), sum(stage.scopes for stage in deciding))
 

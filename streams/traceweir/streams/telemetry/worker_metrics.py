@@ -49,12 +49,15 @@ class WorkerMetrics:
         scoring: Scoring | None,
         problems: Callable[[], Sequence[str]],
         config_problems: Callable[[], Sequence[str]] = tuple,
+        challenger_problems: Callable[[], Sequence[str]] = tuple,
     ) -> list[Any]:
         """Returns the services that measure and send while the worker runs."""
         loop_lag = LoopLag()
         if scoring is not None:
             scoring.on_activity(ScoringWork(self._measured).record)
-        self._state = PresentState(worker, scoring, problems, self.times.age_s, loop_lag.longest_s, config_problems)
+        self._state = PresentState(
+            worker, scoring, problems, self.times.age_s, loop_lag.longest_s, config_problems, challenger_problems
+        )
         if not is_sent("METRICS", os.environ):
             return [loop_lag]
         from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter

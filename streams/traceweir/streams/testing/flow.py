@@ -17,20 +17,23 @@ from traceweir.schemas.dead_letter import DeadLetter, Headers
 from traceweir.schemas.pushed_config import ENVELOPE, PushedConfig
 from traceweir.scorers.embedding import Embedder
 from traceweir.scorers.evaluation.gate_rules import gate_rules
-from traceweir.scorers.evaluation.plan import Plan, read_plan
+from traceweir.scorers.evaluation.limited_plan import limited
+from traceweir.scorers.evaluation.plan import Challenger, Plan, read_plan
 from traceweir.scorers.redaction.entities import EntityFinder
 from traceweir.streams.configs.log import ConfigLog
 from traceweir.streams.configs.records import HOME, records_of
 from traceweir.streams.configs.selectors import Configs, selector
 from traceweir.streams.configs.usable import usable_plan
 from traceweir.streams.gate.presidio import load_entities
-from traceweir.streams.judges.budget import Paid
+from traceweir.streams.judges.budget import JudgeBudget, Paid
 from traceweir.streams.judges.service import Judging
+from traceweir.streams.judges.verdicts import JudgeVerdict
 from traceweir.streams.runtime.lane import Lane
 from traceweir.streams.runtime.suspects import StageFailed, Suspects
+from traceweir.streams.score.challengers import Challengers, ChallengerScoring
 from traceweir.streams.score.followed_configs import FollowedConfigs
 from traceweir.streams.scoring.config_scoring import ConfigScoring
-from traceweir.streams.scoring.result import Scoring
+from traceweir.streams.scoring.result import Scoring, ScoringResult
 from traceweir.streams.scoring.session_scoring import Measure, SessionScoring, score_bytes
 from traceweir.streams.scoring.user_ids import UserIds
 from traceweir.streams.settings import Settings
@@ -41,7 +44,7 @@ from traceweir.streams.testing.builders import START_S
 from traceweir.streams.testing.held_scoring import HeldScoring
 from traceweir.streams.testing.memory import MemoryTable, Message
 from traceweir.streams.topics import STAGES, StageName
-from traceweir.streams.topology import Resources, ScoringResources, Topology
+from traceweir.streams.topology import Resources, ScoringResources, Topology, pool_of_challengers
 
 if TYPE_CHECKING:
     from traceweir.streams.tracing.session_spans import SessionSpans
@@ -144,7 +147,11 @@ class Flow:
         self._stages = tuple(stages)
         self._entities = entities if entities is not None else load_entities(self.plan.gate.presidio)
         self._spans = spans
+        self._make_judging = judging
         self._judging = judging(self.clock) if judging is not None else None
+        self._challengers: dict[str, tuple[Measure, Judging | None]] = {}
+        self.refused_topics: set[str] = set()
+        """Topics of challengers that the worker may not write."""
         self._embedder = embedder
         scoring: Measure = self._scoring_by(self.plan)
         self.scoring = hold(scoring) if hold is not None else scoring
@@ -160,13 +167,13 @@ class Flow:
         """Returns the flow's time; scores contain this time in `evaluated_at`."""
         return datetime.fromtimestamp(self.now, UTC)
 
-    def _scoring_by(self, plan: Plan, *, pushed: bool = False) -> SessionScoring:
+    def _scoring_by(self, plan: Plan, *, pushed: bool = False, judging: Judging | None = None) -> SessionScoring:
         return SessionScoring(
             plan,
             self._embedder,
             self.clock,
             timeout_s=self.settings.score_timeout_s,
-            judging=self._judging,
+            judging=judging or self._judging,
             judge_timeout_s=self.settings.judge_timeout_s,
             user_ids=UserIds.of(self.settings),
             spans=self._spans,
@@ -185,6 +192,38 @@ class Flow:
             self._config_scoring.add(name, document)
         measure = self._config_scoring.under(configs)
         return score_bytes(self.scoring.around(measure) if isinstance(self.scoring, HeldScoring) else measure)
+
+    def _challenger(self, challenger: Challenger) -> tuple[Measure, Judging | None]:
+        """Returns the scoring by a challenger, whose judge has a budget of its own."""
+        if (found := self._challengers.get(challenger.id)) is None:
+            plan = limited(challenger.plan, challenger.budget_usd)
+            judging = self._make_judging(self.clock) if self._make_judging is not None else None
+            if judging is not None:
+                judging.budget = JudgeBudget(plan.judge.budget, self.clock)
+            measure: Measure = self._scoring_by(plan, judging=judging)
+            measure = self.scoring.around(measure) if isinstance(self.scoring, HeldScoring) else measure
+            found = self._challengers[challenger.id] = measure, judging
+        return found
+
+    async def score_by_challenger(
+        self, challenger: Challenger, raw: bytes, known: Sequence[JudgeVerdict]
+    ) -> ScoringResult:
+        """Scores a session by a challenger. Override the method to let a challenger fail."""
+        return await score_bytes(self._challenger(challenger)[0])(raw, known)
+
+    def _challengers_of(self, log: ConfigLog, pool: WorkPool) -> Challengers:
+        def record_spend(challenger: str, paid: Paid) -> None:
+            found = challengers.in_effect.get(challenger)
+            if found is not None and (judging := self._challenger(found)[1]) is not None:
+                judging.budget.record_spend(paid)
+
+        def writable(name: str) -> bool:
+            return self.topics.shadow_results(name) not in self.refused_topics
+
+        places = pool_of_challengers(self.settings, pool)
+        how = ChallengerScoring(self.score_by_challenger, writable, record_spend, self.read_record, places)
+        challengers = Challengers(self.plan.challenger, log, how)
+        return challengers
 
     # Events outside the worker
 
@@ -363,7 +402,7 @@ class Flow:
             AssertionError: An output is too large for a batch, or no running stage declares its topic as an output.
         """
         for output in cut.outputs:
-            if output.topic not in self._outputs:
+            if output.topic not in self._outputs and not output.topic.startswith(self.topics.shadow_results_prefix):
                 raise AssertionError(
                     f"no running stage declares the topic {output.topic!r} as an output; "
                     f"declared: {sorted(self._outputs)}; add the topic to `outputs` of the stage's StageSpec"
@@ -425,6 +464,11 @@ class Flow:
         scores = [message.json for message in self.read(self.topics.results)]
         return [score for score in scores if metric in (None, score["metric"])]
 
+    def challenger_results(self, name: str, metric: str | None = None) -> list[Any]:
+        """Returns the scores of a challenger, as `results` returns those of the champion."""
+        scores = [message.json for message in self.read(self.topics.shadow_results(name))]
+        return [score for score in scores if metric in (None, score["metric"])]
+
     def dead_letters(self) -> list[DeadLetter]:
         """Returns the dead letters, each with its record and the reason."""
         return [message.dead_letter for message in self.read(self.topics.dead_letters)]
@@ -468,17 +512,20 @@ class Flow:
     def _start_partition(self, partition: int, suspects: Suspects | None = None) -> None:
         pool = WorkPool(self.settings.score_concurrency, self.failures.append)
         log = self.configs[partition] = self._read_configs()
+        challengers = self._challengers_of(log, pool)
         scoring = ScoringResources(
             score_bytes(self.scoring),
             pool,
             self._record_spend,
             self.read_record,
             FollowedConfigs(log, partial(self._scoring_of, log)),
+            challengers=challengers,
         )
         topology = Topology.of(
             self.settings, self.plan, Resources(self.clock, scoring, entities=self._entities, spans=self._spans)
         )
-        self._pools[partition] = [pool, *([topology.retries] if topology.retries is not None else [])]
+        retries = [topology.retries] if topology.retries is not None else []
+        self._pools[partition] = [pool, *retries, challengers.how.pool]
         specs = [self.wrap(stage if isinstance(stage, StageSpec) else topology.spec(stage)) for stage in self._stages]
         self._outputs = {topic for spec in specs for topic in spec.outputs}
         beginnings = dict.fromkeys((topic for spec in specs for topic in spec.inputs), 0)

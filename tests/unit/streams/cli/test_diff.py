@@ -324,3 +324,16 @@ def test_the_name_of_a_label_can_have_an_equals_sign(write_input: WriteInput, ru
     file = write_input("labels.jsonl", *lines(make_score("a", labels={"a=b": "c"})))
     ended = run("diff", f"{file}?labels.a%3Db=c", f"{file}?labels.a%3Db=c", "--json")
     assert [each["pairs"] for each in json.loads(ended.out)["metrics"]] == [1]
+
+
+def test_sides_without_a_common_session_are_compared_as_independent_samples_with_a_warning(
+    before: str, write_input: WriteInput, run: Run
+) -> None:
+    others = write_input("others.jsonl", *lines(*(make_score(f"t{number}", value=0.5) for number in range(4))))
+    warning = "warning: no session is on both sides, so the two sides are compared as independent samples"
+    assert f"\n  {warning}\n" in run("diff", before, others).out
+    assert f"\n- `{warning}`\n" in run("diff", before, others, "--markdown").out
+    assert json.loads(run("diff", before, others, "--json").out)["common_sessions"] == 0
+
+    assert warning not in run("diff", before, before).out
+    assert json.loads(run("diff", before, before, "--json").out)["common_sessions"] == 4

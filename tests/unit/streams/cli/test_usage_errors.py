@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import pytest
 from tests.support.cli_inputs import EVENT, WriteInput
 from tests.support.command_line import Run
@@ -86,3 +89,30 @@ def test_a_path_of_70000_characters_in_the_environment_is_reported_by_its_variab
     ended = run("topics", "check")
 
     assert ended == (2, "", "TRACEWEIR_KAFKA_SSL_CAFILE: a path of 70000 characters is too long; name a PEM file\n")
+
+
+@pytest.mark.parametrize(
+    ("command", "option"),
+    [
+        ("config push eval.json", "--by"),
+        ("config push eval.json", "--comment"),
+        ("config withdraw", "--by"),
+        ("shadow --name v2", "--app"),
+        ("results export scores.csv", "--session"),
+        ("results export scores.csv", "--metric"),
+        ("sessions --from-kafka", "--session"),
+    ],
+)
+def test_an_option_whose_bytes_are_no_text_is_refused_without_kafka(command: str, option: str, run: Run) -> None:
+    ended = run(*command.split(), option, os.fsdecode(b"Z\xfcrich"))
+    said = " ".join(ended.err.replace("│", " ").split())
+    assert (ended.code, ended.out) == (2, "")
+    assert f"{option}: 'Z\\udcfcrich' is not text in the encoding of this system, utf-8" in said
+
+
+def test_the_name_of_a_file_can_have_any_bytes(run: Run, write_input: WriteInput, tmp_path: Path) -> None:
+    config = os.fsdecode(os.fsencode(tmp_path) + b"/Z\xfcrich.json")
+    Path(config).write_text('{"criteria": {"latency": {}}}')
+    ended = run("score", write_input("events.jsonl", EVENT), "--config", config)
+    assert (ended.code, "is not text" in ended.err) == (0, False)
+    assert run("config", "validate", config).code == 0

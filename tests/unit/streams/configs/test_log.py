@@ -8,11 +8,12 @@ from functools import partial
 from typing import Any
 
 import pytest
+from tests.support.scoring import NOW
 
 from traceweir.scorers.evaluation.plan import read_plan
 from traceweir.streams.configs import log as config_log
 from traceweir.streams.configs.log import ConfigLog
-from traceweir.streams.configs.records import config_id
+from traceweir.streams.configs.records import config_id, digest_record
 from traceweir.streams.configs.usable import usable_plan
 from traceweir.streams.testing.memory import Message
 
@@ -75,6 +76,34 @@ def test_a_config_that_this_worker_cannot_use_leaves_the_former_one(
     assert "plugin" not in problem
     assert [bad.record.offset for bad in log.bad_records_from(0, 0)] == [1]
     assert log.bad_records_from(0, 2) == []
+
+
+def test_a_plan_in_effect_is_without_a_record_until_its_digest_is_read() -> None:
+    log = log_of()
+    beside = {"challenger": {"name": "v2", "sample": 0.5, "config": OTHER}}
+    log.take(record(0, GOOD | beside))
+    plans = {plan.digest: plan for plan in map(read_plan, ({}, GOOD, OTHER))}
+    assert log.without_record(FILE).keys() == plans.keys()
+
+    for offset, digest in enumerate(plans, 1):
+        log.take(Message("configs", 0, offset, 0, *digest_record(plans[digest], NOW)))
+        assert digest not in log.without_record(FILE)
+    assert log.without_record(FILE) == {}
+    assert log.bad_records == []
+
+    log.take(Message("configs", 0, 9, 0, f"digest:{FILE.digest}".encode(), None))
+    assert log.without_record(FILE) == {FILE.digest: FILE}
+
+
+def test_a_former_config_by_which_sessions_are_scored_needs_a_record_too() -> None:
+    log = log_of()
+    log.take(Message("configs", 0, 0, 0, *digest_record(FILE, NOW)))
+    log.take(record(1, GOOD))
+    former = log.current
+    log.take(record(2, None))
+    assert log.without_record(FILE) == {}
+    log.documents(former)
+    assert log.without_record(FILE).keys() == {read_plan(GOOD).digest}
 
 
 def test_a_withdrawal_ends_a_problem() -> None:

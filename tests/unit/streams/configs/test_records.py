@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
+from tests.support.scoring import NOW
 
 from traceweir.schemas.pushed_config import PushedConfig
-from traceweir.streams.configs.records import UnreadableConfigError, config_id, read_record, records_of
+from traceweir.scorers.evaluation.plan import read_plan
+from traceweir.streams.configs.records import (
+    UnreadableConfigError,
+    config_id,
+    digest_record,
+    read_record,
+    records_of,
+)
 from traceweir.streams.configs.selectors import parsed_selector, selector
 
 GOOD: dict[str, Any] = {
@@ -30,11 +39,20 @@ GOOD: dict[str, Any] = {
         (0, b"a b", b"{}", "'a b' is not a selector"),
         (0, b"@", b"{}", "is not a selector"),
         (0, b"version:*:x", b"{}", "has no number of a version"),
+        (0, b"version:*:07", GOOD | {"version": 7}, "has no number of a version"),
+        (0, b"version:*:" + b"9" * 19, b"{}", "has no number of a version"),
         (0, b"version:a b:1", b"{}", "is not a selector"),
+        (0, b"version:*:7", GOOD | {"version": 3}, "version: 3 is not the number in the record's key, 7"),
+        (0, b"digest:abc", GOOD, "digest: 'd' is not the digest in the record's key, 'abc'"),
+        (0, b"digest:d", GOOD | {"digest": None}, "digest: None is not the digest in the record's key, 'd'"),
+        (0, b"digest:d", GOOD | {"config": None}, "config: null is not allowed here"),
         (0, b"*", b"{", "document: Invalid JSON"),
         (0, b"*", b"[]", "Input should be an object"),
         (0, b"*", b"{}", "envelope: Field required"),
-        (0, b"*", GOOD | {"version": 0}, "version: Input should be greater than or equal to 1"),
+        (0, b"*", GOOD | {"version": -1}, "version: Input should be greater than or equal to 0"),
+        (0, b"*", GOOD | {"version": 0}, "version: 0 is not allowed here; versions count from 1"),
+        (0, b"version:*:1", GOOD | {"version": 0}, "version: 0 is not the number in the record's key, 1"),
+        (0, b"*", GOOD | {"version": 0, "config": None}, "version: 0 is not allowed here"),
         (0, b"*", GOOD | {"pushed_at": "now"}, "pushed_at"),
         (0, b"*", GOOD | {"config": []}, "config: Input should be an object"),
         (0, b"*", GOOD | {"config": None}, "a tombstone withdraws a config"),
@@ -68,8 +86,23 @@ def test_a_key_of_a_later_version_is_ignored() -> None:
 def test_the_records_of_a_version_are_read_again_and_the_one_in_effect_comes_last() -> None:
     pushed = PushedConfig.model_validate_json(json.dumps(GOOD))
     kinds = [read_record(0, key, value) for key, value in records_of(pushed)]
-    assert [each.kind for each in kinds] == ["digest", "version", "current"]
+    assert [each.key.kind for each in kinds] == ["digest", "version", "current"]
     assert all(each.pushed == pushed for each in kinds)
+
+
+@pytest.mark.parametrize("document", [None, {}, {"criteria": {"response_match_score": 0.5}, "gate": {"cacheSize": 9}}])
+def test_the_record_of_a_worker_s_config_is_read_again(document: dict[str, Any] | None) -> None:
+    plan = read_plan(document)
+    key, pushed = read_record(0, *digest_record(plan, NOW))
+    assert (key.kind, key.digest) == ("digest", plan.digest)
+    assert pushed is not None
+    assert (pushed.version, pushed.config, pushed.pushed_at) == (0, document, NOW)
+    assert read_plan(pushed.config) == plan
+
+
+def test_a_config_that_cannot_be_a_record_is_refused() -> None:
+    with pytest.raises(ValueError, match="surrogates not allowed"):
+        digest_record(replace(read_plan({}), document={"gate": chr(0xD800)}), NOW)
 
 
 def test_a_withdrawal_is_a_tombstone_and_a_version() -> None:

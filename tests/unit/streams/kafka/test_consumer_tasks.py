@@ -58,6 +58,15 @@ async def test_a_task_that_ends_is_reported_with_what_it_raised(name: str, raise
     await consumer.stop()
 
 
+@pytest.mark.parametrize("name", SENTENCES)
+async def test_a_task_that_is_cancelled_by_itself_is_reported(name: str) -> None:
+    consumer, reported = Consumer(), asyncio.get_running_loop().create_future()
+    watch_tasks(consumer, reported.set_result)
+    consumer.tasks[name].cancel()
+    assert str(await reported).startswith(f"{SENTENCES[name]} (cancelled), so the worker would stand still.")
+    await consumer.stop()
+
+
 async def test_the_cause_is_named_where_aiokafka_wraps_it() -> None:
     consumer, reported = Consumer(group=False), asyncio.get_running_loop().create_future()
     watch_tasks(consumer, reported.set_result)

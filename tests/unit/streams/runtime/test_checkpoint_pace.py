@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from traceweir.streams.runtime.checkpoint_pace import BURST, MIN_GAP_S, PATIENCE, CheckpointPace
+from traceweir.streams.runtime.checkpoint_pace import BURST, MIN_GAP_S, PATIENCE, QUIET_S, CheckpointPace
 
 INTERVAL_S = 0.05
 
@@ -38,10 +38,20 @@ def test_under_load_there_is_one_checkpoint_per_interval() -> None:
     )
 
 
-@pytest.mark.parametrize("state", [{"urgent": False}, {"behind": True}])
-def test_without_outputs_or_far_behind_the_checkpoints_are_rarer(state: dict[str, bool]) -> None:
-    found = starts(60.0, **state)
-    assert len(found) == pytest.approx(60 / INTERVAL_S / PATIENCE, abs=2)
+@pytest.mark.parametrize("urgent", [True, False])
+def test_far_behind_the_checkpoints_are_rarer(urgent: bool) -> None:
+    assert len(starts(60.0, urgent=urgent, behind=True)) == pytest.approx(60 / INTERVAL_S / PATIENCE, abs=2)
+
+
+def test_without_outputs_there_is_one_checkpoint_a_second() -> None:
+    assert len(starts(60.0, urgent=False)) == pytest.approx(60 / QUIET_S, abs=2)
+
+
+@pytest.mark.parametrize(("interval_s", "quiet_s"), [(0.01, 0.2), (0.2, 1.0), (1.0, 4.0)])
+def test_without_outputs_a_checkpoint_never_comes_sooner_than_far_behind(interval_s: float, quiet_s: float) -> None:
+    pace = CheckpointPace(interval_s)
+    pace.begin(1.0)
+    assert pace.wait_s(1.0, urgent=False, behind=False) == pytest.approx(quiet_s)
 
 
 def test_an_interval_below_the_minimum_gap_is_kept() -> None:

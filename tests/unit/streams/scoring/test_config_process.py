@@ -7,6 +7,7 @@ from typing import Any
 
 import orjson
 import pytest
+from tests.support import judge_retries
 from tests.support.scoring_processes import Started, until_ended
 
 from traceweir.scorers.evaluation.plan import read_plan
@@ -15,7 +16,7 @@ from traceweir.streams.scoring.protocol import Setup
 from traceweir.streams.scoring.quarantine import DeathCounts
 from traceweir.streams.scoring.result import ScoringResult
 from traceweir.streams.scoring.supervisor import ScoringSupervisor
-from traceweir.streams.testing import event, instant, trace
+from traceweir.streams.testing import event
 
 pytestmark = pytest.mark.slow  # starts scoring processes
 
@@ -30,18 +31,7 @@ CONFIGS: Configs = (("*", "one"), ("travel@production", "two"))
 
 
 def session(name: str, **dimensions: Any) -> bytes:
-    return orjson.dumps(
-        {
-            "session_id": name,
-            "segment": 0,
-            "revision": 0,
-            "closed_because": "idle",
-            "first_record_at": instant(0),
-            "last_record_at": instant(1),
-            "events": [event("model.called", name, event_id="1", **dimensions)],
-            "traces": [trace(name, name)],
-        }
-    )
+    return orjson.dumps(judge_retries.session(name, events=[event("model.called", name, event_id="1", **dimensions)]))
 
 
 def digests(result: ScoringResult) -> set[str]:

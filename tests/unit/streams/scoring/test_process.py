@@ -26,7 +26,7 @@ from traceweir.streams.scoring.child import loading
 from traceweir.streams.scoring.embedders import EmbedderUnavailableError, load_embedder
 from traceweir.streams.scoring.launch import LaunchedProcess
 from traceweir.streams.scoring.process import LOOK_EVERY_S, NotStarted, ScoringProcess, ScoringProcessDiedError
-from traceweir.streams.scoring.protocol import Loading, Ready, Setup, receive_object, send_object
+from traceweir.streams.scoring.protocol import Answer, Loading, Ready, Setup, packed, receive_object, send_object
 from traceweir.streams.scoring.references import References
 from traceweir.streams.scoring.result import ScoringResult
 from traceweir.streams.scoring.session_scoring import SessionScoring, score_bytes
@@ -138,6 +138,17 @@ async def test_each_concurrent_request_gets_the_scores_of_its_own_session(proces
     asked = [process.ask(session(name, "word " * number)) for number, name in enumerate(names)]
     for name, answer in zip(names, asked, strict=True):
         assert {orjson.loads(result)["session_id"] for result in (await answer).scores} == {name}
+
+
+async def test_a_second_answer_is_not_paid_and_ends_no_session_in_flight(process: ScoringProcess) -> None:
+    paid: list[object] = []
+    lost: list[str] = []
+    process.paid, process.lost = paid.append, lost.append
+    answered = await process.ask(session())
+    in_flight = process.ask(session("other"))
+    process.data_received(packed(Answer(1, answered)))
+    assert (await in_flight).scores
+    assert (len(paid), lost) == (2, [])
 
 
 async def test_an_unreadable_session_is_rejected_and_other_sessions_are_scored(process: ScoringProcess) -> None:

@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,9 @@ from tests.support.scoring_processes import Paying, Started, until_ended
 from tests.unit.streams.scoring.test_process import EXPECTED, session
 
 from traceweir.scorers.evaluation.plan import read_plan
+from traceweir.streams.configs.selectors import Configs
 from traceweir.streams.judges.budget import Paid
+from traceweir.streams.judges.verdicts import JudgeUsage, JudgeVerdict
 from traceweir.streams.scoring.process import ScoringProcess, ScoringProcessDiedError
 from traceweir.streams.scoring.protocol import Setup
 from traceweir.streams.scoring.quarantine import DeathCounts
@@ -39,14 +41,16 @@ def _importable_by_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @asynccontextmanager
-async def scoring(folder: Path, *suspects: str, **options: Any) -> AsyncIterator[ScoringSupervisor]:
+async def scoring(
+    folder: Path, *suspects: str, kind: type[ScoringSupervisor] = ScoringSupervisor, **options: Any
+) -> AsyncIterator[ScoringSupervisor]:
     """Runs a supervisor; in the previous worker a process died during each of these suspect sessions."""
     setup = Setup(deadly_plan(folder / "notes"), "none", 60, 4)
     attempts = DeathCounts(folder / "state" / "attempts.json")
     for name in suspects:
         attempts.add(session(name))
     attempts.save()
-    supervisor = ScoringSupervisor(setup, attempts, **options)
+    supervisor = kind(setup, attempts, **options)
     await supervisor.start()
     yield supervisor
     await supervisor.stop()
@@ -186,6 +190,37 @@ async def test_concurrent_copies_of_a_session_share_its_starts(tmp_path: Path) -
         assert await each(supervisor, "kill") == 4 * ["poison"]
         assert await each(supervisor, "once") == 4 * ["scored"]
     assert (starts(tmp_path)["kill"], starts(tmp_path)["once"]) == (2, 2)
+
+
+class Held(ScoringSupervisor):
+    """Scores when it is told to; a session that knows no verdict asks a question."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.known: list[Sequence[JudgeVerdict]] = []
+        self.begun, self.released = asyncio.Event(), asyncio.Event()
+
+    async def _scored(self, raw: bytes, known: Sequence[JudgeVerdict], attempt: int, configs: Configs) -> ScoringResult:
+        self.known.append(known)
+        self.begun.set()
+        await self.released.wait()
+        learned = [] if known else [JudgeVerdict(b"question", 2, "safe")]
+        return ScoringResult(0, 0, attempt, 0, [], [], {}, JudgeUsage(learned))
+
+
+async def test_a_scoring_of_a_former_owner_is_taken_only_if_the_session_knows_no_other_verdict(tmp_path: Path) -> None:
+    other, same = [JudgeVerdict(b"question", 1, "unsafe")], [JudgeVerdict(b"question", 1, "safe")]
+    async with scoring(tmp_path, kind=Held) as supervisor:
+        assert isinstance(supervisor, Held)
+        former = asyncio.create_task(supervisor(b"s"))
+        await supervisor.begun.wait()
+        later = [asyncio.create_task(supervisor(b"s", known)) for known in (same, other)]
+        await asyncio.sleep(0)  # both wait for the former one now
+        supervisor.released.set()
+        found = await asyncio.gather(former, *later)
+        assert supervisor.known == [(), other]
+    assert found[1] is found[0]
+    assert found[2] is not found[0]
 
 
 async def test_concurrent_attempts_at_a_session_are_distinguished_also_in_quarantine(tmp_path: Path) -> None:

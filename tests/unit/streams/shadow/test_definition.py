@@ -31,6 +31,12 @@ def test_options_that_are_not_given_are_those_of_the_existing_shadow() -> None:
     assert list(Wanted("v2", config_digest="a" * 64, since="-7d", sample=0.1, budget_usd=5).differences(FOUND)) == []
 
 
+def test_an_existing_shadow_is_told_by_the_options_that_were_given() -> None:
+    assert FOUND.in_words == "config aaaaaaaaaaaa, --from '-7d', --sample 0.1, --budget 5"
+    hostile = FOUND.model_copy(update={"app": "shop\x1b", "since": None, "budget_usd": None})
+    assert hostile.in_words == "config aaaaaaaaaaaa, --app " + repr(r"shop\x1b") + ", --sample 0.1"
+
+
 def test_each_option_that_differs_is_named_with_both_values() -> None:
     wanted = Wanted("v2", config_digest="b" * 64, since="-8d", until="-1d", app="shop\x1b", sample=0.2, budget_usd=6)
     assert list(wanted.differences(FOUND)) == [

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
-from typing import Any
 
 import pytest
+from tests.support.shadows import make_definition
 
-from traceweir.streams.shadow.definition import Definition
 from traceweir.streams.shadow.stage import ShadowStage, selection
 from traceweir.streams.stages.base import Cut, Output, Record
 from traceweir.streams.stages.counters import Counters
@@ -115,29 +113,20 @@ def test_outputs_to_other_topics_are_dropped_and_counted_with_the_checkpoint() -
     assert again == {"withheld": 1}
 
 
-def definition(**changes: Any) -> Definition:
-    fields: dict[str, Any] = {
-        "name": "v2", "config": None, "config_digest": "d", "since": None, "until": None, "app": None, "sample": 1.0,
-        "budget_usd": None, "sessions_id": "t", "begins": {0: 0}, "ends": {0: 9},
-        "created_at": datetime(2026, 1, 31, tzinfo=UTC),
-    }  # fmt: skip
-    return Definition(**(fields | changes))
-
-
 def test_a_sample_holds_the_same_sessions_always_and_a_larger_sample_holds_them_too() -> None:
     sessions = [record(number, f"session-{number}") for number in range(1_000)]
-    small, large = ({each.key for each in sessions if selection(definition(sample=s))(each)} for s in (0.1, 0.3))
+    small, large = ({each.key for each in sessions if selection(make_definition(sample=s))(each)} for s in (0.1, 0.3))
     assert small < large
     assert 60 < len(small) < 140
-    assert small == {each.key for each in sessions if selection(definition(sample=0.1))(each)}
+    assert small == {each.key for each in sessions if selection(make_definition(sample=0.1))(each)}
 
 
 @pytest.mark.parametrize(("app", "is_scored"), [("shop", True), ("bank", False), (None, False)])
 def test_a_session_belongs_to_an_app_that_one_of_its_events_names(app: str | None, is_scored: bool) -> None:
-    assert selection(definition(app="shop"))(record(1, app=app)) is is_scored
+    assert selection(make_definition(app="shop"))(record(1, app=app)) is is_scored
 
 
 def test_a_record_that_is_no_session_is_of_no_app() -> None:
     broken = Message(SESSIONS, 0, 1, 1_000, b"\xff", b"{", ())
-    assert selection(definition(app="shop"))(broken) is False
-    assert isinstance(selection(definition(sample=0.5))(broken), bool)
+    assert selection(make_definition(app="shop"))(broken) is False
+    assert isinstance(selection(make_definition(sample=0.5))(broken), bool)

@@ -104,3 +104,13 @@ def test_an_inner_span_without_input_tokens_keeps_those_of_the_span_around_it() 
     found = read_trace([span(1, 0, "invoke_agent desk", AGENT), outer, inner])
     [call] = [each for each in found.events if each["type"] == "model.called"]
     assert (call["input_tokens"], call["output_tokens"]) == (10, 4)
+
+
+@pytest.mark.parametrize(("scope", "calls"), [("openinference.instrumentation.dspy", []), ("shop", ["submit"])])
+def test_the_tool_with_which_react_v2_of_dspy_answers_is_no_tool_call(scope: str, calls: list[str]) -> None:
+    answer = json.dumps({"answer": "Yes."})
+    told = {"openinference.span.kind": "TOOL", "input.value": answer, "output.value": answer}
+    events = read_trace(
+        [span(1, 0, "invoke_agent desk", AGENT), span(2, 1, "submit.__call__", told, scope=scope)]
+    ).events
+    assert [event["name"] for event in events if event["type"] == "tool.called"] == calls

@@ -9,6 +9,8 @@ from itertools import combinations
 from typing import Any
 
 import pytest
+from tests.support import late_spans
+from tests.support.late_spans import current
 from tests.support.spans import span
 from tests.unit.streams.spans.test_call_ids import AGENT, ID, asked, chat, result, seen_by_another, tool, turn
 
@@ -17,17 +19,8 @@ from traceweir.streams.spans.span import Span
 
 
 def published(*arrivals: Iterable[Span]) -> list[dict[str, Any]]:
-    """Returns the events of readings after each arrival, each event once, as the collect stage publishes them."""
-    spans: list[Span] = []
-    known: set[str] = set()
-    events: list[dict[str, Any]] = []
-    for arrived in arrivals:
-        spans += arrived
-        found = read_trace(spans, is_published=known.__contains__)
-        events += (event for event in found.events if event["event_id"] not in known)
-        known.update(event["event_id"] for event in found.events)
-        known.update(found.marks)
-    return events
+    """Returns the events that count after the last arrival."""
+    return current(late_spans.published(*arrivals))
 
 
 def calls_of(events: list[dict[str, Any]]) -> list[tuple[str, list[Any]]]:
@@ -42,33 +35,25 @@ def calls_of(events: list[dict[str, Any]]) -> list[tuple[str, list[Any]]]:
 
 
 def cases() -> Iterator[tuple[list[Span], list[Span]]]:
-    """Yields the spans of a turn that came before its publication, and those that came after, for each set of them.
-
-    Left out is the only case in which the spans that are there tell something wrong: the first call and the run of the
-    second one, with nothing else that tells of two.
-    """
+    """Yields the spans of a turn that came before its publication, and those that came after, for each set of them."""
     first, second, last = turn("Sunday", "Monday")
     spans = [first, tool(3, "Sunday"), second, tool(5, "Monday"), last]
     for number in range(1, len(spans)):
         for late in combinations(spans, number):
             early = [each for each in spans if each not in late]
-            if not {spans[0], spans[3]} <= set(early) or {spans[1], spans[2]} & set(early):
-                yield [AGENT, *early], list(late)
+            yield [AGENT, *early], list(late)
 
 
 @pytest.mark.parametrize(("early", "late"), list(cases()))
 def test_two_calls_with_one_id_stay_two_whatever_comes_late(early: list[Span], late: list[Span]) -> None:
     for arrivals in ([early, late], [early, *([each] for each in reversed(late))]):
-        found = calls_of(published(*arrivals))
-        assert [day for day, _ in found] == ["Monday", "Sunday"]
-        for day, results in found:
-            assert results in ([f"{day}: open"], [None])
+        assert calls_of(published(*arrivals)) == [("Monday", ["Monday: open"]), ("Sunday", ["Sunday: open"])]
 
 
-def test_the_second_run_of_an_id_keeps_its_name_when_the_first_comes_late() -> None:
-    early, late = [AGENT, tool(5, "Monday")], [tool(3, "Sunday")]
-    events = published(early, late)
-    assert [event["call_id"] for event in events if event["type"] == "tool.called"] == [ID, f"{ID}#{3:016x}"]
+def test_the_first_run_of_an_id_takes_the_id_when_it_comes_late() -> None:
+    events = published([AGENT, tool(5, "Monday")], [tool(3, "Sunday")])
+    called = {event["call_id"]: event["args"]["day"] for event in events if event["type"] == "tool.called"}
+    assert called == {ID: "Sunday", f"{ID}#{5:016x}": "Monday"}
 
 
 def test_two_equal_calls_with_one_id_stay_two() -> None:
@@ -88,6 +73,19 @@ def test_a_call_without_an_id_is_counted_once_whichever_of_its_spans_comes_late(
     model, run = without_id(chat(2, [], asked("Sunday"))), without_id(tool(3, "Sunday"))
     for early, late in ((model, run), (run, model), (run, seen_by_another(run)), (seen_by_another(run), run)):
         assert len([each for each in published([AGENT, early], [late]) if each["type"] == "tool.called"]) == 1
+
+
+def test_a_call_without_an_id_is_counted_once_if_the_more_important_of_two_model_spans_is_late() -> None:
+    model, run = without_id(chat(2, [], asked("Sunday"))), without_id(tool(3, "Sunday"))
+    inner = seen_by_another(model)
+    for first, late in ((inner, model), (model, inner)):
+        events = published([AGENT, first], [late, run])
+        assert [event["args"] for event in events if event["type"] == "tool.called"] == [{"day": "Sunday"}]
+
+
+def test_a_late_result_joins_its_call_that_was_published_without_an_id() -> None:
+    model, run = without_id(chat(2, [], asked("Sunday"))), tool(3, "Sunday")
+    assert calls_of(published([AGENT, model], [run])) == [("Sunday", ["Sunday: open"])]
 
 
 def test_a_call_whose_id_comes_late_is_counted_once() -> None:

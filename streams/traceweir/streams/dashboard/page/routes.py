@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, get_args
 from urllib.parse import urlencode
 
-from fastapi import APIRouter, Form, HTTPException, Request, Response
+from fastapi import APIRouter, Depends, Form, HTTPException, Query, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 
 from traceweir.schemas.judge_config import Budget
@@ -18,6 +18,7 @@ from traceweir.schemas.score import NotEvaluated, Status
 from traceweir.schemas.text import printable
 from traceweir.streams.comparison.sections import flips_of, sections_of
 from traceweir.streams.dashboard.cases import CaseAdded, NoCaseError, NoSessionError, add_session
+from traceweir.streams.dashboard.challengers import Challengers, NoChallengers, UnknownChallengerError, challenger_diff
 from traceweir.streams.dashboard.content import Content, shown, shown_document, shown_text
 from traceweir.streams.dashboard.feed import FeedState
 from traceweir.streams.dashboard.page import charts, session_view
@@ -73,11 +74,20 @@ class PageOptions:
     """Eval set to which sessions can be added; None: pages show the command."""
     budget: Budget | None = None
     """The budget of the workers' judges; None: it is not known."""
+    challengers: Challengers = field(default_factory=NoChallengers)
+    """The challengers that are in effect, and the shadows."""
 
 
 def page_routes(store: Readable, options: PageOptions) -> APIRouter:
     """Returns the routes of all pages."""
-    router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
+
+    def note_stored_rows(request: Request) -> None:
+        # Before the store is read: a batch that is stored meanwhile makes the page load again.
+        request.state.stored_rows = options.state().stored_rows
+
+    router = APIRouter(
+        include_in_schema=False, default_response_class=HTMLResponse, dependencies=[Depends(note_stored_rows)]
+    )
 
     def page(request: Request, name: str, filters: Filters, **more: Any) -> HTMLResponse:
         return rendered(
@@ -268,6 +278,28 @@ def page_routes(store: Readable, options: PageOptions) -> APIRouter:
             sections=list(sections_of(found)) if found else [],
             flips=list(flips_of(found)) if found else [],
             query=urlencode(request.query_params),
+        )
+
+    @router.get("/challenger")
+    def show_challenger(request: Request, name: Annotated[str, Query(min_length=1, max_length=100)]) -> HTMLResponse:
+        parameters = {key: value for key, value in request.query_params.items() if key != "name"}
+        filters, found, problem = filters_of(parameters, options.now()), None, ""
+        known = next((each for each in options.challengers.in_effect if each.name == name), None)
+        try:
+            found = challenger_diff(store, options.challengers, name, options.content)
+        except UnknownChallengerError as error:
+            raise HTTPException(404, str(error)) from None
+        except NoDiffError as error:
+            problem = str(error)
+        return page(
+            request,
+            "challenger",
+            filters,
+            shown_name=name,
+            challenger=known,
+            problem=problem,
+            sections=list(sections_of(found)) if found else [],
+            flips=list(flips_of(found)) if found else [],
         )
 
     return router

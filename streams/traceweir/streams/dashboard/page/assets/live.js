@@ -3,7 +3,8 @@
 (() => {
   const EVERY_MS = 2000;
   const status = document.getElementById("live"), problem = document.getElementById("problem");
-  let batches = null, loading = false, again = false;
+  // The rows that the store had when the server made this page: what comes before the first event is shown too.
+  let storedRows = Number(status.dataset.storedRows), loading = false, again = false;
 
   function say(state) {
     status.classList.toggle("off", Boolean(state.problem));
@@ -45,8 +46,8 @@
   events.addEventListener("state", (event) => {
     const state = JSON.parse(event.data);
     say(state);
-    if (batches !== null && state.stored_rows !== batches && !("fixed" in status.dataset)) load();
-    batches = state.stored_rows;
+    if (state.stored_rows !== storedRows && !("fixed" in status.dataset)) load();
+    storedRows = state.stored_rows;
   });
   events.addEventListener("error", () => {
     status.classList.add("off");

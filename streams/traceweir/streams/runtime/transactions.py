@@ -1,0 +1,28 @@
+"""Decides whether a process writes with transactions: workers, shadows, and the commands that write."""
+
+from __future__ import annotations
+
+from traceweir.streams.errors import NotReadyError
+from traceweir.streams.kafka.topic_admin import check_transactions
+from traceweir.streams.settings import Settings
+
+
+def usable_transactions(settings: Settings, *, embedded: bool) -> bool:
+    """Returns whether what belongs together is written in one transaction.
+
+    Raises:
+        KafkaUnreachableError: no broker answers.
+        NotReadyError: the settings require transactions that the broker lacks.
+    """
+    if embedded and settings.delivery == "exactly_once":
+        raise NotReadyError(
+            "delivery is exactly_once, but the embedded broker has no transactions; "
+            "use Apache Kafka, or set TRACEWEIR_DELIVERY=auto"
+        )
+    transactions = settings.delivery == "exactly_once" or (settings.delivery == "auto" and not embedded)
+    if transactions:
+        from traceweir.streams.runtime.delivery import TRANSACTION_TIMEOUT_MS  # loads aiokafka
+
+        if problems := check_transactions(settings, TRANSACTION_TIMEOUT_MS):
+            raise NotReadyError("\n".join(problems))
+    return transactions

@@ -1,0 +1,98 @@
+"""Whatever spans come late: what counts in the end is what all spans tell that are read at once."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from functools import cache
+from itertools import accumulate, pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.support.late_spans import current, encoded, entry, publications, turns
+from tests.support.otlp_recordings import document_of, names
+from tests.support.spans import TRACE, span
+
+from traceweir.streams.collect.requests import read_request
+from traceweir.streams.collect.span_rows import LOG, SPAN, Entry
+from traceweir.streams.otlp.decoding import add_logs, decode_logs, decode_spans
+from traceweir.streams.spans.reader import TraceRecords, read_trace
+
+_ROUNDS = 3
+
+
+@cache
+def recorded(name: str) -> list[tuple[bytes, list[Entry]]]:
+    """Returns the id of each trace of a recording that can be cut, with its spans and log records."""
+    document = document_of(name)
+    traces: dict[bytes, list[Entry]] = defaultdict(list)
+    for kind, field in ((SPAN, "requests"), (LOG, "logs")):
+        for request in document[field]:
+            for part in read_request(json.dumps(request).encode(), logs=kind == LOG).parts:
+                traces[part.trace_id].append(entry(kind, part.data))
+    return [(name, found) for name, found in traces.items() if sum(each.kind == SPAN for each in found) > 1]
+
+
+def read(entries: Iterable[Entry], session: str = "") -> TraceRecords:
+    """Returns what spans and log records tell that are read at once."""
+    found = list(entries)
+    spans = [each for one in found if one.kind == SPAN for each in decode_spans(one.data).spans]
+    add_logs(spans, [each for one in found if one.kind == LOG for each in decode_logs(one.data).logs])
+    return read_trace(spans, session_id=session)
+
+
+def check(trace_id: bytes, arrivals: Sequence[list[Entry]]) -> None:
+    """Checks that the documents that count after the last arrival are those of all spans read at once."""
+    so_far = list(accumulate(arrivals, lambda before, arrived: [*before, *arrived]))
+    sessions = next((ids for each in so_far if (ids := read(each).session_ids)), ())  # of the first publication
+    expected = read(so_far[-1], sessions[0] if len(sessions) == 1 else "")
+
+    found = publications(trace_id, arrivals)
+
+    assert turns(found.events) == turns(expected.events)
+    for kind in ("tool.called", "tool.returned", "model.called", "retrieval.returned"):
+        wanted = sum(each["type"] == kind for each in expected.events)
+        assert sum(each["type"] == kind for each in current(found.events)) == wanted
+    assert len({(each["id"], each["metadata"]["session_id"]) for each in found.traces}) == len(
+        {each["id"] for each in found.traces}
+    )
+    last = {each["id"]: each | {"id": ""} for each in found.traces}.values()
+    for each in json.loads(json.dumps(expected.traces)):
+        invocation = each["metadata"]["invocation_id"]
+        assert [one for one in last if one["metadata"]["invocation_id"] == invocation] == [each | {"id": ""}]
+
+
+@pytest.mark.parametrize("name", names())
+@settings(max_examples=20)
+@given(st.data())
+def test_late_spans_give_what_all_spans_give(name: str, data: st.DataObject) -> None:
+    if not recorded(name):
+        pytest.skip("each trace of this recording is one span")
+    trace_id, entries = data.draw(st.sampled_from(recorded(name)))
+    entries = data.draw(st.permutations(entries))
+    number = len(entries)
+    rounds = data.draw(st.lists(st.integers(0, _ROUNDS - 1), min_size=number, max_size=number))
+    arrivals = [[each for each, own in zip(entries, rounds, strict=True) if own == one] for one in range(_ROUNDS)]
+    check(trace_id, [each for each in arrivals if each])
+
+
+AGENT = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "planner"}
+TOOL = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "look", "gen_ai.tool.call.result": "1"}
+SPANS = [
+    span(1, 0, "run", AGENT),
+    *(
+        span(number, 1, "agent", AGENT | {"input.value": f"question {number}", "output.value": f"answer {number}"})
+        for number in (2, 4, 6)
+    ),
+    *(span(number, number - 1, "tool", TOOL) for number in (3, 5, 7)),
+]
+"""Three agents below a span that makes one invocation of them when it comes."""
+
+
+@given(st.permutations(SPANS), st.sets(st.integers(1, len(SPANS) - 1), min_size=1, max_size=4))
+def test_invocations_that_become_one_have_one_reasoning_trace(order: list[object], cuts: set[int]) -> None:
+    entries = [entry(SPAN, encoded(each)) for each in order]  # type: ignore[arg-type]
+    places = [0, *sorted(cuts), len(entries)]
+    check(bytes.fromhex(TRACE), [entries[begin:end] for begin, end in pairwise(places)])

@@ -1,0 +1,48 @@
+"""A batch of the feed has the records of all answers that come in time, however few records an answer has."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from aiokafka import TopicPartition
+
+from traceweir.streams.dashboard import feed
+from traceweir.streams.dashboard.feed import read_batch
+
+FIRST, SECOND = TopicPartition("results", 0), TopicPartition("results", 1)
+
+
+class Answers:
+    """A consumer that gives these answers, one for each call, and then none."""
+
+    def __init__(self, *answers: dict[TopicPartition, list[int]]) -> None:
+        self.left = list(answers)
+        self.most: list[int] = []
+
+    async def getmany(self, *, timeout_ms: int, max_records: int) -> dict[TopicPartition, list[int]]:
+        self.most.append(max_records)
+        if self.left:
+            return self.left.pop(0)
+        await asyncio.sleep(timeout_ms / 1000)
+        return {}
+
+
+async def test_a_batch_has_the_records_of_several_answers_in_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(feed, "BATCH_RECORDS", 5)
+    consumer = Answers({FIRST: [1, 2]}, {SECOND: [3]}, {FIRST: [4, 5]}, {FIRST: [6]})
+    much_later_s = asyncio.get_running_loop().time() + 1_000
+    assert await read_batch(consumer, much_later_s) == {FIRST: [1, 2, 4, 5], SECOND: [3]}
+    assert consumer.most == [5, 3, 2]
+
+
+async def test_records_that_come_late_are_a_batch_at_once() -> None:
+    consumer = Answers({FIRST: [1]}, {FIRST: [2]})
+    assert await read_batch(consumer, 0.0) == {FIRST: [1]}
+
+
+async def test_a_batch_ends_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(feed, "BATCH_EVERY_S", 0.01)
+    soon_s = asyncio.get_running_loop().time() + 0.01
+    assert await read_batch(Answers({FIRST: [1]}), soon_s) == {FIRST: [1]}
+    assert await read_batch(Answers(), 0.0) == {}

@@ -1,0 +1,109 @@
+"""An estimate extrapolates what a part of the sessions shows, and says how much it has seen."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+import pytest
+from tests.support.shadows import closed_session, make_definition
+
+from traceweir.scorers.evaluation.plan import Plan, read_plan
+from traceweir.scorers.evaluation.runner import evaluate
+from traceweir.streams.settings import Settings
+from traceweir.streams.shadow import estimate
+from traceweir.streams.shadow.estimate import JUDGED_SESSIONS, PLACES, READ_AT_A_PLACE, Estimate, estimated
+from traceweir.streams.testing.memory import Message
+
+VOTES = 3
+JUDGED = {"criteria": {"safety_v1": {"threshold": 1.0, "judge_model_options": {"num_samples": VOTES}}}}
+PRICE = {"judge": {"prices": {"gemini/gemini-2.5-flash": {"input": 10, "output": 10}}}}
+
+
+class Sessions:
+    """The topic `sessions` with one partition, in place of the reader of Kafka."""
+
+    def __init__(self, apps: list[str]) -> None:
+        self._records = [
+            Message("sessions", 0, at, 1_000, b"s%d" % at, json.dumps(closed_session(f"s{at}", app)).encode(), ())
+            for at, app in enumerate(apps)
+        ]
+        self.read = 0
+
+    def __call__(self, *arguments: object) -> Sessions:
+        return self
+
+    async def __aenter__(self) -> Sessions:
+        return self
+
+    async def __aexit__(self, *error: object) -> None: ...
+
+    async def records(self, begins: Mapping[int, int]) -> AsyncIterator[Message]:
+        for record in self._records[begins[0] :]:
+            self.read += 1
+            yield record
+
+
+async def estimate_of(
+    apps: list[str], monkeypatch: pytest.MonkeyPatch, config: object = JUDGED | PRICE, **changes: Any
+) -> Estimate:
+    sessions = Sessions(apps)
+    monkeypatch.setattr(estimate, "BoundedReader", sessions)
+    plan: Plan = read_plan(json.dumps(config))
+    found = await estimated(Settings(), make_definition(ends={0: len(apps)}, **changes), plan, {0: {}})
+    assert sessions.read <= PLACES * (READ_AT_A_PLACE + 1)
+    return found
+
+
+async def test_the_questions_of_some_sessions_are_extrapolated_to_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = await estimate_of(["shop"] * 1_000, monkeypatch)
+    assert (found.sessions, found.questions, found.known) == (1_000, 1_000 * VOTES, 0)
+    assert (found.looked_at, found.chosen, found.is_whole) == (200, 200, False)
+    assert found.usd > 0
+    assert found.unpriced == ()
+
+
+async def test_the_estimate_of_a_rare_app_is_no_bound_but_can_be_too_high_or_too_low(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    lucky = ["shop"] * 1_000
+    lucky[10] = "rare"  # read, because the first 50 of each 250 sessions are read
+    found = await estimate_of(lucky, monkeypatch, app="rare")
+    assert (found.sessions, found.questions, found.chosen, found.is_whole) == (5, 5 * VOTES, 1, False)
+
+    hidden = ["shop"] * 60 + ["rare"] * 190 + ["shop"] * 750
+    found = await estimate_of(hidden, monkeypatch, app="rare")
+    assert (found.sessions, found.questions, found.chosen, found.is_whole) == (0, 0, 0, False)
+
+
+async def test_a_selection_that_no_session_read_is_in_is_told_from_an_empty_range(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    large = await estimate_of(["shop", "bank"] * 500, monkeypatch, app="typo")
+    assert (large.looked_at, large.chosen, large.is_whole, large.apps) == (200, 0, False, ("bank", "shop"))
+    small = await estimate_of(["shop", "bank"] * 100, monkeypatch, app="typo")
+    assert (small.looked_at, small.chosen, small.is_whole, small.apps) == (200, 0, True, ("bank", "shop"))
+    tiny = await estimate_of(["shop"] * 1_000, monkeypatch, sample=0.0001)
+    assert (tiny.questions, tiny.chosen, tiny.is_whole, tiny.apps) == (0, 0, False, ())
+
+
+async def test_models_without_a_price_are_named_also_if_no_session_read_is_selected(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    options = {"judge_model": "openai/mine"}
+    config = {"criteria": {"safety_v1": {"threshold": 1.0, "judge_model_options": options}}}
+    found = await estimate_of(["shop"] * 1_000, monkeypatch, config, app="typo")
+    assert found.unpriced == ("openai/mine",)
+
+
+async def test_criteria_are_run_on_a_limited_number_of_sessions(monkeypatch: pytest.MonkeyPatch) -> None:
+    run: list[object] = []
+
+    async def counted(plan: Plan, session: Any, *rest: Any, **options: Any) -> object:
+        run.append(session)
+        return await evaluate(plan, session, *rest, **options)
+
+    monkeypatch.setattr(estimate, "evaluate", counted)
+    found = await estimate_of(["shop"] * 200, monkeypatch)
+    assert (len(run), found.is_whole, found.questions) == (JUDGED_SESSIONS, True, 200 * VOTES)

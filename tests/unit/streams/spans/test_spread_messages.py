@@ -1,0 +1,27 @@
+"""Spread messages: what a span tells does not depend on its keys, and a set of large keys is not kept in memory."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+from tests.support.spans import span
+
+from traceweir.streams.spans.spread_messages import spread_attributes
+
+KEY = "llm.input_messages.0.message.content"
+
+
+@pytest.mark.parametrize("other", ["short", "x" * 2_000, "x" * 2_001])
+def test_only_parts_of_messages_are_returned(other: str) -> None:
+    assert spread_attributes(span(1, 0, "llm", {KEY: "hello", other: 1})) == {KEY: "hello"}
+
+
+def test_a_large_key_is_let_go_with_its_span() -> None:
+    large, short = "x" * 2_001, "x" * 200
+    kept = []
+    for key in (large, short):
+        before = sys.getrefcount(key)
+        spread_attributes(span(1, 0, "llm", {key: 1}))
+        kept.append(sys.getrefcount(key) - before)
+    assert kept == [0, 1]
