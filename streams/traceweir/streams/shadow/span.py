@@ -56,13 +56,16 @@ async def resolve_span(settings: Settings, since_ms: int | None, until_ms: int |
 
 
 async def _cut(reader: BoundedReader, since_ms: int) -> dict[int, int | None]:
-    """Returns the partitions whose oldest record is later than the begin of the span, if records before it expired."""
+    """Returns the partitions whose oldest record is not before the begin of the span, if records before it expired.
+
+    An oldest record of the very millisecond of the begin counts: the one before it can be of the same millisecond.
+    """
     found: dict[int, int | None] = {}
     for number, begin in reader.begins.items():
         if begin == 0:  # no record of this partition has expired
             continue
         oldest = await reader.time_of_first(number)
-        if oldest is None or oldest > since_ms:
+        if oldest is None or oldest >= since_ms:
             found[number] = oldest
     return found
 
