@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
@@ -11,7 +12,7 @@ from tests.simulation.world import World
 
 from traceweir.streams.gate.stage import GateStage
 from traceweir.streams.kafka import consumer_tasks, followed_topics
-from traceweir.streams.kafka.followed_topics import FollowedTopics
+from traceweir.streams.runtime import service_tasks
 from traceweir.streams.score.config_spans import ConfigSpans
 from traceweir.streams.score.offset_tracker import OffsetTracker
 from traceweir.streams.score.session_configs import SessionConfigs
@@ -118,7 +119,7 @@ def configs_are_read_uncommitted(world: World) -> None:
 @bug_with_pushes
 def nobody_notices_that_configs_are_not_followed(world: World) -> None:
     """A worker whose task that follows the topic is cancelled goes on with the configs that it has read."""
-    put(FollowedTopics, "_report_cancellation", lambda self: None)
+    put(service_tasks, "TaskCancelledError", lambda text: asyncio.CancelledError())
 
 
 @bug_with_pushes

@@ -18,6 +18,7 @@ from traceweir.streams.assemble.stage import AssembleStage
 from traceweir.streams.gate.novelty_scopes import NoveltyScope, NoveltyScopes
 from traceweir.streams.gate.stage import GateStage
 from traceweir.streams.kafka import faust_adapter
+from traceweir.streams.runtime import service_tasks
 from traceweir.streams.runtime.lane import Lane
 from traceweir.streams.score.candidate_changes import CandidateChanges
 from traceweir.streams.score.offset_tracker import OffsetTracker
@@ -154,7 +155,8 @@ def sessions_of_a_dead_scorer_are_lost(world: World) -> None:
 
 @bug
 def nobody_notices_that_the_scoring_process_is_not_watched(world: World) -> None:
-    """The watch over the scoring process is not among the duties of the worker. It is cancelled at its first look."""
+    """The watch over the scoring process is cancelled at its first look, which is neither reported nor a late duty."""
+    put(service_tasks, "TaskCancelledError", lambda text: asyncio.CancelledError())
     put(WorkerApp, "duties", lambda self: self.checkpoints.duties())
 
     def cancelled(self: Any, limits: Any) -> None:

@@ -12,6 +12,7 @@ from mode import Service
 
 from traceweir.scorers.evaluation.plan import Challenger
 from traceweir.streams.kafka.topic_admin import KafkaUnreachableError, write_problems
+from traceweir.streams.runtime.service_tasks import service_task
 from traceweir.streams.settings import Settings
 
 log = logging.getLogger(__name__)
@@ -54,7 +55,7 @@ class ChallengerTopics(Service):  # type: ignore[misc]  # Faust's services are u
         return self._settings.topics.shadow_results(name) in self._writable
 
     async def look(self) -> None:
-        """Checks the topics if that is due, and ends what is needed no more.
+        """Checks the topics if that is due, and ends what is no longer needed.
 
         An unexpected error of one is logged, once, and stops neither the other nor the next look.
         """
@@ -92,7 +93,7 @@ class ChallengerTopics(Service):  # type: ignore[misc]  # Faust's services are u
         else:
             self._logged.pop(what, None)
 
-    @Service.task  # type: ignore[untyped-decorator]
+    @service_task("checks the topics of challengers")
     async def _look(self) -> None:
         while not self.should_stop:
             await self._surviving("looking for challengers", self.look())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
@@ -18,8 +17,9 @@ from traceweir.schemas.text import printable
 from traceweir.streams.configs.log import ConfigLog
 from traceweir.streams.configs.records import HOME
 from traceweir.streams.kafka.broker_list import require_broker_list
-from traceweir.streams.kafka.consumer_tasks import ConsumerTaskEndedError, failing_with_tasks, watch_tasks
+from traceweir.streams.kafka.consumer_tasks import failing_with_tasks, watch_tasks
 from traceweir.streams.kafka.fast_close import install_fast_close
+from traceweir.streams.runtime.service_tasks import service_task
 
 log = logging.getLogger(__name__)
 
@@ -91,24 +91,10 @@ class FollowedTopics(Service):  # type: ignore[misc]  # Faust's services are unt
         """Disconnects."""
         await self._consumer.stop()
 
-    @Service.task  # type: ignore[untyped-decorator]
+    @service_task("follows the topics of references and configs")
     async def _follow(self) -> None:
-        try:
-            while not self.should_stop:
-                await self._take(await self._consumer.getmany(timeout_ms=500))
-        except asyncio.CancelledError:
-            if not self.should_stop:
-                self._report_cancellation()
-            raise
-
-    def _report_cancellation(self) -> None:
-        """Fails the worker: Faust ends a cancelled task in silence, and all sessions would have the former configs."""
-        self.failed(
-            ConsumerTaskEndedError(
-                "the task that follows the topics of references and configs was cancelled, so the worker would score by what "
-                "it has read before. No data is lost: start the worker again"
-            )
-        )
+        while not self.should_stop:
+            await self._take(await self._consumer.getmany(timeout_ms=500))
 
     async def _take(self, batches: Mapping[TopicPartition, Sequence[Any]]) -> None:
         configs = self._configs

@@ -15,6 +15,7 @@ from typing import Any
 
 from mode import Service
 
+from traceweir.streams.runtime.service_tasks import service_task
 from traceweir.streams.stages.base import Output
 
 log = logging.getLogger(__name__)
@@ -90,7 +91,7 @@ class Activity(Service):  # type: ignore[misc]  # Faust's services are untyped
         else:
             log.info("waiting for a partition: other workers of the group own all of them")
 
-    @Service.task  # type: ignore[untyped-decorator]
+    @service_task("logs what the worker does")
     async def _look(self) -> None:
         while not self.should_stop:
             self.look(monotonic())

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 from mode import Service
 
 from traceweir.streams.errors import WorkerError
+from traceweir.streams.runtime.service_tasks import service_task
 
 log = logging.getLogger(__name__)
 
@@ -105,7 +106,7 @@ class Watch(Service):  # type: ignore[misc]  # Faust's services are untyped
         """Starts the thread that checks the event loop."""
         threading.Thread(target=self._check_event_loop, name="watchdog", daemon=True).start()
 
-    @Service.task  # type: ignore[untyped-decorator]
+    @service_task("checks the duties of the worker")
     async def _look(self) -> None:
         while not self.should_stop:
             await self.sleep(LOOK_EVERY_S)
@@ -121,7 +122,7 @@ class Watch(Service):  # type: ignore[misc]  # Faust's services are untyped
         if self.problems:
             await self._failed(StuckError("; ".join(self.problems)))
 
-    @Service.task  # type: ignore[untyped-decorator]
+    @service_task("asks the brokers for answers")
     async def _listen(self) -> None:
         while not self.should_stop:
             await self.sleep(ASK_EVERY_S)

@@ -1,4 +1,4 @@
-"""A session that is being scored, and whether another task that needs the same scoring can take this one."""
+"""Holds a scoring that has begun, and tells whether another task that needs the same scoring can take its result."""
 
 from __future__ import annotations
 
@@ -27,6 +27,5 @@ class InFlight(NamedTuple):
         if any(verdict not in known for verdict in self.known):
             return False
         error = self.ended.exception()
-        if error is None:
-            return not self.ended.result().judged.contradicts(known)
-        return not isinstance(error, SessionRejected) or not error.judged.contradicts(known)
+        judged = error.judged if isinstance(error, SessionRejected) else self.ended.result().judged
+        return not judged.contradicts(known)

@@ -18,6 +18,7 @@ from traceweir.schemas.reference import Reference
 from traceweir.streams.configs.selectors import NO_CONFIGS, Configs
 from traceweir.streams.judges.budget import Paid, Share, Spending
 from traceweir.streams.judges.verdicts import JudgeVerdict
+from traceweir.streams.runtime.service_tasks import service_task
 from traceweir.streams.scoring.activity import ScoringActivity
 from traceweir.streams.scoring.in_flight import InFlight
 from traceweir.streams.scoring.launch import LaunchedProcess
@@ -303,7 +304,7 @@ class ScoringSupervisor(Service):  # type: ignore[misc]  # Faust's services are 
         except Exception as error:  # noqa: BLE001  # after any error no session can be scored any more
             self.failed(error)
 
-    @Service.task  # type: ignore[untyped-decorator]
+    @service_task("checks the scoring process")
     async def _watch(self) -> None:
         while not self.should_stop:
             await self.sleep(LOOK_EVERY_S)

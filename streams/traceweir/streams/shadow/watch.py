@@ -16,6 +16,7 @@ from mode import Service
 from traceweir.streams.kafka.bounded_reader import BoundedReader
 from traceweir.streams.kafka.consumer_group import GroupOffsets
 from traceweir.streams.kafka.topic_admin import KafkaUnreachableError
+from traceweir.streams.runtime.service_tasks import service_task
 from traceweir.streams.settings import Settings
 from traceweir.streams.shadow.definition import Definition
 from traceweir.streams.shadow.errors import ShadowError
@@ -53,7 +54,7 @@ class ShadowWatch(Service):  # type: ignore[misc]  # Faust's services are untype
         """How the process has ended; `interrupted` by a signal, or by a failure."""
         self._logged_at = monotonic()
 
-    @Service.task  # type: ignore[untyped-decorator]
+    @service_task("checks whether the range of the shadow is finished")
     async def _look(self) -> None:
         offsets = await asyncio.to_thread(
             GroupOffsets, self._settings, self._names.application, self._names.topics.sessions
@@ -70,7 +71,7 @@ class ShadowWatch(Service):  # type: ignore[misc]  # Faust's services are untype
         finally:
             await asyncio.to_thread(offsets.close)
 
-    @Service.task  # type: ignore[untyped-decorator]
+    @service_task("reads requests to stop")
     async def _listen(self) -> None:
         try:
             requests = stop_requests(self._settings, self._definition.name, self._requests_from)

@@ -30,6 +30,7 @@ from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 
 from traceweir.schemas.text import printable
+from traceweir.streams.runtime.service_tasks import service_task
 from traceweir.streams.settings import InvalidSettingsError
 from traceweir.streams.telemetry.catalogue import Instrument
 from traceweir.streams.telemetry.measured import Distribution, Point
@@ -97,7 +98,7 @@ class MetricExport(Service):  # type: ignore[misc]  # Faust's services are untyp
         self._waiting.put(None)
         await asyncio.to_thread(self._thread.join, CLOSE_TIMEOUT_S)
 
-    @Service.task  # type: ignore[untyped-decorator]
+    @service_task("reads the metrics for OTLP")
     async def _read_in_intervals(self) -> None:
         while not self.should_stop:
             await self.sleep(self._every_s)

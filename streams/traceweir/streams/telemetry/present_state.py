@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import psutil
 from mode import Service
 
+from traceweir.streams.runtime.service_tasks import service_task
 from traceweir.streams.scoring.activity import ScoringActivity
 from traceweir.streams.telemetry import catalogue
 from traceweir.streams.telemetry.measured import Point
@@ -74,7 +75,7 @@ class LoopLag(Service):  # type: ignore[misc]  # Faust's services are untyped
         """Returns the longest delay in the last 15 s."""
         return max((late for _, late in self._late), default=0.0)
 
-    @Service.task  # type: ignore[untyped-decorator]
+    @service_task("measures the event loop")
     async def _measure(self) -> None:
         while not self.should_stop:
             began = monotonic()

@@ -43,10 +43,3 @@ async def test_a_scoring_is_taken_only_with_the_same_answers(
     former: list[JudgeVerdict], learned: list[JudgeVerdict], known: list[JudgeVerdict], *, agrees: bool, rejected: bool
 ) -> None:
     assert InFlight(ended(learned, rejected=rejected), former).agrees(known) is agrees
-
-
-async def test_an_error_of_the_scoring_itself_is_taken() -> None:
-    failed: asyncio.Future[ScoringResult] = asyncio.get_running_loop().create_future()
-    failed.set_exception(RuntimeError("a bug"))
-    failed.exception()
-    assert InFlight(failed, []).agrees([SAFE])
