@@ -53,7 +53,9 @@ class WorkerChallengers(NamedTuple):
         processes = scoring.challengers = ChallengerProcesses(setup, folder, scoring.references, beacon=beacon)
         topics = ChallengerTopics(settings, lambda: challengers.in_effect, processes.keep, beacon=beacon)
         places = pool_of_challengers(settings, pool)
-        how = ChallengerScoring(processes.score, topics.writable, processes.record_spend, read, places)
+        how = ChallengerScoring(
+            processes.score, processes.available, topics.writable, processes.record_spend, read, places
+        )
         challengers = Challengers(setup.plan.challenger, configs, how)
         return cls(challengers, processes, topics)
 

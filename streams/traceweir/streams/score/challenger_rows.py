@@ -64,7 +64,7 @@ class HeldBytes:
         return True
 
     def give_back(self, size: int) -> None:
-        """Makes room: a session of this size is in memory no more."""
+        """Makes room: a session of this size is no longer in memory."""
         self._left += size
 
 
@@ -138,7 +138,7 @@ class ChallengerRows:
         return became
 
     def get(self, row_key: bytes) -> WaitingSession | None:
-        """Returns the waiting session of a row key; None if it waits no more."""
+        """Returns the waiting session of a row key; None if it no longer waits."""
         return self._waiting.get(row_key)
 
     def held(self, row_key: bytes) -> Record | None:
@@ -173,7 +173,7 @@ class ChallengerRows:
             self._paused.append((self._now + PAUSE_S, row_key))
 
     def end(self, row_key: bytes) -> None:
-        """Removes a session that waits no more."""
+        """Removes a session that no longer waits."""
         self._release(row_key)
         del self._waiting[row_key]
         self._changed[row_key] = None

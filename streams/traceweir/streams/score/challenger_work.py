@@ -132,7 +132,7 @@ class ChallengerWork:
                 raise ChallengerUnavailable
             self._end(row_key, waiting, "ended")
             return
-        if not how.writable(challenger.name):
+        if not (how.writable(challenger.name) and how.available(challenger)):
             raise ChallengerUnavailable
         record = self._rows.held(row_key) or await how.read(self._topics.sessions, self._partition, waiting.offset)
         if self._dropped or self._rows.get(row_key) is not waiting:
@@ -149,7 +149,9 @@ class ChallengerWork:
         if self._dropped:
             return
         self._rows.pay(challenger.id, list(judged.paid))
-        self._verdicts.learn(key, JudgeUsage(judged.verdicts))
+        # A retry of the champion can have got another answer to the same question meanwhile: the champion's answer stays.
+        known = {verdict.key for verdict in self._verdicts.known(key)}
+        self._verdicts.learn(key, JudgeUsage([verdict for verdict in judged.verdicts if verdict.key not in known]))
         if not how.writable(challenger.name):  # the topic has gone meanwhile
             self._changed()
             raise ChallengerUnavailable

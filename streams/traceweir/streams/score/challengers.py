@@ -25,6 +25,8 @@ class ChallengerScoring:
 
     Raises `SessionRejected`, or `ChallengerUnavailable` if no process scores by the challenger now.
     """
+    available: Callable[[Challenger], bool]
+    """Returns whether a process can score by a challenger now, so that its sessions are worth reading."""
     writable: Callable[[str], bool]
     """Returns whether scores of the challenger with this name can be written now."""
     record_spend: Callable[[str, Paid], object]

@@ -67,6 +67,11 @@ class ChallengerProcesses(Service):  # type: ignore[misc]  # Faust's services ar
         found = (each.supervisor for each in self._running.values())
         return [supervisor.pid for supervisor in found if supervisor is not None]
 
+    def available(self, challenger: Challenger) -> bool:
+        """Returns whether a session can be scored by a challenger now; False after a failure, until `RETRY_S` have passed."""
+        running = self._running.get(challenger.id)
+        return running is None or running.problem is None or running.challenger.budget_usd != challenger.budget_usd
+
     async def score(self, challenger: Challenger, raw: bytes, known: Sequence[JudgeVerdict] = ()) -> ScoringResult:
         """Scores a session by a challenger; `known` are the stored verdicts of judges on this session.
 
@@ -75,9 +80,9 @@ class ChallengerProcesses(Service):  # type: ignore[misc]  # Faust's services ar
             ChallengerUnavailable: the process cannot be started now, or was stopped because the challenger is no longer in effect.
         """
         running = former = self._running.get(challenger.id)
-        if running is None or running.budget_usd != challenger.budget_usd:
-            running = self._running[challenger.id] = _Running(challenger.budget_usd)
-            running.starting = asyncio.get_running_loop().create_task(self._begin(challenger, running, former))
+        if running is None or running.challenger.budget_usd != challenger.budget_usd:
+            running = self._running[challenger.id] = _Running(challenger)
+            running.starting = asyncio.get_running_loop().create_task(self._begin(running, former))
         if running.starting is not None:
             await asyncio.shield(running.starting)
         supervisor = running.supervisor
@@ -98,6 +103,8 @@ class ChallengerProcesses(Service):  # type: ignore[misc]  # Faust's services ar
         """Ends the processes of all challengers but these, which are given by id, and lets failed ones start again."""
         now = asyncio.get_running_loop().time()
         for name, running in list(self._running.items()):
+            if running.problem is None and running.supervisor is not None and running.supervisor.crashed:
+                self._failed(running, running.supervisor.crash_reason)
             if name not in challengers or running.is_due(now):
                 del self._running[name]
                 await self._end(name, running)
@@ -129,20 +136,22 @@ class ChallengerProcesses(Service):  # type: ignore[misc]  # Faust's services ar
     def _supervisors(self) -> list[ScoringSupervisor]:
         return [each.supervisor for each in self._running.values() if each.supervisor is not None]
 
-    async def _begin(self, challenger: Challenger, running: _Running, former: _Running | None) -> None:
-        setup = replace(self._setup, plan=limited(challenger.plan, challenger.budget_usd))
-        counts = DeathCounts(self._folder / f"challenger-attempts-{challenger.id[:16]}.json")
+    async def _begin(self, running: _Running, former: _Running | None) -> None:
+        challenger = running.challenger
         try:
+            setup = replace(self._setup, plan=limited(challenger.plan, challenger.budget_usd))
+            counts = DeathCounts(self._folder / f"challenger-attempts-{challenger.id[:16]}.json")
             if former is not None:
                 await self._end(challenger.id, former)
             ready = [await asyncio.to_thread(self._start, setup)]
+            # It has no place among the services of the worker, which a crash would end: `keep` looks for one.
             supervisor = ScoringSupervisor(
-                setup, counts, start=lambda setup: ready.pop() if ready else self._start(setup), beacon=self.beacon
+                setup, counts, start=lambda setup: ready.pop() if ready else self._start(setup)
             )
             if running.gone.is_set():
                 supervisor.close()
                 return
-            supervisor.failed = lambda error: self._failed(challenger, running, error)
+            supervisor.failed = lambda error: self._failed(running, error)
             supervisor.learn(self._references())
             supervisor.set_budget_share(self._share)
             for paid in self._spending.pop(challenger.id, Spending()).entries():
@@ -150,18 +159,19 @@ class ChallengerProcesses(Service):  # type: ignore[misc]  # Faust's services ar
             running.supervisor = supervisor  # before its start, so that it gets what comes meanwhile
             await supervisor.maybe_start()
         except Exception as error:  # noqa: BLE001  # whatever it is, only the challenger waits
-            self._failed(challenger, running, error)
+            self._failed(running, error)
         else:
             log.info("challenger %s: its scoring process runs (pid %d)", challenger.name, supervisor.pid)
 
-    def _failed(self, challenger: Challenger, running: _Running, error: BaseException) -> None:
+    def _failed(self, running: _Running, error: BaseException | None) -> None:
+        name = running.challenger.name
         running.problem = (
-            f"challenger {challenger.name}: its scoring process does not start; the next try is in {RETRY_S:g} s, and the "
-            "worker's log says why"
+            f"challenger {name}: its scoring process does not run; the next try is in {RETRY_S:g} s, and the worker's log "
+            "says why"
         )
         running.failed_at = asyncio.get_running_loop().time()
         running.gone.set()
-        log.warning("challenger %s: its scoring process does not start: %s", challenger.name, error)
+        log.warning("challenger %s: its scoring process does not run: %s", name, error)
 
     async def _end(self, name: str, running: _Running) -> None:
         running.gone.set()
@@ -176,8 +186,8 @@ class ChallengerProcesses(Service):  # type: ignore[misc]  # Faust's services ar
 class _Running:
     """The process of a challenger."""
 
-    def __init__(self, budget_usd: float | None) -> None:
-        self.budget_usd = budget_usd
+    def __init__(self, challenger: Challenger) -> None:
+        self.challenger = challenger
         self.starting: asyncio.Task[None] | None = None
         self.supervisor: ScoringSupervisor | None = None
         self.gone = asyncio.Event()

@@ -221,7 +221,9 @@ class Flow:
             return self.topics.shadow_results(name) not in self.refused_topics
 
         places = pool_of_challengers(self.settings, pool)
-        how = ChallengerScoring(self.score_by_challenger, writable, record_spend, self.read_record, places)
+        how = ChallengerScoring(
+            self.score_by_challenger, lambda challenger: True, writable, record_spend, self.read_record, places
+        )
         challengers = Challengers(self.plan.challenger, log, how)
         return challengers
 

@@ -28,7 +28,9 @@ async def test_what_a_partition_has_cost_is_subtracted_once_however_often_it_is_
         Message("sessions", 0, 0, 0, b"s", bytes(10)),
         ScoringResult(0, 0, 0, 0, [], [], {}, challenger="v2"),
     )
-    how = ChallengerScoring(nothing, lambda name: True, lambda *each: spent.append(each), nothing, WorkPool(1))
+    how = ChallengerScoring(
+        nothing, lambda challenger: True, lambda name: True, lambda *each: spent.append(each), nothing, WorkPool(1)
+    )
     challengers = Challengers(None, None, how)
     challengers.held_bytes = HeldBytes(10)
     work = ChallengerWork(0, TOPICS, challengers, JudgeRows(VerdictCache()), Counters(), lambda: None, lambda: False)
@@ -39,5 +41,5 @@ async def test_what_a_partition_has_cost_is_subtracted_once_however_often_it_is_
     assert not challengers.held_bytes.take(1)
     work.drop()
     work.drop()
-    assert challengers.held_bytes.take(10)  # the records are in memory no more
+    assert challengers.held_bytes.take(10)  # the records are no longer in memory
     assert spent == [("v2", Paid(1, 10, 0.5)), ("v2", Paid(1, -10, -0.5))]

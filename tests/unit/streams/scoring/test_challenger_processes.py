@@ -9,6 +9,7 @@ from pathlib import Path
 
 import orjson
 import pytest
+from mode import Service
 from pydantic import SecretStr
 from tests.support.deadly import deadly_plan
 from tests.support.paths import ROOT
@@ -18,7 +19,7 @@ from tests.unit.streams.scoring.test_process import EXPECTED, session
 from traceweir.scorers.evaluation.plan import Challenger, read_plan
 from traceweir.streams.judges.budget import Paid, Share
 from traceweir.streams.judges.client import Access
-from traceweir.streams.scoring import challenger_processes
+from traceweir.streams.scoring import challenger_processes, supervisor
 from traceweir.streams.scoring.challenger_processes import ChallengerProcesses
 from traceweir.streams.scoring.process import ScoringProcess, ScoringProcessDiedError
 from traceweir.streams.scoring.processes import ScoringProcesses
@@ -122,9 +123,44 @@ async def test_a_process_that_does_not_start_is_a_problem_until_it_does(tmp_path
     with pytest.raises(ChallengerUnavailable):
         await processes.score(by, session("a"))
     (problem,) = processes.problems
-    assert "challenger v2: its scoring process does not start" in problem
+    assert "challenger v2: its scoring process does not run" in problem
     await processes.keep([])
     assert processes.problems == []
+
+
+async def test_whatever_fails_before_the_start_is_a_problem_too(processes: ChallengerProcesses, tmp_path: Path) -> None:
+    by = challenger(tmp_path / "notes")
+    (tmp_path / f"challenger-attempts-{by.id[:16]}.json").mkdir()
+    assert processes.available(by)
+    with pytest.raises(ChallengerUnavailable):
+        await processes.score(by, session("a"))
+    assert len(processes.problems) == 1
+    assert not processes.available(by)
+    assert processes.available(challenger(tmp_path / "notes", budget_usd=2.0))
+
+
+@pytest.mark.slow
+async def test_a_supervisor_that_crashes_ends_no_worker_and_is_replaced(
+    tmp_path: Path, started: Started, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worker = Service()
+    processes = ChallengerProcesses(SETUP, tmp_path, dict, start=started, beacon=worker.beacon)
+    by = challenger(tmp_path / "notes")
+    try:
+        assert await scored(processes, by, "a") == "a"
+        with monkeypatch.context() as broken:
+            broken.setattr(supervisor, "LOOK_EVERY_S", 0)
+            broken.setattr(Told, "kill_if_stuck", lambda self, limits: 1 / 0)
+            while not processes.problems:
+                await processes.keep([by.id])
+                await asyncio.sleep(0)
+        assert not worker.crashed
+        monkeypatch.setattr(challenger_processes, "RETRY_S", 0.0)
+        await processes.keep([by.id])
+        assert await scored(processes, by, "b") == "b"
+        assert not worker.crashed
+    finally:
+        await processes.on_stop()
 
 
 @pytest.mark.slow
