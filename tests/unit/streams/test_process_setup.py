@@ -1,16 +1,15 @@
-"""Tests which lines reach the log of a worker at each level, the pause of garbage collection, and the count of cores."""
+"""Tests which lines reach the log of a worker at each level, and the pause of garbage collection."""
 
 from __future__ import annotations
 
 import gc
 import logging
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from traceweir.streams.process_log import LogLevel, set_log_level
-from traceweir.streams.process_setup import paused_gc, usable_cores
+from traceweir.streams.process_setup import paused_gc
 
 OWN, LIBRARY = logging.getLogger("traceweir.streams.worker"), logging.getLogger("aiokafka.client")
 LEVELS = ["DEBUG", "INFO", "WARNING", "ERROR"]
@@ -71,27 +70,3 @@ def test_a_process_without_collections_stays_without_them() -> None:
     with paused_gc():
         pass
     assert not gc.isenabled()
-
-
-@pytest.mark.parametrize(
-    ("files", "cores"),
-    [
-        ({"cpu.max": "100000 100000\n"}, 1),
-        ({"cpu.max": "50000 100000\n"}, 1),
-        ({"cpu.max": "250000 100000\n"}, 3),
-        ({"cpu.max": "6400000 100000\n"}, 8),
-        ({"cpu.max": "max 100000\n"}, 8),
-        ({"cpu.max": "\n"}, 8),
-        ({"cpu/cpu.cfs_quota_us": "150000\n", "cpu/cpu.cfs_period_us": "100000\n"}, 2),
-        ({"cpu/cpu.cfs_quota_us": "-1\n", "cpu/cpu.cfs_period_us": "100000\n"}, 8),
-        ({}, 8),
-    ],
-)
-def test_the_quota_of_a_container_limits_the_cores(
-    files: dict[str, str], cores: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("os.sched_getaffinity", lambda pid: set(range(8)), raising=False)
-    for name, text in files.items():
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(text)
-    assert usable_cores(tmp_path) == cores

@@ -16,6 +16,7 @@ import orjson
 from traceweir.schemas.score import Score
 from traceweir.scorers.embedding import Embedder
 from traceweir.scorers.evaluation.plan import ConfigError, Plan
+from traceweir.streams.cores import usable_cores
 from traceweir.streams.formats.base import DocumentRecords
 from traceweir.streams.gate.presidio import load_entities
 from traceweir.streams.judges.service import Judging
@@ -27,7 +28,6 @@ from traceweir.streams.offline.problems import Problem, Problems
 from traceweir.streams.offline.record_buckets import KEPT_BYTES
 from traceweir.streams.offline.scoring_processes import ScoringProcesses
 from traceweir.streams.offline.session_chunks import ChunkScoring, ChunkSession, ProcessSetup, SessionOutputs
-from traceweir.streams.process_setup import usable_cores
 from traceweir.streams.scoring.session_scoring import SessionScoring, score_bytes
 from traceweir.streams.scoring.user_ids import UserIds
 from traceweir.streams.settings import Settings

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from traceweir.scorers.embedding import Vectors
-from traceweir.streams.process_setup import usable_cores
+from traceweir.streams.cores import usable_cores
 from traceweir.streams.scoring.length_groups import LengthGroups
 from traceweir.streams.scoring.model_folder import About, embedder_id
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from traceweir.schemas.reference import Reference
 from traceweir.streams.configs.selectors import NO_CONFIGS, Configs
+from traceweir.streams.cores import usable_cores
 from traceweir.streams.judges.budget import Paid, Share
 from traceweir.streams.judges.verdicts import JudgeVerdict
-from traceweir.streams.process_setup import usable_cores
 from traceweir.streams.scoring.activity import ScoringActivity
 from traceweir.streams.scoring.challenger_processes import ChallengerProcesses
 from traceweir.streams.scoring.embedders import may_be_model
@@ -171,7 +171,7 @@ class ScoringProcesses:
 
     @property
     def looks(self) -> int:
-        """How often each process was checked for silence; it stands still if one of them is checked no more."""
+        """How often each process was checked for silence; it stands still if one of them is no longer checked."""
         return min(each.looks for each in self.supervisors)
 
     @property
