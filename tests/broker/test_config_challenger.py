@@ -16,7 +16,7 @@ from traceweir.streams.cli import config_push
 from traceweir.streams.kafka.embedded_broker import EmbeddedBroker
 from traceweir.streams.kafka.topic_admin import create_named, create_topics, existing_topics
 from traceweir.streams.settings import Settings
-from traceweir.streams.shadow.challenger_name import prepare_challenger
+from traceweir.streams.shadow.challenger_name import require_usable_name
 from traceweir.streams.shadow.definition import Definition
 from traceweir.streams.shadow.log import forget, send, write_definition, write_stop
 from traceweir.streams.shadow.names import ShadowNames
@@ -117,8 +117,9 @@ def test_a_name_that_is_in_use_is_refused(config: Config, settings: Settings) ->
     topic = settings.topics.shadow_results("v3")
     create_named(settings, {topic: "delete"}, {})
     send(settings, topic, [(0, b"s", b"{}")])
-    used = config("push", "two.json", "--challenger", "v3")
-    assert (used.code, f"{topic!r} has scores of another config" in used.err) == (1, True)
+    for options in ((), ("--dry-run",)):
+        used = config("push", "two.json", "--challenger", "v3", *options)
+        assert (used.code, f"{topic!r} has scores of another config" in used.err) == (1, True)
 
 
 def test_a_name_that_another_push_takes_meanwhile_is_refused(
@@ -126,14 +127,14 @@ def test_a_name_that_another_push_takes_meanwhile_is_refused(
 ) -> None:
     config("push", "one.json")
     config("push", "one.json", "--app", "travel")
-    prepare = prepare_challenger
+    prepare = require_usable_name
 
     def prepared_too_early(*arguments: Any) -> None:
         prepare(*arguments)
-        monkeypatch.setattr(config_push, "prepare_challenger", prepare)
+        monkeypatch.setattr(config_push, "require_usable_name", prepare)
         assert config("push", "two.json", "--challenger", "v2").code == 0
 
-    monkeypatch.setattr(config_push, "prepare_challenger", prepared_too_early)
+    monkeypatch.setattr(config_push, "require_usable_name", prepared_too_early)
     late = config("push", "two.json", "--challenger", "v2", "--app", "travel")
     assert (late.code, "the config for all apps has a challenger 'v2' already" in late.err) == (1, True)
 
@@ -193,7 +194,7 @@ def test_what_cannot_be_done_is_said(config: Config) -> None:
     assert "has no challenger" in config("withdraw", "--challenger").err
     config("push", "two.json", "--challenger", "v2")
     wrong = config("promote", "v3")
-    assert (wrong.code, "is 'v2', not 'v3'; nothing is promoted" in wrong.err) == (1, True)
+    assert (wrong.code, "is 'v2', not 'v3': promote that one" in wrong.err) == (1, True)
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from traceweir.scorers.evaluation.plan import read_plan
 from traceweir.streams.config_topic import push, read_topic
 from traceweir.streams.kafka.topic_admin import create_named
 from traceweir.streams.settings import Settings
-from traceweir.streams.shadow.challenger_name import prepare_challenger
+from traceweir.streams.shadow.challenger_name import create_topic, require_usable_name
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
@@ -38,7 +38,8 @@ def settings(kafka: str, prefix: str, tmp_path: Path) -> Settings:
 def prepare(settings: Settings) -> None:
     challenger = read_plan(BOTH).challenger
     assert challenger is not None
-    prepare_challenger(settings, asyncio.run(read_topic(settings)), "*", challenger)
+    require_usable_name(settings, asyncio.run(read_topic(settings)), "*", challenger)
+    create_topic(settings, challenger.name)
 
 
 def until_challenged(settings: Settings, names: set[str]) -> list[Any]:

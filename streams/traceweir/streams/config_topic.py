@@ -82,6 +82,8 @@ class TopicState:
         if found.pushed is None:
             if kind == "current" and selector is not None:
                 self.current.pop(selector, None)
+            elif found.key.digest is not None:
+                self.by_digest.pop(found.key.digest, None)
         elif kind == "current":
             self.current[found.pushed.selector] = found.pushed
         elif kind == "version":
@@ -90,6 +92,8 @@ class TopicState:
             self.by_digest[found.pushed.digest] = found.pushed
 
     def _put_unread(self, key: ConfigKey, error: UnreadableConfigError) -> None:
+        if key.digest is not None:
+            self.by_digest.pop(key.digest, None)
         if key.selector is not None and key.version is not None:
             self.unread_numbers[key.selector].add(key.version)
         if error.newer:

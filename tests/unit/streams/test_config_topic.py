@@ -78,6 +78,12 @@ def test_the_number_of_a_version_is_never_used_twice(records: list[tuple[str, by
     assert state_of(*records).next_version("travel") == number
 
 
+@pytest.mark.parametrize("last", [None, NEWER])
+def test_the_last_record_of_a_digest_counts(last: bytes | None) -> None:
+    assert state_of(("digest:d", value())).by_digest.keys() == {"d"}
+    assert state_of(("digest:d", value()), ("digest:d", last)).by_digest == {}
+
+
 def test_a_forged_version_or_digest_replaces_no_other() -> None:
     good = ("version:*:3", value(version=3, config={"criteria": {}}))
     state = state_of(good, ("version:*:7", value(version=3)), ("digest:abc", value()))

@@ -10,8 +10,8 @@ from traceweir.scorers.evaluation.plan import Plan, read_plan, without_challenge
 from traceweir.streams.cli.config_output import config_in_effect, read_file
 from traceweir.streams.cli.config_push import push_chosen
 from traceweir.streams.config_topic import ConfigTopicError, TopicState
+from traceweir.streams.configs.challenger_section import section_of
 from traceweir.streams.configs.selectors import in_words
-from traceweir.streams.shadow.challenger_name import section_of
 
 Chosen = tuple[JsonObject, Plan, str | None]
 
@@ -63,7 +63,10 @@ def promote(name: str, selector: str, comment: str | None, by: str | None, *, dr
     def chosen(state: TopicState) -> Chosen:
         document = _challenger(state, selector, name)["config"]
         if not isinstance(document, dict):
-            raise ConfigTopicError(f"the config of challenger {name!r} is not an object, so that it cannot be promoted")
+            raise ConfigTopicError(
+                f"the config of challenger {name!r} is not an object, and cannot be promoted: push a config with `traceweir "
+                "config push`"
+            )
         return document, read_plan(document), comment or f"promoted challenger {name}"
 
     return push_chosen(selector, chosen, by, [], dry_run=dry_run, as_json=as_json)
@@ -105,5 +108,8 @@ def _challenger(state: TopicState, selector: str, name: str | None) -> JsonObjec
         )
     if name is not None and section.get("name") != name:
         found = printable(str(section.get("name")), 120)
-        raise ConfigTopicError(f"the challenger for {where} is {found!r}, not {name!r}; nothing is promoted")
+        raise ConfigTopicError(
+            f"the challenger for {where} is {found!r}, not {name!r}: promote that one, or name the --app and "
+            f"--environment of the config with {name!r}, which `traceweir config show` lists"
+        )
     return section

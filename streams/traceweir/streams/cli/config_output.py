@@ -19,12 +19,12 @@ from traceweir.streams.cli.score import read_config_file
 from traceweir.streams.cli.terminal import complain, mute_clients
 from traceweir.streams.clock import utc_now
 from traceweir.streams.config_topic import ConfigTopicError, TopicState, read_topic
+from traceweir.streams.configs.challenger_section import section_of
 from traceweir.streams.configs.changes import changed_meanings, changed_options
 from traceweir.streams.configs.records import UNPUSHED
 from traceweir.streams.configs.selectors import ANY, in_words
 from traceweir.streams.configs.usable import without_effect
 from traceweir.streams.settings import load_settings
-from traceweir.streams.shadow.challenger_name import section_of
 
 CURRENT, DIGEST = "current", "digest:"
 
@@ -138,9 +138,15 @@ def _side(state: TopicState, side: str, selector: str) -> JsonObject:
         found = state.version(selector, int(side[:20]))
     config = found.config
     if config is None and side.startswith(DIGEST):
-        raise ConfigTopicError(f"{side:.80} is the digest of the default criteria, which have no document")
+        raise ConfigTopicError(
+            f"{side:.80} is the digest of the default criteria, which have no document: name a version; `traceweir "
+            "config history` lists them"
+        )
     if config is None:  # only versions are withdrawals
-        raise ConfigTopicError(f"version {side:.20} for {printable(in_words(selector))} is a withdrawal")
+        raise ConfigTopicError(
+            f"version {side:.20} for {printable(in_words(selector))} is a withdrawal: name another one; `traceweir config "
+            "history` lists them"
+        )
     return config
 
 

@@ -28,7 +28,7 @@ from traceweir.streams.configs.changes import changed_options
 from traceweir.streams.configs.records import config_id
 from traceweir.streams.configs.selectors import in_words
 from traceweir.streams.settings import load_settings
-from traceweir.streams.shadow.challenger_name import prepare_challenger, require_free_name
+from traceweir.streams.shadow.challenger_name import create_topic, require_free_name, require_usable_name
 
 
 def push_file(file: Path, selector: str, comment: str | None, by: str | None, *, dry_run: bool, as_json: bool) -> int:
@@ -142,10 +142,12 @@ def push_chosen(
         return _version(state, selector, document, plan.digest, comment, by)
 
     state = read_state()
-    if not dry_run:
-        state.refuse_over_newer(selector)  # before a topic is created for the challenger
-        if (challenger := chosen(state)[1].challenger) is not None:
-            prepare_challenger(load_settings(), state, selector, challenger)
+    state.refuse_over_newer(selector)  # before a topic is created for the challenger
+    if (challenger := chosen(state)[1].challenger) is not None:
+        settings = load_settings()
+        require_usable_name(settings, state, selector, challenger)
+        if not dry_run:
+            create_topic(settings, challenger.name)
     pushed = decide(state) if dry_run else _run_push(decide)
     did = "would push" if dry_run else "pushed"
     if as_json:

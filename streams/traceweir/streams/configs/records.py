@@ -151,7 +151,7 @@ def read_record(partition: int, key: bytes | None, value: bytes | None) -> Confi
 def records_of(pushed: PushedConfig) -> list[tuple[bytes, bytes | None]]:
     """Returns the records of a version as pairs of key and value, in the order in which they are written.
 
-    The config of a challenger is written for its digest too, so that it can be read when it is in effect no more.
+    The config of a challenger is written for its digest too, so that it can be read when it is no longer in effect.
 
     Raises:
         ConfigError: the config has a challenger, and cannot be used.

@@ -122,7 +122,7 @@ class PushedChallengers:
                 log.debug("challengers are not looked for: %s", error)
             except Exception as error:  # noqa: BLE001  # whatever it is, the dashboard goes on without challengers
                 self.in_effect = self.shadows = ()
-                problem = printable(repr(error), 1_000)
+                problem = printable(str(error) if isinstance(error, ConfigTopicError) else repr(error), 1_000)
                 if problem != warned_of:
                     log.warning("challengers are not shown, because looking for them failed: %s; trying again", problem)
                 warned_of = problem
@@ -132,16 +132,12 @@ class PushedChallengers:
         """Looks once.
 
         Raises:
+            ConfigTopicError: the topic `configs` exists and cannot be read: a challenger would be shown as one that has ended.
             KafkaUnreachableError: no broker answers.
         """
-        topics = await asyncio.to_thread(existing_topics, self._settings)
-        try:
+        topics, in_effect = await asyncio.to_thread(existing_topics, self._settings), []
+        if self._settings.topics.configs in topics:
             in_effect = challengers_of((await read_topic(self._settings)).current.values())
-        except ConfigTopicError as error:
-            log.debug("challengers are not looked for: %s", error)
-            in_effect = []
-            if self._settings.topics.configs in topics:  # a challenger in effect would be shown as one that has ended
-                topics = set()
         self.in_effect = in_effect
         begin, taken = self._settings.topics.shadow_results_prefix, {each.name for each in in_effect}
         names = sorted(topic.removeprefix(begin) for topic in topics if topic.startswith(begin))

@@ -24,6 +24,7 @@ from traceweir.scorers.evaluation.plan import Plan
 from traceweir.streams.clock import utc_now
 from traceweir.streams.configs.log import ConfigLog
 from traceweir.streams.configs.records import HOME, digest_record
+from traceweir.streams.runtime.service_tasks import service_task
 from traceweir.streams.stages.base import MAX_OUTPUT_BYTES, Output
 
 log = logging.getLogger(__name__)
@@ -38,7 +39,7 @@ class _Attempts:
     """What became of the record of a digest."""
 
     over: bool = False
-    """Whether the record is written, or never can be."""
+    """Whether the record never can be written."""
     failures: int = 0
     not_before: float = 0.0
     """When the next attempt is due, in seconds of the event loop."""
@@ -47,9 +48,9 @@ class _Attempts:
 class ConfigDigests(Service):  # type: ignore[misc]  # Faust's services are untyped
     """Writes a record `digest:<digest>` for each config by which this worker scores and that the topic lacks.
 
-    These are the worker's config file, and pushed configs whose digest is another one here than where they were pushed. No
-    score depends on the record, so it is not part of a checkpoint: a worker that may not write to the topic scores as
-    before, and says so once. Two workers can write the same record, of which compaction keeps one.
+    These are the worker's config file, pushed configs whose digest is another one here than where they were pushed, and the
+    challengers of both. No score depends on the record, so it is not part of a checkpoint: a worker that may not write to
+    the topic scores as before, and says so once. Two workers can write the same record, of which compaction keeps one.
 
     Args:
         configs: What the worker has read of the topic; it must be read to its end when the service starts.
@@ -98,7 +99,9 @@ class ConfigDigests(Service):  # type: ignore[misc]  # Faust's services are unty
             attempts.failures += 1
             self._say(plan, self._reason(error))
             return not _is_without_answer(error)
-        attempts.over = True
+        attempts.not_before = (
+            self._clock() + RETRY_AFTER_S[0]
+        )  # until then the record is read, unless somebody deletes it
         log.info("configs: the config with the digest %s is on the topic now", plan.digest[:12])
         return True
 
@@ -133,7 +136,7 @@ class ConfigDigests(Service):  # type: ignore[misc]  # Faust's services are unty
             self._logged.add(sentence)
             log.warning("%s", sentence)
 
-    @Service.task  # type: ignore[untyped-decorator]
+    @service_task("writes configs to the topic of configs")
     async def _look(self) -> None:
         while not self.should_stop:
             await self.sleep(LOOK_EVERY_S)

@@ -17,8 +17,8 @@ REQUEST_TIMEOUT_MS = 5_000
 RETRY_BACKOFF_MS = 1_000
 """Time between two retries; the client logs a line for each."""
 ANSWER_TIMEOUT_S = 20.0
-"""Time limit for the whole. It is above those of the client, which so has nothing left to send and disconnects, unless
-several brokers of the list do not answer."""
+"""Time limit for the whole. It is longer than the limits of the client, so that the client has given up and can
+disconnect; with several silent brokers the client can take longer."""
 STOP_WITHIN_S = 5.0
 
 

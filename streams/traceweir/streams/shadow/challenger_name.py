@@ -1,15 +1,15 @@
-"""Checks that the name of a challenger is free, and creates its topic. Shadows and challengers share their names."""
+"""Checks that the name of a challenger or a shadow is free, because they share their names, and creates the topic."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Iterator
 
-from traceweir.schemas.base import JsonObject
 from traceweir.schemas.pushed_config import PushedConfig
 from traceweir.schemas.text import printable
 from traceweir.scorers.evaluation.plan import Challenger, challenger_id
 from traceweir.streams.config_topic import ConfigTopicError, TopicState, read_topic
+from traceweir.streams.configs.challenger_section import name_in, section_of
 from traceweir.streams.configs.selectors import in_words
 from traceweir.streams.kafka.bounded_reader import BoundedReader
 from traceweir.streams.kafka.topic_admin import create_named, existing_topics
@@ -19,8 +19,8 @@ from traceweir.streams.shadow.log import read_definition
 from traceweir.streams.shadow.names import ShadowNames
 
 
-def prepare_challenger(settings: Settings, state: TopicState, selector: str, challenger: Challenger) -> None:
-    """Creates the topic of a challenger that will be pushed, if its name is free.
+def require_usable_name(settings: Settings, state: TopicState, selector: str, challenger: Challenger) -> None:
+    """Checks that a challenger can be pushed: its name is free, and its topic has no scores of another config.
 
     Args:
         settings: Where Kafka is.
@@ -32,7 +32,6 @@ def prepare_challenger(settings: Settings, state: TopicState, selector: str, cha
         KafkaUnreachableError: no broker answers.
         ConfigTopicError: another challenger has the name.
         ShadowError: a shadow has the name, or the topic has scores of something else.
-        TopicsRefusedError: the topic cannot be created.
     """
     name, names = challenger.name, ShadowNames.of(settings, challenger.name)
     require_free_name(state, selector, name)
@@ -53,6 +52,17 @@ def prepare_challenger(settings: Settings, state: TopicState, selector: str, cha
                 f"topic {results!r} has scores of another config: take another name, or remove these scores with `traceweir "
                 f"shadow --name {name} --drop`"
             )
+
+
+def create_topic(settings: Settings, name: str) -> None:
+    """Creates the topic for the scores of a challenger, if it does not exist.
+
+    Raises:
+        KafkaUnreachableError: no broker answers.
+        TopicsRefusedError: the topic cannot be created.
+    """
+    names = ShadowNames.of(settings, name)
+    results = names.topics.results
     create_named(settings, {results: names.own[results]}, names.retention_days)
 
 
@@ -104,18 +114,6 @@ def has_scores(settings: Settings, name: str, topics: Collection[str]) -> bool:
     """
     results = ShadowNames.of(settings, name).topics.results
     return results in topics and asyncio.run(_has_records(settings, results))
-
-
-def section_of(pushed: PushedConfig) -> JsonObject | None:
-    """Returns the section `challenger` of a config; None if it has none."""
-    found = (pushed.config or {}).get("challenger")
-    return found if isinstance(found, dict) else None
-
-
-def name_in(pushed: PushedConfig) -> str | None:
-    """Returns the name of a config's challenger; None if it has none."""
-    name = (section_of(pushed) or {}).get("name")
-    return name if isinstance(name, str) else None
 
 
 def _ids(state: TopicState, name: str) -> Iterator[str]:

@@ -19,6 +19,7 @@
   }
 
   async function load() {
+    if (document.querySelector("[data-live]") === null) return;
     if (loading || document.hidden) { again = true; return; }
     loading = true;
     again = false;
