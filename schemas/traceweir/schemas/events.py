@@ -62,7 +62,7 @@ class Event(WireModel):
     For example `the answer is not in the spans: ...` or `the arguments of the call of tool 'x' are not in ...`.
     """
     replaces: list[str] | None = None
-    """Ids of other events of the session that count no more, because this event says better what happened.
+    """Ids of other events of the session that no longer count, because this event says better what happened.
 
     A source that learns more after it has sent an event sends another one with an id of its own. The order in which
     the two arrive does not matter.

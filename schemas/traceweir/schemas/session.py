@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Protocol, TypeVar
 
 from pydantic import Field
 
@@ -19,6 +19,27 @@ MOST_SEGMENTS = 2**32
 
 MOST_REVISIONS = 2**32
 """Upper bound of revision numbers, exclusive: a revision number has four bytes in a row's key."""
+
+
+class Replacing(Protocol):
+    """An event as far as it says whether it counts."""
+
+    @property
+    def event_id(self) -> str | None:
+        """Id of the event; an event without one cannot be replaced."""
+
+    @property
+    def replaces(self) -> list[str] | None:
+        """Ids of the events that it replaces."""
+
+
+E = TypeVar("E", bound=Replacing)
+
+
+def current(events: list[E]) -> list[E]:
+    """Returns the events that no other one of them replaces."""
+    replaced = {event_id for event in events if event.replaces for event_id in event.replaces}
+    return [event for event in events if event.event_id not in replaced] if replaced else events
 
 
 class Session(WireModel):
@@ -48,8 +69,7 @@ class Session(WireModel):
     @property
     def current_events(self) -> list[InvocationEvent]:
         """The events that no other event of the session replaces."""
-        replaced = {event_id for event in self.events if event.replaces for event_id in event.replaces}
-        return [event for event in self.events if event.event_id not in replaced] if replaced else self.events
+        return current(self.events)
 
     @property
     def started_at(self) -> datetime | None:

@@ -39,7 +39,7 @@ MAX_WITHDRAWN = 1_000
 def late_events(before: Sequence[Event], after: Sequence[Event], is_published: IsPublished) -> list[Event]:
     """Returns the events that turn the result of one reading of a trace into that of the next.
 
-    A changed event has the id of its former version with `~2`, `~3` and so on. An event that is no more, or that
+    A changed event has the id of its former version with `~2`, `~3` and so on. An event that no longer exists, or that
     belongs to another session now, is withdrawn by an event in its session that has no content and replaces itself too.
     The end of a session stays as it is.
 
@@ -84,11 +84,12 @@ def _differs(former: Event, event: Event) -> bool:
         return True
     if event["type"] == "invocation.completed":
         return former != event
-    own = "model" if event["type"] == "model.called" else ""
-    common = _DIMENSIONS - {own}
-    return [each for each in former.items() if each[0] not in common] != [
-        each for each in event.items() if each[0] not in common
-    ]
+    common = _DIMENSIONS - {"model"} if event["type"] == "model.called" else _DIMENSIONS
+    return _without(common, former) != _without(common, event)
+
+
+def _without(fields: frozenset[str], event: Event) -> Event:
+    return {name: value for name, value in event.items() if name not in fields}
 
 
 def _withdrawal(first: Event, own: str, names: Sequence[str]) -> Event:

@@ -8,6 +8,7 @@ from typing import Protocol
 
 import msgspec
 
+from traceweir.schemas.session import current
 from traceweir.scorers.evaluation.runner import sampling_point
 from traceweir.streams.shadow.definition import Definition
 from traceweir.streams.stages.base import Cut, Read, Record, Stage, StageSpec
@@ -117,12 +118,14 @@ def fitted(definition: Definition, topics: frozenset[str], sessions: str) -> Cal
     return fit
 
 
-class _App(msgspec.Struct):
+class _Event(msgspec.Struct):
+    event_id: str | None = None
+    replaces: list[str] | None = None
     app_name: str | None = None
 
 
 class _Apps(msgspec.Struct):
-    events: list[_App] = []
+    events: list[_Event] = []
 
 
 _read_apps = msgspec.json.Decoder(_Apps).decode
@@ -146,7 +149,7 @@ def selection(definition: Definition) -> Callable[[Record], bool]:
 
 
 def apps_of(session: bytes | None) -> set[str]:
-    """Returns the names of the apps in a session; none for a record that is not a session.
+    """Returns the names of the apps in a session, of the events that count; none for a record that is not a session.
 
     >>> sorted(apps_of(b'{"events": [{"app_name": "shop"}, {}, {"app_name": "bank"}]}'))
     ['bank', 'shop']
@@ -155,4 +158,4 @@ def apps_of(session: bytes | None) -> set[str]:
         found = _read_apps(session or b"")
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return set()
-    return {event.app_name for event in found.events if event.app_name}
+    return {event.app_name for event in current(found.events) if event.app_name}

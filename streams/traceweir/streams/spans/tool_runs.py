@@ -137,7 +137,6 @@ def _complete(known: _Known, other: _Known) -> None:
     """Adds to a run what another span of the same run tells."""
     run, told = known.run, other.run
     known.scopes |= other.scopes
-    run.other_spans += (told.span.span_id, *told.other_spans)
     run.call_id = run.call_id or told.call_id
     if run.args is ABSENT or (not isinstance(run.args, dict) and isinstance(told.args, dict)):
         run.args = told.args

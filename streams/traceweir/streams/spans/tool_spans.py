@@ -44,8 +44,6 @@ class ToolRun:
     """The result, or ABSENT."""
     error: str | None
     """The error message of a failed call, possibly empty; None if the call succeeded."""
-    other_spans: tuple[str, ...] = ()
-    """The ids of further spans that tell of the same call."""
 
     @property
     def is_handoff(self) -> bool:

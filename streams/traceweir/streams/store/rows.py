@@ -15,7 +15,7 @@ from traceweir.schemas.base import MAX_IDENTIFIER_CHARS
 from traceweir.schemas.dead_letter import DeadLetter, marked
 from traceweir.schemas.dimensions import UNKNOWN_MODEL
 from traceweir.schemas.score import Score
-from traceweir.schemas.session import MOST_REVISIONS, MOST_SEGMENTS, Closed
+from traceweir.schemas.session import MOST_REVISIONS, MOST_SEGMENTS, Closed, current
 from traceweir.schemas.text import printable
 from traceweir.streams.results.reader import FoundScore
 from traceweir.streams.results.table import INTEGERS, row_of
@@ -88,8 +88,10 @@ class Batch:
 
 
 class _Event(msgspec.Struct, gc=False):
-    """The dimensions of an event."""
+    """The dimensions of an event, and what says whether it counts."""
 
+    event_id: str | None = None
+    replaces: list[str] | None = None
     app_name: str | None = None
     agent_name: str | None = None
     agent_version: str | None = None
@@ -149,7 +151,8 @@ class RowReader:
         value = record.value or b""
         session = _read_session(value)
         known: dict[str, str] = {}
-        for event in session.events:
+        events = current(session.events)
+        for event in events:
             known.update(_known(event))
         cells = {
             "session_id": session.session_id,
@@ -158,7 +161,7 @@ class RowReader:
             "closed_because": session.closed_because,
             "first_record_at": _utc(session.first_record_at),
             "last_record_at": _utc(session.last_record_at),
-            "events": len(session.events),
+            "events": len(events),
             "traces": len(session.traces),
             **known,
             "document": value.decode() if self._keeps_content else None,

@@ -1,4 +1,4 @@
-"""Collect: an event that late spans have changed is published again, and one that is no more is withdrawn."""
+"""Collect: an event that late spans have changed is published again, and one that no longer exists is withdrawn."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ def withdrawal(name: str, *others: str, session: str = "s") -> dict[str, Any]:
 
 def test_an_event_that_says_the_same_is_not_published_again() -> None:
     assert late_events([event("a", name="x")], [event("a", name="x")], {"a"}.__contains__) == []
+    assert late_events([event("a", x=1, y=2)], [event("a", y=2, x=1)], {"a"}.__contains__) == []
 
 
 def test_a_changed_event_replaces_its_last_version() -> None:
@@ -35,12 +36,12 @@ def test_dimensions_alone_are_told_by_the_end_of_the_invocation() -> None:
     assert found == {**after[1], "event_id": "b~2", "replaces": ["b"]}
 
 
-def test_a_dimension_that_is_no_more_is_taken_from_each_event() -> None:
+def test_a_dimension_that_no_longer_exists_is_taken_from_each_event() -> None:
     found = late_events([event("a", labels={"x": "y"})], [event("a")], {"a"}.__contains__)
     assert found == [event("a~2", replaces=["a"])]
 
 
-def test_a_dimension_that_is_no_more_is_taken_from_the_end_of_an_invocation() -> None:
+def test_a_dimension_that_no_longer_exists_is_taken_from_the_end_of_an_invocation() -> None:
     before, after = event("a", kind="invocation.completed", user_id="u"), event("a", kind="invocation.completed")
     assert late_events([before], [after], {"a"}.__contains__) == [{**after, "event_id": "a~2", "replaces": ["a"]}]
 
@@ -50,7 +51,7 @@ def test_the_model_of_a_model_call_is_no_dimension() -> None:
     assert late_events([before], [after], {"a"}.__contains__) == [{**after, "event_id": "a~2", "replaces": ["a"]}]
 
 
-def test_an_event_that_is_no_more_is_withdrawn_by_one_that_replaces_itself() -> None:
+def test_an_event_that_no_longer_exists_is_withdrawn_by_one_that_replaces_itself() -> None:
     found = late_events([event("a"), event("b")], [event("a")], {"a", "b", "b~2"}.__contains__)
     assert found == [withdrawal("b~2~withdrawn", "b~2")]
 

@@ -126,6 +126,13 @@ def test_a_session_belongs_to_an_app_that_one_of_its_events_names(app: str | Non
     assert selection(make_definition(app="shop"))(record(1, app=app)) is is_scored
 
 
+def test_an_event_that_another_replaces_names_no_app() -> None:
+    events = [{"event_id": "a", "app_name": "shop"}, {"event_id": "a~2", "replaces": ["a"], "app_name": "bank"}]
+    session = Message(SESSIONS, 0, 1, 1_000, b"s", json.dumps({"events": events}).encode(), ())
+    assert selection(make_definition(app="bank"))(session) is True
+    assert selection(make_definition(app="shop"))(session) is False
+
+
 def test_a_record_that_is_no_session_is_of_no_app() -> None:
     broken = Message(SESSIONS, 0, 1, 1_000, b"\xff", b"{", ())
     assert selection(make_definition(app="shop"))(broken) is False

@@ -293,6 +293,18 @@ def test_a_forged_record_costs_itself_and_no_neighbour(topic: str, record: FakeR
     assert store.query("SELECT n FROM unreadable_records") == [{"n": 1}]
 
 
+def test_an_event_that_another_replaces_is_not_counted_and_names_no_dimension(open_store: OpenStore) -> None:
+    kind = {"type": "invocation.started", "invocation_id": "i", "session_id": "a"}
+    replaced = kind | {"event_id": "a-1", "app_name": "shop", "environment": "prod"}
+    current = kind | {"event_id": "a-1~2", "replaces": ["a-1"], "app_name": "bank"}
+    store = open_store()
+    store.write(batch_of("sessions", FakeRecord(orjson.dumps(session_document("a", events=[replaced, current])))))
+
+    found = store.query("SELECT events, app_name, environment FROM sessions")
+
+    assert found == [{"events": 1, "app_name": "bank", "environment": None}]
+
+
 def test_figures_of_huge_costs_are_added_up(open_store: OpenStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(duckdb_store, "MERGED_AFTER_CHANGES", 1)
     store = open_store()
