@@ -10,9 +10,9 @@ from aiokafka import AIOKafkaConsumer
 from tests.simulation.bugs.registry import bug_with_pushes, put
 from tests.simulation.world import World
 
+from traceweir.streams import service_tasks
 from traceweir.streams.gate.stage import GateStage
 from traceweir.streams.kafka import consumer_tasks, followed_topics
-from traceweir.streams.runtime import service_tasks
 from traceweir.streams.score.config_spans import ConfigSpans
 from traceweir.streams.score.offset_tracker import OffsetTracker
 from traceweir.streams.score.session_configs import SessionConfigs

@@ -10,6 +10,7 @@ from tests.simulation.bugs.registry import bug, put
 from tests.simulation.scorer import SimulatedScoringProcess
 from tests.simulation.world import World
 
+from traceweir.streams import service_tasks
 from traceweir.streams.app import WorkerApp
 from traceweir.streams.assemble.closed_sessions import ClosedSessions
 from traceweir.streams.assemble.open_session import OpenSession
@@ -18,7 +19,6 @@ from traceweir.streams.assemble.stage import AssembleStage
 from traceweir.streams.gate.novelty_scopes import NoveltyScope, NoveltyScopes
 from traceweir.streams.gate.stage import GateStage
 from traceweir.streams.kafka import faust_adapter
-from traceweir.streams.runtime import service_tasks
 from traceweir.streams.runtime.lane import Lane
 from traceweir.streams.score.candidate_changes import CandidateChanges
 from traceweir.streams.score.offset_tracker import OffsetTracker

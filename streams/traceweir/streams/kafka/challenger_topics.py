@@ -12,7 +12,7 @@ from mode import Service
 
 from traceweir.scorers.evaluation.plan import Challenger
 from traceweir.streams.kafka.topic_admin import KafkaUnreachableError, write_problems
-from traceweir.streams.runtime.service_tasks import service_task
+from traceweir.streams.service_tasks import service_task
 from traceweir.streams.settings import Settings
 
 log = logging.getLogger(__name__)

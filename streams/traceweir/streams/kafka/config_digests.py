@@ -24,7 +24,7 @@ from traceweir.scorers.evaluation.plan import Plan
 from traceweir.streams.clock import utc_now
 from traceweir.streams.configs.log import ConfigLog
 from traceweir.streams.configs.records import HOME, digest_record
-from traceweir.streams.runtime.service_tasks import service_task
+from traceweir.streams.service_tasks import service_task
 from traceweir.streams.stages.base import MAX_OUTPUT_BYTES, Output
 
 log = logging.getLogger(__name__)

@@ -19,7 +19,7 @@ from traceweir.streams.configs.records import HOME
 from traceweir.streams.kafka.broker_list import require_broker_list
 from traceweir.streams.kafka.consumer_tasks import failing_with_tasks, watch_tasks
 from traceweir.streams.kafka.fast_close import install_fast_close
-from traceweir.streams.runtime.service_tasks import service_task
+from traceweir.streams.service_tasks import service_task
 
 log = logging.getLogger(__name__)
 

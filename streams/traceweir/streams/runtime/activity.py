@@ -15,7 +15,7 @@ from typing import Any
 
 from mode import Service
 
-from traceweir.streams.runtime.service_tasks import service_task
+from traceweir.streams.service_tasks import service_task
 from traceweir.streams.stages.base import Output
 
 log = logging.getLogger(__name__)

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from mode import Service
 
 from traceweir.streams.errors import WorkerError
-from traceweir.streams.runtime.service_tasks import service_task
+from traceweir.streams.service_tasks import service_task
 
 log = logging.getLogger(__name__)
 

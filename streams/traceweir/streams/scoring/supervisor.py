@@ -18,7 +18,6 @@ from traceweir.schemas.reference import Reference
 from traceweir.streams.configs.selectors import NO_CONFIGS, Configs
 from traceweir.streams.judges.budget import Paid, Share, Spending
 from traceweir.streams.judges.verdicts import JudgeVerdict
-from traceweir.streams.runtime.service_tasks import service_task
 from traceweir.streams.scoring.activity import ScoringActivity
 from traceweir.streams.scoring.in_flight import InFlight
 from traceweir.streams.scoring.launch import LaunchedProcess
@@ -27,6 +26,7 @@ from traceweir.streams.scoring.protocol import Setup
 from traceweir.streams.scoring.quarantine import DeathCounts, Quarantine
 from traceweir.streams.scoring.result import Scoring, ScoringResult
 from traceweir.streams.scoring.silence import SilenceLimits
+from traceweir.streams.service_tasks import service_task
 from traceweir.streams.stages.errors import SessionRejected
 
 log = logging.getLogger(__name__)

@@ -16,7 +16,7 @@ from mode import Service
 from traceweir.streams.kafka.bounded_reader import BoundedReader
 from traceweir.streams.kafka.consumer_group import GroupOffsets
 from traceweir.streams.kafka.topic_admin import KafkaUnreachableError
-from traceweir.streams.runtime.service_tasks import service_task
+from traceweir.streams.service_tasks import service_task
 from traceweir.streams.settings import Settings
 from traceweir.streams.shadow.definition import Definition
 from traceweir.streams.shadow.errors import ShadowError

@@ -30,7 +30,7 @@ from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 
 from traceweir.schemas.text import printable
-from traceweir.streams.runtime.service_tasks import service_task
+from traceweir.streams.service_tasks import service_task
 from traceweir.streams.settings import InvalidSettingsError
 from traceweir.streams.telemetry.catalogue import Instrument
 from traceweir.streams.telemetry.measured import Distribution, Point

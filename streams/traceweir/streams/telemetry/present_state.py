@@ -12,8 +12,8 @@ from typing import Any, Protocol
 import psutil
 from mode import Service
 
-from traceweir.streams.runtime.service_tasks import service_task
 from traceweir.streams.scoring.activity import ScoringActivity
+from traceweir.streams.service_tasks import service_task
 from traceweir.streams.telemetry import catalogue
 from traceweir.streams.telemetry.measured import Point
 
