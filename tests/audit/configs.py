@@ -60,6 +60,17 @@ def the_last_config_counts_in_the_end(e: Evidence) -> Iterator[str]:
                 yield f"{each.version} is scored by {sorted(digests)}, not by the last config {last}"
 
 
+def require_sessions_after_the_last_push(e: Evidence) -> None:
+    """Checks that `the_last_config_counts_in_the_end` says something.
+
+    Raises:
+        RuntimeError: no session was closed and scored after the last push.
+    """
+    after = (each for each in e.sessions if each.row.offset >= e.settled.get(each.row.partition, each.row.offset + 1))
+    if not any(e.digests.get(each.version) for each in after):
+        raise RuntimeError("no session was scored after the last push, so that nothing says whether its config counts")
+
+
 def statuses_follow_from_the_config(e: Evidence) -> Iterator[str]:
     """The threshold and the status of a score are those of its config, and it has no other metric."""
     for found in e.results:

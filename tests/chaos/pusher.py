@@ -84,13 +84,16 @@ class ConfigPusher:
         self._running.append(self._pool.submit(run))
 
     def push_the_last(self) -> None:
-        """Pushes another config for all sessions, and waits until the push has written its version.
+        """Puts another config in effect for each session, and waits until the versions are written.
 
         Raises:
             ConfigTopicError: Each of several pushes has failed, though nothing disturbs them.
             KafkaUnreachableError: Likewise.
         """
-        pushed = self._drawn.draw_the_last(self._rnd)
+        for pushed in self._drawn.draw_the_last(self._rnd):
+            self._push_at_last(pushed)
+
+    def _push_at_last(self, pushed: Push) -> None:
         for left in reversed(range(LAST_TRIES)):
             try:
                 asyncio.run(push(self._settings, self._decide(pushed)))

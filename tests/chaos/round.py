@@ -120,8 +120,7 @@ def play(
         if pusher is not None:
             crew.counters.update(pusher.counters)
             evidence.refused_configs, evidence.settled = pusher.letters(committed.rows[CONFIGS]), settled
-            if not any(row.offset >= settled[row.partition] for row in committed.rows["sessions"]):
-                raise RuntimeError("no session was closed after the last push, so that nothing says whether it counts")
+            configs.require_sessions_after_the_last_push(evidence)
         crew.counters["stage raises"] = sum(worker.stumbles for worker in fleet.started)
         state_bytes = max(size_of(worker.state_dir) for worker in fleet.started)
         fleet.end()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import gc
+import itertools
 import json
 import logging
 import math
@@ -14,7 +15,6 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import partial
-from itertools import islice
 from multiprocessing import SimpleQueue, get_context
 from pathlib import Path
 from typing import NoReturn
@@ -57,7 +57,7 @@ def main() -> int:
     parser.add_argument("--of-commit", action="store_true", help="draw the first seed from the content of the commit")
     parser.add_argument("--ledger", type=Path, nargs="?", const=seed_ledger.LEDGER, help="append the figures to a file")
     parser.add_argument("--total", action="store_true", help="print the sum of the ledger, and play nothing")
-    parser.add_argument("--count", type=int, default=1_000_000, help="how many seeds to play at most")
+    parser.add_argument("--count", type=int, help="how many seeds to play; the code is 1 if the time is over before")
     parser.add_argument("--seconds", type=float, default=60.0, help="how long to play")
     parser.add_argument("--faults", type=int, default=60, help="faults to draw for each seed")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
@@ -149,9 +149,10 @@ def _check_bugs(options: argparse.Namespace) -> int:
         if _first_seed(bug, options) is not None:
             missed.remove(bug)
     print(f"{len(found)} bugs played, not found: {', '.join(missed) or 'none'}")
-    if unknown := sorted(set(options.bugs or BUGS) - seeds.keys()):
+    unknown = sorted(set(options.bugs or BUGS) - seeds.keys())
+    if unknown:
         print(f"not played, because no seed is known: {', '.join(unknown)}; search one with --search")
-    return bool(missed)
+    return bool(missed or (options.bugs and unknown))
 
 
 def _search_bugs(options: argparse.Namespace) -> int:
@@ -203,7 +204,7 @@ def _many(options: argparse.Namespace) -> int:
     print(f"seeds from {first}")
     entry = seed_ledger.Entry(seed_ledger.commit(), first, drawn=options.faults)
     faults, kinds = Counter[str](), Counter[str]()
-    jobs = ((seed, options.bug, frozenset[int]()) for seed in range(first, first + options.count))
+    jobs = ((seed, options.bug, frozenset[int]()) for seed in itertools.islice(itertools.count(first), options.count))
     for (seed, *_), outcome in _outcomes(jobs, options):
         entry.seeds += 1
         faults.update(outcome.faults)
@@ -220,6 +221,9 @@ def _many(options: argparse.Namespace) -> int:
     print(entry.text())
     if options.ledger is not None:
         seed_ledger.append(entry, options.ledger)
+    if options.count is not None and entry.seeds < options.count:
+        print(f"only {entry.seeds} of {options.count} seeds were played: give more --seconds")
+        return 1
     return bool(entry.wrong)
 
 
@@ -242,7 +246,7 @@ def _outcomes(jobs: Iterable[Job], options: argparse.Namespace) -> Iterator[tupl
     try:
         while True:
             free = options.jobs - len(running) if seams.real_monotonic() < until else 0
-            for job in islice(todo, free):
+            for job in itertools.islice(todo, free):
                 running[job] = _fork(job, options.faults, results)
             if not running:
                 return

@@ -33,6 +33,8 @@ def judged(world: World, load: Ledger | SpanLedger) -> claims.Faults:
         configs=world.pushes.topic(world.committed.rows[CONFIGS]),
     )
     evidence.settled, evidence.refused_configs = world.settled, world.pushes.letters
+    if world.settled:
+        configs.require_sessions_after_the_last_push(evidence)
     groups = [claims.EXACTLY_ONCE, claims.WITHIN_THE_GRACE, configs.CLAIMS, replays.CLAIMS]
     if world.scenario.kind == "judged":
         evidence.verdicts = [(each.prompt, each.safe) for each in world.models.given]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 
-from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from tests.audit.config_topic import ConfigTopic
+from tests.simulation.cluster.batches import Sent, batch_of
 from tests.simulation.cluster.broker import Cluster
 from tests.support.ledger import PARTITIONS
 from tests.support.pushes import ALL, Document, Push, Pushes
@@ -50,9 +50,10 @@ class ConfigPushes:
         return f"{push.what}, and {'aborted' if aborts else 'committed'} after {in_s:.2f} s"
 
     def push_the_last(self, rnd: random.Random) -> None:
-        """Pushes another config for all sessions, at once."""
+        """Puts another config in effect for each session, at once."""
         self._end(False)
-        self._begin(self._drawn.draw_the_last(rnd))(True)
+        for push in self._drawn.draw_the_last(rnd):
+            self._begin(push)(True)
 
     def send_refused(self, rnd: random.Random) -> str:
         """Writes a record that is no config, as another program can; returns what it is."""
@@ -60,13 +61,19 @@ class ConfigPushes:
         self._refused.append((found.key, found.value))
         if found.is_letter:
             self.letters.append((found.key, found.value))
-        self._append(found.partition, [(found.key, found.value)], -1)
+        self._append(found.partition, [(found.key, found.value)])
         return found.what
 
     def topic(self, rows: Sequence[object]) -> ConfigTopic:
         """Returns what the topic says, from its committed records."""
         digests = {read_plan(document).digest for document in self._files}
         return ConfigTopic(rows, self._refused, digests)  # type: ignore[arg-type]
+
+    def _append(
+        self, partition: int, found: Sequence[tuple[bytes | None, bytes | None]], producer: int | None = None
+    ) -> None:
+        records = [Sent(key, value, self._cluster.now_ms()) for key, value in found]
+        self._cluster.append((self._topic, partition), batch_of(records, producer))
 
     def _begin(self, push: Push) -> Callable[[bool], None]:
         """Writes the records of a push; returns what ends its transaction."""
@@ -84,18 +91,3 @@ class ConfigPushes:
 
         self._end = end
         return end
-
-    def _append(self, partition: int, found: Sequence[tuple[bytes | None, bytes | None]], producer: int) -> None:
-        builder = DefaultRecordBatchBuilder(
-            magic=2,
-            compression_type=0,
-            is_transactional=int(producer >= 0),
-            producer_id=producer,
-            producer_epoch=0 if producer >= 0 else -1,
-            base_sequence=0 if producer >= 0 else -1,
-            batch_size=2_000_000,
-        )
-        for number, (key, value) in enumerate(found):
-            builder.append(number, self._cluster.now_ms(), key, value, [])
-        self._cluster.logs[self._topic, partition].append(bytes(builder.build()))
-        self._cluster.look_again((self._topic, partition))

@@ -37,6 +37,7 @@ def test_nothing_is_wrong_after_faults() -> None:
 def test_nothing_is_wrong_when_configs_are_pushed_beside_faults() -> None:
     code, printed = simulate("--from", "1012", "--count", "2", "--jobs", "1", "--seconds", "280")
     assert code == 0, printed
+    assert "2 seeds (" in printed
     assert " 0 wrong" in printed
     assert "config pushed: " in printed
     assert "record that is no config: " in printed
@@ -63,6 +64,7 @@ def test_a_bug_is_found_and_its_story_printed() -> None:
     code, printed = simulate("--seed", "14", "--bug", "strays_are_forwarded_twice", "--seconds", "30")
     assert code == 1, printed
     assert "WRONG: " in printed
+    assert " raise" not in printed.split("WRONG: ", 1)[1], "the patch or the simulation itself is broken"
     assert " s  w1 starts" in printed
 
 

@@ -12,10 +12,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from aiokafka.record.memory_records import MemoryRecords
 from tests.audit.committed import CHANGELOG, CONFIGS, INPUTS, OUTPUTS, SPAN_INPUTS, CommittedRecords, Row
 from tests.simulation import hostile, seams
+from tests.simulation.cluster.batches import Sent, batch_of
 from tests.simulation.cluster.broker import Cluster
 from tests.simulation.cluster.network import Network
 from tests.simulation.disk import Disk
@@ -219,18 +219,8 @@ class World:
         """Appends records to the topics, as agents do."""
         prefix = self.settings.topic_prefix
         for topic, partition, key, value, headers, at in sendings:
-            builder = DefaultRecordBatchBuilder(
-                magic=2,
-                compression_type=0,
-                is_transactional=0,
-                producer_id=-1,
-                producer_epoch=-1,
-                base_sequence=-1,
-                batch_size=2_000_000,
-            )
-            builder.append(0, int((self.now() if at is None else at) * 1000), key, value, headers)
-            self.cluster.logs[prefix + topic, partition].append(bytes(builder.build()))
-            self.cluster.look_again((prefix + topic, partition))
+            at_ms = int((self.now() if at is None else at) * 1000)
+            self.cluster.append((prefix + topic, partition), batch_of([Sent(key, value, at_ms, headers)]))
 
     def send_hostile(self, rnd: random.Random) -> str:
         """Sends a hostile record; returns what it is."""

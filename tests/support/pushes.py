@@ -69,12 +69,14 @@ class Pushes:
             return Push(f"the config of {selector} is rolled back", selector, rnd.choice(former))
         return Push(f"a config for {selector} is pushed", selector, self._config(rnd))
 
-    def draw_the_last(self, rnd: random.Random) -> Push:
-        """Returns another config for all sessions."""
-        push = self.draw(rnd)
-        while push.selector != ALL or push.config is None:
-            push = self.draw(rnd)
-        return push
+    def draw_the_last(self, rnd: random.Random) -> list[Push]:
+        """Returns pushes after which each session has another config: no specific one covers it any more."""
+        specific = sorted(set(self._selectors) - {ALL})
+        before = [Push(f"the config of {selector} is withdrawn", selector, None) for selector in specific]
+        config = self._config(rnd)
+        while config in (self._file, *self.versions[ALL][-1:]):
+            config = self._config(rnd)
+        return [*before, Push("the last config is pushed", ALL, config)]
 
     def version(self, push: Push) -> PushedConfig:
         """Returns the version that a push writes."""

@@ -149,6 +149,11 @@ class Cluster:
         self.logs[place].mark(producer, epoch, commit=commit, now_ms=self.now_ms())
         self.look_again(place)
 
+    def append(self, place: Place, batch: bytes) -> None:
+        """Appends a batch of records to a partition, as a client that is not simulated does."""
+        self.logs[place].append(batch)
+        self.look_again(place)
+
     def end_offsets(self, group: str, producer: int, *, commit: bool) -> None:
         """Ends the offsets of a transaction."""
         self.group(group).end_transaction(producer, commit=commit)
