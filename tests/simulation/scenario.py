@@ -120,7 +120,7 @@ def warm_up(folder: Path) -> None:
 
 
 LOW_SEEDS = 1_000
-"""Seeds up to this one play what they played before pushes were a fault, so that those of the bugs stay the same."""
+"""Seeds up to this one push no configs and have one scoring process, so that the bugs which need neither are found sooner."""
 PUSHED = 0.5
 """The share of the higher seeds in which configs are pushed."""
 

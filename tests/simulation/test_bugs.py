@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,7 @@ from typing import Any
 import pytest
 from tests.simulation import seams
 from tests.simulation.bugs import registry
+from tests.simulation.command import FOUND
 from tests.simulation.round import Outcome
 
 
@@ -82,3 +85,12 @@ def test_a_broken_patch_and_a_simulation_that_raises_find_nothing() -> None:
 def test_a_patch_of_a_name_that_is_gone_is_refused() -> None:
     with pytest.raises(AttributeError, match=r"'Product' has no attribute 'scored' to replace"):
         seams.put(Product, "scored", lambda self: None)
+
+
+def test_the_page_names_each_bug_without_a_known_seed() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "simulation.md").read_text("utf-8")
+    section = page.split("## Is the net tight?")[1].split("##")[0]
+    seeds = json.loads(FOUND.read_text("utf-8"))
+    assert set(re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE)) == registry.BUGS.keys() - seeds.keys()
+    assert seeds.keys() <= registry.BUGS.keys()
+    assert f"a seed for {len(seeds)} of the {len(registry.BUGS)}" in section

@@ -29,8 +29,7 @@ def send_sessions(servers: str, prefix: str, names: Sequence[str], app: str = "s
             name,
             number,
             app_name=app,
-            final_response={"parts": [{"text": f"{name} ships today."}]},
-            reference={"final_response": {"parts": [{"text": f"{name} ships tomorrow."}]}},
+            **_texts(name),
         )
         producer.produce(f"{prefix}traces", json.dumps(trace(name, name)), name)
         for document in (answered, event("session.ended", name, number + 1, app_name=app)):
@@ -64,10 +63,15 @@ def closed_session(name: str, app: str = "shop") -> dict[str, Any]:
         name,
         app_name=app,
         event_id=f"{name}-1",
-        final_response={"parts": [{"text": f"{name} ships today."}]},
-        reference={"final_response": {"parts": [{"text": f"{name} ships tomorrow."}]}},
+        **_texts(name),
     )
     return session(name, events=[answered])
+
+
+def _texts(name: str) -> dict[str, Any]:
+    """Returns the answer of a session, and the answer that its reference has."""
+    said, expected = ({"parts": [{"text": f"{name} ships {day}."}]} for day in ("today", "tomorrow"))
+    return {"final_response": said, "reference": {"final_response": expected}}
 
 
 def make_definition(**changes: Any) -> Definition:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-_LISTED = 5
-
 
 def printable(text: str, limit: int = 500) -> str:
     """Returns text that is safe in a log line: control and invisible characters are escaped.
@@ -21,13 +19,17 @@ def printable(text: str, limit: int = 500) -> str:
     return shown if len(shown) <= limit else shown[: limit - 1] + "…"
 
 
-def listed(texts: Sequence[str], limit: int = 300) -> str:
-    """Returns the first five texts and the number of the others; each is safe in a log line, as `printable` says.
+def listed(texts: Sequence[str], limit: int = 300, *, most: int = 5, separator: str = "; ") -> str:
+    """Returns the first texts and the number of the others; each is safe in a log line, as `printable` says.
 
-    Each text has at most `limit` characters.
+    Args:
+        texts: The texts.
+        limit: The most characters of each.
+        most: How many texts are shown.
+        separator: What stands between two of them.
 
     >>> listed(["a", "b\\n", "c", "d", "e", "f", "g"])
     'a; b\\\\n; c; d; e; and 2 more'
     """
-    more = [f"and {len(texts) - _LISTED} more"] if len(texts) > _LISTED else []
-    return "; ".join([*(printable(text, limit) for text in texts[:_LISTED]), *more])
+    more = [f"and {len(texts) - most} more"] if len(texts) > most else []
+    return separator.join([*(printable(text, limit) for text in texts[:most]), *more])

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -31,13 +30,12 @@ from traceweir.streams.configs.selectors import in_words
 from traceweir.streams.kafka.bounded_reader import BoundedReader
 from traceweir.streams.kafka.embedded_broker import is_embedded
 from traceweir.streams.kafka.topic_admin import check_partitions, reach
-from traceweir.streams.runtime.delivery import Delivery, NoTransactionsError, PlainSends, Transaction
+from traceweir.streams.runtime.delivery import Delivery, NoTransactionsError, PlainSends, Transaction, stop_in_time
 from traceweir.streams.runtime.transactions import usable_transactions
 from traceweir.streams.settings import Settings, aiokafka_options
 from traceweir.streams.stages.base import MAX_OUTPUT_BYTES, Output
 
 ANSWER_TIMEOUT_S = 60.0
-STOP_WITHIN_S = 5.0
 
 
 class ConfigTopicError(Exception):
@@ -207,8 +205,7 @@ async def push(settings: Settings, decide: Callable[[TopicState], PushedConfig |
         await _within_time(settings, delivery.send([], outputs, {}))
         return pushed
     finally:
-        with suppress(TimeoutError, KafkaError):  # without the limit, `stop` waits for a dead broker without end
-            await asyncio.wait_for(delivery.stop(), STOP_WITHIN_S)
+        await stop_in_time(delivery)
 
 
 async def _within_time(settings: Settings, done: Awaitable[object]) -> None:

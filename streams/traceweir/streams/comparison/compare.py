@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceweir.schemas.figures import counted
+from traceweir.schemas.text import listed
 from traceweir.streams.comparison.document import Diff, Difference, Figures, MetricComparison, SideSummary
 from traceweir.streams.comparison.intervals import CONFIDENCE, Estimate, paired_difference, unpaired_difference
 from traceweir.streams.comparison.pairing import Indexes, Pairs, pair
@@ -210,10 +211,9 @@ def _contents(side: Side, names: Sequence[Kind]) -> str:
         return f"{side.name}: has no results"
     counts = np.bincount(side.rows["kind"], minlength=len(names))
     known = sorted((names[number], int(count)) for number, count in enumerate(counts) if count)
-    listed = ", ".join(f"{kind.metric} ({kind.level}) {count}" for kind, count in known[:_LISTED])
-    more = f", and {len(known) - _LISTED} more" if len(known) > _LISTED else ""
+    metrics = listed([f"{kind.metric} ({kind.level}) {count}" for kind, count in known], most=_LISTED, separator=", ")
     sessions = counted(len(np.unique(side.rows["session"])), "session")
-    return f"{side.name}: {counted(len(side.rows), 'result')} of {sessions}: {listed}{more}"
+    return f"{side.name}: {counted(len(side.rows), 'result')} of {sessions}: {metrics}"
 
 
 def _only(side: Side, shared: NDArray[np.uint16], names: Sequence[Kind]) -> list[str]:

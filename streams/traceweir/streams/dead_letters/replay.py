@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncGenerator, Awaitable, Mapping
-from contextlib import suppress
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Literal, NamedTuple
@@ -23,7 +22,7 @@ from traceweir.streams.dead_letters.originals import Originals
 from traceweir.streams.dead_letters.reader import DeadLetters, DeadLettersError, Found, LetterId, Wanted
 from traceweir.streams.kafka.embedded_broker import is_embedded
 from traceweir.streams.kafka.topic_admin import check_partitions, reach
-from traceweir.streams.runtime.delivery import Delivery, PlainSends, Transaction
+from traceweir.streams.runtime.delivery import Delivery, PlainSends, Transaction, stop_in_time
 from traceweir.streams.settings import Settings, aiokafka_options
 from traceweir.streams.stages.base import MAX_BATCH_BYTES, Output, envelope_size
 from traceweir.streams.topics import Topics
@@ -34,7 +33,6 @@ BATCH_RECORDS = 500
 BATCH_BYTES = 4_000_000
 """Limits of one transaction, in records and bytes: it must end long before the broker aborts it for its timeout."""
 ANSWER_TIMEOUT_S = 60.0
-STOP_WITHIN_S = 5.0
 
 Outcome = Literal["sent", "would_send", "already_replayed", "refused"]
 
@@ -238,8 +236,7 @@ class _Sender:
 
     async def stop(self) -> None:
         """Disconnects."""
-        with suppress(TimeoutError, KafkaError):  # without the limit, `stop` waits for a dead broker without end
-            await asyncio.wait_for(self._delivery.stop(), STOP_WITHIN_S)
+        await stop_in_time(self._delivery)
 
     def _mark(self, found: Found) -> Output:
         return Output(self._letters, found.id.partition, None, None, [(REPLAYED, str(found.id).encode())])

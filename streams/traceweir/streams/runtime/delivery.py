@@ -25,6 +25,7 @@ from traceweir.streams.stages.base import MAX_BATCH_BYTES, Output, Rows
 
 TRANSACTION_TIMEOUT_MS = 20_000
 FENCE_WITHIN_S = 60.0
+STOP_WITHIN_S = 5.0
 """Time limit for starting a transactional producer, including the abort of the former owner's open transaction."""
 
 Offsets = Mapping[TopicPartition, int]
@@ -135,6 +136,12 @@ class Transaction:
     async def stop(self) -> None:
         """Close the producer."""
         await self._producer.stop()
+
+
+async def stop_in_time(delivery: Delivery) -> None:
+    """Disconnects, and gives up after `STOP_WITHIN_S`: without a limit, `stop` waits for a dead broker without end."""
+    with suppress(TimeoutError, KafkaError):
+        await asyncio.wait_for(delivery.stop(), STOP_WITHIN_S)
 
 
 class PlainSends:

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import Any
 
-from aiokafka.errors import KafkaError
-
-from traceweir.streams.runtime.delivery import PlainSends
+from traceweir.streams.runtime.delivery import PlainSends, stop_in_time
 from traceweir.streams.stages.base import Output
 
 REQUEST_TIMEOUT_MS = 5_000
@@ -19,7 +16,6 @@ RETRY_BACKOFF_MS = 1_000
 ANSWER_TIMEOUT_S = 20.0
 """Time limit for the whole. It is longer than the limits of the client, so that the client has given up and can
 disconnect; with several silent brokers the client can take longer."""
-STOP_WITHIN_S = 5.0
 
 
 async def write_record(options: Mapping[str, Any], record: Output) -> None:
@@ -40,5 +36,4 @@ async def write_record(options: Mapping[str, Any], record: Output) -> None:
             await sends.start()
             await sends.send([], [record], {})
     finally:
-        with suppress(TimeoutError, KafkaError):
-            await asyncio.wait_for(sends.stop(), STOP_WITHIN_S)
+        await stop_in_time(sends)

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from traceweir.schemas.text import listed
 from traceweir.scorers.evaluation.limited_plan import limited
 from traceweir.scorers.evaluation.plan import Plan, read_plan
 from traceweir.streams.clock import utc_now
@@ -142,7 +143,7 @@ async def _new(settings: Settings, wanted: Wanted, times: Times, tell: Callable[
 
 
 def _without_config(name: str, existing: Sequence[str]) -> str:
-    shown = ", ".join(existing[:_NAMED]) + (f" and {len(existing) - _NAMED} more" if len(existing) > _NAMED else "")
+    shown = listed(existing, most=_NAMED, separator=", ")
     others = f"the shadows are {shown}" if existing else "no shadow exists"
     return (
         f"there is no shadow {name!r} to resume ({others}), and a new shadow needs --config: check --name and "

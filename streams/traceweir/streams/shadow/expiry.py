@@ -8,6 +8,7 @@ from contextlib import closing
 from time import monotonic, sleep
 
 from traceweir.schemas.figures import counted
+from traceweir.schemas.text import listed
 from traceweir.streams.kafka.bounded_reader import BoundedReader
 from traceweir.streams.kafka.consumer_group import GroupOffsets
 from traceweir.streams.kafka.topic_admin import KafkaUnreachableError
@@ -86,8 +87,7 @@ def losses_in_words(lost: Mapping[int, int]) -> str:
     '12 offsets of partition 0, 1 offset of partition 3'
     """
     named = [f"{counted(count, 'offset')} of partition {number}" for number, count in lost.items()]
-    more = f" and of {len(named) - _NAMED} more partitions" if len(named) > _NAMED else ""
-    return ", ".join(named[:_NAMED]) + more
+    return listed(named, most=_NAMED, separator=", ")
 
 
 def _committed(offsets: GroupOffsets) -> Offsets:

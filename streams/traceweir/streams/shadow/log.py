@@ -12,7 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from traceweir.schemas.base import explain
 from traceweir.streams.kafka.bounded_reader import BoundedReader
-from traceweir.streams.runtime.delivery import PlainSends
+from traceweir.streams.runtime.delivery import PlainSends, stop_in_time
 from traceweir.streams.settings import Settings, aiokafka_options
 from traceweir.streams.shadow.definition import Definition
 from traceweir.streams.shadow.errors import ShadowError
@@ -26,7 +26,6 @@ Stretches = Mapping[int, Mapping[int, int]]
 """Stretches of offsets by partition: the offset after each, by its first offset."""
 _STRETCHES: TypeAdapter[dict[int, dict[int, int]]] = TypeAdapter(dict[int, dict[int, int]])
 _SENT_WITHIN_S = 30.0
-_STOP_WITHIN_S = 5.0
 
 
 async def read_definition(settings: Settings, name: str) -> Definition | None:
@@ -221,5 +220,4 @@ async def _send(settings: Settings, topic: str, outputs: Sequence[Output]) -> No
             f"topic {topic!r} could not be written ({error!r}); check that the brokers run, and try again"
         ) from error
     finally:
-        with suppress(TimeoutError, KafkaError):  # without the limit, `stop` waits for a dead broker without end
-            await asyncio.wait_for(delivery.stop(), _STOP_WITHIN_S)
+        await stop_in_time(delivery)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from contextlib import aclosing
 from typing import NamedTuple
 
+from traceweir.schemas.text import listed
 from traceweir.streams.clock import iso
 from traceweir.streams.kafka.bounded_reader import BoundedReader
 from traceweir.streams.kafka.embedded_broker import is_embedded
@@ -94,10 +95,8 @@ def expired_text(topic: str, cut: Mapping[int, int | None]) -> str:
         f"{number} is empty" if oldest is None else f"{number} begins at {iso(oldest)}"
         for number, oldest in sorted(cut.items())
     ]
-    more = f" and {len(named) - _NAMED} more partitions" if len(named) > _NAMED else ""
-    return (
-        f"sessions after --from can have expired (retention.ms of {topic}): partition {', '.join(named[:_NAMED])}{more}"
-    )
+    places = listed(named, most=_NAMED, separator=", ")
+    return f"sessions after --from can have expired (retention.ms of {topic}): partition {places}"
 
 
 def _empty(
