@@ -86,7 +86,9 @@ def text_of(content: Content | None) -> str | None:
 
 def _tool_uses(invocation: Invocation, events: Sequence[InvocationEvent]) -> list[ToolUse]:
     calls, responses = _calls_and_responses(invocation)
-    errors = {each.call_id or each.name: each.error for each in events if isinstance(each, ToolReturned) and each.error}
+    returned = [each for each in events if isinstance(each, ToolReturned)]
+    errors = {each.call_id or each.name: each.error for each in returned if each.error}
+    without = {each.call_id or each.name for each in returned if each.missing and each.response is None}
     open_responses = list(responses)
     found = []
     for call in calls:
@@ -97,13 +99,16 @@ def _tool_uses(invocation: Invocation, events: Sequence[InvocationEvent]) -> lis
             ToolUse(
                 call.name,
                 args=call.args,
-                response_known=response is not None,
+                response_known=response is not None and (call.id or call.name) not in without,
                 response=response.response if response is not None else None,
                 error=errors.get(call.id or call.name),
             )
         )
     return found + [
-        ToolUse(each.name, call_known=False, response_known=True, response=each.response) for each in open_responses
+        ToolUse(
+            each.name, call_known=False, response_known=(each.id or each.name) not in without, response=each.response
+        )
+        for each in open_responses
     ]
 
 

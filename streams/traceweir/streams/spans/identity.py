@@ -28,6 +28,7 @@ _SESSION = (
     "langfuse.session.id",
     "mlflow.trace.session",
     "ai.telemetry.metadata.sessionId",
+    "ai.settings.context.sessionId",
     _SPRING,
 )
 _NO_SESSION = "default"
@@ -40,6 +41,7 @@ _USER = (
     "langfuse.user.id",
     "mlflow.trace.user",
     "ai.telemetry.metadata.userId",
+    "ai.settings.context.userId",
 )
 _ANY_USER = frozenset(_USER)
 _AGENT = ("gen_ai.agent.name", "agent.name", "agent_name", "graph.node.id", "recipient_agent_name")

@@ -37,6 +37,8 @@ def switch_of(spans: Sequence[Span]) -> str:
         return "LANGFUSE_OBSERVE_DECORATOR_IO_CAPTURE_ENABLED=true"
     if has("ai.operationId") or has("ai.telemetry."):
         return "experimental_telemetry: {recordInputs: true, recordOutputs: true}"
+    if "gen_ai" in scopes:
+        return "telemetry: {recordInputs: true, recordOutputs: true} (AI SDK 7)"
     if has("spring.ai."):
         return (
             "spring.ai.tools.observations.include-content=true; Spring AI writes prompts and answers to its log alone"

@@ -24,7 +24,12 @@ _OBJECTS = re.compile(r"\[?<[\w.]+ object at 0x[0-9a-f]+>(?:, <[\w.]+ object at 
 _REDACTED = "Error details are redacted"
 """What OpenAI's Agents SDK writes in place of the error of a tool; the result is what the model reads."""
 _JSON = "application/json"
-_JSON_RESULTS = ("traceloop.entity.output", "langfuse.observation.output", "spring.ai.tool.call.result")
+_JSON_RESULTS = (
+    "ai.toolCall.result",
+    "traceloop.entity.output",
+    "langfuse.observation.output",
+    "spring.ai.tool.call.result",
+)
 _QUARKUS = "langchain4j."
 """The beginning of the names of the spans of LangChain4j's extension for Quarkus."""
 _MCP_BLOCKS = {"text", "image", "audio", "resource", "resource_link"}
@@ -169,7 +174,7 @@ def _result(span: Span) -> tuple[Any, str, bool]:
     if value is not ABSENT:
         value = decoded(value)
     else:
-        value = first(attributes, "tool_response", "ai.toolCall.result", "output.value")
+        value = first(attributes, "tool_response", "output.value")
         if isinstance(value, str) and value.startswith('"') and attributes.get("output.mime_type") == _JSON:
             value = decoded(value)
         if value is ABSENT:

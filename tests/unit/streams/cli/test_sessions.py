@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 from tests.support.cli_inputs import WriteInput
 from tests.support.command_line import Run
 from tests.support.paths import ROOT
@@ -50,14 +51,18 @@ def test_a_session_shows_question_tools_answer_and_tokens(run: Run, tmp_path: Pa
     assert (ended.code, ended.err) == (0, "")
 
 
-def test_what_is_missing_is_said(run: Run, tmp_path: Path) -> None:
-    ended = run("sessions", file_of(tmp_path / "a.jsonl", event("tool.called", "s", 2, invocation_id="i", name="t")))
+@pytest.mark.parametrize("notes", [[], ["the result is not in the spans"]])
+def test_what_is_missing_is_said(run: Run, tmp_path: Path, notes: list[str]) -> None:
+    events = [event("tool.called", "s", 2, invocation_id="i", name="t")]
+    events += [event("tool.returned", "s", 3, invocation_id="i", name="t", missing=[note]) for note in notes]
+    ended = run("sessions", file_of(tmp_path / "a.jsonl", *events))
     assert [line.strip() for line in ended.out.splitlines()][2:] == [
         "question: missing",
         "tool t(args missing)",
         "result: missing",
         "answer: missing",
         "tokens: missing",
+        *(f"not read: {note}" for note in notes),
     ]
 
 

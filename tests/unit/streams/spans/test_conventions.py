@@ -304,8 +304,7 @@ def ai_sdk() -> list[Span]:
     calls = json.dumps([{"toolCallType": "function", "toolCallId": CALL, "toolName": NAME, "args": json.dumps(ARGS)}])
     step = {"ai.operationId": "ai.generateText.doGenerate", "ai.prompt.messages": prompt, "ai.model.id": "m"}
     tool = {"ai.operationId": "ai.toolCall", "ai.toolCall.name": NAME, "ai.toolCall.id": CALL}
-    tool |= {"ai.toolCall.args": json.dumps(ARGS), "ai.toolCall.result": json.dumps({"result": RESULT})}
-    tool["ai.toolCall.result"] = RESULT
+    tool |= {"ai.toolCall.args": json.dumps(ARGS), "ai.toolCall.result": json.dumps(RESULT)}
     return [
         span(
             1,

@@ -73,6 +73,14 @@ def test_the_switch_of_strands_is_named() -> None:
     assert "OTEL_SEMCONV_STABILITY_OPT_IN" in events_of(spans, "invocation.started")[0]["missing"][0]
 
 
+def test_the_switch_and_the_ids_of_the_ai_sdk_7_are_read() -> None:
+    ids = {"ai.settings.context.sessionId": "s-7", "ai.settings.context.userId": "ann"}
+    spans = [span(1, 0, "invoke_agent m", {**AGENT, **ids}, scope="gen_ai"), span(2, 1, "chat", CHAT, scope="gen_ai")]
+    (started,) = events_of(spans, "invocation.started")
+    assert (started["session_id"], started["user_id"]) == ("s-7", "ann")
+    assert "telemetry: {recordInputs: true" in started["missing"][0]
+
+
 def test_the_agent_of_a_step_is_the_one_that_ends_the_text_of_its_input() -> None:
     said = "AgentInput(input=[TextBlock(text=\\\"current_agent_name='mallory')\\\")], current_agent_name='desk')"
     spans = [
