@@ -12,13 +12,9 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from traceweir.scorers.evaluation.plan import read_plan
 from traceweir.streams.errors import NotReadyError
 from traceweir.streams.kafka.embedded_broker import PARTITIONS, EmbeddedBroker, is_embedded
-from traceweir.streams.kafka.topic_admin import (
-    KafkaUnreachableError,
-    check_topics,
-    create_topics,
-    expected_topics,
-    reach,
-)
+from traceweir.streams.kafka.errors import KafkaUnreachableError
+from traceweir.streams.kafka.topic_admin import check_topics, create_topics, reach
+from traceweir.streams.kafka.topic_problems import expected_topics
 from traceweir.streams.runtime.health import PortTakenError
 from traceweir.streams.settings import Settings
 from traceweir.streams.stages.partitioner import partition_of

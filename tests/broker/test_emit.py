@@ -17,8 +17,8 @@ from traceweir.streams.formats.base import DocumentRecords, InputContext
 from traceweir.streams.formats.documents import read_documents
 from traceweir.streams.formats.registry import input_format
 from traceweir.streams.kafka.embedded_broker import PARTITIONS, EmbeddedBroker
+from traceweir.streams.kafka.errors import KafkaUnreachableError
 from traceweir.streams.kafka.produced_topics import DEFAULT_LIMIT
-from traceweir.streams.kafka.topic_admin import KafkaUnreachableError
 from traceweir.streams.settings import Settings
 from traceweir.streams.stages.partitioner import partition_of
 

@@ -18,7 +18,7 @@ from tests.support.pushes import Document, Push, Pushes
 from traceweir.schemas.pushed_config import PushedConfig
 from traceweir.scorers.evaluation.plan import read_plan
 from traceweir.streams.config_topic import ConfigTopicError, TopicState, push
-from traceweir.streams.kafka.topic_admin import KafkaUnreachableError
+from traceweir.streams.kafka.errors import KafkaUnreachableError
 from traceweir.streams.settings import IDEMPOTENT, Settings
 
 AT_ONCE = 2

@@ -10,8 +10,8 @@ import yaml
 from tests.support.kustomize import render
 from tests.support.paths import ROOT
 
-from traceweir.streams.kafka.topic_admin import expected_topics
 from traceweir.streams.kafka.topic_options import options_at_creation
+from traceweir.streams.kafka.topic_problems import expected_topics
 from traceweir.streams.settings import Settings
 from traceweir.streams.topics import STAGES, StageName, application_id, changelog
 

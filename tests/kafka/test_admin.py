@@ -9,15 +9,9 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, Resourc
 
 from traceweir.streams.doctor.cluster import check_cluster
 from traceweir.streams.kafka.embedded_broker import is_embedded
-from traceweir.streams.kafka.topic_admin import (
-    Inspection,
-    check_topics,
-    create_topics,
-    expected_topics,
-    inspect_topics,
-    reach,
-)
+from traceweir.streams.kafka.topic_admin import Inspection, check_topics, create_topics, inspect_topics, reach
 from traceweir.streams.kafka.topic_options import DAY_MS
+from traceweir.streams.kafka.topic_problems import expected_topics
 from traceweir.streams.settings import Settings
 from traceweir.streams.topics import STAGES
 

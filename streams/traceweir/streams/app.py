@@ -24,9 +24,9 @@ from traceweir.streams.gate.presidio import load_entities
 from traceweir.streams.judges.budget import Share
 from traceweir.streams.kafka.config_digests import ConfigDigests
 from traceweir.streams.kafka.embedded_broker import is_embedded
+from traceweir.streams.kafka.errors import KafkaUnreachableError
 from traceweir.streams.kafka.followed_topics import FollowedTopics
 from traceweir.streams.kafka.record_reader import RecordReader
-from traceweir.streams.kafka.topic_admin import KafkaUnreachableError
 from traceweir.streams.kafka.worker_challengers import WorkerChallengers
 from traceweir.streams.runtime.checkpoint import Checkpoints
 from traceweir.streams.runtime.dead_letter_log import DeadLetterLog

@@ -17,7 +17,7 @@ from traceweir.streams.errors import WorkerError
 from traceweir.streams.formats.base import DocumentRecords
 from traceweir.streams.formats.documents import Document
 from traceweir.streams.formats.traceweir_json import wire_record
-from traceweir.streams.kafka.topic_admin import KafkaUnreachableError
+from traceweir.streams.kafka.errors import KafkaUnreachableError
 from traceweir.streams.results.reader import GATE, Results, ResultsError, Wanted
 from traceweir.streams.settings import Settings
 

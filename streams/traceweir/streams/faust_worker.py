@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from traceweir.scorers.evaluation.plan import Plan
 from traceweir.streams.application import Application
-from traceweir.streams.kafka.topic_admin import KafkaUnreachableError, reach
+from traceweir.streams.kafka.errors import KafkaUnreachableError
+from traceweir.streams.kafka.topic_admin import reach
 from traceweir.streams.process_setup import tune_gc
 from traceweir.streams.runtime.activity import Activity, in_key_values
 from traceweir.streams.runtime.checkpoint import Checkpoints

@@ -19,7 +19,7 @@ from traceweir.streams.demo.moment import NoView
 from traceweir.streams.demo.play import DemoError, Expect, play
 from traceweir.streams.demo.summary import Summary
 from traceweir.streams.demo.worker_process import WorkerEndedError
-from traceweir.streams.kafka.topic_admin import KafkaUnreachableError
+from traceweir.streams.kafka.errors import KafkaUnreachableError
 
 INTERRUPTED = 130
 

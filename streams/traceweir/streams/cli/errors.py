@@ -30,7 +30,7 @@ def exit_code(error: Exception) -> int | None:
     from traceweir.streams.formats.documents import InputError
     from traceweir.streams.gate.presidio import PresidioUnavailableError
     from traceweir.streams.judges.errors import JudgeUnavailableError
-    from traceweir.streams.kafka.topic_admin import KafkaUnreachableError, TopicsRefusedError
+    from traceweir.streams.kafka.errors import KafkaUnreachableError, TopicsRefusedError
     from traceweir.streams.offline.block_file import TemporaryFileError
     from traceweir.streams.results.reader import ResultsError
     from traceweir.streams.scoring.embedders import EmbedderUnavailableError

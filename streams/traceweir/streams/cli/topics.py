@@ -9,7 +9,8 @@ import orjson
 
 from traceweir.streams.cli.errors import FAILED
 from traceweir.streams.cli.terminal import complain
-from traceweir.streams.kafka.topic_admin import create_topics, expected_topics, inspect_topics
+from traceweir.streams.kafka.topic_admin import create_topics, inspect_topics
+from traceweir.streams.kafka.topic_problems import expected_topics
 from traceweir.streams.settings import load_settings
 from traceweir.streams.topics import StageName
 

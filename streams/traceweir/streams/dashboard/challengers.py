@@ -21,7 +21,8 @@ from traceweir.streams.config_topic import ConfigTopicError, read_topic
 from traceweir.streams.configs.selectors import in_words
 from traceweir.streams.dashboard.content import Content
 from traceweir.streams.dashboard.result_diff import NoDiffError, shown_comparison
-from traceweir.streams.kafka.topic_admin import KafkaUnreachableError, existing_topics
+from traceweir.streams.kafka.errors import KafkaUnreachableError
+from traceweir.streams.kafka.topic_admin import existing_topics
 from traceweir.streams.results.reader import Results, ResultsError, Wanted
 from traceweir.streams.settings import Settings
 from traceweir.streams.store.diff import MAX_RESULTS, TooManyResultsError, diff_beside

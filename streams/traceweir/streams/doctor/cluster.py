@@ -10,13 +10,9 @@ from confluent_kafka import KafkaException, Producer
 from traceweir.schemas.figures import counted
 from traceweir.streams.doctor.finding import Finding
 from traceweir.streams.kafka.embedded_broker import is_embedded
-from traceweir.streams.kafka.topic_admin import (
-    KafkaUnreachableError,
-    check_transactions,
-    expected_topics,
-    inspect_topics,
-    reach,
-)
+from traceweir.streams.kafka.errors import KafkaUnreachableError
+from traceweir.streams.kafka.topic_admin import check_transactions, inspect_topics, reach
+from traceweir.streams.kafka.topic_problems import expected_topics
 from traceweir.streams.runtime.delivery import TRANSACTION_TIMEOUT_MS
 from traceweir.streams.settings import Settings, confluent_options
 from traceweir.streams.topics import StageName, application_id

@@ -12,7 +12,7 @@ from traceweir.streams.doctor.finding import Finding
 from traceweir.streams.doctor.inputs import check_inputs
 from traceweir.streams.doctor.machine import check_machine
 from traceweir.streams.doctor.models import check_models
-from traceweir.streams.kafka.topic_admin import KafkaUnreachableError
+from traceweir.streams.kafka.errors import KafkaUnreachableError
 from traceweir.streams.settings import Settings
 from traceweir.streams.topics import StageName
 

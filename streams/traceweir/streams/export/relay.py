@@ -29,9 +29,10 @@ from traceweir.schemas.text import printable
 from traceweir.streams.export.errors import ExportError
 from traceweir.streams.kafka.broker_list import require_broker_list
 from traceweir.streams.kafka.consumer_tasks import ConsumerTaskEndedError, failing_with_tasks
+from traceweir.streams.kafka.errors import KafkaUnreachableError
 from traceweir.streams.kafka.fast_close import install_fast_close
 from traceweir.streams.kafka.fetch import read_as_parsed
-from traceweir.streams.kafka.topic_admin import KafkaUnreachableError, check_partitions
+from traceweir.streams.kafka.topic_admin import check_partitions
 from traceweir.streams.results.reader import FoundScore
 from traceweir.streams.settings import Settings, aiokafka_options
 

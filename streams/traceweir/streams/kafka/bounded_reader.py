@@ -15,9 +15,10 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError
 
 from traceweir.streams.kafka.embedded_broker import is_embedded
+from traceweir.streams.kafka.errors import KafkaUnreachableError
 from traceweir.streams.kafka.fast_close import install_fast_close
 from traceweir.streams.kafka.fetch import read_as_parsed
-from traceweir.streams.kafka.topic_admin import KafkaUnreachableError, check_partitions, reach
+from traceweir.streams.kafka.topic_admin import check_partitions, reach
 from traceweir.streams.settings import Settings, aiokafka_options
 
 STALLED_S = 60.0

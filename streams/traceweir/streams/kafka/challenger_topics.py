@@ -11,7 +11,8 @@ from typing import Any
 from mode import Service
 
 from traceweir.scorers.evaluation.plan import Challenger
-from traceweir.streams.kafka.topic_admin import KafkaUnreachableError, write_problems
+from traceweir.streams.kafka.errors import KafkaUnreachableError
+from traceweir.streams.kafka.topic_admin import write_problems
 from traceweir.streams.service_tasks import service_task
 from traceweir.streams.settings import Settings
 

@@ -8,7 +8,7 @@ from time import monotonic, sleep
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from traceweir.streams.kafka.topic_admin import KafkaUnreachableError
+from traceweir.streams.kafka.errors import KafkaUnreachableError
 from traceweir.streams.settings import Settings, confluent_options
 
 REQUEST_TIMEOUT_S = 10.0

@@ -6,7 +6,7 @@ from aiokafka.errors import InvalidProducerEpoch, KafkaConnectionError, KafkaErr
 
 from traceweir.schemas.text import printable
 from traceweir.streams.errors import WorkerError
-from traceweir.streams.kafka.topic_admin import KafkaUnreachableError
+from traceweir.streams.kafka.errors import KafkaUnreachableError
 from traceweir.streams.scoring.process import ScoringProcessDiedError
 
 

@@ -11,7 +11,7 @@ from traceweir.schemas.figures import counted
 from traceweir.schemas.text import listed
 from traceweir.streams.kafka.bounded_reader import BoundedReader
 from traceweir.streams.kafka.consumer_group import GroupOffsets
-from traceweir.streams.kafka.topic_admin import KafkaUnreachableError
+from traceweir.streams.kafka.errors import KafkaUnreachableError
 from traceweir.streams.settings import Settings
 from traceweir.streams.shadow.definition import Definition, Offsets
 from traceweir.streams.shadow.errors import ShadowError

@@ -15,7 +15,7 @@ from mode import Service
 
 from traceweir.streams.kafka.bounded_reader import BoundedReader
 from traceweir.streams.kafka.consumer_group import GroupOffsets
-from traceweir.streams.kafka.topic_admin import KafkaUnreachableError
+from traceweir.streams.kafka.errors import KafkaUnreachableError
 from traceweir.streams.service_tasks import service_task
 from traceweir.streams.settings import Settings
 from traceweir.streams.shadow.definition import Definition

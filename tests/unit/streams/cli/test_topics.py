@@ -16,7 +16,7 @@ from traceweir.streams.kafka.embedded_broker import EmbeddedBroker
 def test_without_a_broker_the_message_names_the_address_and_the_remedy(
     command: str, run: Run, write_input: WriteInput, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("traceweir.streams.kafka.topic_admin.REQUEST_TIMEOUT_S", 0.3)
+    monkeypatch.setattr("traceweir.streams.kafka.cluster.REQUEST_TIMEOUT_S", 0.3)
     with socket.create_server(("127.0.0.1", 0)) as silent_server:
         monkeypatch.setenv("TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS", f"127.0.0.1:{silent_server.getsockname()[1]}")
         ended = run(*command.format(file=write_input("events.jsonl", EVENT)).split())

@@ -11,7 +11,7 @@ import pytest
 from traceweir.scorers.evaluation.plan import Challenger, read_plan
 from traceweir.streams.kafka import challenger_topics
 from traceweir.streams.kafka.challenger_topics import ChallengerTopics
-from traceweir.streams.kafka.topic_admin import KafkaUnreachableError
+from traceweir.streams.kafka.errors import KafkaUnreachableError
 from traceweir.streams.settings import Settings
 
 V2 = Challenger("v2", 1.0, None, read_plan({}), {})

@@ -11,17 +11,17 @@ from types import SimpleNamespace
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from traceweir.streams.kafka import topic_admin
+from traceweir.streams.kafka import cluster
+from traceweir.streams.kafka.errors import KafkaUnreachableError
 from traceweir.streams.kafka.topic_admin import (
     Inspection,
-    KafkaUnreachableError,
     check_partitions,
     check_topics,
     check_transactions,
-    expected_topics,
     inspect_topics,
     reach,
 )
+from traceweir.streams.kafka.topic_problems import expected_topics
 from traceweir.streams.settings import Settings
 from traceweir.streams.topics import ALL_STAGES, STAGES
 
@@ -87,8 +87,8 @@ class Cluster:
 
 
 def test_a_cluster_that_names_no_broker_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(topic_admin, "AdminClient", Cluster([]))
-    monkeypatch.setattr(topic_admin, "REQUEST_TIMEOUT_S", 0.0)
+    monkeypatch.setattr(cluster, "AdminClient", Cluster([]))
+    monkeypatch.setattr(cluster, "REQUEST_TIMEOUT_S", 0.0)
     with pytest.raises(KafkaUnreachableError, match=r"127\.0\.0\.1:9092 answers, and has named no broker for 0 s"):
         check_transactions(Settings(), 20_000)
 
@@ -103,7 +103,7 @@ def test_a_cluster_that_names_no_broker_is_reported(monkeypatch: pytest.MonkeyPa
 def test_an_otlp_topic_with_another_partition_count_is_never_told_to_be_deleted(
     monkeypatch: pytest.MonkeyPatch, expected: int, way_out: str
 ) -> None:
-    monkeypatch.setattr(topic_admin, "AdminClient", Cluster([1]))
+    monkeypatch.setattr(cluster, "AdminClient", Cluster([1]))
     settings = Settings(partitions=expected)
 
     (problem,) = check_partitions(settings, [settings.topics.otlp_spans])
@@ -116,8 +116,8 @@ def test_an_otlp_topic_with_another_partition_count_is_never_told_to_be_deleted(
 def test_a_cluster_that_does_not_return_the_configuration_of_topics_is_reported(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(topic_admin, "AdminClient", Cluster([1], TIMED_OUT))
-    monkeypatch.setattr(topic_admin, "METADATA_DELAY_S", 0.0)
+    monkeypatch.setattr(cluster, "AdminClient", Cluster([1], TIMED_OUT))
+    monkeypatch.setattr(cluster, "METADATA_DELAY_S", 0.0)
     with pytest.raises(
         KafkaUnreachableError, match=r"did not return the configuration of the topics \(.*Failed while waiting"
     ):
@@ -127,7 +127,7 @@ def test_a_cluster_that_does_not_return_the_configuration_of_topics_is_reported(
 def test_without_the_right_to_read_settings_the_topics_are_usable_and_one_warning_names_the_right(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(topic_admin, "AdminClient", Cluster([1], KafkaError.TOPIC_AUTHORIZATION_FAILED))
+    monkeypatch.setattr(cluster, "AdminClient", Cluster([1], KafkaError.TOPIC_AUTHORIZATION_FAILED))
     assert check_topics(Settings()) == []
     (record,) = caplog.records
     assert record.levelname == "WARNING"

@@ -1,0 +1,70 @@
+"""Says how topics differ from those that Traceweir expects, and the way out of each difference."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from traceweir.streams.kafka.cluster import Cluster
+from traceweir.streams.settings import Settings
+from traceweir.streams.topics import CleanupPolicy, StageName, application_id, changelog
+
+
+def expected_topics(settings: Settings, stages: Collection[StageName]) -> dict[str, CleanupPolicy]:
+    """Returns the names of all topics of these stages and of the application's changelog, with their cleanup policies."""
+    own: dict[str, CleanupPolicy] = {changelog(application_id(settings.topic_prefix, stages)): "compact"}
+    return settings.topics.cleanup_policies(stages) | own
+
+
+def topic_problems(cluster: Cluster, settings: Settings, expected: Mapping[str, CleanupPolicy]) -> dict[str, str]:
+    """Returns, by topic name, a sentence for each expected topic that is missing or wrong."""
+    counts = cluster.partition_counts()
+    options = cluster.topic_options([name for name in expected if name in counts])
+    policies = {name: found["cleanup.policy"] for name, found in options.items()}
+    problems = {}
+    for name, policy in expected.items():
+        if (problem := partition_problem(name, counts.get(name), settings, cluster)) is not None:
+            problems[name] = problem
+        elif policies.get(name, policy) != policy:
+            problems[name] = (
+                f"topic {name!r} has cleanup.policy={policies[name]}, expected {policy}: run `kafka-configs.sh "
+                f"--bootstrap-server {settings.kafka_bootstrap_servers} --alter --entity-type topics --entity-name {name} "
+                f"--add-config cleanup.policy={policy}`, or, if its records are not needed, delete the topic and run "
+                "`traceweir topics create`"
+            )
+    return problems
+
+
+def partition_problems(cluster: Cluster, settings: Settings, names: Collection[str]) -> dict[str, str]:
+    """Returns, by name, a sentence for each of these topics that is missing or has a wrong partition count."""
+    counts = cluster.partition_counts()
+    found = ((name, partition_problem(name, counts.get(name), settings, cluster)) for name in names)
+    return {name: problem for name, problem in found if problem is not None}
+
+
+def partition_problem(name: str, found: int | None, settings: Settings, cluster: Cluster) -> str | None:
+    if found == settings.partitions:
+        return None
+    if found is None and name.startswith(settings.topics.shadow_results_prefix):
+        return f"topic {name!r} does not exist: check the name of the shadow"
+    if found is None:
+        return f"topic {name!r} does not exist: run `traceweir topics create`"
+    what = f"topic {name!r} has {found} partitions, expected {settings.partitions}"
+    if cluster.embedded:
+        return f"{what}: every topic of an embedded broker has {found}; set TRACEWEIR_PARTITIONS={found}"
+    topics = settings.topics
+    variables = {topics.otlp_spans: "TRACEWEIR_OTLP_SPANS_TOPIC", topics.otlp_logs: "TRACEWEIR_OTLP_LOGS_TOPIC"}
+    if name in variables and found < settings.partitions:
+        return (
+            f"{what}: add partitions with `kafka-topics.sh --bootstrap-server {settings.kafka_bootstrap_servers} --alter "
+            f"--topic {name} --partitions {settings.partitions}`; the records of this topic can be on any partition"
+        )
+    if name in variables:
+        return (
+            f"{what}: name another topic with {variables[name]}, and let the Collector write to it; or set "
+            f"TRACEWEIR_PARTITIONS={found} if all topics have {found}"
+        )
+    return (
+        f"{what}: set TRACEWEIR_PARTITIONS={found} if all topics have {found}; otherwise, if its records are not needed, delete the "
+        "topic and "
+        "run `traceweir topics create`"
+    )
