@@ -30,7 +30,15 @@ _ANSWER_KEYS = (
     "final_output",
     "replies",
 )
-_INPUTS = ("ai.prompt", "crew_inputs", "langfuse.observation.input", "haystack.agent.input", "haystack.component.input")
+_INPUTS = (
+    "ai.prompt",
+    "crew_inputs",
+    "langfuse.observation.input",
+    "haystack.agent.input",
+    "haystack.component.input",
+    "mastra.agent_run.input",
+    "mastra.workflow_run.input",
+)
 _ARGUMENTS = ("kwargs", "input_args")
 """Keys of the arguments of a function, whose names its author chose."""
 _TEXT_OUTPUTS = ("output.value", "langfuse.observation.output")
@@ -181,6 +189,9 @@ def answer_of(turn: TurnSpans, models: Sequence[ModelCall]) -> str:
             told = first_text(node.span.attributes, "crewai.crew.result")  # no JSON, even if it looks like it
             if told:
                 return told
+            run = structure(node.span.attributes.get("mastra.agent_run.output"))
+            if isinstance(run, dict) and isinstance(run.get("text"), str) and not is_hidden(run["text"]):
+                return str(run["text"])  # also if it is JSON
             for key in (
                 "final_result",
                 "output.value",
@@ -190,6 +201,7 @@ def answer_of(turn: TurnSpans, models: Sequence[ModelCall]) -> str:
                 "langfuse.observation.output",
                 "haystack.agent.output",
                 "haystack.component.output",
+                "mastra.workflow_run.output",
             ):
                 found = _answer(structure(node.span.attributes.get(key, ABSENT)), 0)
                 if found:

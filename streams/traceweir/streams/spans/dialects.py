@@ -45,6 +45,18 @@ def output_messages(span: Span) -> list[Message]:
     return found
 
 
+def step_message(span: Span) -> Message | None:
+    """Returns what a model wrote in a step of Mastra; None for any other span.
+
+    The span of the model call, which is inside, has the text alone, and a tool that the application runs has no span.
+    """
+    told = structure(span.attributes.get("mastra.model_step.output"))
+    if not isinstance(told, dict):
+        return None
+    message = {"role": "assistant", "content": told.get("text") or "", "tool_calls": told.get("toolCalls")}
+    return read_message(message, "assistant")
+
+
 def played_rounds(span: Span) -> list[Message]:
     """Returns the tool calls and results of the rounds that a client played by itself in one call.
 

@@ -29,6 +29,7 @@ _SESSION = (
     "mlflow.trace.session",
     "ai.telemetry.metadata.sessionId",
     "ai.settings.context.sessionId",
+    "mastra.metadata.sessionId",
     _SPRING,
 )
 _NO_SESSION = "default"
@@ -42,6 +43,8 @@ _USER = (
     "mlflow.trace.user",
     "ai.telemetry.metadata.userId",
     "ai.settings.context.userId",
+    "mastra.metadata.userId",
+    "mastra.metadata.resourceId",
 )
 _ANY_USER = frozenset(_USER)
 _AGENT = ("gen_ai.agent.name", "agent.name", "agent_name", "graph.node.id", "recipient_agent_name")

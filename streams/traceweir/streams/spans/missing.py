@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import Any
 
-from traceweir.streams.spans.attributes import ABSENT, is_cut, plain_text
+from traceweir.streams.spans.attributes import ABSENT, is_cut, plain_text, structure
 from traceweir.streams.spans.identity import own_agent_name
 from traceweir.streams.spans.kinds import HAYSTACK, HAYSTACK_AGENT
 from traceweir.streams.spans.message import is_hidden, newest_turn
@@ -199,7 +199,7 @@ def _are_content(models: Sequence[ModelCall]) -> bool:
 
 def _lacks_tokens(model: ModelCall) -> bool:
     """Returns whether a call that did not fail is without its tokens."""
-    failed = any(node.span.status == "ERROR" for node in model.nodes)
+    failed = any(node.span.status == "ERROR" for node in model.nodes) or "error" in _finish_reasons(model)
     return not failed and (model.input_tokens is None or model.output_tokens is None)
 
 
@@ -213,11 +213,15 @@ def _may_have_asked(model: ModelCall) -> bool:
     """Returns whether a model can have asked for tools in an answer whose content is hidden."""
     if model.text or model.all_calls or any(node.span.status == "ERROR" for node in model.nodes):
         return False
-    attributes = model.nodes[0].span.attributes
-    told = attributes.get("gen_ai.response.finish_reasons")
-    reasons = {str(each).lower() for each in told} if isinstance(told, list) else set()
+    reasons = _finish_reasons(model)
     # Gemini says `stop` also where it asks for tools.
     return model.is_google or not reasons or not reasons <= {"stop", "end_turn", "length", "max_tokens"}
+
+
+def _finish_reasons(model: ModelCall) -> set[str]:
+    """Returns why the answers of a model ended, in lower case; some instrumentations write the list as JSON."""
+    told = structure(model.nodes[0].span.attributes.get("gen_ai.response.finish_reasons"))
+    return {str(each).lower() for each in told} if isinstance(told, list) else set()
 
 
 def _is_overwritten(model: ModelCall) -> bool:

@@ -15,6 +15,7 @@ from traceweir.streams.spans.dialects import (
     named_events,
     output_messages,
     played_rounds,
+    step_message,
     with_content,
 )
 from traceweir.streams.spans.identity import agent_name
@@ -194,6 +195,10 @@ def _read(nodes: list[Node]) -> ModelCall:
     models = (first_text(merged, key) for key in _MODEL if key in merged)
     input_tokens, output_tokens = _tokens(merged, usage)
     inputs = with_content(map(input_messages, spans))
+    outputs = with_content(map(output_messages, spans))
+    step = step_message(nodes[0].parent.span) if nodes[0].parent is not None else None
+    if step is not None and step.calls:
+        outputs = [step]
     rounds = next((found for span in spans if (found := played_rounds(span))), [])
     if any(message.results for message in inputs) and _is_google(merged):
         for message in inputs:
@@ -201,7 +206,7 @@ def _read(nodes: list[Node]) -> ModelCall:
     return ModelCall(
         nodes=nodes,
         inputs=inputs,
-        outputs=with_content(map(output_messages, spans)),
+        outputs=outputs,
         model=next((model for model in models if model not in ("", "unknown")), ""),
         input_tokens=input_tokens,
         output_tokens=output_tokens,

@@ -37,6 +37,8 @@ def switch_of(spans: Sequence[Span]) -> str:
         return "LANGFUSE_OBSERVE_DECORATOR_IO_CAPTURE_ENABLED=true"
     if has("ai.operationId") or has("ai.telemetry."):
         return "experimental_telemetry: {recordInputs: true, recordOutputs: true}"
+    if has("mastra."):
+        return "hideInput: false and hideOutput: false in Mastra's tracingOptions"
     if "gen_ai" in scopes:
         return "telemetry: {recordInputs: true, recordOutputs: true} (AI SDK 7)"
     if has("spring.ai."):

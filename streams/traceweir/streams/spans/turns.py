@@ -20,6 +20,7 @@ _CONTENT = (
     "langfuse.observation.output",
     "crewai.crew.tasks",
     "haystack.agent.output",
+    "mastra.agent_run.output",
 )
 
 

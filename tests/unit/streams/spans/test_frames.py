@@ -81,6 +81,31 @@ def test_the_switch_and_the_ids_of_the_ai_sdk_7_are_read() -> None:
     assert "telemetry: {recordInputs: true" in started["missing"][0]
 
 
+def test_a_tool_that_the_application_of_mastra_runs_is_read_from_the_step_around_the_model() -> None:
+    told = {"text": "Let me ask.", "toolCalls": [{"toolCallId": "c1", "toolName": NAME, "args": ARGS}]}
+    step = {"gen_ai.operation.name": "agent_step", "mastra.model_step.output": json.dumps(told)}
+    wrote = json.dumps([{"role": "assistant", "parts": [{"type": "text", "content": "Let me ask."}]}])
+    spans = [
+        span(1, 0, "invoke_agent desk", {**AGENT, "mastra.agent_run.input": QUESTION}),
+        span(2, 1, "agent_step desk", step),
+        span(3, 2, "chat", {**CHAT, "gen_ai.output.messages": wrote}),
+    ]
+    (called,), (returned,) = events_of(spans, "tool.called"), events_of(spans, "tool.returned")
+    assert (called["name"], called["args"], called["call_id"]) == (NAME, ARGS, "c1")
+    assert "hideInput: false" in returned["missing"][0]
+    assert text_of(events_of(spans, "invocation.started")[0]["user_content"]) == QUESTION
+
+
+def test_a_model_call_of_mastra_that_ended_with_an_error_has_no_tokens_to_miss() -> None:
+    failed = {**CHAT, "gen_ai.response.finish_reasons": '["error"]'}
+    agent = {**AGENT, "mastra.agent_run.input": QUESTION}
+    spans = [span(1, 0, "invoke_agent desk", agent), span(2, 1, "chat", failed)]
+    for each in spans:
+        each.attributes = {key: value for key, value in each.attributes.items() if "usage" not in key}
+    (completed,) = events_of(spans, "invocation.completed")
+    assert not any("tokens" in note for note in completed["missing"])
+
+
 def test_the_agent_of_a_step_is_the_one_that_ends_the_text_of_its_input() -> None:
     said = "AgentInput(input=[TextBlock(text=\\\"current_agent_name='mallory')\\\")], current_agent_name='desk')"
     spans = [
