@@ -37,8 +37,11 @@ def input_messages(span: Span) -> list[Message]:
 def output_messages(span: Span) -> list[Message]:
     """Returns the messages that a model wrote; empty if the span does not have them."""
     found = with_content(_outputs(span))
-    if found and found[-1].finish in _CALLING and not any(message.calls for message in found):
-        for others in _outputs(span):  # LiteLLM writes the text and the calls of an answer under different keys
+    asks = found and (found[-1].finish in _CALLING or span.attributes.get("llm.finish_reason") in _CALLING)
+    if asks and not any(message.calls for message in found):
+        # LiteLLM writes the text and the calls of an answer under different keys; OpenInference's LangChain in JavaScript
+        # spreads the calls of some models only, and its `output.value` has all.
+        for others in _outputs(span):
             if calls := [call for message in others for call in message.calls]:
                 found[-1].calls += calls
                 break

@@ -77,7 +77,7 @@ def session_of(nodes: Sequence[Node]) -> str:
             if found:
                 return found
     for node in nodes:
-        found = _in_metadata(node.span.attributes, "session_id", "thread_id")
+        found = in_metadata(node.span.attributes, "session_id", "thread_id")
         if found:
             return found
     return next((found for node in nodes if (found := _usable(first_text(node.span.resource, "session.id")))), "")
@@ -88,7 +88,7 @@ def user_of(nodes: Sequence[Node]) -> str:
     for node in nodes:
         attributes = node.span.attributes
         told = "" if _ANY_USER.isdisjoint(attributes) else _usable(first_text(attributes, *_USER))
-        found = told or _in_metadata(attributes, "user_id")
+        found = told or in_metadata(attributes, "user_id")
         if found:
             return found
         for event in node.span.events:
@@ -109,7 +109,8 @@ def _usable(text: str) -> str:
     return text if usable else ""
 
 
-def _in_metadata(attributes: Attributes, *keys: str) -> str:
+def in_metadata(attributes: Attributes, *keys: str) -> str:
+    """Returns the text of the first of these keys in OpenInference's attribute `metadata`; empty if it has none."""
     text = attributes.get("metadata")
     if isinstance(text, str) and any(f'"{key}"' in text for key in keys):
         value = decoded(text)
@@ -138,7 +139,7 @@ def own_agent_name(node: Node) -> str:
     """Returns the name of the agent that a span itself tells; empty if it tells none."""
     attributes = node.span.attributes
     name = first_text(attributes, *_AGENT) or first_text(attributes, *_LANGCHAIN_AGENT)
-    name = name or _in_metadata(attributes, "lc_agent_name")
+    name = name or in_metadata(attributes, "lc_agent_name")
     if not name and node.kind == "chain":
         step = attributes.get("input.value")
         found = _EVENT_AGENT.search(step, max(len(step) - 512, 0)) if isinstance(step, str) else None
@@ -171,8 +172,8 @@ def _is_graph(node: Node) -> bool:
     if node.kind not in ("agent", "chain") or node.span.name == "LangGraph":
         return False
     attributes = node.span.attributes
-    if _in_metadata(attributes, "ls_integration") == "langgraph":
-        return not _in_metadata(attributes, "langgraph_node")
+    if in_metadata(attributes, "ls_integration") == "langgraph":
+        return not in_metadata(attributes, "langgraph_node")
     prefix = "langsmith.metadata."
     return attributes.get(f"{prefix}ls_integration") == "langgraph" and f"{prefix}langgraph_node" not in attributes
 

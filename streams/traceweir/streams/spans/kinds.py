@@ -67,6 +67,7 @@ _HAYSTACK: dict[str, Kind] = {
 HAYSTACK_COMPONENT = "haystack.component.type"
 _LLM_REQUESTS = {"chat", "completion"}
 _OWN = "traceweir"
+_TRACELOOP_JS = "@traceloop/instrumentation-langchain"
 JUDGE_MARK = "traceweir=judge"
 """The member of `tracestate` that a call of a judge carries, and with it the spans of the gateway that answers."""
 
@@ -76,7 +77,7 @@ def kind_of(span: Span) -> Kind:
     attributes = span.attributes
     found = _by_attribute(span)
     if found is not None:
-        return found
+        return "other" if found == "tool" and is_nameless_tool(span) else found
     name = span.name
     if _MCP in attributes:
         return "tool" if is_mcp_call(attributes) else "other"
@@ -149,6 +150,11 @@ def _of_component(attributes: Attributes) -> Kind:
     if is_model or component.endswith("Generator"):
         return "llm"
     return "retriever" if component.endswith("Retriever") else "other"
+
+
+def is_nameless_tool(span: Span) -> bool:
+    """Returns whether a span is the run of a tool of which it tells the class alone, as traceloop's JavaScript does."""
+    return span.scope == _TRACELOOP_JS and span.name.startswith("execute_tool ")
 
 
 def is_mcp_call(attributes: Attributes) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 
 from traceweir.streams.spans.attributes import ABSENT, is_cut, plain_text, structure
 from traceweir.streams.spans.identity import own_agent_name
-from traceweir.streams.spans.kinds import HAYSTACK, HAYSTACK_AGENT
+from traceweir.streams.spans.kinds import HAYSTACK, HAYSTACK_AGENT, is_nameless_tool
 from traceweir.streams.spans.message import is_hidden, newest_turn
 from traceweir.streams.spans.model_calls import ModelCall
 from traceweir.streams.spans.span import Span
@@ -125,6 +125,11 @@ class Missing:
             parts["tools"] = (
                 f"the tool calls of the workflow's nodes {nodes}, if there were any, are not in the spans: ADK tells the name "
                 "of a node alone, be it a tool or a function; record the agent with the plugin of traceweir-client"
+            )
+        if any(map(is_nameless_tool, spans)):
+            parts["tools"] = (
+                "the tool calls are not in the spans: traceloop's SDK for JavaScript tells the class of a tool in place of its "
+                "name; use OpenInference"
             )
         if managed := _untold_managed_agents(turn, calls):
             parts["tools"] = (

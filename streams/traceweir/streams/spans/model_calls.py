@@ -18,7 +18,7 @@ from traceweir.streams.spans.dialects import (
     step_message,
     with_content,
 )
-from traceweir.streams.spans.identity import agent_name
+from traceweir.streams.spans.identity import agent_name, in_metadata
 from traceweir.streams.spans.message import Call, Message
 from traceweir.streams.spans.span import Attributes, Span
 from traceweir.streams.spans.tree import Node
@@ -207,7 +207,8 @@ def _read(nodes: list[Node]) -> ModelCall:
         nodes=nodes,
         inputs=inputs,
         outputs=outputs,
-        model=next((model for model in models if model not in ("", "unknown")), ""),
+        model=next((model for model in models if model not in ("", "unknown")), "")
+        or in_metadata(merged, "ls_model_name"),
         input_tokens=input_tokens,
         output_tokens=output_tokens,
         agent=agent_name(nodes[0]),

@@ -277,6 +277,17 @@ def last_line(text: str) -> str:
     return message if colon and kind.replace(".", "").replace("_", "").isalnum() else last
 
 
+def _without_stack(text: str) -> str:
+    """Returns an error message of JavaScript without the error's text and stack, which LangChain.js writes after it.
+
+    >>> _without_stack("no seats\\n\\nRangeError: no seats\\n    at reserve (seats.js:7)"), _without_stack("a\\n\\nb: c")
+    ('no seats', 'a\\n\\nb: c')
+    """
+    message, _, again = text.partition("\n\n")
+    kind, _, told = again.partition(": ")
+    return message if kind.isidentifier() and told.partition("\n    at ")[0] == message else text
+
+
 def hides_error(span: Span) -> bool:
     """Returns whether OpenAI's Agents SDK has kept the error of a tool from the model and from the span."""
     if _REDACTED not in span.status_message:
@@ -317,4 +328,4 @@ def error_of(span: Span, result: Any, failed: bool) -> str | None:
     described = (
         "" if _REDACTED in span.status_message or described == "TOOL_ERROR" or described.endswith(": ") else described
     )
-    return message or described or text
+    return _without_stack(message or described or text)

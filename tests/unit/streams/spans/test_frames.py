@@ -106,6 +106,34 @@ def test_a_model_call_of_mastra_that_ended_with_an_error_has_no_tokens_to_miss()
     assert not any("tokens" in note for note in completed["missing"])
 
 
+def test_the_calls_that_openinference_does_not_spread_are_read_from_the_output_of_the_model() -> None:
+    message = {"content": "", "tool_calls": [{"id": "c1", "name": NAME, "args": ARGS, "type": "tool_call"}]}
+    generation = {"lc": 1, "id": ["langchain_core", "messages", "AIMessage"], "kwargs": message}
+    asked = {
+        **MODEL_CALL,
+        **QUESTIONED,
+        "llm.finish_reason": "tool_calls",
+        "llm.output_messages.0.message.role": "assistant",
+        "output.value": json.dumps({"generations": [[{"text": "", "message": generation}]]}),
+        "metadata": json.dumps({"ls_model_name": "scripted-1"}),
+    }
+    del asked["llm.model_name"]
+    tool = {"openinference.span.kind": "TOOL", "tool.name": NAME, "input.value": "Genève", "output.value": "sunny"}
+    spans = [span(1, 0, "agent", STEP), span(2, 1, "Model", asked), span(3, 1, NAME, tool)]
+    assert [each["args"] for each in events_of(spans, "tool.called")] == [ARGS]
+    assert [each["model"] for each in events_of(spans, "model.called")] == ["scripted-1"]
+
+
+def test_the_tools_of_traceloop_in_javascript_are_said_to_be_missing() -> None:
+    scope = "@traceloop/instrumentation-langchain"
+    tool = {"gen_ai.operation.name": "execute_tool", "traceloop.entity.name": "DynamicStructuredTool"}
+    spans = [span(1, 0, "agent", AGENT), span(2, 1, "chat", CHAT, scope=scope)]
+    spans.append(span(3, 1, "execute_tool DynamicStructuredTool", tool, scope=scope))
+    (completed,) = events_of(spans, "invocation.completed")
+    assert events_of(spans, "tool.called") == []
+    assert any("class of a tool in place of its name" in note for note in completed["missing"])
+
+
 def test_the_agent_of_a_step_is_the_one_that_ends_the_text_of_its_input() -> None:
     said = "AgentInput(input=[TextBlock(text=\\\"current_agent_name='mallory')\\\")], current_agent_name='desk')"
     spans = [
