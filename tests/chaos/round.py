@@ -200,6 +200,8 @@ def _undisturbed(
     create_topics(settings)
     disturbed = evidence.committed
     pushed = {version[0] for version, digests in evidence.digests.items() if digests != {FILE}}
+    if pushed.issuperset(version[0] for version in evidence.digests):
+        return ["nothing is compared: a pushed config has scored each session"]
     count = copy_inputs(disturbed, bootstrap_servers, again)
     with (
         Committed(bootstrap_servers, again, application_id(again, STAGES)) as committed,
