@@ -7,7 +7,7 @@ from typing import Any
 
 from traceweir.streams.spans import haystack
 from traceweir.streams.spans.api_bodies import answered, requested
-from traceweir.streams.spans.attributes import ABSENT, structure
+from traceweir.streams.spans.attributes import ABSENT, first_text, structure
 from traceweir.streams.spans.message import Message, Role, newest_turn
 from traceweir.streams.spans.messages import read_message, read_messages
 from traceweir.streams.spans.span import Span, SpanEvent
@@ -37,7 +37,7 @@ def input_messages(span: Span) -> list[Message]:
 def output_messages(span: Span) -> list[Message]:
     """Returns the messages that a model wrote; empty if the span does not have them."""
     found = with_content(_outputs(span))
-    asks = found and (found[-1].finish in _CALLING or span.attributes.get("llm.finish_reason") in _CALLING)
+    asks = found and (found[-1].finish in _CALLING or first_text(span.attributes, "llm.finish_reason") in _CALLING)
     if asks and not any(message.calls for message in found):
         # LiteLLM writes the text and the calls of an answer under different keys; OpenInference's LangChain in JavaScript
         # spreads the calls of some models only, and its `output.value` has all.
