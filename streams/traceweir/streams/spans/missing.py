@@ -68,8 +68,10 @@ class Missing:
         for place, call in enumerate(calls):
             reason = partial(_reason, [call.run.span]) if call.run is not None else why
             if call.args is ABSENT or call.args is None or is_cut(call.args):
+                # If the span of the tool is whole, what was cut can be the answer of the model.
+                source = why if has_cut_texts and not (call.run and call.run.span.cut_texts) else reason
                 parts[f"args:{place}"] = (
-                    f"the arguments of the call of tool {call.name!r} are not in the spans: {reason()}"
+                    f"the arguments of the call of tool {call.name!r} are not in the spans: {source()}"
                 )
             told = call.run.error if call.run is not None else call.error
             if told == "" and call.result is ABSENT:

@@ -74,11 +74,14 @@ def read_tool_calls(nodes: Sequence[Node], models: Sequence[ModelCall], *, bare:
         for place, (each, found) in enumerate(group):
             own_ns = found.span.start_ns if around and found is not None else at_ns
             calls.append(_joined(each, found, results, (own_ns, place, each.source)))
+    is_cut = any(node.span.cut_texts for model in models for node in model.nodes)
     for node, left in free:
         call = Call(left.call_id, asked_name(left), left.args)
         if not isinstance(left.args, dict):
             told = results.args_of(call)
-            call = call if told is ABSENT else call._replace(args=told)
+            if told is ABSENT and is_cut:
+                left.args = ABSENT  # the only argument without its name, which the answer that was cut would tell
+            call = call._replace(args=left.args if told is ABSENT else told)
         span_id = left.span.span_id
         alone = _Asked(call, 0, agent_name(node), span_id)
         calls.append(_joined(alone, left, results, (left.span.start_ns, 0, span_id)))
