@@ -201,7 +201,7 @@ def _undisturbed(
     disturbed = evidence.committed
     pushed = {version[0] for version, digests in evidence.digests.items() if digests != {FILE}}
     if pushed.issuperset(version[0] for version in evidence.digests):
-        return ["nothing is compared: a pushed config has scored each session"]
+        return ["nothing is compared: there is no session that only the config of the file has scored"]
     count = copy_inputs(disturbed, bootstrap_servers, again)
     with (
         Committed(bootstrap_servers, again, application_id(again, STAGES)) as committed,

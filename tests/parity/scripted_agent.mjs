@@ -1,5 +1,5 @@
-// What the agents of record_ai_sdk.mjs and record_mastra_spans.mjs do, and the recording of it: the sessions, the answers
-// of the scripted model, the tools, and the truth. The model is a mock of the AI SDK.
+// What the agents of record_ai_sdk.mjs, record_langchain_js.mjs and record_mastra_spans.mjs do, and the recording of it:
+// the sessions, the answers of the scripted model, the tools, and the truth. `Script` is a mock of the AI SDK.
 
 import { createRequire } from "node:module";
 import { join } from "node:path";

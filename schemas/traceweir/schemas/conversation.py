@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, field
 
 from pydantic import JsonValue
@@ -99,17 +99,19 @@ def _tool_uses(invocation: Invocation, events: Sequence[InvocationEvent]) -> lis
             ToolUse(
                 call.name,
                 args=call.args,
-                response_known=response is not None and (call.id or call.name) not in without,
+                response_known=response is not None and not _is_missing(response, without),
                 response=response.response if response is not None else None,
                 error=errors.get(call.id or call.name),
             )
         )
     return found + [
-        ToolUse(
-            each.name, call_known=False, response_known=(each.id or each.name) not in without, response=each.response
-        )
+        ToolUse(each.name, call_known=False, response_known=not _is_missing(each, without), response=each.response)
         for each in open_responses
     ]
+
+
+def _is_missing(response: FunctionResponse, without: Set[str]) -> bool:
+    return response.response is None and (response.id or response.name) in without
 
 
 def _calls_and_responses(invocation: Invocation) -> tuple[list[FunctionCall], list[FunctionResponse]]:

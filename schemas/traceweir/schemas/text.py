@@ -19,7 +19,7 @@ def printable(text: str, limit: int = 500) -> str:
     return shown if len(shown) <= limit else shown[: limit - 1] + "…"
 
 
-def listed(texts: Sequence[str], limit: int = 300, *, most: int = 5, separator: str = "; ") -> str:
+def listed(texts: Sequence[str], limit: int = 300, *, most: int = 5, separator: str = "; ", what: str = "") -> str:
     """Returns the first texts and the number of the others; each is safe in a log line, as `printable` says.
 
     Args:
@@ -27,9 +27,10 @@ def listed(texts: Sequence[str], limit: int = 300, *, most: int = 5, separator: 
         limit: The most characters of each.
         most: How many texts are shown.
         separator: What stands between two of them.
+        what: What the texts are, for the number of the others.
 
     >>> listed(["a", "b\\n", "c", "d", "e", "f", "g"])
     'a; b\\\\n; c; d; e; and 2 more'
     """
-    more = [f"and {len(texts) - most} more"] if len(texts) > most else []
+    more = [f"and {len(texts) - most} more {what}".rstrip()] if len(texts) > most else []
     return separator.join([*(printable(text, limit) for text in texts[:most]), *more])

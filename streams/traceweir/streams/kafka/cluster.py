@@ -45,11 +45,17 @@ class Cluster:
 
     @property
     def embedded(self) -> bool:
+        """Whether the cluster is an embedded broker, whose topics have neither options nor copies."""
         if self._embedded is None:
             self.metadata()
         return bool(self._embedded)
 
     def metadata(self, timeout_s: float | None = None) -> ClusterMetadata:
+        """Returns the brokers and all topics.
+
+        Raises:
+            KafkaUnreachableError: no broker answered within `timeout_s` seconds (None: `REQUEST_TIMEOUT_S`).
+        """
         timeout_s = REQUEST_TIMEOUT_S if timeout_s is None else timeout_s
         # Always for all topics: a request by name creates the topic if the cluster allows automatic creation.
         deadline = time.monotonic() + timeout_s
@@ -82,6 +88,7 @@ class Cluster:
         return metadata
 
     def partition_counts(self) -> dict[str, int]:
+        """Returns the number of partitions of each topic."""
         return {name: len(topic.partitions) for name, topic in self.metadata().topics.items()}
 
     def found_topics(self, names: Collection[str]) -> list[FoundTopic]:
@@ -121,6 +128,7 @@ class Cluster:
                 return found
 
     def topic_ids(self, names: Collection[str]) -> dict[str, str]:
+        """Returns the ids of those of these topics that exist, as `topic_admin.topic_ids` says."""
         metadata = self.metadata()
         known = [name for name in names if name in metadata.topics]
         if self.embedded or not known:
@@ -170,6 +178,11 @@ class Cluster:
         return {name: entry.value for name, entry in answer.items()}
 
     def delete(self, names: Collection[str]) -> None:
+        """Deletes those of these topics that exist.
+
+        Raises:
+            TopicsRefusedError: a topic could not be deleted.
+        """
         found = [name for name in names if name in self.metadata().topics]
         if not found:
             return

@@ -42,6 +42,7 @@ def partition_problems(cluster: Cluster, settings: Settings, names: Collection[s
 
 
 def partition_problem(name: str, found: int | None, settings: Settings, cluster: Cluster) -> str | None:
+    """Returns a sentence if a topic with `found` partitions (None: it does not exist) is wrong, with the way out."""
     if found == settings.partitions:
         return None
     if found is None and name.startswith(settings.topics.shadow_results_prefix):

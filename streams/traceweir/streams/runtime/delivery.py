@@ -25,8 +25,9 @@ from traceweir.streams.stages.base import MAX_BATCH_BYTES, Output, Rows
 
 TRANSACTION_TIMEOUT_MS = 20_000
 FENCE_WITHIN_S = 60.0
-STOP_WITHIN_S = 5.0
 """Time limit for starting a transactional producer, including the abort of the former owner's open transaction."""
+STOP_WITHIN_S = 5.0
+"""Time limit for the end of a client that nobody waits for."""
 
 Offsets = Mapping[TopicPartition, int]
 _Content = tuple[bytes | None, bytes | None, int | None, list[tuple[str, bytes | None]]]

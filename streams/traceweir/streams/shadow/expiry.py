@@ -87,7 +87,7 @@ def losses_in_words(lost: Mapping[int, int]) -> str:
     '12 offsets of partition 0, 1 offset of partition 3'
     """
     named = [f"{counted(count, 'offset')} of partition {number}" for number, count in lost.items()]
-    return listed(named, most=_NAMED, separator=", ")
+    return listed(named, most=_NAMED, separator=", ", what="partitions")
 
 
 def _committed(offsets: GroupOffsets) -> Offsets:

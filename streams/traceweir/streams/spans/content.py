@@ -8,7 +8,7 @@ from typing import Any
 
 from traceweir.streams.spans import haystack
 from traceweir.streams.spans.api_bodies import PYTHON_TEXT
-from traceweir.streams.spans.attributes import ABSENT, decoded, first_text, structure
+from traceweir.streams.spans.attributes import ABSENT, decoded, first_text, structure, text_of
 from traceweir.streams.spans.dialects import event_fields, input_messages, named_events
 from traceweir.streams.spans.message import Message, is_hidden
 from traceweir.streams.spans.messages import read_message, read_messages
@@ -39,6 +39,7 @@ _INPUTS = (
     "mastra.agent_run.input",
     "mastra.workflow_run.input",
 )
+_MESSAGE_KEYS = {"role", "content", "parts", "messages"}
 _ARGUMENTS = ("kwargs", "input_args")
 """Keys of the arguments of a function, whose names its author chose."""
 _TEXT_OUTPUTS = ("output.value", "langfuse.observation.output")
@@ -60,6 +61,13 @@ def question_of(turn: TurnSpans, models: Sequence[ModelCall]) -> str:
                 found = _question(structure(node.span.attributes.get(key)), 0)
                 if found:
                     return found
+            asked = node.span.attributes.get("mastra.agent_run.input")
+            if (
+                isinstance(asked, str)
+                and isinstance(told := structure(asked), dict)
+                and not told.keys() & _MESSAGE_KEYS
+            ):
+                return asked  # a question that is JSON
             for key in ("crew_tasks", "crewai.crew.tasks"):
                 found = _task(structure(node.span.attributes.get(key)))
                 if found:
@@ -189,9 +197,8 @@ def answer_of(turn: TurnSpans, models: Sequence[ModelCall]) -> str:
             told = first_text(node.span.attributes, "crewai.crew.result")  # no JSON, even if it looks like it
             if told:
                 return told
-            run = structure(node.span.attributes.get("mastra.agent_run.output"))
-            if isinstance(run, dict) and isinstance(run.get("text"), str) and not is_hidden(run["text"]):
-                return str(run["text"])  # also if it is JSON
+            if found := _answer_of_mastra(structure(node.span.attributes.get("mastra.agent_run.output"))):
+                return found
             for key in (
                 "final_result",
                 "output.value",
@@ -234,6 +241,15 @@ def answer_of(turn: TurnSpans, models: Sequence[ModelCall]) -> str:
             if text:
                 return text.rstrip("\n")
     return ""
+
+
+def _answer_of_mastra(run: Any) -> str:
+    """Returns the text that an agent of Mastra returned, also if it is JSON, or else its object as JSON."""
+    told = run.get("text") if isinstance(run, dict) else None
+    if isinstance(told, str) and told and not is_hidden(told):
+        return told
+    made = run.get("object") if isinstance(run, dict) else None
+    return text_of(made) if isinstance(made, (dict, list)) else ""
 
 
 def without_thought(text: str) -> str:

@@ -54,11 +54,17 @@ class Missing:
         spans = [node.span for node in turn.nodes]
         parts: dict[str, str] = {}
         why = cache(lambda: _reason_of_turn(turn))  # looks at every value, and most invocations are complete
+        last = max(models, key=lambda each: each.end_ns, default=None)
+
+        def is_open(call: ToolCall) -> bool:
+            """Returns whether the last answer of a model asks for a call that no span tells of."""
+            asked_last = last is not None and call.asked_ns >= last.end_ns
+            return asked_last and call.run is None and call.result is ABSENT and call.args is not ABSENT
+
         if not question:
             parts["question"] = f"the question is not in the spans: {why()}"
         if not answer and not failed:
-            last = max(models, key=lambda each: each.end_ns, default=None)
-            if turn.bare and last is not None and last.calls:
+            if last is not None and last.calls and (turn.bare or any(map(is_open, calls))):
                 parts["answer"] = (
                     "the answer is not in this trace: its last model call asks for tools, whose results it does not contain"
                 )
@@ -86,8 +92,11 @@ class Missing:
             if call.error is None and (call.result is ABSENT or is_cut(call.result)):
                 if turn.bare and call.run is None and not has_cut_texts:
                     continue
+                reached = (
+                    "the invocation ends with the call, which has no span; the application can run the tool after it"
+                )
                 parts[f"result:{place}"] = (
-                    f"the result of the call of tool {call.name!r} is not in the spans: {reason()}"
+                    f"the result of the call of tool {call.name!r} is not in the spans: {reached if is_open(call) else reason()}"
                 )
         if any(_is_overwritten(model) for model in models):
             parts["tokens"] = (
@@ -128,9 +137,9 @@ class Missing:
                 f"the tool calls of the workflow's nodes {nodes}, if there were any, are not in the spans: ADK tells the name "
                 "of a node alone, be it a tool or a function; record the agent with the plugin of traceweir-client"
             )
-        if any(map(is_nameless_tool, spans)):
+        if sum(map(is_nameless_tool, spans)) > len(calls):
             parts["tools"] = (
-                "the tool calls are not in the spans: traceloop's SDK for JavaScript tells the class of a tool in place of its "
+                "some tool calls are not in the spans: traceloop's SDK for JavaScript tells the class of a tool in place of its "
                 "name; use OpenInference"
             )
         if managed := _untold_managed_agents(turn, calls):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from traceweir.streams.spans.attributes import ABSENT, decoded, first, first_text, structure, text_of
@@ -32,6 +33,9 @@ _JSON_RESULTS = (
 )
 _QUARKUS = "langchain4j."
 """The beginning of the names of the spans of LangChain4j's extension for Quarkus."""
+_JS_KIND = re.compile(r"\n\n\w+(?: \[\w+\])?(?:: |\Z)")
+"""What LangChain.js writes between the message of an error and the same message again: `TypeError [ERR_X]: `."""
+_MAX_JS_KINDS = 16
 _MCP_BLOCKS = {"text", "image", "audio", "resource", "resource_link"}
 _MCP_RESULT = {"content", "isError", "structuredContent", "_meta", "meta"}
 
@@ -283,9 +287,11 @@ def _without_stack(text: str) -> str:
     >>> _without_stack("no seats\\n\\nRangeError: no seats\\n    at reserve (seats.js:7)"), _without_stack("a\\n\\nb: c")
     ('no seats', 'a\\n\\nb: c')
     """
-    message, _, again = text.partition("\n\n")
-    kind, _, told = again.partition(": ")
-    return message if kind.isidentifier() and told.partition("\n    at ")[0] == message else text
+    head, _, _ = text.partition("\n    at ")
+    for kind in islice(_JS_KIND.finditer(head), _MAX_JS_KINDS):
+        if head[: kind.start()] == head[kind.end() :]:
+            return head[: kind.start()]
+    return text
 
 
 def hides_error(span: Span) -> bool:

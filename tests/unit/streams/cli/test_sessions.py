@@ -66,6 +66,23 @@ def test_what_is_missing_is_said(run: Run, tmp_path: Path, notes: list[str]) -> 
     ]
 
 
+def test_a_missing_result_does_not_hide_that_of_another_call_of_the_tool(run: Run, tmp_path: Path) -> None:
+    events: list[object] = []
+    returned: list[dict[str, object]] = [{"response": {"r": 1}}, {"missing": ["the result is not in the spans"]}]
+    for place, told in enumerate(returned):
+        events += [
+            event("tool.called", "s", 2 * place, invocation_id="i", name="t", args={"a": place}),
+            event("tool.returned", "s", 2 * place + 1, invocation_id="i", name="t", **told),
+        ]
+    ended = run("sessions", file_of(tmp_path / "a.jsonl", *events))
+    assert [line.strip() for line in ended.out.splitlines()][3:7] == [
+        'tool t({"a":0})',
+        'result: {"r":1}',
+        'tool t({"a":1})',
+        "result: missing",
+    ]
+
+
 def test_several_files_are_one_input_and_json_is_one_session_a_line(run: Run, tmp_path: Path) -> None:
     half, rest = file_of(tmp_path / "a.jsonl", *story()[:3]), file_of(tmp_path / "b.jsonl", *story()[3:], *story("t"))
     ended = run("sessions", half, rest, "--json")

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from aiokafka.errors import IllegalOperation, ProducerFenced
+from aiokafka.errors import IllegalOperation, KafkaError, ProducerFenced
 
 from traceweir.streams.runtime import delivery
 from traceweir.streams.runtime.delivery import Transaction
@@ -64,3 +64,26 @@ async def test_a_refusal_without_an_earlier_failure_is_reported_as_it_is(
     with pytest.raises(type(refusal)) as raised:
         await send(None, refusal, monkeypatch)
     assert raised.value is refusal
+
+
+class Stopping:
+    """A delivery whose `stop` fails, or, without a failure, never ends."""
+
+    def __init__(self, failure: Exception | None) -> None:
+        self._failure, self.stopped = failure, False
+
+    async def stop(self) -> None:
+        self.stopped = True
+        if self._failure is not None:
+            raise self._failure
+        await asyncio.Event().wait()
+
+
+@pytest.mark.parametrize("failure", [None, KafkaError("the broker is gone")])
+async def test_a_client_that_does_not_end_or_fails_at_its_end_is_given_up(
+    failure: Exception | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(delivery, "STOP_WITHIN_S", 0.01)
+    stopping: Any = Stopping(failure)
+    await delivery.stop_in_time(stopping)
+    assert stopping.stopped

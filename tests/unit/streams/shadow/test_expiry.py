@@ -27,4 +27,4 @@ def test_a_loss_that_grows_before_the_work_goes_on_counts_once() -> None:
 
 def test_many_partitions_are_counted_and_not_all_named() -> None:
     words = losses_in_words(dict.fromkeys(range(12), 2))
-    assert words.endswith("2 offsets of partition 9, and 2 more")
+    assert words.endswith("2 offsets of partition 9, and 2 more partitions")

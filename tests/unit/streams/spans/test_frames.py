@@ -92,18 +92,67 @@ def test_a_tool_that_the_application_of_mastra_runs_is_read_from_the_step_around
     ]
     (called,), (returned,) = events_of(spans, "tool.called"), events_of(spans, "tool.returned")
     assert (called["name"], called["args"], called["call_id"]) == (NAME, ARGS, "c1")
-    assert "hideInput: false" in returned["missing"][0]
+    assert "the application can run the tool after it" in returned["missing"][0]
+    assert "its last model call asks for tools" in events_of(spans, "invocation.completed")[0]["missing"][0]
     assert text_of(events_of(spans, "invocation.started")[0]["user_content"]) == QUESTION
 
 
 def test_a_model_call_of_mastra_that_ended_with_an_error_has_no_tokens_to_miss() -> None:
-    failed = {**CHAT, "gen_ai.response.finish_reasons": '["error"]'}
-    agent = {**AGENT, "mastra.agent_run.input": QUESTION}
-    spans = [span(1, 0, "invoke_agent desk", agent), span(2, 1, "chat", failed)]
-    for each in spans:
-        each.attributes = {key: value for key, value in each.attributes.items() if "usage" not in key}
-    (completed,) = events_of(spans, "invocation.completed")
-    assert not any("tokens" in note for note in completed["missing"])
+    for reason, is_missed in (("error", False), ("stop", True)):
+        ended = {**CHAT, "gen_ai.response.finish_reasons": json.dumps([reason])}
+        spans = [span(1, 0, "invoke_agent desk", AGENT), span(2, 1, "chat", ended)]
+        (completed,) = events_of(spans, "invocation.completed")
+        assert any("the tokens" in note for note in completed["missing"]) is is_missed
+
+
+@pytest.mark.parametrize(
+    ("told", "answer"),
+    [
+        ({"text": '{"open": false}'}, '{"open": false}'),
+        ({"text": "", "object": {"open": False}}, '{"open": false}'),
+        ({"text": "", "files": []}, ANSWER),
+    ],
+)
+@pytest.mark.parametrize("asked", [QUESTION, '{"order": 5}', [{"role": "user", "content": QUESTION}]])
+def test_the_question_and_the_answer_of_mastra_are_those_of_the_run(told: Any, answer: str, asked: Any) -> None:
+    question = asked if isinstance(asked, str) else json.dumps(asked)
+    run = {"mastra.agent_run.input": question, "mastra.agent_run.output": json.dumps(told)}
+    ids = {"mastra.metadata.sessionId": "s-7", "mastra.metadata.resourceId": "ann"}
+    wrote = json.dumps([{"role": "assistant", "parts": [{"type": "text", "content": ANSWER}]}])
+    spans = [
+        span(1, 0, "invoke_agent desk", {**AGENT, **run, **ids}),
+        span(2, 1, "chat", {**CHAT, "gen_ai.output.messages": wrote}),
+    ]
+    (started,), (completed,) = events_of(spans, "invocation.started"), events_of(spans, "invocation.completed")
+    assert text_of(started["user_content"]) == (asked if isinstance(asked, str) else QUESTION)
+    assert text_of(completed["final_response"]) == answer
+    assert (started["session_id"], started["user_id"]) == ("s-7", "ann")
+
+
+def test_the_question_and_the_answer_of_a_workflow_of_mastra_are_those_of_its_run() -> None:
+    run = {"mastra.workflow_run.input": json.dumps({"question": QUESTION})}
+    run["mastra.workflow_run.output"] = json.dumps({"answer": ANSWER})
+    spans = [
+        span(1, 0, "invoke_workflow desk", {"gen_ai.operation.name": "invoke_workflow", **run}),
+        span(2, 1, "chat", CHAT),
+    ]
+    assert text_of(events_of(spans, "invocation.started")[0]["user_content"]) == QUESTION
+    assert text_of(events_of(spans, "invocation.completed")[0]["final_response"]) == ANSWER
+
+
+@pytest.mark.parametrize(
+    "described",
+    [
+        "no seats\n\nRangeError: no seats\n    at reserve (seats.js:7)",
+        "no seats\n\nTypeError [ERR_X]: no seats\n    at reserve (seats.js:7)\n    at main",
+        "no seats\n\nError: no seats",
+    ],
+)
+def test_the_stack_of_an_error_of_javascript_is_no_part_of_its_message(described: str) -> None:
+    failed = {**TOOL, "error.type": "Error"}
+    tool = span(2, 1, "execute_tool", failed, status="ERROR", status_message=described)
+    spans = [span(1, 0, "invoke_agent desk", AGENT), tool]
+    assert [each["error"] for each in events_of(spans, "tool.returned")] == ["no seats"]
 
 
 def test_the_calls_that_openinference_does_not_spread_are_read_from_the_output_of_the_model() -> None:
@@ -132,6 +181,10 @@ def test_the_tools_of_traceloop_in_javascript_are_said_to_be_missing() -> None:
     (completed,) = events_of(spans, "invocation.completed")
     assert events_of(spans, "tool.called") == []
     assert any("class of a tool in place of its name" in note for note in completed["missing"])
+    told = [span(4, 1, "execute_tool", TOOL)]  # another instrumentation tells the call
+    (completed,) = events_of([*spans, *told], "invocation.completed")
+    assert len(events_of([*spans, *told], "tool.called")) == 1
+    assert not any("class of a tool in place of its name" in note for note in completed["missing"])
 
 
 def test_the_agent_of_a_step_is_the_one_that_ends_the_text_of_its_input() -> None:
