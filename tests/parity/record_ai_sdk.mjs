@@ -8,7 +8,7 @@
 
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { packages, record, REFUND, Script, TOOLS } from "./scripted_agent.mjs";
+import { MemoryExporter, packages, record, REFUND, Script, TOOLS, typed } from "./scripted_agent.mjs";
 
 const load = packages("AI_SDK");
 const installed = readFileSync(join(process.env.AI_SDK, "node_modules/ai/package.json"), "utf8");
@@ -20,16 +20,7 @@ const { NodeTracerProvider, SimpleSpanProcessor } = await load("@opentelemetry/s
 const { resourceFromAttributes } = await load("@opentelemetry/resources");
 const { JsonTraceSerializer } = await load("@opentelemetry/otlp-transformer");
 
-const requests = [];
-let traces = new Set();
-const exporter = {
-  export(spans, done) {
-    spans.forEach((span) => traces.add(span.spanContext().traceId));
-    requests.push(JSON.parse(new TextDecoder().decode(JsonTraceSerializer.serializeRequest(spans))));
-    done({ code: 0 });
-  },
-  shutdown: async () => {},
-};
+const exporter = new MemoryExporter(JsonTraceSerializer);
 const resource = resourceFromAttributes({ "service.name": "travel-desk" });
 new NodeTracerProvider({ resource, spanProcessors: [new SimpleSpanProcessor(exporter)] }).register();
 if (major >= 7) {
@@ -40,8 +31,7 @@ if (major >= 7) {
 const Model = { 5: mocks.MockLanguageModelV2, 6: mocks.MockLanguageModelV3, 7: mocks.MockLanguageModelV4 }[major];
 const script = new Script(ai, Model, major);
 const tool = (schema, execute) => ai.tool({ description: "A tool.", inputSchema: z.object(schema), execute });
-const typed = (types) => Object.fromEntries(Object.entries(types).map(([name, type]) => [name, z[type]()]));
-const made = ([types, run]) => tool(typed(types), async (args) => run(args));
+const made = ([types, run]) => tool(typed(z, types), async (args) => run(args));
 const tools = Object.fromEntries(Object.entries(TOOLS).map(([name, each]) => [name, made(each)]));
 
 let history;
@@ -72,13 +62,4 @@ async function ask({ session, question, stream }) {
   return text;
 }
 
-await record(
-  script,
-  ask,
-  () => {
-    const found = [...traces];
-    traces = new Set();
-    return found;
-  },
-  requests,
-);
+await record(script, ask, exporter);

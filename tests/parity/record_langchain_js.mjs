@@ -10,7 +10,7 @@
 //
 // What the agent did is in the field `truth`. No model is asked.
 
-import { packages, record, REFUND, TOOLS } from "./scripted_agent.mjs";
+import { MemoryExporter, packages, record, REFUND, TOOLS, typed } from "./scripted_agent.mjs";
 
 const load = packages("LANGCHAIN_JS");
 const callbacks = await load("@langchain/core", "dist/callbacks/manager.js");
@@ -23,16 +23,7 @@ const { resourceFromAttributes } = await load("@opentelemetry/resources");
 const { JsonTraceSerializer } = await load("@opentelemetry/otlp-transformer");
 const { LangChainInstrumentation } = await load("@arizeai/openinference-instrumentation-langchain");
 
-const requests = [];
-let traces = new Set();
-const exporter = {
-  export(spans, done) {
-    spans.forEach((span) => traces.add(span.spanContext().traceId));
-    requests.push(JSON.parse(new TextDecoder().decode(JsonTraceSerializer.serializeRequest(spans))));
-    done({ code: 0 });
-  },
-  shutdown: async () => {},
-};
+const exporter = new MemoryExporter(JsonTraceSerializer);
 const resource = resourceFromAttributes({ "service.name": "travel-desk" });
 const provider = new NodeTracerProvider({ resource, spanProcessors: [new SimpleSpanProcessor(exporter)] });
 provider.register();
@@ -73,9 +64,8 @@ class ScriptedModel extends BaseChatModel {
   }
 }
 
-const typed = (types) => Object.fromEntries(Object.entries(types).map(([name, type]) => [name, z[type]()]));
 const described = (name, schema) => ({ name, description: "A tool.", schema: z.object(schema) });
-const made = (name, [types, run]) => tool(async (args) => run(args), described(name, typed(types)));
+const made = (name, [types, run]) => tool(async (args) => run(args), described(name, typed(z, types)));
 const agent = (name, tools) => {
   return createAgent({ name, tools, model: new ScriptedModel({}), systemPrompt: "You are kind." });
 };
@@ -99,14 +89,5 @@ async function ask({ session, question, stream }) {
   return history.at(-1).content;
 }
 
-await record(
-  script,
-  ask,
-  () => {
-    const found = [...traces];
-    traces = new Set();
-    return found;
-  },
-  requests,
-);
+await record(script, ask, exporter);
 process.exit(0);

@@ -7,7 +7,7 @@
 //
 // Mastra 1.71 needs Node.js 22. What the agent did is in the field `truth`. No model is asked.
 
-import { packages, record, REFUND, Script, TOOLS } from "./scripted_agent.mjs";
+import { MemoryExporter, packages, record, REFUND, Script, TOOLS, typed } from "./scripted_agent.mjs";
 
 const load = packages("MASTRA");
 const { Mastra } = await load("@mastra/core", "dist/mastra/index.js");
@@ -20,25 +20,16 @@ const ai = await load("ai", "dist/index.mjs");
 const { MockLanguageModelV2 } = await load("ai", "dist/test/index.mjs");
 const { z } = await load("zod");
 
-const requests = [];
-let traces = new Set();
-const exporter = new OtelExporter({
+const exporter = new MemoryExporter(JsonTraceSerializer);
+const otel = new OtelExporter({
   provider: { custom: { endpoint: "http://127.0.0.1:4318/v1/traces", protocol: "http/json" } }, // nothing is sent there
-  exporter: {
-    export(spans, done) {
-      spans.forEach((span) => traces.add(span.spanContext().traceId));
-      requests.push(JSON.parse(new TextDecoder().decode(JsonTraceSerializer.serializeRequest(spans))));
-      done({ code: 0 });
-    },
-    shutdown: async () => {},
-  },
+  exporter,
   signals: { logs: false },
 });
 
 const script = new Script(ai, MockLanguageModelV2, 5);
-const typed = (types) => Object.fromEntries(Object.entries(types).map(([name, type]) => [name, z[type]()]));
 const tool = (id, schema, execute) => createTool({ id, description: "A tool.", inputSchema: z.object(schema), execute });
-const made = (id, [types, run]) => tool(id, typed(types), async (args) => run(args));
+const made = (id, [types, run]) => tool(id, typed(z, types), async (args) => run(args));
 const tools = Object.fromEntries(Object.entries(TOOLS).map(([name, each]) => [name, made(name, each)]));
 const agent = (id, tools) => new Agent({ id, name: id, instructions: "You are kind.", model: script.model, tools });
 const refundAgent = agent("refund_agent", { refund: made("refund", REFUND) });
@@ -48,7 +39,7 @@ tools.ask_refund_agent = tool("ask_refund_agent", { task: z.string() }, async ({
 const mastra = new Mastra({
   agents: { travel_agent: agent("travel_agent", tools), refund_agent: refundAgent },
   logger: false,
-  observability: new Observability({ configs: { otel: { serviceName: "travel-desk", exporters: [exporter] } } }),
+  observability: new Observability({ configs: { otel: { serviceName: "travel-desk", exporters: [otel] } } }),
 });
 
 async function ask({ session, question, stream }) {
@@ -60,16 +51,5 @@ async function ask({ session, question, stream }) {
   return stream ? (await travel.stream(asked, options)).text : (await travel.generate(asked, options)).text;
 }
 
-await record(
-  script,
-  ask,
-  async () => {
-    await exporter.flush();
-    const found = [...traces];
-    traces = new Set();
-    return found;
-  },
-  requests,
-  { joins: true },
-);
+await record(script, ask, exporter, { joins: true, flush: () => otel.flush() });
 await mastra.shutdown();

@@ -43,6 +43,32 @@ export function packages(variable) {
   return (name, path) => import(pathToFileURL(path ? join(folder, "node_modules", name, path) : required.resolve(name)));
 }
 
+// Returns the types of arguments, as in `TOOLS`, as types of zod.
+export const typed = (z, types) => Object.fromEntries(Object.entries(types).map(([name, type]) => [name, z[type]()]));
+
+// Keeps exported spans: the requests as the Collector writes them, and the ids of the traces since the last `took`.
+export class MemoryExporter {
+  constructor(serializer) {
+    this.serializer = serializer;
+    this.requests = [];
+    this.traces = new Set();
+  }
+
+  export(spans, done) {
+    spans.forEach((span) => this.traces.add(span.spanContext().traceId));
+    this.requests.push(JSON.parse(new TextDecoder().decode(this.serializer.serializeRequest(spans))));
+    done({ code: 0 });
+  }
+
+  took() {
+    const found = [...this.traces];
+    this.traces.clear();
+    return found;
+  }
+
+  async shutdown() {}
+}
+
 // The scripted model, and the record of its calls.
 export class Script {
   constructor(ai, Model, version) {
@@ -167,10 +193,10 @@ const SESSIONS = {
   ],
 };
 
-// Asks all questions, and writes the recording. `ask({session, question, stream})` returns the agent's answer; `took` is
-// called after each question, and returns the ids of the traces that were exported since the last call. `joins`: whether
-// the framework's answer begins with the texts that come with calls of tools.
-export async function record(script, ask, took, requests, { joins = false } = {}) {
+// Asks all questions, and writes the recording. `ask({session, question, stream})` returns the agent's answer; `flush`
+// exports what the framework still holds. `joins`: whether the framework's answer begins with the texts that come with
+// calls of tools.
+export async function record(script, ask, exporter, { joins = false, flush = async () => {} } = {}) {
   const sessions = [];
   for (const [key, questions] of Object.entries(SESSIONS)) {
     const session = `session-${key}`;
@@ -190,10 +216,12 @@ export async function record(script, ask, took, requests, { joins = false } = {}
       const tool_calls = calls.map(([name, args, result, error = null]) => {
         return { name, args, result, error, handoff_to: null };
       });
-      const done = { answer, agents: ["travel_agent"], tool_calls, llm_calls: script.calls, trace_ids: await took() };
+      await flush();
+      const done = { answer, agents: ["travel_agent"], tool_calls, llm_calls: script.calls, trace_ids: exporter.took() };
       turns.push({ index: turns.length, question, ...done });
     }
     sessions.push({ key, session_id: session, turns });
   }
-  process.stdout.write(JSON.stringify({ truth: { session_id_in_spans: true, sessions }, requests, logs: [] }));
+  const truth = { session_id_in_spans: true, sessions };
+  process.stdout.write(JSON.stringify({ truth, requests: exporter.requests, logs: [] }));
 }
