@@ -44,8 +44,8 @@ def _lines(text_of: Callable[[bytes], str]) -> Write:
 
     def write(scores: Sequence[bytes]) -> None:
         nonlocal flushed
-        for score in scores:
-            sys.stdout.write(text_of(score) + "\n")
+        if scores:
+            sys.stdout.write("\n".join(map(text_of, scores)) + "\n")
         if monotonic() > flushed + _FLUSH_S:
             sys.stdout.flush()
             flushed = monotonic()

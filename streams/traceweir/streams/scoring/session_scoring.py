@@ -191,6 +191,8 @@ class SessionScoring:
             self._candidate(session, trace, trace_dimensions(trace, turns), self._required(scores, trace), attempt)
             for trace in session.traces
         ]
+        if self._embedder is None:  # nothing waits, so that tasks would only cost time
+            return [await candidate for candidate in waiting]
         # Concurrently, so that the timeout of one embedding is also the timeout of the session.
         return [await waiting[0]] if len(waiting) == 1 else await asyncio.gather(*waiting)
 
