@@ -191,10 +191,10 @@ class SessionScoring:
             self._candidate(session, trace, trace_dimensions(trace, turns), self._required(scores, trace), attempt)
             for trace in session.traces
         ]
-        if self._embedder is None:  # nothing waits, so that tasks would only cost time
+        if self._embedder is None or len(waiting) == 1:  # a task for each would only cost time
             return [await candidate for candidate in waiting]
         # Concurrently, so that the timeout of one embedding is also the timeout of the session.
-        return [await waiting[0]] if len(waiting) == 1 else await asyncio.gather(*waiting)
+        return await asyncio.gather(*waiting)
 
     def _required(self, scores: Sequence[Score], trace: ReasoningTrace) -> dict[str, Verdict]:
         """Returns the verdicts of the criteria that the gate requires: those of the session, or of the trace itself."""
