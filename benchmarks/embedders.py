@@ -1,13 +1,12 @@
 """Compares embedders on the texts of recorded sessions: CPU a text, nearest neighbours, novelty, values and decisions.
 
     python -m benchmarks.embedders FILE EMBEDDER... [--texts N] [--timed N] [--rounds N]
-    python -m benchmarks.embedders FILE EMBEDDER --gpu
 
 EMBEDDER is as in `TRACEWEIR_EMBEDDER`; the first is the one with which the others are compared. FILE is as for
 `benchmarks.recorded`. The texts are those of all traces and all messages, each once; `--texts` and `--timed` draw some,
 with a seed.
-The embedders take turns in each round, and the CPU is that of all threads. `--gpu` measures a sentence-transformers
-model in half precision on CUDA instead, with 32 to 1,024 texts in a call.
+The embedders take turns in each round, and the CPU is that of all threads. `benchmarks.embedders_gpu` measures a model
+on a GPU.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ import asyncio
 import random
 import statistics
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from time import perf_counter, process_time
@@ -41,7 +40,6 @@ from traceweir.streams.settings import load_settings
 
 CALL = 64
 """Texts in a call, as the scoring process has them at most."""
-GPU_BATCHES = (32, 64, 128, 256, 512, 1_024)
 
 
 class Decisions(NamedTuple):
@@ -90,7 +88,7 @@ def compare(path: Path, names: Sequence[str], count: int, timed_texts: int, roun
         print(
             f"| {printable(name, 80)} | {statistics.median(cpu[name]) * 1e3:.3g} | {1 / statistics.median(wall[name]):.3g} | {ratio:.3g} |"
         )
-    _agreement(loaded, chosen, records)
+    print_agreement(loaded, chosen, records)
 
 
 def _as_library(embedder: SentenceTransformerEmbedder, texts: Sequence[str]) -> Vectors:
@@ -104,7 +102,8 @@ def _as_library(embedder: SentenceTransformerEmbedder, texts: Sequence[str]) -> 
         torch.set_num_threads(1)
 
 
-def _agreement(loaded: dict[str, Embedder], texts: Sequence[str], records: Sequence[DocumentRecords]) -> None:
+def print_agreement(loaded: Mapping[str, Embedder], texts: Sequence[str], records: Sequence[DocumentRecords]) -> None:
+    """Prints how vectors, nearest neighbours, novelty, values and decisions differ from those of the first embedder."""
     print(
         "\n| embedder | largest difference of a value | same nearest neighbour | novelty: correlation, mean difference"
         " | value: mean difference | same gate decision |\n|---|---|---|---|---|---|"
@@ -153,26 +152,6 @@ def _nearest(vectors: Vectors) -> np.ndarray:
     return nearest
 
 
-def on_gpu(path: Path, name: str) -> None:
-    """Prints texts/s by the number of texts in a call."""
-    import torch
-    from sentence_transformers import SentenceTransformer
-
-    if not torch.cuda.is_available():
-        print("skipped: PyTorch finds no CUDA device; run this on a machine with a GPU and a CUDA build of PyTorch")
-        return
-    traces, messages, _ = texts_of(path)
-    texts = (traces + messages) * 4
-    model = SentenceTransformer(name, device="cuda", local_files_only=True, model_kwargs={"torch_dtype": torch.float16})
-    print(f"{torch.cuda.get_device_name()}, half precision\n\n| texts in a call | texts/s |\n|---|---|")
-    for size in GPU_BATCHES:
-        model.encode(texts[:size], batch_size=size, show_progress_bar=False)
-        began = perf_counter()
-        model.encode(texts, batch_size=size, normalize_embeddings=True, show_progress_bar=False)
-        torch.cuda.synchronize()
-        print(f"| {size} | {len(texts) / (perf_counter() - began):.0f} |")
-
-
 def _text(trace: ReasoningTrace) -> str:
     return embedded_text(trace.task.objective, [step.content for step in trace.steps])
 
@@ -196,14 +175,10 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("--texts", type=int, default=2_000, help="texts that are compared (default: %(default)s)")
     parser.add_argument("--timed", type=int, default=256, help="of these, texts that are timed (default: %(default)s)")
     parser.add_argument("--rounds", type=int, default=3, help="rounds of the timing (default: %(default)s)")
-    parser.add_argument("--gpu", action="store_true", help="measure the first embedder on CUDA, in half precision")
     given = parser.parse_args(arguments)
     print(description())
     try:
-        if given.gpu:
-            on_gpu(given.file, given.embedders[0])
-        else:
-            compare(given.file, given.embedders, given.texts, given.timed, given.rounds)
+        compare(given.file, given.embedders, given.texts, given.timed, given.rounds)
     except (InputError, EmbedderUnavailableError) as error:
         sys.stderr.write(f"{error}\n")
         sys.exit(2)
