@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from traceweir.scorers.embedding import Vectors
+from traceweir.scorers.metrics import nearest_search, panel_search
 from traceweir.scorers.metrics.cosine_bounds import BOUND_ERROR, COMPONENTS, CosineBounds
 from traceweir.scorers.metrics.novelty import Novelty, NoveltyCache
 from traceweir.scorers.metrics.vector_store import CodedVectors
@@ -107,6 +108,37 @@ def test_neither_bounds_nor_codes_change_a_bit_of_any_novelty(
             rows.write()
         if restart and rng.random() < 0.2:
             rows.restart()
+    assert measured == plain
+
+
+@settings(max_examples=60)
+@given(
+    seed=seeds,
+    capacity=st.integers(BOUNDS_FROM, COUNT),
+    replace=st.booleans(),
+    coded=st.booleans(),
+    cells=st.integers(30, 2_000),
+    crowd=st.sampled_from([2, 20, COUNT]),
+)
+def test_neither_the_width_of_a_panel_nor_the_size_of_a_group_changes_a_bit_of_any_novelty(
+    seed: int, capacity: int, replace: bool, coded: bool, cells: int, crowd: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    traces = all_kinds(rng)
+    plain = measure(NoveltyCache(capacity, DIMENSIONS, bounds_from=COUNT + 1), traces, replace)
+    rows = Rows(capacity, coded)
+    measured: list[Novelty] = []
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("_CELLS", "_BOUND_CELLS"):
+            patch.setattr(nearest_search, name, cells)
+        patch.setattr(nearest_search, "_PANELS_FROM", 2)
+        patch.setattr(nearest_search, "PIECE_ROWS", 2)
+        patch.setattr(nearest_search, "_FIRST_ROWS", 2)
+        patch.setattr(panel_search, "_PANEL_CELLS", cells)
+        patch.setattr(panel_search, "_LEAST_CROWD", crowd)
+        patch.setattr(panel_search, "_CROWD", COUNT)
+        for cut in in_cuts(traces, rng):
+            measured += rows.measure(cut, replace)
     assert measured == plain
 
 

@@ -80,7 +80,11 @@ class CosineBounds:
 
     def of(self, components: Vectors, slots: int, out: Vectors | None = None) -> Vectors:
         """Returns a bound for each row of `components` and each slot below `slots`."""
-        bounds: Vectors = np.matmul(components, self._components[:, :slots], out=out)
+        return self.between(components, 0, slots, out)
+
+    def between(self, components: Vectors, start: int, end: int, out: Vectors | None = None) -> Vectors:
+        """Returns a bound for each row of `components` and each slot from `start` to before `end`."""
+        bounds: Vectors = np.matmul(components, self._components[:, start:end], out=out)
         return bounds
 
 

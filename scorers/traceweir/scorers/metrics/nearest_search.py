@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable, Iterator
+from itertools import islice
+
 import numpy as np
 import numpy.typing as npt
 
 from traceweir.scorers.embedding import Vectors
 from traceweir.scorers.metrics.cosine_bounds import BOUND_ERROR, COMPONENTS, CosineBounds, learn_bounds
+from traceweir.scorers.metrics.panel_search import Indices, Near, PanelSearch
 from traceweir.scorers.metrics.vector_store import VectorStore
 
 ABSENT = -2.0
@@ -14,6 +19,15 @@ ABSENT = -2.0
 
 PIECE_ROWS = 256
 """Maximum number of vectors whose float64 cosines are computed at once."""
+
+_CELLS, _BOUND_CELLS = 8_000_000, 1_600_000
+"""Maximum number of float32 similarities computed at once by a scan (32 MB), and of bounds (6.4 MB).
+
+A product of few numbers per vector gains less from more rows than it loses outside the processor's cache.
+"""
+
+_PANELS_FROM = 32
+"""Number of vectors from which a search by panels is faster than one vector after the other."""
 
 _NEAR_TIE = 1e-5
 """Several times the error of a float32 dot product of two unit vectors of a few hundred dimensions."""
@@ -46,6 +60,7 @@ class NearestSearch:
         self._used: CosineBounds | None = None
         """The bounds with which the last rows were compared; None: they were scanned."""
         self._components: Vectors = np.empty((0, 0), np.float32)
+        self._memory: Vectors = np.empty(0, np.float32)
         self._bounds_from, self._learn_at = bounds_from, 0
         self._credit, self._without_bounds, self._pause = _MOST_CREDIT, 0, _FIRST_PAUSE
 
@@ -55,9 +70,9 @@ class NearestSearch:
         return self._bounds is not None
 
     @property
-    def uses_bounds(self) -> bool:
-        """Whether there are bounds, and they do not pause."""
-        return self._bounds is not None and not self._without_bounds
+    def near_tie(self) -> float:
+        """Several times the error of a float32 cosine: a vector this much below the largest can be the nearest."""
+        return _NEAR_TIE + 2 * self.store.error
 
     def learns(self, held: int, added: int) -> bool:
         """Returns whether `learn` is due, for the number of vectors held, and that of all vectors added so far."""
@@ -79,19 +94,57 @@ class NearestSearch:
         if self._bounds is not None:
             self._bounds.reserve(rows)
 
-    def compare(self, unit: Vectors, out: Vectors) -> None:
-        """Writes one row per vector to `out`: its float32 cosine with each slot, or a bound of the cosine."""
-        self._used = self._bounds
-        if self._without_bounds >= len(unit):
-            self._without_bounds -= len(unit)
-            self._used = None
-        else:
-            self._without_bounds = 0
-        if self._used is None:
-            self.store.multiply(unit, out)
-        else:
-            self._components = self._used.components(unit)
-            self._used.of(self._components, out.shape[1], out=out)
+    def near(self, unit: Vectors, used: int, excluded: Indices, oldest: int) -> Iterator[Near]:
+        """Yields, for each vector, the slots that can be the nearest; none if no slot is compared.
+
+        The excluded slots may be put into before the next vector is asked for.
+
+        Args:
+            unit: One row per vector.
+            used: The number of slots; those from it on contain nothing.
+            excluded: Slots below `used` that must not be compared, in ascending order.
+            oldest: A slot; age falls from it from slot to slot, and the first slot follows the last.
+        """
+        bounds = self._used = self._bounds_for(len(unit))
+        found: list[Near | None] = [None] * len(unit)
+        if bounds is not None:
+            self._components = bounds.components(unit)
+            if len(unit) >= _PANELS_FROM:
+                panels = PanelSearch(self.store, bounds, used, excluded, BOUND_ERROR + 2 * self.store.error)
+                found = panels.near(unit, self._components, self.near_tie)
+                self._saved_time(sum(near is not None for near in found))
+        scan_cost = _SCAN_COST if len(unit) < 4 else _SCAN_COST_IN_BATCH
+        left = iter([row for row, near in enumerate(found) if near is None])
+        group: dict[int, npt.NDArray[np.float32]] = {}
+        for row, near in enumerate(found):
+            if near is not None:
+                yield near
+                continue
+            if row not in group:
+                if bounds is not None and self._credit < 0:
+                    self._pause_bounds(len(unit))
+                    bounds = None
+                rows = [*islice(left, self._rows_at_once(used, bounds))]
+                group = dict(zip(rows, self._compared(unit, rows, used, excluded, bounds), strict=True))
+            if bounds is None:
+                yield _near_ties(group[row], self.near_tie)
+            else:
+                yield self._near_by_bounds(group[row], unit[row], oldest, scan_cost)
+
+    def nearest(self, groups: Iterable[Indices], unit: Vectors, oldest: int) -> tuple[int, float] | None:
+        """Returns the slot with the largest float64 cosine, the oldest of equals, and this cosine; None without slots.
+
+        Args:
+            groups: Slots in ascending order, in groups that have no slot in common.
+            unit: The vector.
+            oldest: As for `near`.
+        """
+        found: tuple[int, float] | None = None
+        for slots in groups:
+            nearest = self._largest(_oldest_first(slots, oldest), unit)
+            if nearest is not None and (found is None or _is_nearer(nearest, found, oldest)):
+                found = nearest
+        return None if found is None else (found[0], max(-1.0, found[1]))
 
     def put(self, slot: int, unit: Vectors, index: int) -> None:
         """Stores row `index` of the compared vectors in a slot."""
@@ -101,61 +154,75 @@ class NearestSearch:
         elif self._bounds is not None:
             self._bounds.put(slot, self._bounds.components(unit[index : index + 1])[0])
 
-    def nearest(self, row: npt.NDArray[np.float32], unit: Vectors, oldest: int, batch: int) -> tuple[int, float] | None:
-        """Returns the slot with the largest cosine, the oldest of equals, and this cosine.
+    def _bounds_for(self, batch: int) -> CosineBounds | None:
+        """Returns the bounds; None while they pause."""
+        if self._without_bounds >= batch:
+            self._without_bounds -= batch
+            return None
+        self._without_bounds = 0
+        return self._bounds
 
-        Args:
-            row: The row of this vector that `compare` wrote; ABSENT for slots that must not be compared.
-            unit: The vector.
-            oldest: The slot of the oldest vector; age falls from slot to slot, and the first follows the last.
-            batch: The number of vectors that were compared together.
-        """
-        if self._used is None:
-            slots = _near_ties(row, _NEAR_TIE + 2 * self.store.error)
+    def _rows_at_once(self, used: int, bounds: CosineBounds | None) -> int:
+        return max(1, (_CELLS if bounds is None else _BOUND_CELLS) // max(1, used))
+
+    def _compared(
+        self, unit: Vectors, rows: list[int], used: int, excluded: Indices, bounds: CosineBounds | None
+    ) -> Vectors:
+        """Returns the float32 cosines of some vectors with all slots, or their bounds; ABSENT for excluded slots."""
+        every = len(rows) == len(unit)  # a slice needs no copy
+        if bounds is None:
+            out = np.empty((len(rows), used), np.float32)
+            self.store.multiply(unit if every else unit[rows], out)
         else:
-            slots = self._near_ties_by_bounds(row, unit, oldest, _SCAN_COST if batch < 4 else _SCAN_COST_IN_BATCH)
-        return self._largest(_oldest_first(slots, oldest), unit)
+            # Memory is kept for the next bounds, because new pages take longer than they do.
+            if len(rows) * used > self._memory.size:
+                self._memory = np.empty(len(rows) * used, np.float32)
+            out = self._memory[: len(rows) * used].reshape(len(rows), used)
+            bounds.of(self._components if every else self._components[rows], used, out=out)
+        if excluded.size:
+            out[:, excluded] = ABSENT
+        return out
 
-    def gives_up(self, batch: int) -> bool:
-        """Returns whether bounds have stopped to save time. The rest of the batch is then compared again without them."""
-        if self._credit >= 0:
-            return False
+    def _pause_bounds(self, batch: int) -> None:
+        """Lets the next vectors be compared without bounds, because they have stopped to save time."""
         self._credit, self._without_bounds = 0, batch * self._pause
         self._pause = min(2 * self._pause, _LONGEST_PAUSE)
-        return True
 
-    def _near_ties_by_bounds(
-        self, bounds: npt.NDArray[np.float32], unit: Vectors, oldest: int, scan_cost: int
-    ) -> npt.NDArray[np.intp]:
-        """Returns the slots that can be the nearest, in ascending order, and changes the credit of the bounds."""
+    def _saved_time(self, vectors: int) -> None:
+        self._credit += vectors
+        if self._credit >= _MOST_CREDIT:
+            self._credit, self._pause = _MOST_CREDIT, _FIRST_PAUSE
+
+    def _near_by_bounds(self, bounds: npt.NDArray[np.float32], unit: Vectors, oldest: int, scan_cost: int) -> Near:
+        """Returns the slots that can be the nearest, and changes the credit of the bounds."""
         if not unit.any():  # its cosine with every vector is 0
-            return np.flatnonzero(bounds > ABSENT)
+            return Near(np.flatnonzero(bounds > ABSENT), 0.0)
         likely = _largest_of_blocks(bounds)
         if not likely.size:
-            return likely
+            return Near(likely, ABSENT)
         margin = BOUND_ERROR + 2 * self.store.error
         known = float((self.store[likely] @ unit).max())
         slots = (bounds >= known - margin).nonzero()[0]
         if slots.size > PIECE_ROWS and known > 1.0 - margin:
             copies = _oldest_first(slots, oldest)[:_FIRST_ROWS]
             if _cosines(self.store.exact(copies), unit).max() >= 1.0:
-                return np.sort(copies)
-        near_tie = _NEAR_TIE + 2 * self.store.error
+                return Near(np.sort(copies), 1.0)
         if slots.size * _VECTOR_COST > bounds.size:
             self._credit -= scan_cost
             similarities = np.empty((1, bounds.size), np.float32)
             self.store.multiply(unit[None], similarities)
             similarities[0, bounds == ABSENT] = ABSENT
-            return _near_ties(similarities[0], near_tie)
-        self._credit += 1
-        if self._credit >= _MOST_CREDIT:
-            self._credit, self._pause = _MOST_CREDIT, _FIRST_PAUSE
-        return slots[_near_ties(self.store[slots] @ unit, near_tie)]
+            return _near_ties(similarities[0], self.near_tie)
+        self._saved_time(1)
+        near = _near_ties(self.store[slots] @ unit, self.near_tie)
+        return Near(slots[near.slots], near.cosine)
 
     def _largest(self, slots: npt.NDArray[np.intp], unit: Vectors) -> tuple[int, float] | None:
         """Returns the first of these slots with the largest float64 cosine."""
         if not slots.size:
             return None
+        if slots.size == 1:
+            return int(slots[0]), _cosine(self.store.exact(slots)[0], unit)
         nearest, cosine = int(slots[0]), ABSENT
         # An agent that repeats itself fills the cache with copies: the first piece then already contains a cosine of
         # 1.
@@ -169,16 +236,17 @@ class NearestSearch:
             start, size = start + size, PIECE_ROWS
             if cosine >= 1.0 or (start < slots.size and not unit.any()):
                 break
-        return nearest, max(-1.0, cosine)
+        return nearest, cosine
 
 
-def _near_ties(similarities: npt.NDArray[np.float32], near_tie: float) -> npt.NDArray[np.intp]:
+def _near_ties(similarities: npt.NDArray[np.float32], near_tie: float) -> Near:
     """Returns the positions of the similarities that are at most `near_tie` below the largest."""
-    best = similarities.max(initial=ABSENT)
+    if not similarities.size:
+        return Near(np.empty(0, np.intp), ABSENT)
+    best = float(similarities[similarities.argmax()])  # faster than `max`
     if best == ABSENT:
-        return np.empty(0, np.intp)
-    positions: npt.NDArray[np.intp] = (similarities >= best - near_tie).nonzero()[0]
-    return positions
+        return Near(np.empty(0, np.intp), ABSENT)
+    return Near((similarities >= best - near_tie).nonzero()[0], best)
 
 
 def _largest_of_blocks(bounds: npt.NDArray[np.float32]) -> npt.NDArray[np.intp]:
@@ -188,6 +256,11 @@ def _largest_of_blocks(bounds: npt.NDArray[np.float32]) -> npt.NDArray[np.intp]:
     largest = np.array([start + bounds[start : start + width].argmax() for start in starts], np.intp)
     compared: npt.NDArray[np.intp] = largest[bounds[largest] > ABSENT]
     return compared
+
+
+def _is_nearer(one: tuple[int, float], other: tuple[int, float], oldest: int) -> bool:
+    """Returns whether a slot has a larger cosine than another, or the same and a greater age."""
+    return (one[1], other[0] < oldest, other[0]) > (other[1], one[0] < oldest, one[0])
 
 
 def _oldest_first(slots: npt.NDArray[np.intp], oldest: int) -> npt.NDArray[np.intp]:
@@ -207,3 +280,10 @@ def _cosines(rows: Vectors, unit: Vectors) -> npt.NDArray[np.float64]:
     lengths[lengths == 0] = 1.0
     cosines: npt.NDArray[np.float64] = np.minimum(dots / lengths, 1.0)
     return cosines
+
+
+def _cosine(row: Vectors, unit: Vectors) -> float:
+    """Returns what `_cosines` returns for a single row, bit for bit, in less time."""
+    a, b = row.astype(np.float64), unit.astype(np.float64)
+    length = math.sqrt(np.add.reduce(a * a) * np.add.reduce(b * b)) or 1.0
+    return min(float(np.add.reduce(a * b)) / length, 1.0)

@@ -14,18 +14,13 @@ import numpy.typing as npt
 
 from traceweir.scorers.embedding import Vectors
 from traceweir.scorers.metrics.nearest_search import ABSENT, PIECE_ROWS, NearestSearch
+from traceweir.scorers.metrics.panel_search import Near
 from traceweir.scorers.metrics.vector_store import CodedVectors, ReadVector, VectorMatrix
 
 UNKNOWN_NOVELTY = 0.5
 """Novelty of a trace that cannot be compared: the first trace of its scope, or a trace without an embedding."""
 
 MAX_CAPACITY = 1_000_000
-
-_PIECE_CELLS, _BOUNDED_PIECE_CELLS = 8_000_000, 1_600_000
-"""Maximum number of float32 similarities computed at once by a scan (32 MB), and of bounds (6.4 MB).
-
-A product of few numbers per vector gains less from more rows than it loses outside the processor's cache.
-"""
 
 BOUNDS_FROM = 8_192
 """Number of vectors in the cache from which bounds are faster than a scan."""
@@ -89,7 +84,6 @@ class NoveltyCache:
         self._sequences = array("q")  # by slot; -1 for a slot that `restore` has not filled
         self._ids: list[str] = []
         self._slot_of: dict[str, int] = {}
-        self._memory = np.empty(0, np.float32)
         self._gaps = 0
         self._next_slot = 0
         self._next_sequence = 0
@@ -116,13 +110,13 @@ class NoveltyCache:
             ValueError: Wrong number of dimensions or ids, or a value that is not finite. The cache is then unchanged.
         """
         unit = self._normalised(vectors, ids)
-        measured: list[Novelty] = []
-        while len(measured) < len(ids):
-            cells = _BOUNDED_PIECE_CELLS if self._search.uses_bounds else _PIECE_CELLS
-            size = min(PIECE_ROWS, max(1, cells // max(1, len(self._ids))))
-            piece = slice(len(measured), len(measured) + size)
-            measured += self._measure_piece(unit[piece], ids[piece], replace)
-        return measured
+        return [
+            novelty
+            for start in range(0, len(ids), PIECE_ROWS)
+            for novelty in self._measure_piece(
+                unit[start : start + PIECE_ROWS], ids[start : start + PIECE_ROWS], replace
+            )
+        ]
 
     def vector(self, slot: int) -> Vectors:
         """Returns a copy of the normalised vector in a slot, for a later `restore`."""
@@ -174,50 +168,59 @@ class NoveltyCache:
         self._search.store.release(slots)
 
     def _measure_piece(self, unit: Vectors, ids: Sequence[str], replace: bool) -> list[Novelty]:
-        """Compares rows with all vectors at once, then each row with the rows before it; returns at least one novelty.
-
-        Rows are left for the next piece if bounds turn out not to pay.
-        """
+        """Compares all rows with the slots that stay as they are, then each row with those that the rows before it change."""
         search, used = self._search, len(self._ids)
         if search.learns(len(self), self._next_sequence):
             search.learn(self._slots_by_age(), self._next_sequence)
-        room = min(self.capacity, used + len(ids))
-        self._make_room(room)
-        similarities = self._matrix(len(ids), room)
-        similarities[:, used:] = ABSENT
-        search.compare(unit, similarities[:, :used])
+        self._make_room(min(self.capacity, used + len(ids)))
+        changing = self._changing(ids, replace)
+        column_of = {slot: column for column, slot in enumerate(changing.tolist())}
+        similarities = self._with_slots(unit, changing)
+        among = unit @ unit.T if len(ids) > 1 else unit
+        excluded = changing[changing < used]
         if self._gaps:
-            similarities[:, [slot for slot in range(used) if self._sequences[slot] < 0]] = ABSENT
-        among = unit @ unit.T
+            excluded = np.union1d(excluded, np.flatnonzero(np.asarray(self._sequences) < 0))
         measured: list[Novelty] = []
-        for i, trace_id in enumerate(ids):
-            own = self._slot_of.get(trace_id) if replace else None
+        for i, near in enumerate(search.near(unit, used, excluded, self._next_slot)):
+            own = self._slot_of.get(ids[i]) if replace else None
             if own is not None:
-                similarities[i, own] = ABSENT
-            nearest = search.nearest(similarities[i, : len(self._ids)], unit[i], self._next_slot, len(ids))
+                similarities[i, column_of[own]] = ABSENT
+            groups = _near_of_both(near, changing, similarities[i], search.near_tie)
+            nearest = search.nearest(groups, unit[i], self._next_slot)
             similar = None if nearest is None else self._ids[nearest[0]]
             slot, sequence = (self._next_slot, self._next_sequence) if own is None else (own, self._sequences[own])
-            self._name(slot, sequence, trace_id)
+            self._name(slot, sequence, ids[i])
             search.put(slot, unit, i)
             if own is None:
                 self._next_slot = (slot + 1) % self.capacity
                 self._next_sequence += 1
-            similarities[i + 1 :, slot] = among[i + 1 :, i]
+            if i + 1 < len(ids):
+                similarities[i + 1 :, column_of[slot]] = among[i + 1 :, i]
             if nearest is None:
                 measured.append(Novelty(UNKNOWN_NOVELTY, None, None, slot, sequence))
             else:
                 measured.append(Novelty(1.0 - nearest[1], similar, nearest[1], slot, sequence))
-            if search.gives_up(len(ids)):
-                break
         return measured
 
-    def _matrix(self, rows: int, columns: int) -> Vectors:
-        """Returns a matrix with any content. Memory is kept for the next one, because new pages take longer than bounds."""
-        if not self._search.uses_bounds:
-            return np.empty((rows, columns), np.float32)
-        if rows * columns > self._memory.size:
-            self._memory = np.empty(rows * columns, np.float32)
-        return self._memory[: rows * columns].reshape(rows, columns)
+    def _changing(self, ids: Sequence[str], replace: bool) -> npt.NDArray[np.intp]:
+        """Returns at least the slots that a row of the piece changes before another row, or that a revision skips."""
+        slots = {(self._next_slot + number) % self.capacity for number in range(len(ids) - 1)}
+        if replace:
+            slots.update(self._slot_of[each] for each in ids if each in self._slot_of)
+        return np.array(sorted(slots), np.intp)
+
+    def _with_slots(self, unit: Vectors, slots: npt.NDArray[np.intp]) -> Vectors:
+        """Returns the float32 cosines of the rows with some slots; ABSENT for slots without a vector."""
+        similarities = np.full((len(unit), slots.size), ABSENT, np.float32)
+        if not slots.size:
+            return similarities
+        filled = [column for column, slot in enumerate(slots.tolist()) if self._is_filled(slot)]
+        if filled:
+            similarities[:, filled] = unit @ self._search.store[slots[filled]].T
+        return similarities
+
+    def _is_filled(self, slot: int) -> bool:
+        return slot < len(self._ids) and self._sequences[slot] >= 0
 
     def _slots_by_age(self) -> npt.NDArray[np.intp]:
         slots = np.flatnonzero(np.asarray(self._sequences) >= 0)
@@ -253,3 +256,16 @@ class NoveltyCache:
     def _expect_dimensions(self, got: int) -> None:
         if got != self.dimensions:
             raise ValueError(f"expected {self.dimensions} dimensions, got {got}")
+
+
+def _near_of_both(
+    near: Near, changing: npt.NDArray[np.intp], similarities: npt.NDArray[np.float32], near_tie: float
+) -> tuple[npt.NDArray[np.intp], ...]:
+    """Returns the slots that can be the nearest: of those that stay, and of those that change."""
+    if not similarities.size:
+        return (near.slots,)
+    best = float(similarities[similarities.argmax()])  # faster than `max`
+    if best == ABSENT or best < near.cosine - near_tie:
+        return (near.slots,)
+    slots = changing[similarities >= max(best, near.cosine) - near_tie]
+    return (slots,) if near.cosine < best - near_tie else (near.slots, slots)
