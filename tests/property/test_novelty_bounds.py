@@ -129,14 +129,14 @@ def test_neither_the_width_of_a_panel_nor_the_size_of_a_group_changes_a_bit_of_a
     rows = Rows(capacity, coded)
     measured: list[Novelty] = []
     with pytest.MonkeyPatch.context() as patch:
-        for name in ("_CELLS", "_BOUND_CELLS"):
+        for name in ("CELLS", "BOUND_CELLS"):
             patch.setattr(nearest_search, name, cells)
-        patch.setattr(nearest_search, "_PANELS_FROM", 2)
+        patch.setattr(nearest_search, "PANELS_FROM", 2)
         patch.setattr(nearest_search, "PIECE_ROWS", 2)
-        patch.setattr(nearest_search, "_FIRST_ROWS", 2)
-        patch.setattr(panel_search, "_PANEL_CELLS", cells)
-        patch.setattr(panel_search, "_LEAST_CROWD", crowd)
-        patch.setattr(panel_search, "_CROWD", COUNT)
+        patch.setattr(nearest_search, "FIRST_ROWS", 2)
+        patch.setattr(panel_search, "PANEL_CELLS", cells)
+        patch.setattr(panel_search, "LEAST_CROWD", crowd)
+        patch.setattr(panel_search, "CROWD", COUNT)
         for cut in in_cuts(traces, rng):
             measured += rows.measure(cut, replace)
     assert measured == plain

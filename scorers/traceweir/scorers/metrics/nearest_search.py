@@ -20,19 +20,19 @@ ABSENT = -2.0
 PIECE_ROWS = 256
 """Maximum number of vectors whose float64 cosines are computed at once."""
 
-_CELLS, _BOUND_CELLS = 8_000_000, 1_600_000
+CELLS, BOUND_CELLS = 8_000_000, 1_600_000
 """Maximum number of float32 similarities computed at once by a scan (32 MB), and of bounds (6.4 MB).
 
 A product of few numbers per vector gains less from more rows than it loses outside the processor's cache.
 """
 
-_PANELS_FROM = 32
+PANELS_FROM = 32
 """Number of vectors from which a search by panels is faster than one vector after the other."""
 
 _NEAR_TIE = 1e-5
 """Several times the error of a float32 dot product of two unit vectors of a few hundred dimensions."""
 
-_FIRST_ROWS = 16
+FIRST_ROWS = 16
 """Number of the oldest near ties that are compared first. Copies of the vector are mostly among them."""
 
 _BLOCKS = 16
@@ -109,7 +109,7 @@ class NearestSearch:
         found: list[Near | None] = [None] * len(unit)
         if bounds is not None:
             self._components = bounds.components(unit)
-            if len(unit) >= _PANELS_FROM:
+            if len(unit) >= PANELS_FROM:
                 panels = PanelSearch(self.store, bounds, used, excluded, BOUND_ERROR + 2 * self.store.error)
                 found = panels.near(unit, self._components, self.near_tie)
                 self._saved_time(sum(near is not None for near in found))
@@ -163,7 +163,7 @@ class NearestSearch:
         return self._bounds
 
     def _rows_at_once(self, used: int, bounds: CosineBounds | None) -> int:
-        return max(1, (_CELLS if bounds is None else _BOUND_CELLS) // max(1, used))
+        return max(1, (CELLS if bounds is None else BOUND_CELLS) // max(1, used))
 
     def _compared(
         self, unit: Vectors, rows: list[int], used: int, excluded: Indices, bounds: CosineBounds | None
@@ -204,7 +204,7 @@ class NearestSearch:
         known = float((self.store[likely] @ unit).max())
         slots = (bounds >= known - margin).nonzero()[0]
         if slots.size > PIECE_ROWS and known > 1.0 - margin:
-            copies = _oldest_first(slots, oldest)[:_FIRST_ROWS]
+            copies = _oldest_first(slots, oldest)[:FIRST_ROWS]
             if _cosines(self.store.exact(copies), unit).max() >= 1.0:
                 return Near(np.sort(copies), 1.0)
         if slots.size * _VECTOR_COST > bounds.size:
@@ -226,7 +226,7 @@ class NearestSearch:
         nearest, cosine = int(slots[0]), ABSENT
         # An agent that repeats itself fills the cache with copies: the first piece then already contains a cosine of
         # 1.
-        start, size = 0, _FIRST_ROWS
+        start, size = 0, FIRST_ROWS
         while start < slots.size:
             piece = slots[start : start + size]
             cosines = _cosines(self.store.exact(piece), unit)

@@ -17,11 +17,11 @@ from traceweir.scorers.metrics.vector_store import VectorStore
 
 Indices = npt.NDArray[np.intp]
 
-_PANEL_CELLS = 262_144
+PANEL_CELLS = 262_144
 """Bounds of a panel (1 MB)."""
-_CROWD = 16
+CROWD = 16
 """A vector is left to another search if more than one in so many slots can be the nearest."""
-_LEAST_CROWD = 256
+LEAST_CROWD = 256
 _PAIRS = 4_096
 """Pairs of a vector and a slot whose vectors are read at once (12 MB with 384 dimensions)."""
 
@@ -84,8 +84,8 @@ class PanelSearch:
 
     def _above(self, unit: Vectors, components: Vectors, known: Vectors, crowded: npt.NDArray[np.bool_]) -> _Pairs:
         """Returns all pairs whose bound is above the cosine that was known then; raises `known`, and marks `crowded`."""
-        width = max(1, _PANEL_CELLS // len(unit))
-        most = max(_LEAST_CROWD, self._used // _CROWD)
+        width = max(1, PANEL_CELLS // len(unit))
+        most = max(LEAST_CROWD, self._used // CROWD)
         memory = np.empty((len(unit), min(width, self._used)), np.float32)
         every, record, count = np.arange(len(unit)), known.copy(), np.zeros(len(unit), np.intp)
         found = [_Pairs(np.empty(0, np.intp), np.empty(0, np.intp), np.empty(0, np.float32))]
