@@ -1,6 +1,7 @@
 """Compares a NoveltyCache that selects vectors by bounds with one that compares all of them."""
 
 from collections.abc import Iterator, Sequence
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from traceweir.scorers.metrics.vector_store import CodedVectors
 DIMENSIONS, TOPICS, COUNT, BOUNDS_FROM = 64, 6, 250, 80
 seeds = st.integers(0, 2**32 - 1)
 Traces = list[tuple[str, Vectors]]
+Limits = Sequence[tuple[ModuleType, str, int]]
 
 
 def topics_of(rng: np.random.Generator) -> Vectors:
@@ -86,6 +88,27 @@ class Rows:
             self.cache.restore(slot, sequence, name, vector)
 
 
+def check_against_a_scan(
+    seed: int, capacity: int, *, replace: bool, restart: bool, coded: bool, limits: Limits = ()
+) -> None:
+    """Asserts that a cache with bounds and limits, measured in cuts, gives the same as a scan without these limits."""
+    rng = np.random.default_rng(seed)
+    traces = all_kinds(rng)
+    plain = measure(NoveltyCache(capacity, DIMENSIONS, bounds_from=COUNT + 1), traces, replace)
+    rows = Rows(capacity, coded)
+    measured: list[Novelty] = []
+    with pytest.MonkeyPatch.context() as patch:
+        for module, name, limit in limits:
+            patch.setattr(module, name, limit)
+        for cut in in_cuts(traces, rng):
+            measured += rows.measure(cut, replace)
+            if rng.random() < 0.5:
+                rows.write()
+            if restart and rng.random() < 0.2:
+                rows.restart()
+    assert measured == plain
+
+
 @settings(max_examples=60)
 @given(
     seed=seeds,
@@ -97,18 +120,7 @@ class Rows:
 def test_neither_bounds_nor_codes_change_a_bit_of_any_novelty(
     seed: int, capacity: int, replace: bool, restart: bool, coded: bool
 ) -> None:
-    rng = np.random.default_rng(seed)
-    traces = all_kinds(rng)
-    plain = measure(NoveltyCache(capacity, DIMENSIONS, bounds_from=COUNT + 1), traces, replace)
-    rows = Rows(capacity, coded)
-    measured: list[Novelty] = []
-    for cut in in_cuts(traces, rng):
-        measured += rows.measure(cut, replace)
-        if rng.random() < 0.5:
-            rows.write()
-        if restart and rng.random() < 0.2:
-            rows.restart()
-    assert measured == plain
+    check_against_a_scan(seed, capacity, replace=replace, restart=restart, coded=coded)
 
 
 @settings(max_examples=60)
@@ -123,23 +135,14 @@ def test_neither_bounds_nor_codes_change_a_bit_of_any_novelty(
 def test_neither_the_width_of_a_panel_nor_the_size_of_a_group_changes_a_bit_of_any_novelty(
     seed: int, capacity: int, replace: bool, coded: bool, cells: int, crowd: int
 ) -> None:
-    rng = np.random.default_rng(seed)
-    traces = all_kinds(rng)
-    plain = measure(NoveltyCache(capacity, DIMENSIONS, bounds_from=COUNT + 1), traces, replace)
-    rows = Rows(capacity, coded)
-    measured: list[Novelty] = []
-    with pytest.MonkeyPatch.context() as patch:
-        for name in ("CELLS", "BOUND_CELLS"):
-            patch.setattr(nearest_search, name, cells)
-        patch.setattr(nearest_search, "PANELS_FROM", 2)
-        patch.setattr(nearest_search, "PIECE_ROWS", 2)
-        patch.setattr(nearest_search, "FIRST_ROWS", 2)
-        patch.setattr(panel_search, "PANEL_CELLS", cells)
-        patch.setattr(panel_search, "LEAST_CROWD", crowd)
-        patch.setattr(panel_search, "CROWD", COUNT)
-        for cut in in_cuts(traces, rng):
-            measured += rows.measure(cut, replace)
-    assert measured == plain
+    limits = [
+        *((nearest_search, name, cells) for name in ("CELLS", "BOUND_CELLS")),
+        *((nearest_search, name, 2) for name in ("PANELS_FROM", "PIECE_ROWS", "FIRST_ROWS")),
+        (panel_search, "PANEL_CELLS", cells),
+        (panel_search, "LEAST_CROWD", crowd),
+        (panel_search, "CROWD", COUNT),
+    ]
+    check_against_a_scan(seed, capacity, replace=replace, restart=False, coded=coded, limits=limits)
 
 
 @settings(max_examples=40)

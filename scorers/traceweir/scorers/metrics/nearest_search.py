@@ -110,7 +110,7 @@ class NearestSearch:
         if bounds is not None:
             self._components = bounds.components(unit)
             if len(unit) >= PANELS_FROM:
-                panels = PanelSearch(self.store, bounds, used, excluded, BOUND_ERROR + 2 * self.store.error)
+                panels = PanelSearch(self.store, bounds, used, excluded, self._margin)
                 found = panels.near(unit, self._components, self.near_tie)
                 self._saved_time(sum(near is not None for near in found))
         scan_cost = _SCAN_COST if len(unit) < 4 else _SCAN_COST_IN_BATCH
@@ -153,6 +153,11 @@ class NearestSearch:
             self._used.put(slot, self._components[index])
         elif self._bounds is not None:
             self._bounds.put(slot, self._bounds.components(unit[index : index + 1])[0])
+
+    @property
+    def _margin(self) -> float:
+        """The most by which the bound of the nearest vector can lie below a known float32 cosine."""
+        return BOUND_ERROR + 2 * self.store.error
 
     def _bounds_for(self, batch: int) -> CosineBounds | None:
         """Returns the bounds; None while they pause."""
@@ -200,7 +205,7 @@ class NearestSearch:
         likely = _largest_of_blocks(bounds)
         if not likely.size:
             return Near(likely, ABSENT)
-        margin = BOUND_ERROR + 2 * self.store.error
+        margin = self._margin
         known = float((self.store[likely] @ unit).max())
         slots = (bounds >= known - margin).nonzero()[0]
         if slots.size > PIECE_ROWS and known > 1.0 - margin:

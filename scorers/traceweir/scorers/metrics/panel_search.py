@@ -19,9 +19,8 @@ Indices = npt.NDArray[np.intp]
 
 PANEL_CELLS = 262_144
 """Bounds of a panel (1 MB)."""
-CROWD = 16
-"""A vector is left to another search if more than one in so many slots can be the nearest."""
-LEAST_CROWD = 256
+CROWD, LEAST_CROWD = 16, 256
+"""A vector is left to another search if more than a 16th of the slots, and more than 256, can be the nearest."""
 _PAIRS = 4_096
 """Pairs of a vector and a slot whose vectors are read at once (12 MB with 384 dimensions)."""
 
@@ -105,7 +104,7 @@ class PanelSearch:
                 known[newer] = np.maximum(known[newer], self._cosines(likely, unit))
             near = np.flatnonzero((largest >= known - self._margin) & (largest > -np.inf) & ~crowded)
             bounds = panel[near]
-            # Much faster than the two indices of `nonzero`.
+            # With two indices, `nonzero` takes nearly as long as the product.
             above = np.flatnonzero(bounds >= (known[near] - self._margin)[:, None])
             rows, columns = np.divmod(above, end - start)
             count += np.bincount(near[rows], minlength=len(unit))
