@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from traceweir.scorers.embedding import Vectors
 from traceweir.scorers.metrics.cosine_bounds import BOUND_ERROR, COMPONENTS, CosineBounds, learn_bounds
-from traceweir.scorers.metrics.panel_search import Indices, Near, PanelSearch
+from traceweir.scorers.metrics.panel_search import Indices, Near, PanelSearch, Workspace
 from traceweir.scorers.metrics.vector_store import VectorStore
 
 ABSENT = -2.0
@@ -26,7 +26,7 @@ CELLS, BOUND_CELLS = 8_000_000, 1_600_000
 A product of few numbers per vector gains less from more rows than it loses outside the processor's cache.
 """
 
-PANELS_FROM = 32
+PANELS_FROM = 16
 """Number of vectors from which a search by panels is faster than one vector after the other."""
 
 _NEAR_TIE = 1e-5
@@ -60,7 +60,7 @@ class NearestSearch:
         self._used: CosineBounds | None = None
         """The bounds with which the last rows were compared; None: they were scanned."""
         self._components: Vectors = np.empty((0, 0), np.float32)
-        self._memory: Vectors = np.empty(0, np.float32)
+        self._workspace = Workspace()
         self._bounds_from, self._learn_at = bounds_from, 0
         self._credit, self._without_bounds, self._pause = _MOST_CREDIT, 0, _FIRST_PAUSE
 
@@ -110,8 +110,8 @@ class NearestSearch:
         if bounds is not None:
             self._components = bounds.components(unit)
             if len(unit) >= PANELS_FROM:
-                panels = PanelSearch(self.store, bounds, used, excluded, self._margin)
-                found = panels.near(unit, self._components, self.near_tie)
+                panels = PanelSearch(self.store, bounds, used, excluded, self._margin, self._workspace)
+                found = self._with_exact(panels.near(unit, self._components, self.near_tie), unit)
                 self._saved_time(sum(near is not None for near in found))
         scan_cost = _SCAN_COST if len(unit) < 4 else _SCAN_COST_IN_BATCH
         left = iter([row for row, near in enumerate(found) if near is None])
@@ -131,17 +131,17 @@ class NearestSearch:
             else:
                 yield self._near_by_bounds(group[row], unit[row], oldest, scan_cost)
 
-    def nearest(self, groups: Iterable[Indices], unit: Vectors, oldest: int) -> tuple[int, float] | None:
+    def nearest(self, groups: Iterable[Near], unit: Vectors, oldest: int) -> tuple[int, float] | None:
         """Returns the slot with the largest float64 cosine, the oldest of equals, and this cosine; None without slots.
 
         Args:
-            groups: Slots in ascending order, in groups that have no slot in common.
+            groups: Groups that have no slot in common.
             unit: The vector.
             oldest: As for `near`.
         """
         found: tuple[int, float] | None = None
-        for slots in groups:
-            nearest = self._largest(_oldest_first(slots, oldest), unit)
+        for near in groups:
+            nearest = self._largest(near, unit, oldest)
             if nearest is not None and (found is None or _is_nearer(nearest, found, oldest)):
                 found = nearest
         return None if found is None else (found[0], max(-1.0, found[1]))
@@ -179,14 +179,22 @@ class NearestSearch:
             out = np.empty((len(rows), used), np.float32)
             self.store.multiply(unit if every else unit[rows], out)
         else:
-            # Memory is kept for the next bounds, because new pages take longer than they do.
-            if len(rows) * used > self._memory.size:
-                self._memory = np.empty(len(rows) * used, np.float32)
-            out = self._memory[: len(rows) * used].reshape(len(rows), used)
+            out = self._workspace.of(len(rows), used)
             bounds.of(self._components if every else self._components[rows], used, out=out)
         if excluded.size:
             out[:, excluded] = ABSENT
         return out
+
+    def _with_exact(self, found: list[Near | None], unit: Vectors) -> list[Near | None]:
+        """Computes the float64 cosines of those vectors to which a single slot can be the nearest."""
+        rows = [row for row, near in enumerate(found) if near is not None and near.slots.size == 1]
+        for start in range(0, len(rows), PIECE_ROWS):
+            piece = rows[start : start + PIECE_ROWS]
+            nears = [near for row in piece if (near := found[row]) is not None]
+            vectors = self.store.exact(np.concatenate([near.slots for near in nears]))
+            for row, near, cosine in zip(piece, nears, _cosines(vectors, unit[piece]).tolist(), strict=True):
+                found[row] = near._replace(exact=cosine)
+        return found
 
     def _pause_bounds(self, batch: int) -> None:
         """Lets the next vectors be compared without bounds, because they have stopped to save time."""
@@ -222,12 +230,15 @@ class NearestSearch:
         near = _near_ties(self.store[slots] @ unit, self.near_tie)
         return Near(slots[near.slots], near.cosine)
 
-    def _largest(self, slots: npt.NDArray[np.intp], unit: Vectors) -> tuple[int, float] | None:
-        """Returns the first of these slots with the largest float64 cosine."""
-        if not slots.size:
+    def _largest(self, near: Near, unit: Vectors, oldest: int) -> tuple[int, float] | None:
+        """Returns the oldest of these slots with the largest float64 cosine."""
+        if not near.slots.size:
             return None
-        if slots.size == 1:
-            return int(slots[0]), _cosine(self.store.exact(slots)[0], unit)
+        if near.exact is not None:
+            return int(near.slots[0]), near.exact
+        if near.slots.size == 1:
+            return int(near.slots[0]), _cosine(self.store.exact(near.slots)[0], unit)
+        slots = _oldest_first(near.slots, oldest)
         nearest, cosine = int(slots[0]), ABSENT
         # An agent that repeats itself fills the cache with copies: the first piece then already contains a cosine of
         # 1.
@@ -270,18 +281,19 @@ def _is_nearer(one: tuple[int, float], other: tuple[int, float], oldest: int) ->
 
 def _oldest_first(slots: npt.NDArray[np.intp], oldest: int) -> npt.NDArray[np.intp]:
     """Sorts ascending slots by age."""
-    if slots.size < 2:
-        return slots
     first = np.searchsorted(slots, oldest)
     return np.concatenate((slots[first:], slots[:first]))
 
 
 def _cosines(rows: Vectors, unit: Vectors) -> npt.NDArray[np.float64]:
-    """Returns cosines in float64, at most 1. Each sum covers a single row, so a cosine does not depend on other rows."""
+    """Returns cosines of rows with one vector, or each with its own, in float64, at most 1.
+
+    Each sum covers a single row, so a cosine does not depend on other rows.
+    """
     a, b = rows.astype(np.float64), unit.astype(np.float64)
     dots: npt.NDArray[np.float64] = (a * b).sum(axis=1)
     # The square root of the product makes a vector's cosine with its copy exactly 1; a product of two roots does not.
-    lengths: npt.NDArray[np.float64] = np.sqrt((a * a).sum(axis=1) * (b * b).sum())
+    lengths: npt.NDArray[np.float64] = np.sqrt((a * a).sum(axis=1) * (b * b).sum(axis=-1))
     lengths[lengths == 0] = 1.0
     cosines: npt.NDArray[np.float64] = np.minimum(dots / lengths, 1.0)
     return cosines

@@ -260,12 +260,12 @@ class NoveltyCache:
 
 def _near_of_both(
     near: Near, changing: npt.NDArray[np.intp], similarities: npt.NDArray[np.float32], near_tie: float
-) -> tuple[npt.NDArray[np.intp], ...]:
+) -> tuple[Near, ...]:
     """Returns the slots that can be the nearest: of those that stay, and of those that change."""
     if not similarities.size:
-        return (near.slots,)
+        return (near,)
     best = float(similarities[similarities.argmax()])  # faster than `max`
     if best == ABSENT or best < near.cosine - near_tie:
-        return (near.slots,)
-    slots = changing[similarities >= max(best, near.cosine) - near_tie]
-    return (slots,) if near.cosine < best - near_tie else (near.slots, slots)
+        return (near,)
+    changed = Near(changing[similarities >= max(best, near.cosine) - near_tie], best)
+    return (changed,) if near.cosine < best - near_tie else (near, changed)

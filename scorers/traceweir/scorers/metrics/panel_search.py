@@ -6,6 +6,7 @@ that few slots of later panels have a bound above it.
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -17,8 +18,8 @@ from traceweir.scorers.metrics.vector_store import VectorStore
 
 Indices = npt.NDArray[np.intp]
 
-PANEL_CELLS = 262_144
-"""Bounds of a panel (1 MB)."""
+PANEL_CELLS = 524_288
+"""Bounds of a panel (2 MB). In a smaller panel the calls of numpy cost more, a larger one leaves the processor's cache."""
 CROWD, LEAST_CROWD = 16, 256
 """A vector is left to another search if more than a 16th of the slots, and more than 256, can be the nearest."""
 _PAIRS = 4_096
@@ -30,6 +31,22 @@ class Near(NamedTuple):
 
     slots: Indices
     cosine: float
+    exact: float | None = None
+    """The float64 cosine with the only slot; None if it is not computed yet."""
+
+
+class Workspace:
+    """Keeps memory from one search to the next, because new pages take longer than the bounds."""
+
+    def __init__(self) -> None:
+        self._cells: Vectors = np.empty(0, np.float32)
+
+    def of(self, *shape: int) -> Vectors:
+        """Returns an array of this shape with any content. Arrays of one workspace share their memory."""
+        size = math.prod(shape)
+        if size > self._cells.size:
+            self._cells = np.empty(size, np.float32)
+        return self._cells[:size].reshape(shape)
 
 
 class _Pairs(NamedTuple):
@@ -52,10 +69,19 @@ class PanelSearch:
         used: Number of slots.
         excluded: Slots that must not be compared, in ascending order.
         margin: The most by which a bound can lie below a cosine that is computed in float32.
+        workspace: Memory for the bounds.
     """
 
-    def __init__(self, store: VectorStore, bounds: CosineBounds, used: int, excluded: Indices, margin: float) -> None:
-        self._store, self._bounds = store, bounds
+    def __init__(
+        self,
+        store: VectorStore,
+        bounds: CosineBounds,
+        used: int,
+        excluded: Indices,
+        margin: float,
+        workspace: Workspace,
+    ) -> None:
+        self._store, self._bounds, self._workspace = store, bounds, workspace
         self._used, self._excluded, self._margin = used, excluded, margin
 
     def near(self, unit: Vectors, components: Vectors, near_tie: float) -> list[Near | None]:
@@ -77,15 +103,17 @@ class PanelSearch:
         np.maximum.at(best, pairs.rows, cosines)
         pairs = pairs.only(cosines >= best[pairs.rows] - near_tie)
         order = np.argsort(pairs.rows, kind="stable")  # the slots of a row stay in ascending order
-        ends = np.searchsorted(pairs.rows[order], np.arange(1, len(unit)))
-        slots = np.split(pairs.slots[order], ends)
-        return [None if crowded[row] else Near(slots[row], float(best[row])) for row in range(len(unit))]
+        slots, ends = pairs.slots[order], np.searchsorted(pairs.rows[order], np.arange(len(unit) + 1)).tolist()
+        return [
+            None if left else Near(slots[start:end], cosine)
+            for left, start, end, cosine in zip(crowded.tolist(), ends, ends[1:], best.tolist(), strict=False)
+        ]
 
     def _above(self, unit: Vectors, components: Vectors, known: Vectors, crowded: npt.NDArray[np.bool_]) -> _Pairs:
         """Returns all pairs whose bound is above the cosine that was known then; raises `known`, and marks `crowded`."""
         width = max(1, PANEL_CELLS // len(unit))
         most = max(LEAST_CROWD, self._used // CROWD)
-        memory = np.empty((len(unit), min(width, self._used)), np.float32)
+        memory, copies = self._workspace.of(2, len(unit), min(width, self._used))
         every, record, count = np.arange(len(unit)), known.copy(), np.zeros(len(unit), np.intp)
         found = [_Pairs(np.empty(0, np.intp), np.empty(0, np.intp), np.empty(0, np.float32))]
         for start in range(0, self._used, width):
@@ -94,7 +122,8 @@ class PanelSearch:
             end = min(self._used, start + width)
             panel = self._bounds.between(components, start, end, out=memory[:, : end - start])
             first, last = np.searchsorted(self._excluded, (start, end))
-            panel[:, self._excluded[first:last] - start] = -np.inf
+            if last > first:
+                panel[:, self._excluded[first:last] - start] = -np.inf
             slots = panel.argmax(axis=1)
             largest = panel[every, slots]
             newer = np.flatnonzero((largest > record) & ~crowded)
@@ -103,7 +132,7 @@ class PanelSearch:
                 likely = _Pairs(newer, slots[newer] + start, largest[newer])
                 known[newer] = np.maximum(known[newer], self._cosines(likely, unit))
             near = np.flatnonzero((largest >= known - self._margin) & (largest > -np.inf) & ~crowded)
-            bounds = panel[near]
+            bounds = panel.take(near, axis=0, out=copies[: near.size, : end - start], mode="clip")
             # With two indices, `nonzero` takes nearly as long as the product.
             above = np.flatnonzero(bounds >= (known[near] - self._margin)[:, None])
             rows, columns = np.divmod(above, end - start)
