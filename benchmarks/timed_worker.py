@@ -36,7 +36,7 @@ class Stopwatch:
         self.profile = cProfile.Profile() if os.environ.get("PROFILE") else None
         self.real_take = checkpoints.take
         checkpoints.take = self.take  # type: ignore[method-assign]
-        checkpoints.finished = self.finished
+        checkpoints.rounds.finished = self.finished
 
     async def take(self, tp: Any, records: Any) -> None:
         """Records the time of the first batch."""
@@ -72,7 +72,7 @@ class Stopwatch:
             return
         if "assemble" in self.stages and self.total("assemble", "closed") < self.sessions * (self.sessions > 0):
             return
-        if any(other.lock.locked() or other.pending for other in self.checkpoints.lanes.values() if other is not lane):
+        if any(other.in_checkpoint or other.pending for other in self.checkpoints.lanes.values() if other is not lane):
             return
         wall, cpu = time.perf_counter() - self.began, time.process_time() - self.cpu
         if self.profile:

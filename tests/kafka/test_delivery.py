@@ -16,7 +16,7 @@ from confluent_kafka import TopicPartition as Place
 from confluent_kafka.admin import AdminClient, NewTopic
 from tests.support.workers import ROOT
 
-from traceweir.streams.runtime.delivery import Transaction
+from traceweir.streams.runtime.delivery import RowsByPlace, Transaction
 from traceweir.streams.stages.base import Output
 
 pytestmark = pytest.mark.kafka
@@ -40,12 +40,15 @@ class Ground:
 
     def owner(self) -> Transaction:
         """Returns a new sender of the checkpoints of partition 0, which fences earlier ones when it starts."""
-        return Transaction(
-            {"bootstrap_servers": [self.servers]}, f"{self.group}-0", self.group, TopicPartition(self.changelog, 0)
-        )
+        return Transaction({"bootstrap_servers": [self.servers]}, f"{self.group}-0", self.group)
 
-    def row(self, key: str, value: str) -> tuple[bytes, bytes | None]:
-        return key.encode(), value.encode()
+    @property
+    def place(self) -> TopicPartition:
+        return TopicPartition(self.changelog, 0)
+
+    def rows(self, **values: str) -> RowsByPlace:
+        """Returns rows of partition 0, by their keys."""
+        return {self.place: [(key.encode(), value.encode()) for key, value in values.items()]}
 
     def output(self, value: str, partition: int = 0) -> Output:
         return Output(self.results, partition, b"key", value.encode())
@@ -119,7 +122,7 @@ async def test_rows_outputs_and_offsets_become_visible_together(
         await commit(producer)
 
     monkeypatch.setattr(AIOKafkaProducer, "commit_transaction", look_and_commit)
-    await owner.send([ground.row("k", "row")], [ground.output("one"), ground.output("two", 1)], ground.offsets(7))
+    await owner.send(ground.rows(k="row"), [ground.output("one"), ground.output("two", 1)], ground.offsets(7))
 
     assert seen == [NOTHING]
     rows, outputs, offset = await ground.visible()
@@ -129,15 +132,15 @@ async def test_rows_outputs_and_offsets_become_visible_together(
 async def test_a_new_owner_fences_the_old_owner_and_its_checkpoint_stays_invisible(
     ground: Ground, owner: Transaction
 ) -> None:
-    await owner.send([ground.row("k", "old")], [ground.output("old")], ground.offsets(1))
+    await owner.send(ground.rows(k="old"), [ground.output("old")], ground.offsets(1))
     successor = ground.owner()
     await successor.start()
 
     with pytest.raises(ProducerFenced):
-        await owner.send([ground.row("k", "zombie")], [ground.output("zombie")], ground.offsets(9))
+        await owner.send(ground.rows(k="zombie"), [ground.output("zombie")], ground.offsets(9))
 
     assert await ground.visible() == (["old"], ["old"], 1)
-    await successor.send([ground.row("k", "new")], [ground.output("new")], ground.offsets(2))
+    await successor.send(ground.rows(k="new"), [ground.output("new")], ground.offsets(2))
     await successor.stop()
     assert await ground.visible() == (["old", "new"], ["old", "new"], 2)
 
@@ -150,12 +153,12 @@ from traceweir.streams.runtime.delivery import Transaction
 from traceweir.streams.stages.base import Output
 servers, group, source, results, changelog, step, moment = sys.argv[1:]
 async def main():
-    owner = Transaction({"bootstrap_servers": [servers]}, f"{group}-0", group, TopicPartition(changelog, 0))
+    owner = Transaction({"bootstrap_servers": [servers]}, f"{group}-0", group)
     await owner.start()
     death = Death()
     install(death)
     death.draw(step, moment, 1)
-    await owner.send([(b"k", b"dead")], [Output(results, 1, b"k", b"dead")], {TopicPartition(source, 0): 5})
+    await owner.send({TopicPartition(changelog, 0): [(b"k", b"dead")]}, [Output(results, 1, b"k", b"dead")], {TopicPartition(source, 0): 5})
 asyncio.run(main())
 """
 
@@ -187,7 +190,7 @@ async def test_a_process_killed_during_a_checkpoint_commits_all_of_it_or_nothing
     successor = ground.owner()
     await successor.start()  # It aborts the open transaction.
     left = await ground.visible()
-    await successor.send([ground.row("k", "next")], [ground.output("next")], ground.offsets(6))
+    await successor.send(ground.rows(k="next"), [ground.output("next")], ground.offsets(6))
     await successor.stop()
 
     assert left == ((["dead"], ["dead"], 5) if whole else NOTHING)
@@ -199,19 +202,22 @@ async def test_send_returns_the_offset_of_the_last_row_for_any_number_of_batches
     ground: Ground, owner: Transaction
 ) -> None:
     wide = "x" * 300_000
-    rows = [ground.row(str(number), f"{number}{wide}") for number in range(10)]
+    rows = ground.rows(**{f"r{number}": f"{number}{wide}" for number in range(10)})
 
     first = await owner.send(rows, [], {})
-    second = await owner.send([ground.row("a", "last but one"), ground.row("b", "last")], [], {})
+    second = await owner.send(ground.rows(a="last but one", b="last"), [], {})
 
     values, outputs, offset = await ground.visible()
-    assert values == [value.decode() for _, value in rows if value] + ["last but one", "last"]
+    assert values == [value.decode() for _, value in rows[ground.place] if value] + ["last but one", "last"]
     assert (outputs, offset) == ([], None)
-    assert (first, second) == (9, 12)  # The marker of the first transaction has offset 10.
+    assert (first, second) == (
+        {ground.place: 9},
+        {ground.place: 12},
+    )  # The marker of the first transaction has offset 10.
 
 
-async def test_send_without_rows_returns_minus_1(ground: Ground, owner: Transaction) -> None:
-    assert await owner.send([], [ground.output("one")], ground.offsets(3)) == -1
+async def test_send_without_rows_returns_no_offset(ground: Ground, owner: Transaction) -> None:
+    assert await owner.send({}, [ground.output("one")], ground.offsets(3)) == {}
     assert await ground.visible() == ([], ["one"], 3)
 
 
@@ -221,7 +227,7 @@ async def test_a_record_too_large_for_a_batch_is_reported_and_the_checkpoint_sta
     large = ground.output("x" * 1_100_000)
 
     with pytest.raises(ValueError, match=rf"a record of 1100003 bytes for {ground.results} does not fit a batch"):
-        await owner.send([ground.row("k", "row")], [ground.output("one"), large], ground.offsets(3))
+        await owner.send(ground.rows(k="row"), [ground.output("one"), large], ground.offsets(3))
 
     successor = ground.owner()
     await successor.start()
@@ -234,12 +240,12 @@ async def test_a_topic_that_was_created_later_can_be_written_beside_earlier_ones
     owner = ground.owner()
     await owner.start()
     try:
-        await owner.send([ground.row("a", "1")], [ground.output("first")], ground.offsets(1))
+        await owner.send(ground.rows(a="1"), [ground.output("first")], ground.offsets(1))
         later = f"later-{ground.group}"
         ground.create(later)
         outputs = [Output(later, 0, b"key", b"later"), ground.output("second")]
         async with asyncio.timeout(20):
-            await owner.send([ground.row("a", "2")], outputs, ground.offsets(2))
+            await owner.send(ground.rows(a="2"), outputs, ground.offsets(2))
     finally:
         await owner.stop()
     assert await ground.visible() == (["1", "2"], ["first", "second"], 2)

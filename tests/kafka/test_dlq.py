@@ -141,7 +141,7 @@ async def sends_before_the_open_one(settings: Settings) -> AsyncIterator[ReplayS
         Output(topics.dead_letters, each.id.partition, None, None, [("traceweir.replayed", str(each.id).encode())])
         for each in found
     ]
-    await delivery.send([], [*(resend(each, topics, 4) for each in found), *marks], {})
+    await delivery.send({}, [*(resend(each, topics, 4) for each in found), *marks], {})
     await delivery.stop()
     for each in found:
         yield ReplayStep(each, "sent")

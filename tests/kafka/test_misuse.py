@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from aiokafka import TopicPartition
 from confluent_kafka import Producer
 from tests.audit.committed import Committed
 from tests.support.kafka_cluster import KafkaCluster
@@ -83,7 +82,7 @@ async def test_a_cluster_without_usable_transactions_is_reported_by_the_check_th
             assert "Traceback" not in worker.log.read_text()
 
         monkeypatch.setattr("traceweir.streams.runtime.delivery.FENCE_WITHIN_S", 1.0 if "factor" in option else 60.0)
-        delivery = Transaction({"bootstrap_servers": [servers]}, "misuse-0", "misuse", TopicPartition("misuse", 0))
+        delivery = Transaction({"bootstrap_servers": [servers]}, "misuse-0", "misuse")
         with pytest.raises(NoTransactionsError, match="Kafka refuses transactions to 'misuse-0'") as caught:
             await delivery.start()
         assert refusal in str(caught.value)

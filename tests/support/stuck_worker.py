@@ -57,7 +57,7 @@ def hang_in_checkpoints() -> None:
     """Lets single records pass, which have neither rows nor offsets: a worker writes its config before it is ready."""
     real = PlainSends.send
 
-    async def send(self: Any, rows: Any, outputs: Any, offsets: Any) -> int:
+    async def send(self: Any, rows: Any, outputs: Any, offsets: Any) -> Any:
         if rows or offsets:
             await hang(self)
         return await real(self, rows, outputs, offsets)

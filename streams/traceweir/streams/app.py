@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import faust
-from aiokafka import TopicPartition
 from confluent_kafka import KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient
 from yarl import URL
@@ -30,7 +29,8 @@ from traceweir.streams.kafka.record_reader import RecordReader
 from traceweir.streams.kafka.worker_challengers import WorkerChallengers
 from traceweir.streams.runtime.checkpoint import Checkpoints
 from traceweir.streams.runtime.dead_letter_log import DeadLetterLog
-from traceweir.streams.runtime.delivery import Delivery, Offsets, PlainSends, Transaction
+from traceweir.streams.runtime.delivery import Delivery, Offsets
+from traceweir.streams.runtime.ownership import ClaimedPartitions, Ownership, SharedPartitions
 from traceweir.streams.runtime.single_record import write_record
 from traceweir.streams.runtime.watchdog import Duty
 from traceweir.streams.score.followed_configs import FollowedConfigs
@@ -170,11 +170,10 @@ def create_app(
     async def commit(offsets: Offsets) -> None:
         await app.consumer._thread.commit(dict(offsets))
 
-    def delivery(partition: int) -> Delivery:
-        changelog = TopicPartition(table.changelog_topic_name, partition)
+    def ownership() -> Ownership:
         if transactions:
-            return timed(Transaction(options, f"{app.conf.id}-{partition}", app.conf.id, changelog))
-        return timed(PlainSends(options, changelog, commit))
+            return ClaimedPartitions(options, app.conf.id, table.changelog_topic_name, timed)
+        return SharedPartitions(options, commit, timed)
 
     async def changelog_id() -> str:
         return await asyncio.to_thread(topic_id, settings, table.changelog_topic_name)
@@ -183,14 +182,14 @@ def create_app(
         app,
         table,
         [application.fitted(spec) for spec in topology.specs(stages)],
-        delivery,
+        ownership,
         changelog_id,
         options,
         interval_s=settings.checkpoint_interval_s,
         limit=20_000,
     )
     checkpoints.first_offsets = application.first_offsets
-    checkpoints.committed = (DeadLetterLog(topology.topics.dead_letters).committed,)
+    checkpoints.rounds.committed = (DeadLetterLog(topology.topics.dead_letters).committed,)
     if scoring is not None:
         checkpoints.steps_before = lambda: reader.count
         checkpoints.takes_over = lambda partitions: scoring.set_budget_share(Share(partitions, settings.partitions))

@@ -202,7 +202,7 @@ async def push(settings: Settings, decide: Callable[[TopicState], PushedConfig |
             raise ConfigTopicError(
                 f"the config takes {size} bytes; a record has {MAX_OUTPUT_BYTES} at most. Shorten its prompts and patterns"
             )
-        await _within_time(settings, delivery.send([], outputs, {}))
+        await _within_time(settings, delivery.send({}, outputs, {}))
         return pushed
     finally:
         await stop_in_time(delivery)

@@ -120,11 +120,11 @@ def run_app(
     services = metrics.services(checkpoints, scoring, problems, config_problems, challenger_problems)
     health = Health(port, problems, state, metrics.exposition)
     activity = Activity(list(checkpoints.inputs), checkpoints.ready_partitions, checkpoints.lag)
-    checkpoints.committed = (*checkpoints.committed, activity.committed, metrics.work.committed)
+    checkpoints.rounds.committed = (*checkpoints.rounds.committed, activity.committed, metrics.work.committed)
     tune_gc()
     code = _run(app, checkpoints, health, watch, activity, *services, *beside(built, activity))
     if code == 0 and not checkpoints.problems:
-        _log_orderly_end(activity, checkpoints.not_committed)
+        _log_orderly_end(activity, checkpoints.rounds.not_committed)
     return code
 
 

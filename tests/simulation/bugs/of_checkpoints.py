@@ -15,10 +15,12 @@ from traceweir.streams.kafka.faust_adapter import Table
 from traceweir.streams.runtime import changelog_restore, checkpoint
 from traceweir.streams.runtime.changelog_restore import ChangelogRestore
 from traceweir.streams.runtime.checkpoint import Checkpoints
-from traceweir.streams.runtime.delivery import Transaction
-from traceweir.streams.runtime.lane import Lane
+from traceweir.streams.runtime.checkpoint_rounds import CheckpointRounds
+from traceweir.streams.runtime.delivery import RowsByPlace, Transaction
+from traceweir.streams.runtime.lane import WRITER_ROW, Lane
+from traceweir.streams.runtime.ownership import ClaimedPartitions
 from traceweir.streams.score.offset_tracker import OffsetTracker
-from traceweir.streams.stages.base import Cut, Output, Rows
+from traceweir.streams.stages.base import Cut, Output
 
 # Fencing, transactions and checkpoints
 
@@ -35,15 +37,53 @@ def no_fence(world: World) -> None:
 
 
 @bug
+def former_writer_is_not_fenced(world: World) -> None:
+    """A worker claims its partitions, and leaves their former writers alone."""
+    claim = ClaimedPartitions.claim
+    put(ClaimedPartitions, "claim", lambda self, writers: claim(self, ()))
+
+
+@bug
+def claims_do_not_fence_each_other(world: World) -> None:
+    """Two workers can claim a partition at the same time."""
+    begin = ClaimedPartitions.begin
+
+    async def alone(self: Any, numbers: Any, stepped: Any) -> None:
+        application, self._application = self._application, self._name
+        try:
+            await begin(self, numbers, stepped)
+        finally:
+            self._application = application
+
+    put(ClaimedPartitions, "begin", alone)
+
+
+@bug
+def rows_before_the_fence_are_missed(world: World) -> None:
+    """The restore ends where the changelog ended before the former writers were fenced."""
+    read = ChangelogRestore.read
+
+    async def early(self: Any, numbers: Any, changelog_id: Any, inputs: Any, claim: Any) -> Any:
+        async def nothing(writers: Any) -> Any:
+            return {}
+
+        found = await read(self, numbers, changelog_id, inputs, nothing)
+        await claim({writer.decode() for n in numbers if (writer := self._table.read(n, WRITER_ROW))})
+        return found
+
+    put(ChangelogRestore, "read", early)
+
+
+@bug
 def commit_again_after_unknown_outcome(world: World) -> None:
     """A checkpoint whose outcome is unknown is sent again by another producer."""
     commit = Transaction.send
 
-    async def send(self: Any, rows: Rows, outputs: Sequence[Output], offsets: Any) -> int:
+    async def send(self: Any, rows: RowsByPlace, outputs: Sequence[Output], offsets: Any) -> Any:
         try:
             return await commit(self, rows, outputs, offsets)
         except Exception:  # noqa: BLE001  # the bug
-            again = Transaction(self.options, self._id, self._group, self._changelog)
+            again = Transaction(self.options, self._id, self._group)
             await again.start()
             return await commit(again, rows, outputs, offsets)
 
@@ -62,11 +102,11 @@ def failed_commit_counts_as_done(world: World) -> None:
     """An exception of the commit is swallowed."""
     commit = Transaction.send
 
-    async def send(self: Any, rows: Rows, outputs: Sequence[Output], offsets: Any) -> int:
+    async def send(self: Any, rows: RowsByPlace, outputs: Sequence[Output], offsets: Any) -> Any:
         try:
             return await commit(self, rows, outputs, offsets)
         except Exception:  # noqa: BLE001  # the bug
-            return -1
+            return dict.fromkeys(rows, -1)
 
     put(Transaction, "send", send)
 
@@ -74,22 +114,20 @@ def failed_commit_counts_as_done(world: World) -> None:
 @bug
 def rows_before_commit(world: World) -> None:
     """RocksDB gets the rows before the transaction is committed."""
-    before = Checkpoints._commit
+    begin = CheckpointRounds.begin
 
-    async def commit(self: Any, lane: Lane, last: bool) -> None:
-        delivered = self._deliveries[lane.number]
-        if not hasattr(delivered, "plain"):
-            plain = delivered.plain = delivered.send
+    def ahead(self: Any) -> None:
+        plain = self.delivery.send
 
-            async def send(rows: Rows, outputs: Sequence[Output], offsets: Any) -> int:
-                self._table.write(lane.number, rows, self._table.reached(lane.number) + len(rows))
-                end: int = await plain(rows, outputs, offsets)
-                return end
+        async def send(rows: RowsByPlace, outputs: Sequence[Output], offsets: Any) -> Any:
+            for place, found in rows.items():
+                self._table.write(place.partition, found, self._table.reached(place.partition) + len(found))
+            return await plain(rows, outputs, offsets)
 
-            delivered.send = send
-        await before(self, lane, last)
+        self.delivery.send = send
+        begin(self)
 
-    put(Checkpoints, "_commit", commit)
+    put(CheckpointRounds, "begin", ahead)
 
 
 @bug
@@ -97,9 +135,9 @@ def outputs_in_a_transaction_of_their_own(world: World) -> None:
     """Outputs are committed before the rows and offsets."""
     commit = Transaction.send
 
-    async def send(self: Any, rows: Rows, outputs: Sequence[Output], offsets: Any) -> int:
+    async def send(self: Any, rows: RowsByPlace, outputs: Sequence[Output], offsets: Any) -> Any:
         if outputs:
-            await commit(self, [], outputs, {})
+            await commit(self, {}, outputs, {})
         return await commit(self, rows, [], offsets)
 
     put(Transaction, "send", send)
@@ -110,11 +148,11 @@ def rows_in_a_transaction_of_their_own(world: World) -> None:
     """Rows and offsets are committed before the outputs."""
     commit = Transaction.send
 
-    async def send(self: Any, rows: Rows, outputs: Sequence[Output], offsets: Any) -> int:
-        end = await commit(self, rows, [], offsets)
+    async def send(self: Any, rows: RowsByPlace, outputs: Sequence[Output], offsets: Any) -> Any:
+        ends = await commit(self, rows, [], offsets)
         if outputs:
-            await commit(self, [], outputs, {})
-        return end
+            await commit(self, {}, outputs, {})
+        return ends
 
     put(Transaction, "send", send)
 

@@ -229,7 +229,7 @@ class _Sender:
         # Without a transaction the marks are sent last: after a failure a record can be sent twice, but none is lost.
         for batch in [[*outputs, *marks]] if self._transactions else [outputs, marks]:
             if batch:
-                await self._with_timeout(self._delivery.send([], batch, {}))
+                await self._with_timeout(self._delivery.send({}, batch, {}))
         self._steps, self._outputs, self._bytes = [], [], 0
         self._sent += len(steps)
         return steps

@@ -13,10 +13,15 @@ from traceweir.streams.kafka.broker_list import require_broker_list
 from traceweir.streams.kafka.consumer_tasks import failing_with_tasks
 from traceweir.streams.kafka.fast_close import install_fast_close
 from traceweir.streams.kafka.faust_adapter import Table
+from traceweir.streams.runtime.lane import WRITER_ROW
 
 log = logging.getLogger(__name__)
 
 FETCH_BYTES = 4 << 20
+_MARKS_S = 0.005
+"""Pause between two looks at the ends, in seconds."""
+_LOOKS = 200
+"""Looks at an end before rows beyond it count as lost by the changelog."""
 
 
 class StopRequested(Exception):  # noqa: N818  # an outcome that the caller handles
@@ -44,11 +49,21 @@ class ChangelogRestore:
         """Number of offsets that are still to be read."""
 
     async def read(
-        self, numbers: Sequence[int], changelog_id: Awaitable[str], inputs: Collection[str]
+        self,
+        numbers: Sequence[int],
+        changelog_id: Awaitable[str],
+        inputs: Collection[str],
+        claim: Callable[[Collection[str]], Awaitable[Mapping[int, int]]],
     ) -> dict[TopicPartition, int]:
-        """Restores partitions up to the committed end of their changelog.
+        """Restores partitions up to the committed end of their changelog, after this worker has claimed them.
 
         Local rows that do not belong to this changelog are deleted first.
+
+        Args:
+            numbers: The partitions.
+            changelog_id: The id of the changelog topic.
+            inputs: The topics whose first available offsets are asked for.
+            claim: Fences the former writers, by their names, and claims the partitions; returns the offsets of the claims.
 
         Returns:
             The first available offset of each input.
@@ -75,14 +90,57 @@ class ChangelogRestore:
             ends, begins = await asyncio.gather(
                 consumer.end_offsets(list(logs)), consumer.beginning_offsets([*logs, *sources])
             )
+            for number in numbers:
+                self._table.open(number)
+            ends |= await self._ends_behind_rows(consumer, logs, ends, found)
             for place, number in logs.items():
                 self._leave_or_clear(number, found, ends[place])
                 consumer.seek(place, max(begins[place], self._table.reached(number) + 1))
             async with failing_with_tasks(consumer):
                 await self._to_the_end(consumer, logs, ends)
+                claims = await claim({writer.decode() for n in numbers if (writer := self._table.read(n, WRITER_ROW))})
+                await self._to_the_end(consumer, logs, await self._ends(consumer, logs, claims))
         finally:
             await consumer.stop()
         return {place: begins[place] for place in sources}
+
+    async def _ends(
+        self, consumer: AIOKafkaConsumer, logs: Mapping[TopicPartition, int], claims: Mapping[int, int]
+    ) -> dict[TopicPartition, int]:
+        """Returns the committed ends, as soon as they are behind the claims.
+
+        A broker writes the mark that ends a transaction after it has confirmed the end.
+        """
+        while True:
+            ends: dict[TopicPartition, int] = await consumer.end_offsets(list(logs))
+            if all(ends[place] > claims.get(number, -1) for place, number in logs.items()):
+                return ends
+            if self._should_stop():
+                raise StopRequested
+            await asyncio.sleep(_MARKS_S)
+
+    async def _ends_behind_rows(
+        self,
+        consumer: AIOKafkaConsumer,
+        logs: Mapping[TopicPartition, int],
+        ends: Mapping[TopicPartition, int],
+        changelog_id: str,
+    ) -> dict[TopicPartition, int]:
+        """Returns the committed ends of those partitions whose last local rows the broker has not marked yet."""
+        latest = dict[TopicPartition, int]()
+        behind = [
+            place
+            for place, number in logs.items()
+            if self._table.source(number) == changelog_id and self._table.reached(number) >= ends[place]
+        ]
+        for _ in range(_LOOKS if behind else 0):
+            latest = await consumer.end_offsets(behind)
+            if self._should_stop():
+                raise StopRequested
+            if all(self._table.reached(logs[place]) < latest[place] for place in behind):
+                break
+            await asyncio.sleep(_MARKS_S)
+        return latest
 
     async def _to_the_end(
         self, consumer: AIOKafkaConsumer, logs: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int]
@@ -108,7 +166,6 @@ class ChangelogRestore:
 
     def _leave_or_clear(self, number: int, changelog_id: str, end: int) -> None:
         """Deletes the local rows of a partition if they do not belong to its changelog."""
-        self._table.open(number)
         reached = self._table.reached(number)
         reason = misfit(self._table.source(number), reached, changelog_id, end)
         if reason is None:

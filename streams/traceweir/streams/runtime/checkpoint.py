@@ -1,13 +1,14 @@
-"""Commits table rows, outputs and source offsets of a partition in one Kafka transaction: a checkpoint.
+"""Takes over partitions, passes records to their lanes, and commits their work in Kafka transactions: checkpoints.
 
 Faust manages the application, the consumer group, the assignor and the table. This module takes over partitions and
 commits their work:
 
-- On assignment, before any record is read, the partition's producer fences the former owner. Then the table is restored
-  from the committed changelog, from its beginning if the local rows belong to another changelog. Then the lane is
-  created, so that memory, position and producer start together.
-- While the partition is owned, the next checkpoint starts as soon as outputs are pending, on average at least
-  `interval_s` after the last checkpoint (`checkpoint_pace`). Changes that nobody waits for can wait longer.
+- On assignment, before any record is read, the table is restored from the committed changelog, from its beginning if
+  the local rows belong to another changelog. The former owners of the partitions are fenced (`ownership`). Then the
+  lanes are created, so that memory, position and producer start together.
+- While partitions are owned, the next checkpoint starts as soon as outputs are pending, on average at least
+  `interval_s` after the last checkpoint (`checkpoint_pace`). Changes that nobody waits for can wait longer. One
+  transaction has the changes of all partitions that are due (`checkpoint_rounds`).
 - RocksDB gets the rows after the commit, so RocksDB is never ahead of the committed state.
 - After any failure the lanes are dropped first, then the process ends. The next owner starts from the last committed
   transaction.
@@ -19,8 +20,7 @@ import asyncio
 import logging
 import os
 import threading
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from time import monotonic
 from typing import Any, Literal
 
@@ -31,19 +31,17 @@ from traceweir.streams.clock import seconds_now
 from traceweir.streams.kafka.faust_adapter import Table, install, verify
 from traceweir.streams.process_log import LAST_WORD
 from traceweir.streams.runtime.changelog_restore import ChangelogRestore, StopRequested
-from traceweir.streams.runtime.checkpoint_pace import CheckpointPace
-from traceweir.streams.runtime.delivery import Delivery
+from traceweir.streams.runtime.checkpoint_rounds import CheckpointRounds
 from traceweir.streams.runtime.failure import in_words
-from traceweir.streams.runtime.lane import Lane
+from traceweir.streams.runtime.lane import FORMAT_ROW, Lane, checked_format
 from traceweir.streams.runtime.open_transactions import OpenTransactions
+from traceweir.streams.runtime.ownership import Ownership
 from traceweir.streams.runtime.suspects import StageFailed, describe
 from traceweir.streams.runtime.watchdog import Duty
-from traceweir.streams.stages.base import End, Output, Record, StageSpec
+from traceweir.streams.stages.base import End, Record, StageSpec
 
 log = logging.getLogger(__name__)
 
-FAR_BEHIND = 1_000
-"""Number of unread records of a partition above which throughput is more important than latency."""
 HARD_EXIT_S = 10.0
 EXIT_FAILED = 70
 
@@ -59,7 +57,7 @@ class Checkpoints:
         app: Any,
         table: Any,
         specs: Sequence[StageSpec],
-        delivery: Callable[[int], Delivery],
+        ownership: Callable[[], Ownership],
         changelog_id: Callable[[], Awaitable[str]],
         client_options: Mapping[str, Any],
         *,
@@ -72,20 +70,22 @@ class Checkpoints:
             app: A Faust app that is not started yet.
             table: The app's only table.
             specs: The stages, in the order of processing.
-            delivery: Creates the delivery that sends the checkpoints of a partition.
+            ownership: Creates what makes this worker the writer of the partitions of one assignment.
             changelog_id: Returns the id of the changelog topic. A topic that was deleted and created again has another
                 id.
             client_options: Connection options of aiokafka's clients.
-            interval_s: Minimum time between two checkpoints of a partition, in seconds.
+            interval_s: Average time between two checkpoints, in seconds.
             limit: Pending records of a partition above which the consumer stops fetching for this partition.
         """
         verify()
-        self._app, self._table, self._specs, self._delivery = app, Table(table), specs, delivery
+        self._app, self._table, self._specs, self._new_ownership = app, Table(table), specs, ownership
+        self._ownership: Ownership | None = None
         self._changelog_id = changelog_id
         self._options, self._interval_s, self._limit = client_options, interval_s, limit
         self.inputs: Mapping[str, object] = {topic: spec for spec in specs for topic in spec.inputs}
         self.lanes: dict[int, Lane] = {}
-        self._deliveries: dict[int, Delivery] = {}
+        self.rounds = CheckpointRounds(app, self._table, self.lanes, interval_s, fail=self.fail, isolate=self._isolate)
+        """The checkpoints of the lanes."""
         self._ends: Mapping[TP, End] = {}
         self._open_transactions = OpenTransactions()
         self._isolations: set[asyncio.Task[None]] = set()
@@ -101,12 +101,6 @@ class Checkpoints:
         """Returns a counter of the work that is done before the worker joins its group; for the watchdog."""
         self.problems: list[str] = []
         """The reason why the worker failed; empty before a failure. The sentence contains no text from records."""
-        self.committed: tuple[Callable[[Mapping[str, int], Sequence[Output]], object], ...] = ()
-        """Called after each committed checkpoint with what it has counted (`stage.counter`), and its outputs."""
-        self.not_committed: list[int] = []
-        """The partitions whose last checkpoint was not sent, because a stage raised; their records are read again."""
-        self.finished: Callable[[Lane], None] | None = None
-        """Called after each checkpoint; for measuring."""
         for topic in self.inputs:
             app.topics.add(
                 app.topic(topic, key_type=bytes, value_type=bytes, key_serializer="raw", value_serializer="raw")
@@ -124,16 +118,22 @@ class Checkpoints:
             self._taking_over = owned
             self._forget()
             self.takes_over(len(owned))
-            await self._stop_deliveries()
-            await asyncio.gather(*(self._fence(number) for number in owned))
+            await self._stop_writing()
+            ownership = self._new_ownership() if owned else None
+            if ownership is not None:
+                self._ownership = ownership
+                await ownership.begin(owned, self._step)
+                self._continue()
             with self._table.translate_errors():
                 for table in self._app.tables.values():
                     await table.on_rebalance(assigned, revoked, newly, generation)  # opens the RocksDB files
-            what = await self._catch_up(owned) if owned else "nothing to do"
+            what = await self._catch_up(owned, ownership) if ownership is not None else "nothing to do"
             log.info("took over partitions %s in %.0f ms: %s", owned, (monotonic() - started) * 1e3, what)
             await self._faust_on_rebalance(assigned, revoked, newly, generation)
         except StopRequested:
             log.info("stopped while restoring state; the rows that were read so far are kept")
+            self._forget()
+            await self._stop_writing()
         except BaseException as error:  # Faust would swallow it
             self._give_up(error)
             raise
@@ -158,38 +158,40 @@ class Checkpoints:
                 )
         return numbers
 
-    async def _stop_deliveries(self) -> None:
+    async def _stop_writing(self) -> None:
         # Detached before the first await: a rebalance and the end of the app can run this at the same time.
-        deliveries, self._deliveries = self._deliveries, {}
-        await asyncio.gather(*(delivery.stop() for delivery in deliveries.values()))
+        ownership, self._ownership = self._ownership, None
+        if ownership is not None:
+            await ownership.stop()
 
-    async def _fence(self, number: int) -> None:
-        delivery = self._delivery(number)
-        await delivery.start()
-        self._deliveries[number] = delivery
-        self._step()
-
-    async def _catch_up(self, numbers: Sequence[int]) -> str:
+    async def _catch_up(self, numbers: Sequence[int], ownership: Ownership) -> str:
         """Restores the table up to the committed end of its changelog and creates the lanes; returns a log summary."""
         began = monotonic()
         restore = ChangelogRestore(self._table, self._options, self._step, lambda: bool(self._app.should_stop))
         self._restore = restore
+
+        async def claim(writers: Collection[str]) -> Mapping[int, int]:
+            self._continue()
+            for number in numbers:
+                checked_format(self._table.read(number, FORMAT_ROW), number, self._table.changelog)
+            return await ownership.claim(writers)
+
         try:
-            beginnings = await restore.read(numbers, self._changelog_id(), self.inputs)
+            beginnings = await restore.read(numbers, self._changelog_id(), self.inputs, claim)
         finally:
             self._restore = None
         read = monotonic()
+        self.rounds.delivery = ownership.delivery
         for number in numbers:
             firsts = {
                 topic: max(beginnings[TopicPartition(topic, number)], self.first_offsets.get((topic, number), 0))
                 for topic in self.inputs
             }
-            lane = self.lanes[number] = Lane(number, self._specs, self._table, firsts, seconds_now())
-            lane.task = asyncio.create_task(self._run(lane))
+            self.lanes[number] = Lane(number, self._specs, self._table, firsts, seconds_now())
             self._step()
             await asyncio.sleep(0)  # loading a large lane blocks the event loop for long
-            if self.problems or self._app.should_stop:
-                raise StopRequested
+            self._continue()
+        self.rounds.begin()
         return (
             f"{restore.rows} rows, {restore.bytes / 1e6:.1f} MB in {(read - began) * 1e3:.0f} ms, "
             f"and {(monotonic() - read) * 1e3:.0f} ms to load"
@@ -200,6 +202,15 @@ class Checkpoints:
         """Number of offsets of changelogs that are still to be read; 0 when no state is restored."""
         return self._restore.remaining if self._restore is not None else 0
 
+    def _continue(self) -> None:
+        """Checks that the worker goes on.
+
+        Raises:
+            StopRequested: the worker stops.
+        """
+        if self.problems or self._app.should_stop:
+            raise StopRequested
+
     def _step(self) -> None:
         self._steps += 1
 
@@ -207,14 +218,15 @@ class Checkpoints:
         """Commits a last checkpoint of every lane, then drops the lanes, even if the checkpoint failed."""
         self._revoking = True
         try:
-            await asyncio.gather(*(self._checkpoint(lane, last=True) for lane in list(self.lanes.values())))
+            await self.rounds.last()
         finally:
             self._revoking = False
             self._forget()
-            if self._app.should_stop:
-                await self._stop_deliveries()
+            if self._app.should_stop and self._taking_over is None:  # otherwise the takeover stops what it uses
+                await self._stop_writing()
 
     def _forget(self) -> None:
+        self.rounds.end()
         for number in list(self.lanes):
             self.lanes.pop(number).drop()
 
@@ -345,9 +357,7 @@ class Checkpoints:
             )
             return
         for number, lane in self.lanes.items():
-            yield Duty(
-                f"partition {number}: the next checkpoint", lane.wake.is_set() or lane.lock.locked(), lane.rounds
-            )
+            yield Duty(f"partition {number}: the next checkpoint", lane.woken or lane.in_checkpoint, lane.rounds)
             for topic in self.inputs:
                 place = TP(topic, number)
                 end = self._ends.get(place)
@@ -355,62 +365,7 @@ class Checkpoints:
                     f"partition {number}: fetching {topic}", not self.full(place), end and (end.position, end.at)
                 )
 
-    # Checkpoints out
-
-    async def _run(self, lane: Lane) -> None:
-        pace = CheckpointPace(self._interval_s)
-        while not lane.dead:
-            await lane.wake.wait()
-            while True:
-                urgent, behind = lane.urgent.is_set(), lane.lag > FAR_BEHIND or lane.busy()
-                wait_s = pace.wait_s(monotonic(), urgent=urgent, behind=behind)
-                if wait_s <= 0:
-                    break
-                if urgent or behind:
-                    await asyncio.sleep(wait_s)
-                else:
-                    with suppress(TimeoutError):
-                        async with asyncio.timeout(wait_s):
-                            await lane.urgent.wait()
-            lane.wake.clear()
-            lane.urgent.clear()
-            pace.begin(monotonic())
-            await self._checkpoint(lane)
-            lane.rounds += 1
-
-    async def _checkpoint(self, lane: Lane, *, last: bool = False) -> None:
-        # Shielded: a cancelled waiter must not leave half a transaction for the next checkpoint.
-        await asyncio.shield(self._guarded_commit(lane, last))
-
-    async def _guarded_commit(self, lane: Lane, last: bool) -> None:
-        failed = None
-        async with lane.lock:
-            if lane.dead:
-                if last and self.lanes.get(lane.number) is lane:
-                    self.not_committed.append(lane.number)
-                return
-            try:
-                await self._commit(lane, last)
-            except StageFailed as raised:  # nothing was sent
-                failed = raised
-            except Exception as error:  # noqa: BLE001  # after any failure it is unknown whether the checkpoint was committed
-                await self.fail(error)
-            if last:
-                # Otherwise this lane would start another checkpoint while slower partitions finish theirs, and would
-                # lose its producer during that checkpoint.
-                self.lanes.pop(lane.number, None)
-                lane.drop()
-        if failed is None:
-            return
-        if last:
-            self.not_committed.append(lane.number)
-            log.warning(
-                "partition %d: %s; its last checkpoint is not sent, and its records are read again",
-                lane.number,
-                failed.for_log,
-            )
-        else:
-            await self._isolate(lane, failed)
+    # Exceptions of stages
 
     def _start_isolation(self, lane: Lane, failed: StageFailed) -> asyncio.Task[None]:
         """Isolates in a task of its own: a cancelled fetch must not leave a dead lane behind."""
@@ -426,7 +381,7 @@ class Checkpoints:
         checkpoint commits its memory.
         """
         number = lane.number
-        async with lane.lock:  # a checkpoint from before the exception can be in progress
+        async with self.rounds.lock:  # a checkpoint from before the exception can be in progress
             if self._revoking or self.lanes.get(number) is not lane:  # the partition goes to another worker
                 return
             try:
@@ -442,21 +397,4 @@ class Checkpoints:
                 await self.fail(error.error if isinstance(error, StageFailed) else error)
                 return
             self.lanes[number] = again
-            again.task = asyncio.create_task(self._run(again))
-
-    async def _commit(self, lane: Lane, last: bool) -> None:
-        cut, number = lane.cut(), lane.number
-        group_offsets = lane.offsets_to_commit(monotonic(), last=last)
-        if not (any(cut) or group_offsets):
-            return
-        counts = lane.counted.changes()
-        offsets = {TopicPartition(topic, number): offset for topic, offset in group_offsets.items()}
-        end = await self._deliveries[number].send(cut.rows, cut.outputs, offsets)
-        if cut.rows:
-            self._table.write(number, cut.rows, end)
-        self._app.consumer._committed_offset.update({TP(*place): offset for place, offset in offsets.items()})
-        log.debug("partition %d: committed %d rows and %d outputs", number, len(cut.rows), len(cut.outputs))
-        for note in self.committed:
-            note(counts, cut.outputs)
-        if self.finished is not None:
-            self.finished(lane)
+            self.rounds.watch(again)

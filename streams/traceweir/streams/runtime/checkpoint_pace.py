@@ -1,4 +1,4 @@
-"""Decides when the next checkpoint of a partition is due: soon if somebody waits for it, and at a bounded rate."""
+"""Decides when the next checkpoint of a worker is due: soon if somebody waits for it, and at a bounded rate."""
 
 from __future__ import annotations
 
@@ -7,28 +7,28 @@ BURST = 3
 
 A session needs three checkpoints on its way: its close, its scores and its decision.
 """
-PATIENCE = 4
+PATIENCE = 8
 """Factor of the interval while the partition is far behind: larger batches."""
-QUIET_FACTOR, QUIET_S = 20, 1.0
+QUIET_FACTOR, QUIET_S = 50, 1.0
 """Factor of the interval while nobody waits for outputs, and the longest time in seconds that comes of the factor."""
 MIN_GAP_S = 0.01
 """Minimum time between two checkpoints, which collects what belongs together; a shorter interval shortens it."""
 
 
 class CheckpointPace:
-    """Spaces the checkpoints of one partition: one per interval on average, with a burst after a pause.
+    """Spaces the checkpoints of a worker: one per interval on average, with a burst after a pause.
 
     This is the generic cell rate algorithm (ITU-T I.371): `_due` is the time at which the next checkpoint would come at
     the average rate.
 
     >>> pace = CheckpointPace(interval_s=1.0)
     >>> pace.begin(0.0)
-    >>> pace.wait_s(0.0, urgent=True, behind=False), pace.wait_s(0.0, urgent=False, behind=False)
-    (0.01, 4.0)
-    >>> pace = CheckpointPace(interval_s=0.05)
+    >>> pace.wait_s(0.0, 0.0, urgent=True, behind=False), pace.wait_s(0.0, 0.0, urgent=False, behind=False)
+    (0.01, 8.0)
+    >>> pace = CheckpointPace(interval_s=0.02)
     >>> pace.begin(0.0)
-    >>> pace.wait_s(0.0, urgent=False, behind=False), pace.wait_s(0.0, urgent=False, behind=True)
-    (1.0, 0.2)
+    >>> pace.wait_s(0.0, 0.0, urgent=False, behind=False), pace.wait_s(0.0, 0.0, urgent=False, behind=True)
+    (1.0, 0.16)
     """
 
     def __init__(self, interval_s: float) -> None:
@@ -38,19 +38,27 @@ class CheckpointPace:
         self._quiet_s = max(self._behind_s, min(QUIET_FACTOR * interval_s, QUIET_S))
         self._last = self._due = float("-inf")
 
-    def wait_s(self, now: float, *, urgent: bool, behind: bool) -> float:
-        """Returns the time until the next checkpoint can begin, in seconds; 0 or less: at once.
+    def wait_s(self, now: float, last: float, *, urgent: bool, behind: bool) -> float:
+        """Returns the time until a partition's next checkpoint can begin, in seconds; 0 or less: at once.
 
         Args:
             now: Seconds of a monotonic clock.
-            urgent: Whether the checkpoint has outputs, for which another stage or a reader waits.
+            last: When the last checkpoint with this partition began.
+            urgent: Whether the partition has outputs, for which another stage or a reader waits.
             behind: Whether the partition is far behind: then throughput counts, and not the time of one session.
         """
         if behind:
-            return self._last + self._behind_s - now
+            return last + self._behind_s - now
         if not urgent:
-            return self._last + self._quiet_s - now
+            return last + self._quiet_s - now
         return max(self._last + min(MIN_GAP_S, self._interval_s), self._due - BURST * self._interval_s) - now
+
+    def early_s(self, *, behind: bool) -> float:
+        """Returns how long before its time a partition comes along with the checkpoint of another, in seconds.
+
+        Partitions that are far behind come into step, whatever their differences.
+        """
+        return self._behind_s / 2 if behind else self._interval_s
 
     def begin(self, now: float) -> None:
         """Notes that a checkpoint begins."""

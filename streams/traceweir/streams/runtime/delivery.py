@@ -30,6 +30,7 @@ STOP_WITHIN_S = 5.0
 """Time limit for the end of a client that nobody waits for."""
 
 Offsets = Mapping[TopicPartition, int]
+RowsByPlace = Mapping[TopicPartition, Rows]
 _Content = tuple[bytes | None, bytes | None, int | None, list[tuple[str, bytes | None]]]
 """Key, value, timestamp and headers of a record."""
 
@@ -39,19 +40,26 @@ class NoTransactionsError(WorkerError):
 
 
 class Delivery(Protocol):
-    """Sends the checkpoints of one partition."""
+    """Sends checkpoints."""
 
     async def start(self) -> None:
-        """Connects, and fences the former owner of this partition if the broker supports fencing."""
+        """Connects, and fences every earlier delivery of the same name if the broker supports fencing."""
 
-    async def send(self, rows: Rows, outputs: Sequence[Output], offsets: Offsets) -> int:
+    async def send(
+        self, rows: RowsByPlace, outputs: Sequence[Output], offsets: Offsets
+    ) -> Mapping[TopicPartition, int]:
         """Sends table rows, outputs and source offsets.
 
         After a normal return everything is committed. After an exception the outcome is unknown, and the caller must
-        drop the partition.
+        drop the partitions.
+
+        Args:
+            rows: The rows by partition of the changelog.
+            outputs: The outputs.
+            offsets: The offsets of the sources, for the consumer group.
 
         Returns:
-            The changelog offset of the last row; -1 without rows.
+            The offset of the last row in each partition of the changelog.
         """
 
     async def stop(self) -> None:
@@ -61,17 +69,11 @@ class Delivery(Protocol):
 class Transaction:
     """Sends a checkpoint in one transaction: `read_committed` readers see all of it, or nothing.
 
-    A caller that sends no rows needs no changelog, and a caller that sends no offsets needs no group.
+    A caller that sends no offsets needs no group.
     """
 
-    def __init__(
-        self,
-        options: Mapping[str, Any],
-        transactional_id: str,
-        group: str | None = None,
-        changelog: TopicPartition | None = None,
-    ) -> None:
-        self._id, self._group, self._changelog = transactional_id, group, changelog
+    def __init__(self, options: Mapping[str, Any], transactional_id: str, group: str | None = None) -> None:
+        self._id, self._group = transactional_id, group
         self._producer = AIOKafkaProducer(
             **options,
             transactional_id=transactional_id,
@@ -84,7 +86,7 @@ class Transaction:
         require_broker_list(self._producer)
 
     async def start(self) -> None:
-        """Fences the former owner of this transactional id; the broker aborts an open transaction of that owner.
+        """Fences the earlier owner of this transactional id; the broker aborts an open transaction of that owner.
 
         Raises:
             NoTransactionsError: the cluster refuses, or does not answer within `FENCE_WITHIN_S`.
@@ -99,7 +101,9 @@ class Transaction:
                 raise
             raise NoTransactionsError(_refusal(self._id, error)) from error
 
-    async def send(self, rows: Rows, outputs: Sequence[Output], offsets: Offsets) -> int:
+    async def send(
+        self, rows: RowsByPlace, outputs: Sequence[Output], offsets: Offsets
+    ) -> Mapping[TopicPartition, int]:
         """Sends everything in one transaction."""
         try:
             return await self._send(rows, outputs, offsets)
@@ -117,10 +121,10 @@ class Transaction:
             return None
         return ended.exception()  # type: ignore[no-any-return]  # untyped
 
-    async def _send(self, rows: Rows, outputs: Sequence[Output], offsets: Offsets) -> int:
-        producer, batches = self._producer, _by_partition(outputs)
-        if rows:
-            batches[self._changelog] = [(key, value, None, []) for key, value in rows]
+    async def _send(
+        self, rows: RowsByPlace, outputs: Sequence[Output], offsets: Offsets
+    ) -> Mapping[TopicPartition, int]:
+        producer, batches = self._producer, _by_partition(outputs) | _contents(rows)
         _track(producer, batches)
         await producer.begin_transaction()
         sends = [_send(producer, place, records) for place, records in batches.items()]
@@ -131,8 +135,7 @@ class Transaction:
         if offsets:  # after the sends, for the same reason
             await producer.send_offsets_to_transaction(dict(offsets), self._group)
         await producer.commit_transaction()
-        last: int = ends.get(self._changelog, -1)
-        return last
+        return {place: ends[place] for place in rows if place in ends}
 
     async def stop(self) -> None:
         """Close the producer."""
@@ -154,29 +157,30 @@ class PlainSends:
     def __init__(
         self,
         options: Mapping[str, Any],
-        changelog: TopicPartition | None = None,
         commit: Callable[[Offsets], Awaitable[object]] | None = None,
     ) -> None:
-        self._changelog, self._commit = changelog, commit
+        self._commit = commit
         self._producer = AIOKafkaProducer(
             **options, acks="all", max_batch_size=MAX_BATCH_BYTES, max_request_size=4 * MAX_BATCH_BYTES
         )
         require_broker_list(self._producer)
 
     async def start(self) -> None:
-        """Connects, without fencing a former owner."""
+        """Connects, without fencing."""
         await self._producer.start()
 
-    async def send(self, rows: Rows, outputs: Sequence[Output], offsets: Offsets) -> int:
+    async def send(
+        self, rows: RowsByPlace, outputs: Sequence[Output], offsets: Offsets
+    ) -> Mapping[TopicPartition, int]:
         """Sends outputs, then rows, then offsets.
 
         Rows follow the outputs, because the rows contain the offsets from which a new owner continues.
         """
         await self._send_all(_by_partition(outputs))
-        ends = await self._send_all({self._changelog: [(key, value, None, []) for key, value in rows]} if rows else {})
+        ends = await self._send_all(_contents(rows))
         if offsets and self._commit is not None:
             await self._commit(offsets)
-        return ends.get(self._changelog, -1)
+        return ends
 
     async def stop(self) -> None:
         """Close the producer."""
@@ -219,6 +223,10 @@ def _by_partition(outputs: Sequence[Output]) -> dict[TopicPartition, list[_Conte
     for topic, partition, key, value, headers, timestamp in outputs:
         batches[topic, partition].append((key, value, timestamp, [*headers]))
     return {TopicPartition(*place): batch for place, batch in batches.items()}
+
+
+def _contents(rows: RowsByPlace) -> dict[TopicPartition, list[_Content]]:
+    return {place: [(key, value, None, []) for key, value in found] for place, found in rows.items() if found}
 
 
 def _track(producer: AIOKafkaProducer, batches: Collection[TopicPartition]) -> None:

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NoReturn, Protocol
 
 import orjson
@@ -33,6 +33,8 @@ OFFSETS = b"checkpoint/offsets"
 """Row of the input offsets. It is part of the checkpoint, so its offsets always belong to the other rows."""
 FORMAT_ROW = b"checkpoint/format"
 """Row with the format of all rows of the partition. Without this row the format is 1."""
+WRITER_ROW = b"checkpoint/writer"
+"""Row with the transactional id of the worker that writes the partition's checkpoints."""
 
 MANY_PENDING = 5_000
 """Number of pending records that need a checkpoint without waiting for outputs."""
@@ -86,9 +88,14 @@ class Lane:
         self.number, self._specs = number, specs
         self.beginnings = beginnings
         self.suspects = suspects or Suspects()
-        self.wake, self.urgent, self.lock = asyncio.Event(), asyncio.Event(), asyncio.Lock()
-        """`wake`: there can be changes to cut. `urgent`: somebody waits for outputs, or there are many changes."""
-        self.task: asyncio.Task[None] | None = None
+        self.woken = self.urgent = False
+        """`woken`: there can be changes to cut. `urgent`: somebody waits for outputs, or there are many changes."""
+        self.notify: Callable[[], object] = lambda: None
+        """Called when `woken` or `urgent` becomes true."""
+        self.in_checkpoint = False
+        """Whether a checkpoint of this lane is being sent."""
+        self.cut_at = -math.inf
+        """When the last checkpoint began, in seconds of a monotonic clock."""
         self.dead = False
         self.pending = 0
         """Number of records that the stages have taken since the last cut."""
@@ -107,8 +114,7 @@ class Lane:
         self._group_offsets: dict[str, int] = {}
         self._group_offsets_at = -math.inf
         rows = table.rows(number)
-        self._format = int(rows.get(FORMAT_ROW, b"0"))
-        check_format(self._format or 1, f"the state of partition {number}, in {table.changelog},")
+        self._format = checked_format(rows.get(FORMAT_ROW), number, table.changelog)
         shares = _shares(rows)
         self.counted = CountedStages()
         for spec in specs:
@@ -148,12 +154,22 @@ class Lane:
 
     def _changed(self) -> None:
         """Notes that work which a stage has started is done, so that there are outputs."""
-        self.wake.set()
-        self.urgent.set()
+        self._wake()
+        self._urge()
 
     def _note_outputs(self, inbox: Inbox) -> None:
-        if not self.urgent.is_set() and (inbox.has_outputs() or self.pending >= MANY_PENDING):
-            self.urgent.set()
+        if not self.urgent and (inbox.has_outputs() or self.pending >= MANY_PENDING):
+            self._urge()
+
+    def _wake(self) -> None:
+        if not self.woken:
+            self.woken = True
+            self.notify()
+
+    def _urge(self) -> None:
+        if not self.urgent:
+            self.urgent = True
+            self.notify()
 
     def full(self, topic: str, limit: int) -> bool:
         """Returns whether the consumer should stop fetching this topic for now."""
@@ -256,7 +272,7 @@ class Lane:
                 self._tick(inbox, now if behind else min(now, *read), behind)
         if due:
             self._ticked = now
-            self.wake.set()
+            self._wake()
 
     def _set_latest(self, now: float) -> None:
         for inbox in self._inboxes.values():
@@ -273,7 +289,7 @@ class Lane:
             return 0
         inbox.take_up(topic, records)
         self.pending += len(records)
-        self.wake.set()
+        self._wake()
         try:
             if poison is None:
                 inbox.stage.apply(topic, records)
@@ -327,6 +343,7 @@ class Lane:
         Raises:
             StageFailed: a stage raised.
         """
+        self.woken = self.urgent = False
         rows: list[tuple[bytes, bytes | None]] = []
         outputs: list[Output] = []
         offsets: dict[str, int] = {}
@@ -373,10 +390,19 @@ class Lane:
     def drop(self) -> None:
         """Drops all stages, because their memory must not outlive the ownership of the partition."""
         self.dead = True
-        if self.task is not None and self.task is not asyncio.current_task():
-            self.task.cancel()
         for stage in self.stages.values():
             stage.drop()
+
+
+def checked_format(row: bytes | None, number: int, changelog: str) -> int:
+    """Returns the format of a partition's rows, from their row `FORMAT_ROW`; 0 if they do not name it.
+
+    Raises:
+        StateDirectoryError: this version cannot read the format.
+    """
+    found = int(row or b"0")
+    check_format(found or 1, f"the state of partition {number}, in {changelog},")
+    return found
 
 
 def _shares(rows: Mapping[bytes, bytes]) -> dict[bytes, dict[bytes, bytes]]:

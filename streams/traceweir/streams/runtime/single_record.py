@@ -34,6 +34,6 @@ async def write_record(options: Mapping[str, Any], record: Output) -> None:
     try:
         async with asyncio.timeout(ANSWER_TIMEOUT_S):
             await sends.start()
-            await sends.send([], [record], {})
+            await sends.send({}, [record], {})
     finally:
         await stop_in_time(sends)

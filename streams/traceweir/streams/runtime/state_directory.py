@@ -21,7 +21,7 @@ from traceweir.streams.topics import StageName, application_id
 
 log = logging.getLogger(__name__)
 
-FORMAT = 2
+FORMAT = 3
 """Format of all rows, on disk and in the changelog; raise this number for a change that an older worker would misread."""
 OLDEST = 1
 """Oldest format that this version reads."""

@@ -214,7 +214,7 @@ async def _send(settings: Settings, topic: str, outputs: Sequence[Output]) -> No
     try:
         async with asyncio.timeout(_SENT_WITHIN_S):
             await delivery.start()
-            await delivery.send([], outputs, {})
+            await delivery.send({}, outputs, {})
     except (KafkaError, OSError) as error:  # a `TimeoutError` is an `OSError`
         raise ShadowError(
             f"topic {topic!r} could not be written ({error!r}); check that the brokers run, and try again"

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from time import monotonic
 
-from traceweir.streams.runtime.delivery import Delivery, Offsets
-from traceweir.streams.stages.base import Output, Rows
+from aiokafka import TopicPartition
+
+from traceweir.streams.runtime.delivery import Delivery, Offsets, RowsByPlace
+from traceweir.streams.stages.base import Output
 from traceweir.streams.telemetry import catalogue
 from traceweir.streams.telemetry.measured import Measured
 
 
 class CheckpointTimes:
-    """Measures the deliveries of all partitions."""
+    """Measures the deliveries of a worker."""
 
     def __init__(self, measured: Measured, clock: Callable[[], float] = monotonic) -> None:
         self._measured, self._clock = measured, clock
@@ -27,7 +29,9 @@ class CheckpointTimes:
         """Returns the seconds since the oldest checkpoint in work began; 0 if none is in work."""
         return max(0.0, self._clock() - min(self._began.values())) if self._began else 0.0
 
-    async def send(self, timed: _Timed, rows: Rows, outputs: Sequence[Output], offsets: Offsets) -> int:
+    async def send(
+        self, timed: _Timed, rows: RowsByPlace, outputs: Sequence[Output], offsets: Offsets
+    ) -> Mapping[TopicPartition, int]:
         """Sends a checkpoint, and measures it."""
         began = self._began[timed] = self._clock()
         try:
@@ -50,7 +54,9 @@ class _Timed:
     async def start(self) -> None:
         await self.delivery.start()
 
-    async def send(self, rows: Rows, outputs: Sequence[Output], offsets: Offsets) -> int:
+    async def send(
+        self, rows: RowsByPlace, outputs: Sequence[Output], offsets: Offsets
+    ) -> Mapping[TopicPartition, int]:
         return await self._times.send(self, rows, outputs, offsets)
 
     async def stop(self) -> None:

@@ -380,8 +380,7 @@ class Flow:
             AssertionError: A stage with `has_outputs` has outputs, and did not tell so after its last call.
         """
         lane = self.lanes[partition]
-        urgent = lane.urgent.is_set()
-        lane.urgent.clear()
+        urgent = lane.urgent
         try:
             cut = lane.cut()
         except StageFailed as failed:

@@ -27,6 +27,13 @@ class EmptyTable:
     def source(self, partition: int) -> str:
         return "id"
 
+    def read(self, partition: int, key: bytes) -> bytes | None:
+        return None
+
+
+async def claim_nothing(writers: Collection[str]) -> dict[int, int]:
+    return {}
+
 
 class Connection:
     """A connection that ends only when it is aborted, as a TLS connection does during a fetch."""
@@ -88,7 +95,9 @@ async def test_the_restore_does_not_wait_for_connections_to_close(monkeypatch: p
     async def changelog_id() -> str:
         return "id"
 
-    found = await ChangelogRestore(table, {}, lambda: None, lambda: False).read([3], changelog_id(), ["a"])
+    found = await ChangelogRestore(table, {}, lambda: None, lambda: False).read(
+        [3], changelog_id(), ["a"], claim_nothing
+    )
 
     assert found == {TopicPartition("a", 3): 0}
 
@@ -143,8 +152,51 @@ async def test_every_restored_batch_is_a_step_so_that_the_watchdog_sees_progress
         remaining.append(restore.remaining)
 
     restore = ChangelogRestore(table, {}, stepped, lambda: False)
-    await restore.read([3], changelog_id(), [])
+    await restore.read([3], changelog_id(), [], claim_nothing)
 
     assert (table.written, steps) == ([1, 3], [1, 2])
     assert (restore.rows, restore.bytes) == (4, 16)
     assert (remaining, restore.remaining) == ([4, 2], 0)
+
+
+class MarkedLater(BatchConsumer):
+    """A consumer of a changelog whose last transaction gets its mark after some looks at the end."""
+
+    looks = 0
+    marked_at = 4
+
+    async def end_offsets(self, places: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+        MarkedLater.looks += 1
+        return dict.fromkeys(places, 4 if MarkedLater.looks >= self.marked_at else 2)
+
+
+class Written(Rows):
+    """Local rows that reach offset 2 of the changelog."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.cleared: list[int] = []
+
+    def reached(self, partition: int) -> int:
+        return 2
+
+    def start_over(self, partition: int, source: str) -> int:
+        self.cleared.append(partition)
+        return 3
+
+
+@pytest.mark.parametrize(("marked_at", "cleared"), [(4, []), (10_000, [3])])
+async def test_rows_of_a_transaction_that_is_not_marked_yet_are_kept_and_rows_that_the_changelog_lost_are_not(
+    marked_at: int, cleared: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(changelog_restore, "AIOKafkaConsumer", MarkedLater)
+    monkeypatch.setattr(MarkedLater, "looks", 0)
+    monkeypatch.setattr(MarkedLater, "marked_at", marked_at)
+    table: Any = Written()
+
+    async def changelog_id() -> str:
+        return "id"
+
+    await ChangelogRestore(table, {}, lambda: None, lambda: False).read([3], changelog_id(), [], claim_nothing)
+
+    assert table.cleared == cleared

@@ -14,7 +14,7 @@ from tests.unit.streams.runtime.test_lane import Listing, ends, records
 
 from traceweir.streams.runtime.changelog_restore import ChangelogRestore, StopRequested
 from traceweir.streams.runtime.checkpoint import Checkpoints
-from traceweir.streams.runtime.delivery import Delivery
+from traceweir.streams.runtime.delivery import RowsByPlace
 from traceweir.streams.runtime.lane import Lane
 from traceweir.streams.stages.base import End, StageSpec
 
@@ -29,14 +29,33 @@ class GatedDelivery:
     async def start(self) -> None:
         await self.may_start.wait()
 
-    async def send(self, *checkpoint: object) -> int:
+    async def send(self, rows: RowsByPlace, *others: object) -> dict[TopicPartition, int]:
         self.begun += 1
         await self.may_send.wait()
         self.ended += 1
-        return -1
+        return dict.fromkeys(rows, 1)
 
     async def stop(self) -> None:
         """Does nothing: there is no connection."""
+
+
+class Owner:
+    """Claims nothing; each partition counts as a step once the delivery may start."""
+
+    def __init__(self, delivery: GatedDelivery | None = None) -> None:
+        self.delivery, self.stopped = delivery or GatedDelivery(), 0
+
+    async def begin(self, numbers: Collection[int], stepped: Callable[[], object]) -> None:
+        for _ in numbers:
+            await self.delivery.start()
+            stepped()
+            await asyncio.sleep(0)
+
+    async def claim(self, writers: Collection[str]) -> Mapping[int, int]:
+        return {}
+
+    async def stop(self) -> None:
+        self.stopped += 1
 
 
 def app_of(*, ready: bool = True, rebalancing: bool = False, started: bool = True) -> MagicMock:
@@ -46,26 +65,25 @@ def app_of(*, ready: bool = True, rebalancing: bool = False, started: bool = Tru
     return app
 
 
-def checkpoints_of(
-    app: MagicMock, delivery: Callable[[int], Delivery] = lambda number: GatedDelivery(), spec: StageSpec | None = None
-) -> Checkpoints:
+def checkpoints_of(app: MagicMock, owner: Owner | None = None, spec: StageSpec | None = None) -> Checkpoints:
     """Returns the checkpoints of one stage that reads the topic `a`, without a pause between checkpoints."""
     table = MagicMock(changelog_topic_name="changelog", data=MagicMock(offset_key=b"offset"))
     spec = spec or StageSpec("one", ("a",), (), lambda partition, read, changed: Listing())
-    return Checkpoints(app, table, [spec], delivery, AsyncMock(return_value="id"), {}, interval_s=0.0)
+    found = owner or Owner()
+    return Checkpoints(app, table, [spec], lambda: found, AsyncMock(return_value="id"), {}, interval_s=0.0)
 
 
 def checkpoints_of_two_partitions(**app: bool) -> Checkpoints:
     """Returns checkpoints of two partitions, each with a lane whose last fetch ended at offset 5."""
     found = checkpoints_of(app_of(**app))
-    found.lanes = {0: lane(), 1: lane()}
+    found.lanes.update({0: lane(), 1: lane()})
     found.fetched({TP("a", number): End(5, 5, 100.0) for number in found.lanes})
     return found
 
 
-def lane(*, woken: bool = False, locked: bool = False, full: bool = False) -> MagicMock:
-    found = MagicMock(rounds=7)
-    found.wake.is_set.return_value, found.lock.locked.return_value, found.full.return_value = woken, locked, full
+def lane(*, woken: bool = False, in_checkpoint: bool = False, full: bool = False) -> MagicMock:
+    found = MagicMock(rounds=7, woken=woken, in_checkpoint=in_checkpoint)
+    found.full.return_value = full
     return found
 
 
@@ -106,7 +124,7 @@ def test_a_full_partition_has_no_duty_of_fetching() -> None:
     assert due(found).keys() == {"partition 0: fetching a"}
 
 
-@pytest.mark.parametrize("busy", [{"woken": True}, {"locked": True}])
+@pytest.mark.parametrize("busy", [{"woken": True}, {"in_checkpoint": True}])
 def test_a_checkpoint_is_due_when_records_are_pending_or_a_checkpoint_has_begun(busy: dict[str, bool]) -> None:
     found = checkpoints_of_two_partitions()
     found.lanes[0] = lane(**busy)
@@ -116,23 +134,32 @@ def test_a_checkpoint_is_due_when_records_are_pending_or_a_checkpoint_has_begun(
 async def test_each_producer_that_starts_counts_as_progress_of_catching_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async def stopped(self: ChangelogRestore, numbers: object, changelog_id: Awaitable[str], inputs: object) -> None:
+    async def stopped(
+        self: ChangelogRestore, numbers: object, changelog_id: Awaitable[str], inputs: object, claim: object
+    ) -> None:
         await changelog_id
         raise StopRequested
 
     monkeypatch.setattr(ChangelogRestore, "read", stopped)
-    app, deliveries = app_of(ready=False), {0: GatedDelivery(), 1: GatedDelivery()}
-    found = checkpoints_of(app, deliveries.__getitem__)
+    app, first, second = app_of(ready=False), asyncio.Event(), asyncio.Event()
+
+    class TwoSteps(Owner):
+        async def begin(self, numbers: Collection[int], stepped: Callable[[], object]) -> None:
+            for may_start in (first, second):
+                await may_start.wait()
+                stepped()
+
+    found = checkpoints_of(app, TwoSteps())
     taking = asyncio.create_task(take_over(app, [0, 1]))
     await turns()
     assert found.state() == {"phase": "catching up", "partitions": [0, 1]}
     ((name, before),) = due(found).items()
     assert name == "catching up (partition 0, partition 1)"
-    deliveries[0].may_start.set()
+    first.set()
     await turns()
     assert due(found)[name] != before
 
-    deliveries[1].may_start.set()
+    second.set()
     await taking
     assert found.state() == {"phase": "joining", "partitions": []}
 
@@ -173,23 +200,28 @@ def test_a_worker_that_gives_up_or_stops_has_the_phase_stopping_and_no_duties() 
 
 async def owning(
     app: MagicMock,
-    deliveries: Mapping[int, GatedDelivery],
+    delivery: GatedDelivery,
     monkeypatch: pytest.MonkeyPatch,
     spec: StageSpec | None = None,
+    *,
+    partitions: int = 1,
 ) -> tuple[Checkpoints, dict[int, Lane]]:
     """Returns checkpoints and lanes of assigned partitions that are read to their end."""
 
     async def read(
-        self: ChangelogRestore, numbers: Sequence[int], changelog_id: Awaitable[str], inputs: Collection[str]
+        self: ChangelogRestore,
+        numbers: Sequence[int],
+        changelog_id: Awaitable[str],
+        inputs: Collection[str],
+        claim: object,
     ) -> dict[Any, int]:
         await changelog_id
         return {TopicPartition(topic, number): 0 for topic in inputs for number in numbers}
 
     monkeypatch.setattr(ChangelogRestore, "read", read)
-    for delivery in deliveries.values():
-        delivery.may_start.set()
-    checkpoints = checkpoints_of(app, deliveries.__getitem__, spec)
-    await take_over(app, sorted(deliveries))
+    delivery.may_start.set()
+    checkpoints = checkpoints_of(app, Owner(delivery), spec)
+    await take_over(app, range(partitions))
     lanes = dict(checkpoints.lanes)
     for one in lanes.values():
         one.pending_seeks()
@@ -198,7 +230,7 @@ async def owning(
 
 
 async def test_a_lane_observes_the_clock_before_it_takes_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
-    checkpoints, lanes = await owning(app_of(), {0: GatedDelivery()}, monkeypatch)
+    checkpoints, lanes = await owning(app_of(), GatedDelivery(), monkeypatch)
     stage = lanes[0].stages["one"]
     assert isinstance(stage, Listing)
     stage.ticks.clear()
@@ -211,23 +243,77 @@ async def test_a_lane_observes_the_clock_before_it_takes_a_batch(monkeypatch: py
 async def test_a_revoked_partition_begins_no_checkpoint_after_its_last(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    sends = {0: GatedDelivery(), 1: GatedDelivery()}
-    checkpoints, lanes = await owning(app_of(), sends, monkeypatch)
+    sends = GatedDelivery()
+    checkpoints, lanes = await owning(app_of(), sends, monkeypatch, partitions=2)
     for number in lanes:
         await checkpoints.take(TP("a", number), records("a", 1))
     await turns()
-    assert [each.begun for each in sends.values()] == [1, 1]
+    assert sends.begun == 1
 
     await checkpoints.take(TP("a", 1), records("a", 1, first=1))
     revoked = asyncio.create_task(checkpoints.revoke())
-    sends[1].may_send.set()
-    for more in range(2, 200):
+    for more in range(2, 50):
         await checkpoints.take(TP("a", 1), records("a", 1, first=more))
         await asyncio.sleep(0)
-    assert (sends[1].begun, revoked.done()) == (2, False)  # the checkpoint in progress, and the last checkpoint
+    assert (sends.begun, revoked.done()) == (1, False)
 
-    sends[0].may_send.set()
+    sends.may_send.set()
     await revoked
-    assert all(each.begun == each.ended > 0 for each in sends.values())
+    await turns()
+    assert sends.begun == sends.ended == 2  # the checkpoint that was in progress, and the last
     assert all(lane.dead for lane in lanes.values())
     assert checkpoints.lanes == {}
+
+
+@pytest.mark.parametrize("moment", ["begin", "loading"])
+async def test_a_stop_while_partitions_are_taken_over_is_orderly(moment: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    app = app_of()
+
+    class Owning(Owner):
+        async def begin(self, numbers: Collection[int], stepped: Callable[[], object]) -> None:
+            app.should_stop = moment == "begin"
+
+    def new(partition: int, read: object, changed: object) -> Listing:
+        app.should_stop = True
+        return Listing()
+
+    async def read(
+        self: ChangelogRestore, numbers: object, changelog_id: Awaitable[str], inputs: object, claim: object
+    ) -> dict[Any, int]:
+        await changelog_id
+        return {TopicPartition("a", number): 0 for number in range(2)}
+
+    monkeypatch.setattr(ChangelogRestore, "read", read)
+    owner = Owning()
+    found = checkpoints_of(app, owner, StageSpec("one", ("a",), (), new))
+    await take_over(app, [0, 1])
+    await found.revoke()
+
+    assert (found.lanes, found.problems) == ({}, [])
+    assert (owner.stopped, owner.delivery.begun) == (1, 0)
+
+
+async def test_a_stop_does_not_close_what_a_takeover_uses(monkeypatch: pytest.MonkeyPatch) -> None:
+    app, asked, may_go_on = app_of(), asyncio.Event(), asyncio.Event()
+
+    async def read(
+        self: ChangelogRestore, numbers: object, changelog_id: Awaitable[str], inputs: object, claim: object
+    ) -> dict[Any, int]:
+        await changelog_id
+        asked.set()
+        await may_go_on.wait()
+        raise StopRequested
+
+    monkeypatch.setattr(ChangelogRestore, "read", read)
+    owner = Owner()
+    owner.delivery.may_start.set()
+    found = checkpoints_of(app, owner)
+    taking = asyncio.create_task(take_over(app, [0]))
+    await asked.wait()
+    app.should_stop = True
+    await found.revoke()
+    assert owner.stopped == 0
+
+    may_go_on.set()
+    await taking
+    assert (owner.stopped, found.problems) == (1, [])

@@ -47,7 +47,7 @@ REFUSALS = [
 
 async def send(failure: BaseException | None, refusal: BaseException, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(delivery, "AIOKafkaProducer", lambda **options: Producer(failure, refusal, **options))
-    await Transaction({}, "application-0").send([], [Output("results", 0, b"k", b"v")], {})
+    await Transaction({}, "application-0").send({}, [Output("results", 0, b"k", b"v")], {})
 
 
 @pytest.mark.parametrize("refusal", REFUSALS, ids=["send", "begin"])

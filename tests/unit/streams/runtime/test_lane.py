@@ -404,16 +404,16 @@ async def test_a_panic_of_a_library_kills_the_lane_and_is_blamed_on_the_record()
 async def test_a_checkpoint_is_urgent_when_the_stage_has_outputs() -> None:
     lane, _ = make_lane(inputs=("a",), kind=Telling)
     await lane.take("a", records("a", 100, 101))
-    assert lane.wake.is_set()
-    assert not lane.urgent.is_set()
+    assert lane.woken
+    assert not lane.urgent
     await lane.take("a", records("a", 200, first=2))
-    assert lane.urgent.is_set()
+    assert lane.urgent
 
 
 async def test_each_record_is_urgent_to_a_stage_that_does_not_tell_its_outputs() -> None:
     lane, _ = make_lane(inputs=("a",))
     await lane.take("a", records("a", 100))
-    assert lane.urgent.is_set()
+    assert lane.urgent
 
 
 async def test_work_that_a_stage_has_finished_is_urgent() -> None:
@@ -424,6 +424,6 @@ async def test_work_that_a_stage_has_finished_is_urgent() -> None:
         return Telling()
 
     lane = Lane(0, [StageSpec("one", ("a",), (), new)], MemoryTable(), {"a": 0}, 100.0)
-    assert not lane.urgent.is_set()
+    assert not lane.urgent
     told[0]()
-    assert lane.urgent.is_set()
+    assert lane.urgent

@@ -11,12 +11,14 @@ from typing import Any, TypeVar
 from unittest.mock import AsyncMock
 
 import pytest
+from aiokafka import TopicPartition
 from faust.types import TP
 from tests.unit.streams.runtime.test_checkpoint import GatedDelivery, app_of, owning, turns
 from tests.unit.streams.runtime.test_lane import Listing, ends, records
 
 from traceweir.streams.runtime import checkpoint
 from traceweir.streams.runtime.checkpoint import Checkpoints
+from traceweir.streams.runtime.delivery import RowsByPlace
 from traceweir.streams.runtime.lane import OFFSETS
 from traceweir.streams.stages.base import Record, StageSpec
 from traceweir.streams.stages.errors import RecordRejected, SessionFailed
@@ -52,9 +54,14 @@ class Kept(GatedDelivery):
         self.may_send.set()
         self.sent: list[Any] = []
 
-    async def send(self, *checkpoint: object) -> int:
-        self.sent.append(checkpoint)
-        return await super().send(*checkpoint)
+    async def send(self, rows: RowsByPlace, *others: object) -> dict[TopicPartition, int]:
+        self.sent.append(rows)
+        return await super().send(rows, *others)
+
+    @property
+    def rows(self) -> list[dict[bytes, Any]]:
+        """The rows of partition 0 in each checkpoint."""
+        return [dict(rows[TopicPartition("changelog", 0)]) for rows in self.sent]
 
 
 async def owning_one(new: Callable[[], L], monkeypatch: pytest.MonkeyPatch) -> tuple[Checkpoints, Kept, list[L]]:
@@ -67,7 +74,7 @@ async def owning_one(new: Callable[[], L], monkeypatch: pytest.MonkeyPatch) -> t
 
     app, delivery = app_of(), Kept()
     app.crash = AsyncMock()
-    found, _ = await owning(app, {0: delivery}, monkeypatch, StageSpec("one", ("a",), (), build))
+    found, _ = await owning(app, delivery, monkeypatch, StageSpec("one", ("a",), (), build))
     return found, delivery, built
 
 
@@ -87,7 +94,7 @@ async def test_the_record_on_which_a_stage_raises_is_rejected_and_its_neighbours
     assert [offset for _, offset, _ in built[-1].rejected] == [2]
     assert [times for _, times in built[-1].applied] == [[1], [2], [4], [5]]
     assert found.problems == []
-    assert [json.loads(dict(rows)[OFFSETS])["a"] for rows, _, _ in delivery.sent][-3:] == [3, 4, 5]
+    assert [json.loads(rows[OFFSETS])["a"] for rows in delivery.rows][-3:] == [3, 4, 5]
 
 
 async def test_a_stage_that_raises_in_a_tick_ends_the_worker_and_commits_nothing_more(
@@ -133,7 +140,7 @@ async def test_a_session_on_which_a_tick_raises_is_set_aside_and_nothing_is_comm
     seconds = itertools.count(1_000.0)
     monkeypatch.setattr(checkpoint, "seconds_now", lambda: next(seconds))
     counted: Counter[str] = Counter()
-    found.committed = (lambda counts, _: counted.update(counts),)
+    found.rounds.committed = (lambda counts, _: counted.update(counts),)
     log = records("a", 1, 2, 3)
     for _ in range(10):  # fetches; a checkpoint ends between two of them
         if unread := log[found.lanes[0].position["a"] :]:
@@ -148,7 +155,7 @@ async def test_a_session_on_which_a_tick_raises_is_set_aside_and_nothing_is_comm
         [(b"bad", "the stage one raised KeyError: 'nobody expected this'")],
     ]
     assert found.problems == []
-    assert [json.loads(dict(rows)[OFFSETS])["a"] for rows, _, _ in delivery.sent] == [1, 2, 3]
+    assert [json.loads(rows[OFFSETS])["a"] for rows in delivery.rows] == [1, 2, 3]
     # Each record counts once, although the lane was built again.
     assert counted == {"read.a": 3, "one.dead_lettered.poison": 1}
 

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from aiokafka import TopicPartition
 from opentelemetry.exporter.otlp.proto.common.metrics_encoder import encode_metrics
 from opentelemetry.sdk.resources import Resource
 from prometheus_client.parser import text_string_to_metric_families
@@ -14,7 +15,7 @@ from tests.support.results import make_score
 
 from traceweir.streams.judges.service import Attempt
 from traceweir.streams.scoring.activity import Batch, ScoringActivity
-from traceweir.streams.stages.base import Output, Rows
+from traceweir.streams.stages.base import Output
 from traceweir.streams.telemetry import catalogue
 from traceweir.streams.telemetry.catalogue import CATALOGUE
 from traceweir.streams.telemetry.checkpoint_times import CheckpointTimes
@@ -117,6 +118,9 @@ def test_metrics_over_otlp_are_those_of_prometheus() -> None:
     assert list(distribution.explicit_bounds) == list(catalogue.CHECKPOINT_DURATION.bounds)
 
 
+PLACE = TopicPartition("changelog", 0)
+
+
 class Sending:
     """A delivery whose clock advances while it sends, and that can fail."""
 
@@ -125,19 +129,19 @@ class Sending:
 
     async def start(self) -> None: ...
     async def stop(self) -> None: ...
-    async def send(self, rows: Rows, outputs: Any, offsets: Any) -> int:
+    async def send(self, rows: Any, outputs: Any, offsets: Any) -> dict[TopicPartition, int]:
         self.times[0] += 0.2
         if self.error is not None:
             raise self.error
-        return 7
+        return {PLACE: 7}
 
 
 async def test_a_checkpoint_is_timed_and_a_failure_is_counted() -> None:
     clock, measured = [10.0], Measured()
     times = CheckpointTimes(measured, lambda: clock[0])
-    assert await times.timed(Sending(clock)).send([], [], {}) == 7
+    assert await times.timed(Sending(clock)).send({PLACE: []}, [], {}) == {PLACE: 7}
     with pytest.raises(ConnectionError):
-        await times.timed(Sending(clock, ConnectionError())).send([], [], {})
+        await times.timed(Sending(clock, ConnectionError())).send({}, [], {})
 
     found = samples(exposition(measured.points()))
     assert found["checkpoint_duration_seconds_count",] == 1

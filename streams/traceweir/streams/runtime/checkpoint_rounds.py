@@ -1,0 +1,193 @@
+"""Commits table rows, outputs and source offsets of all due partitions in one Kafka transaction: a checkpoint."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from contextlib import suppress
+from time import monotonic
+from typing import Any
+
+from aiokafka import TopicPartition
+from faust.types import TP
+
+from traceweir.streams.kafka.faust_adapter import Table
+from traceweir.streams.runtime.checkpoint_pace import CheckpointPace
+from traceweir.streams.runtime.delivery import Delivery
+from traceweir.streams.runtime.lane import Lane
+from traceweir.streams.runtime.suspects import StageFailed
+from traceweir.streams.stages.base import Output, Rows
+
+log = logging.getLogger(__name__)
+
+FAR_BEHIND = 1_000
+"""Number of unread records of a partition above which throughput is more important than latency."""
+
+
+class CheckpointRounds:
+    """Commits the lanes of a worker: those that are due at the same time in one transaction.
+
+    A transaction takes 3 ms of the worker and as much of the broker, whatever the number of its partitions. One lane
+    whose stage raises is left out, and the others are committed.
+    """
+
+    def __init__(
+        self,
+        app: Any,
+        table: Table,
+        lanes: dict[int, Lane],
+        interval_s: float,
+        *,
+        fail: Callable[[BaseException], Awaitable[object]],
+        isolate: Callable[[Lane, StageFailed], Awaitable[object]],
+    ) -> None:
+        """Stores the arguments; `begin` starts the checkpoints.
+
+        Args:
+            app: The Faust app.
+            table: The app's table.
+            lanes: The owned partitions.
+            interval_s: Average time between two checkpoints, in seconds.
+            fail: Ends the worker after a failure with an unknown outcome.
+            isolate: Loads a lane again whose stage raised.
+        """
+        self._app, self._table, self._lanes = app, table, lanes
+        self._pace = CheckpointPace(interval_s)
+        self._fail, self._isolate = fail, isolate
+        self.delivery: Delivery
+        """Sends the checkpoints; set before there are lanes."""
+        self._task: asyncio.Task[None] | None = None
+        self._woken = asyncio.Event()
+        self.lock = asyncio.Lock()
+        """Held while a checkpoint is sent."""
+        self.committed: tuple[Callable[[Mapping[str, int], Sequence[Output]], object], ...] = ()
+        """Called for each lane of a committed checkpoint with what it has counted (`stage.counter`), and its outputs."""
+        self.not_committed: list[int] = []
+        """The partitions whose last checkpoint was not sent, because a stage raised; their records are read again."""
+        self.finished: Callable[[Lane], None] | None = None
+        """Called for each lane of a committed checkpoint; for measuring."""
+
+    def begin(self) -> None:
+        """Commits the lanes from now on."""
+        for lane in self._lanes.values():
+            self.watch(lane)
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._run())
+
+    def end(self) -> None:
+        """Begins no further checkpoint."""
+        if self._task is not None and self._task is not asyncio.current_task():
+            self._task.cancel()
+        self._task = None
+
+    def watch(self, lane: Lane) -> None:
+        """Looks at a new lane as soon as it has changes."""
+        lane.notify = self._woken.set
+        self._woken.set()
+
+    async def last(self) -> None:
+        """Commits a last checkpoint of every lane, and drops the lanes."""
+        await self._checkpoint(list(self._lanes.values()), last=True)
+
+    async def _run(self) -> None:
+        while True:
+            self._woken.clear()
+            waits = self._waits()
+            shortest = min(waits.values(), default=None)
+            if shortest is not None and shortest <= 0:
+                # Those that are due soon come with the others, so that their next checkpoints coincide too.
+                await self._checkpoint(
+                    [lane for lane, wait in waits.items() if wait <= self._pace.early_s(behind=_behind(lane))]
+                )
+                continue
+            with suppress(TimeoutError):
+                async with asyncio.timeout(shortest):
+                    await self._woken.wait()
+
+    def _waits(self) -> dict[Lane, float]:
+        """Returns the time until the next checkpoint of each lane that can have changes."""
+        now = monotonic()
+        return {
+            lane: self._pace.wait_s(now, lane.cut_at, urgent=lane.urgent, behind=_behind(lane))
+            for lane in self._lanes.values()
+            if lane.woken and not lane.dead
+        }
+
+    async def _checkpoint(self, lanes: Sequence[Lane], *, last: bool = False) -> None:
+        # Shielded: a cancelled waiter must not leave half a transaction for the next checkpoint.
+        await asyncio.shield(self._guarded_commit(lanes, last))
+
+    async def _guarded_commit(self, lanes: Sequence[Lane], last: bool) -> None:
+        failed: dict[Lane, StageFailed] = {}
+        async with self.lock:
+            living = [lane for lane in lanes if not lane.dead]
+            if last:
+                dead = [lane.number for lane in lanes if lane.dead and self._lanes.get(lane.number) is lane]
+                self.not_committed += dead
+            for lane in living:
+                lane.in_checkpoint = True
+            committed: Collection[Lane] = ()
+            try:
+                committed = await self._commit(living, failed, last)
+            except Exception as error:  # noqa: BLE001  # after any failure it is unknown whether the checkpoint was committed
+                await self._fail(error)
+            for lane in living:
+                lane.in_checkpoint = False
+                lane.rounds += 1
+                if last:
+                    # Otherwise this lane would start another checkpoint, and would lose its producer during that
+                    # checkpoint.
+                    self._lanes.pop(lane.number, None)
+                    lane.drop()
+        if self.finished is not None:
+            for lane in committed:
+                self.finished(lane)
+        for lane, raised in failed.items():
+            if last:
+                self.not_committed.append(lane.number)
+                log.warning(
+                    "partition %d: %s; its last checkpoint is not sent, and its records are read again",
+                    lane.number,
+                    raised.for_log,
+                )
+            else:
+                await self._isolate(lane, raised)
+
+    async def _commit(self, lanes: Sequence[Lane], failed: dict[Lane, StageFailed], last: bool) -> Collection[Lane]:
+        """Commits the changes of the lanes, and returns those that had some; notes the lanes whose stage raises."""
+        now = monotonic()
+        self._pace.begin(now)
+        counts: dict[Lane, Mapping[str, int]] = {}
+        rows: dict[Lane, Rows] = {}
+        outputs: dict[Lane, Sequence[Output]] = {}
+        offsets: dict[TopicPartition, int] = {}
+        for lane in lanes:
+            lane.cut_at = now
+            try:
+                cut = lane.cut()
+            except StageFailed as raised:  # nothing of this lane is sent
+                failed[lane] = raised
+                continue
+            group_offsets = lane.offsets_to_commit(now, last=last)
+            if any(cut) or group_offsets:
+                counts[lane], rows[lane], outputs[lane] = lane.counted.changes(), cut.rows, cut.outputs
+                offsets |= {TopicPartition(topic, lane.number): offset for topic, offset in group_offsets.items()}
+        if not counts:
+            return ()
+        places = {TopicPartition(self._table.changelog, lane.number): found for lane, found in rows.items() if found}
+        ends = await self.delivery.send(places, [output for found in outputs.values() for output in found], offsets)
+        for place, found in places.items():
+            self._table.write(place.partition, found, ends[place])
+        self._app.consumer._committed_offset.update({TP(*place): offset for place, offset in offsets.items()})
+        for lane, counted in counts.items():
+            log.debug(
+                "partition %d: committed %d rows and %d outputs", lane.number, len(rows[lane]), len(outputs[lane])
+            )
+            for note in self.committed:
+                note(counted, outputs[lane])
+        return counts
+
+
+def _behind(lane: Lane) -> bool:
+    return lane.lag > FAR_BEHIND or lane.busy()

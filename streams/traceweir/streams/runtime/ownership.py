@@ -1,0 +1,149 @@
+"""Makes this worker the only writer of its partitions: fences their former owners, and claims them.
+
+All partitions of a worker are committed in one transaction, so the transactional id belongs to the worker, and not to a
+partition. A new owner knows whom to fence because each partition's rows name their writer:
+
+1. The new owner starts a producer with the transactional id of the partition. Nobody else can claim the partition from
+   then on, because claims are written with this id.
+2. It reads the changelog, which names the last writer, and starts a producer with the transactional id of that writer.
+   Kafka then aborts the writer's open transaction and refuses further ones.
+3. It claims the partition: it writes its own name into the changelog, with the transactional id of the partition. Then
+   it reads the changelog to its end, with what the former writer has committed before it was fenced.
+
+A writer therefore commits only after its claim, and the next owner knows of each claim, and fences the writer before
+its own. A worker takes a new name at each assignment: the writer that a new owner fences is no longer used by a living
+member of the group, whose partitions were all revoked before.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from typing import Any, Protocol
+from uuid import uuid4
+
+from aiokafka import TopicPartition
+
+from traceweir.streams.runtime.delivery import Delivery, Offsets, PlainSends, Transaction, stop_in_time
+from traceweir.streams.runtime.lane import FORMAT_ROW, WRITER_ROW
+from traceweir.streams.runtime.state_directory import FORMAT
+from traceweir.streams.stages.base import Rows
+
+
+class Ownership(Protocol):
+    """The right to write the checkpoints of some partitions, from one assignment to the next."""
+
+    @property
+    def delivery(self) -> Delivery:
+        """Sends the checkpoints of all these partitions, after `claim`."""
+
+    async def begin(self, numbers: Collection[int], stepped: Callable[[], object]) -> None:
+        """Connects; nobody else can claim these partitions any more. Calls `stepped` after each step."""
+
+    async def claim(self, writers: Collection[str]) -> Mapping[int, int]:
+        """Fences the former writers, then makes this worker the writer of the partitions.
+
+        Returns:
+            The offset of the claim in each partition of the changelog. Rows before it are final.
+        """
+
+    async def stop(self) -> None:
+        """Closes the connections. An open transaction is not committed."""
+
+
+class ClaimedPartitions:
+    """Writes with transactions, and fences former writers.
+
+    Args:
+        options: Connection options of aiokafka's clients.
+        application: The application id: the consumer group, and the beginning of all transactional ids.
+        changelog: The changelog topic.
+        timed: Measures a delivery.
+    """
+
+    def __init__(
+        self, options: Mapping[str, Any], application: str, changelog: str, timed: Callable[[Delivery], Delivery]
+    ) -> None:
+        self._options, self._application, self._changelog = options, application, changelog
+        self._name = f"{application}-writer-{uuid4().hex}"
+        self.delivery = timed(Transaction(options, self._name, application))
+        self._claims: dict[int, Transaction] = {}
+        self._started: list[Delivery] = []
+        self._stopped = False
+        self._stepped: Callable[[], object] = lambda: None
+
+    async def begin(self, numbers: Collection[int], stepped: Callable[[], object]) -> None:
+        """Starts the producer of the worker, and one for the claim of each partition."""
+        self._stepped = stepped
+        self._claims = {
+            number: Transaction(self._options, f"{self._application}-{number}", self._application) for number in numbers
+        }
+
+        async def start(delivery: Delivery) -> None:
+            await delivery.start()
+            self._started.append(delivery)
+            stepped()
+            if self._stopped:
+                await self.stop()
+
+        await asyncio.gather(*(start(each) for each in (self.delivery, *self._claims.values())))
+
+    async def claim(self, writers: Collection[str]) -> Mapping[int, int]:
+        """Starts a producer with the name of each former writer; then writes the name of this worker into the changelog."""
+        # An earlier version, which would not fence this writer, must refuse the rows from now on.
+        rows: Rows = [(WRITER_ROW, self._name.encode()), (FORMAT_ROW, b"%d" % FORMAT)]
+
+        async def fence(writer: str) -> None:
+            successor = Transaction(self._options, writer)
+            await successor.start()
+            self._stepped()
+            await stop_in_time(successor)
+
+        async def claim(number: int, producer: Transaction) -> tuple[int, int]:
+            place = TopicPartition(self._changelog, number)
+            ends = await producer.send({place: rows}, [], {})
+            self._stepped()
+            if producer in self._started:
+                self._started.remove(producer)
+                await stop_in_time(producer)
+            return number, ends[place]
+
+        await asyncio.gather(*(fence(writer) for writer in writers))
+        return dict(await asyncio.gather(*(claim(*each) for each in self._claims.items())))
+
+    async def stop(self) -> None:
+        """Closes all producers."""
+        self._stopped = True
+        started, self._started = self._started, []
+        await asyncio.gather(*(each.stop() for each in started))
+
+
+class SharedPartitions:
+    """Writes without transactions, for a broker that cannot fence.
+
+    Args:
+        options: Connection options of aiokafka's clients.
+        commit: Commits offsets to the consumer group.
+        timed: Measures a delivery.
+    """
+
+    def __init__(
+        self,
+        options: Mapping[str, Any],
+        commit: Callable[[Offsets], Awaitable[object]],
+        timed: Callable[[Delivery], Delivery],
+    ) -> None:
+        self.delivery = timed(PlainSends(options, commit))
+
+    async def begin(self, numbers: Collection[int], stepped: Callable[[], object]) -> None:
+        """Connects."""
+        await self.delivery.start()
+        stepped()
+
+    async def claim(self, writers: Collection[str]) -> Mapping[int, int]:
+        """Claims nothing, because the broker cannot fence."""
+        return {}
+
+    async def stop(self) -> None:
+        """Closes the connection."""
+        await self.delivery.stop()
