@@ -1,4 +1,4 @@
-"""Limits how long the consumer of a worker waits for one answer of one node.
+"""Limits how long the clients of a worker wait for one answer of one node.
 
 Faust gives all requests 90 s, because the answer to a JoinGroup request can take that long. If a node that coordinates
 the group hangs, a worker would also wait 90 s for the answer to a heartbeat, and then for other answers of this node,
@@ -7,6 +7,8 @@ while the other nodes have long replaced it.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 from weakref import WeakSet
 
@@ -50,3 +52,19 @@ def limit_answers(consumer: Any) -> None:
         return connection
 
     client._get_conn = connect_with_limits
+
+
+@contextmanager
+def limited_start(client: Any) -> Iterator[None]:
+    """Limits the time for each connection, and for each answer, of this client of aiokafka while it starts.
+
+    A client that starts asks the nodes one after the other. Each start would wait for the full time if the first node
+    hangs, and a worker that takes over partitions starts several clients in turn.
+    """
+    usual_ms, client._request_timeout_ms = client._request_timeout_ms, int(ANSWER_WITHIN_S * 1000)
+    try:
+        yield
+    finally:
+        client._request_timeout_ms = usual_ms
+        for connection in client._conns.values():
+            connection._request_timeout = usual_ms / 1000

@@ -9,6 +9,7 @@ from typing import Any
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
+from traceweir.streams.kafka.answer_limits import limit_answers
 from traceweir.streams.kafka.broker_list import require_broker_list
 from traceweir.streams.kafka.consumer_tasks import failing_with_tasks
 from traceweir.streams.kafka.fast_close import install_fast_close
@@ -80,6 +81,7 @@ class ChangelogRestore:
             fetch_max_wait_ms=20,
         )
         install_fast_close(consumer)
+        limit_answers(consumer)
         require_broker_list(consumer)
         found, _ = await asyncio.gather(changelog_id, consumer.start())
         try:

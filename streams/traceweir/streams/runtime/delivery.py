@@ -20,6 +20,7 @@ from aiokafka.errors import (
 )
 
 from traceweir.streams.errors import WorkerError
+from traceweir.streams.kafka.answer_limits import limited_start
 from traceweir.streams.kafka.broker_list import require_broker_list
 from traceweir.streams.stages.base import MAX_BATCH_BYTES, Output, Rows
 
@@ -93,7 +94,8 @@ class Transaction:
         """
         try:
             async with asyncio.timeout(FENCE_WITHIN_S):
-                await self._producer.start()
+                with limited_start(self._producer.client):
+                    await self._producer.start()
         except (KafkaError, TimeoutError) as error:
             with suppress(Exception):
                 await self._producer.stop()

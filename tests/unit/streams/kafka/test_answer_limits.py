@@ -10,7 +10,7 @@ from aiokafka.protocol.fetch import FetchRequest
 from aiokafka.protocol.group import HeartbeatRequest, JoinGroupRequest, SyncGroupRequest
 from aiokafka.protocol.metadata import MetadataRequest
 
-from traceweir.streams.kafka.answer_limits import ANSWER_WITHIN_S, FETCH_WITHIN_S, limit_answers
+from traceweir.streams.kafka.answer_limits import ANSWER_WITHIN_S, FETCH_WITHIN_S, limit_answers, limited_start
 
 JOIN_WITHIN_S = 90.0
 
@@ -34,7 +34,7 @@ class Client:
 
     def __init__(self) -> None:
         self._request_timeout_ms = int(JOIN_WITHIN_S * 1000)
-        self.connections: dict[int, Connection] = {}
+        self.connections = self._conns = dict[int, Connection]()
         self.reachable = True
 
     async def _get_conn(self, node_id: int, *, group: str = "default", no_hint: bool = False) -> Connection | None:
@@ -85,3 +85,17 @@ async def test_an_answer_that_waits_behind_a_fetch_has_the_time_of_the_fetch(cli
 async def test_a_node_that_cannot_be_reached_has_no_connection(client: Client) -> None:
     client.reachable = False
     assert await client.send(1, request(HeartbeatRequest)) is None
+
+
+async def test_a_client_that_starts_waits_for_no_node_as_long_as_one_that_has_started() -> None:
+    client = Client()
+    with limited_start(client):
+        assert await client.send(1, request(MetadataRequest)) == ANSWER_WITHIN_S
+    assert [await client.send(node, request(MetadataRequest)) for node in (1, 2)] == [JOIN_WITHIN_S] * 2
+
+
+async def test_a_failed_start_leaves_the_usual_limit() -> None:
+    client = Client()
+    with pytest.raises(OSError, match="no node"), limited_start(client):
+        raise OSError("no node")
+    assert await client.send(1, request(MetadataRequest)) == JOIN_WITHIN_S

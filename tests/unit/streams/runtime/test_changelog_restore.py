@@ -49,6 +49,10 @@ class Connection:
 class Client:
     def __init__(self) -> None:
         self._conns = {number: Connection() for number in range(3)}
+        self._request_timeout_ms = 40_000
+
+    async def _get_conn(self, node_id: int) -> Connection:
+        return self._conns[node_id]
 
     async def bootstrap(self) -> None:
         """Does nothing: the consumer starts immediately."""
