@@ -81,7 +81,7 @@ class Checkpoints:
         self._app, self._table, self._specs, self._new_ownership = app, Table(table), specs, ownership
         self._ownership: Ownership | None = None
         self._changelog_id = changelog_id
-        self._options, self._interval_s, self._limit = client_options, interval_s, limit
+        self._options, self._limit = client_options, limit
         self.inputs: Mapping[str, object] = {topic: spec for spec in specs for topic in spec.inputs}
         self.lanes: dict[int, Lane] = {}
         self.rounds = CheckpointRounds(app, self._table, self.lanes, interval_s, fail=self.fail, isolate=self._isolate)

@@ -134,7 +134,7 @@ CHECKPOINT_DURATION = Instrument(
     "traceweir.checkpoint.duration",
     "histogram",
     "s",
-    "Time to send and to commit the checkpoint of a partition.",
+    "Time to send and to commit a checkpoint.",
     (),
     _SECONDS,
 )
