@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from traceweir.scorers.embedding import Vectors
 from traceweir.scorers.metrics.cosine_bounds import BOUND_ERROR, COMPONENTS, CosineBounds, learn_bounds
-from traceweir.scorers.metrics.panel_search import Indices, Near, PanelSearch, Workspace
+from traceweir.scorers.metrics.panel_search import Indices, Near, PanelSearch
 from traceweir.scorers.metrics.vector_store import VectorStore
 
 ABSENT = -2.0
@@ -60,7 +60,7 @@ class NearestSearch:
         self._used: CosineBounds | None = None
         """The bounds with which the last rows were compared; None: they were scanned."""
         self._components: Vectors = np.empty((0, 0), np.float32)
-        self._workspace = Workspace()
+        self._memory: Vectors = np.empty(0, np.float32)
         self._bounds_from, self._learn_at = bounds_from, 0
         self._credit, self._without_bounds, self._pause = _MOST_CREDIT, 0, _FIRST_PAUSE
 
@@ -110,7 +110,7 @@ class NearestSearch:
         if bounds is not None:
             self._components = bounds.components(unit)
             if len(unit) >= PANELS_FROM:
-                panels = PanelSearch(self.store, bounds, used, excluded, self._margin, self._workspace)
+                panels = PanelSearch(self.store, bounds, used, excluded, self._margin)
                 found = self._with_exact(panels.near(unit, self._components, self.near_tie), unit)
                 self._saved_time(sum(near is not None for near in found))
         scan_cost = _SCAN_COST if len(unit) < 4 else _SCAN_COST_IN_BATCH
@@ -179,7 +179,10 @@ class NearestSearch:
             out = np.empty((len(rows), used), np.float32)
             self.store.multiply(unit if every else unit[rows], out)
         else:
-            out = self._workspace.of(len(rows), used)
+            # Memory is kept for the next bounds, because new pages take longer than they do.
+            if len(rows) * used > self._memory.size:
+                self._memory = np.empty(len(rows) * used, np.float32)
+            out = self._memory[: len(rows) * used].reshape(len(rows), used)
             bounds.of(self._components if every else self._components[rows], used, out=out)
         if excluded.size:
             out[:, excluded] = ABSENT
@@ -187,12 +190,12 @@ class NearestSearch:
 
     def _with_exact(self, found: list[Near | None], unit: Vectors) -> list[Near | None]:
         """Computes the float64 cosines of those vectors to which a single slot can be the nearest."""
-        rows = [row for row, near in enumerate(found) if near is not None and near.slots.size == 1]
-        for start in range(0, len(rows), PIECE_ROWS):
-            piece = rows[start : start + PIECE_ROWS]
-            nears = [near for row in piece if (near := found[row]) is not None]
-            vectors = self.store.exact(np.concatenate([near.slots for near in nears]))
-            for row, near, cosine in zip(piece, nears, _cosines(vectors, unit[piece]).tolist(), strict=True):
+        single = [(row, near) for row, near in enumerate(found) if near is not None and near.slots.size == 1]
+        for start in range(0, len(single), PIECE_ROWS):
+            piece = single[start : start + PIECE_ROWS]
+            vectors = self.store.exact(np.concatenate([near.slots for _, near in piece]))
+            cosines = _cosines(vectors, unit[[row for row, _ in piece]])
+            for (row, near), cosine in zip(piece, cosines.tolist(), strict=True):
                 found[row] = near._replace(exact=cosine)
         return found
 

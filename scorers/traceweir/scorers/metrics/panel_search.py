@@ -6,7 +6,6 @@ that few slots of later panels have a bound above it.
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import numpy as np
@@ -35,20 +34,6 @@ class Near(NamedTuple):
     """The float64 cosine with the only slot; None if it is not computed yet."""
 
 
-class Workspace:
-    """Keeps memory from one search to the next, because new pages take longer than the bounds."""
-
-    def __init__(self) -> None:
-        self._cells: Vectors = np.empty(0, np.float32)
-
-    def of(self, *shape: int) -> Vectors:
-        """Returns an array of this shape with any content. Arrays of one workspace share their memory."""
-        size = math.prod(shape)
-        if size > self._cells.size:
-            self._cells = np.empty(size, np.float32)
-        return self._cells[:size].reshape(shape)
-
-
 class _Pairs(NamedTuple):
     """Pairs of a vector, by row, and a slot, with their bound."""
 
@@ -69,19 +54,10 @@ class PanelSearch:
         used: Number of slots.
         excluded: Slots that must not be compared, in ascending order.
         margin: The most by which a bound can lie below a cosine that is computed in float32.
-        workspace: Memory for the bounds.
     """
 
-    def __init__(
-        self,
-        store: VectorStore,
-        bounds: CosineBounds,
-        used: int,
-        excluded: Indices,
-        margin: float,
-        workspace: Workspace,
-    ) -> None:
-        self._store, self._bounds, self._workspace = store, bounds, workspace
+    def __init__(self, store: VectorStore, bounds: CosineBounds, used: int, excluded: Indices, margin: float) -> None:
+        self._store, self._bounds = store, bounds
         self._used, self._excluded, self._margin = used, excluded, margin
 
     def near(self, unit: Vectors, components: Vectors, near_tie: float) -> list[Near | None]:
@@ -113,7 +89,7 @@ class PanelSearch:
         """Returns all pairs whose bound is above the cosine that was known then; raises `known`, and marks `crowded`."""
         width = max(1, PANEL_CELLS // len(unit))
         most = max(LEAST_CROWD, self._used // CROWD)
-        memory, copies = self._workspace.of(2, len(unit), min(width, self._used))
+        memory, copies = np.empty((2, len(unit), min(width, self._used)), np.float32)
         every, record, count = np.arange(len(unit)), known.copy(), np.zeros(len(unit), np.intp)
         found = [_Pairs(np.empty(0, np.intp), np.empty(0, np.intp), np.empty(0, np.float32))]
         for start in range(0, self._used, width):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Any
@@ -56,7 +57,7 @@ class ChangelogRestore:
         inputs: Collection[str],
         claim: Callable[[Collection[str]], Awaitable[Mapping[int, int]]],
     ) -> dict[TopicPartition, int]:
-        """Restores partitions up to the committed end of their changelog, after this worker has claimed them.
+        """Restores partitions, claims them on the way, and reads on to the committed end of their changelog.
 
         Local rows that do not belong to this changelog are deleted first.
 
@@ -89,60 +90,43 @@ class ChangelogRestore:
             sources = [TopicPartition(topic, number) for topic in inputs for number in numbers]
             consumer.assign([*logs, *sources])  # in one call: each wait for metadata costs 0.3 s
             consumer.pause(*sources)
-            ends, begins = await asyncio.gather(
-                consumer.end_offsets(list(logs)), consumer.beginning_offsets([*logs, *sources])
-            )
             for number in numbers:
                 self._table.open(number)
-            ends |= await self._ends_behind_rows(consumer, logs, ends, found)
+            # The last transaction of this worker can lack its mark; rows of another changelog are deleted anyway.
+            written = {
+                place: self._table.reached(number) if self._table.source(number) == found else -1
+                for place, number in logs.items()
+            }
+            ends, begins = await asyncio.gather(
+                self._ends_above(consumer, written, _LOOKS), consumer.beginning_offsets([*logs, *sources])
+            )
             for place, number in logs.items():
                 self._leave_or_clear(number, found, ends[place])
                 consumer.seek(place, max(begins[place], self._table.reached(number) + 1))
             async with failing_with_tasks(consumer):
                 await self._to_the_end(consumer, logs, ends)
                 claims = await claim({writer.decode() for n in numbers if (writer := self._table.read(n, WRITER_ROW))})
-                await self._to_the_end(consumer, logs, await self._ends(consumer, logs, claims))
+                claimed = {place: claims.get(number, -1) for place, number in logs.items()}
+                await self._to_the_end(consumer, logs, await self._ends_above(consumer, claimed))
         finally:
             await consumer.stop()
         return {place: begins[place] for place in sources}
 
-    async def _ends(
-        self, consumer: AIOKafkaConsumer, logs: Mapping[TopicPartition, int], claims: Mapping[int, int]
+    async def _ends_above(
+        self, consumer: AIOKafkaConsumer, offsets: Mapping[TopicPartition, int], looks: int | None = None
     ) -> dict[TopicPartition, int]:
-        """Returns the committed ends, as soon as they are behind the claims.
+        """Returns the committed ends, once each is above its offset, or after a number of looks.
 
         A broker writes the mark that ends a transaction after it has confirmed the end.
         """
-        while True:
-            ends: dict[TopicPartition, int] = await consumer.end_offsets(list(logs))
-            if all(ends[place] > claims.get(number, -1) for place, number in logs.items()):
-                return ends
-            if self._should_stop():
-                raise StopRequested
-            await asyncio.sleep(_MARKS_S)
-
-    async def _ends_behind_rows(
-        self,
-        consumer: AIOKafkaConsumer,
-        logs: Mapping[TopicPartition, int],
-        ends: Mapping[TopicPartition, int],
-        changelog_id: str,
-    ) -> dict[TopicPartition, int]:
-        """Returns the committed ends of those partitions whose last local rows the broker has not marked yet."""
-        latest = dict[TopicPartition, int]()
-        behind = [
-            place
-            for place, number in logs.items()
-            if self._table.source(number) == changelog_id and self._table.reached(number) >= ends[place]
-        ]
-        for _ in range(_LOOKS if behind else 0):
-            latest = await consumer.end_offsets(behind)
-            if self._should_stop():
-                raise StopRequested
-            if all(self._table.reached(logs[place]) < latest[place] for place in behind):
+        for look in itertools.count(1):
+            ends: dict[TopicPartition, int] = await consumer.end_offsets(list(offsets))
+            if look == looks or all(end > offsets[place] for place, end in ends.items()):
                 break
+            if self._should_stop():
+                raise StopRequested
             await asyncio.sleep(_MARKS_S)
-        return latest
+        return ends
 
     async def _to_the_end(
         self, consumer: AIOKafkaConsumer, logs: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int]

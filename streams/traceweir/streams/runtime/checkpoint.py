@@ -61,7 +61,7 @@ class Checkpoints:
         changelog_id: Callable[[], Awaitable[str]],
         client_options: Mapping[str, Any],
         *,
-        interval_s: float = 0.05,
+        interval_s: float,
         limit: int = 20_000,
     ) -> None:
         """Attaches the checkpoints to the app.
@@ -132,13 +132,15 @@ class Checkpoints:
             await self._faust_on_rebalance(assigned, revoked, newly, generation)
         except StopRequested:
             log.info("stopped while restoring state; the rows that were read so far are kept")
-            self._forget()
-            await self._stop_writing()
         except BaseException as error:  # Faust would swallow it
             self._give_up(error)
             raise
         finally:
             self._taking_over = None
+            if self._app.should_stop:  # `revoke` has left the producers to this takeover
+                self._forget()
+                async with self.rounds.lock:  # a last checkpoint can be on its way
+                    await self._stop_writing()
 
     def _owned(self, assigned: set[TP]) -> list[int]:
         """Returns the partitions of which this worker owns the changelog.

@@ -10,7 +10,7 @@ A session needs three checkpoints on its way: its close, its scores and its deci
 PATIENCE = 8
 """Factor of the interval while the partition is far behind: larger batches."""
 QUIET_FACTOR, QUIET_S = 50, 1.0
-"""Factor of the interval while nobody waits for outputs, and the longest time in seconds that comes of the factor."""
+"""Factor of the interval while nobody waits for outputs, and the limit of that wait, in seconds."""
 MIN_GAP_S = 0.01
 """Minimum time between two checkpoints, which collects what belongs together; a shorter interval shortens it."""
 

@@ -72,12 +72,11 @@ class CheckpointRounds:
         """Commits the lanes from now on."""
         for lane in self._lanes.values():
             self.watch(lane)
-        if self._task is None or self._task.done():
-            self._task = asyncio.create_task(self._run())
+        self._task = asyncio.create_task(self._run())
 
     def end(self) -> None:
         """Begins no further checkpoint."""
-        if self._task is not None and self._task is not asyncio.current_task():
+        if self._task is not None:
             self._task.cancel()
         self._task = None
 
@@ -175,10 +174,10 @@ class CheckpointRounds:
                 offsets |= {TopicPartition(topic, lane.number): offset for topic, offset in group_offsets.items()}
         if not counts:
             return ()
-        places = {TopicPartition(self._table.changelog, lane.number): found for lane, found in rows.items() if found}
+        places = {TopicPartition(self._table.changelog, lane.number): found for lane, found in rows.items()}
         ends = await self.delivery.send(places, [output for found in outputs.values() for output in found], offsets)
-        for place, found in places.items():
-            self._table.write(place.partition, found, ends[place])
+        for place, end in ends.items():
+            self._table.write(place.partition, places[place], end)
         self._app.consumer._committed_offset.update({TP(*place): offset for place, offset in offsets.items()})
         for lane, counted in counts.items():
             log.debug(

@@ -11,8 +11,8 @@ partition. A new owner knows whom to fence because each partition's rows name th
    it reads the changelog to its end, with what the former writer has committed before it was fenced.
 
 A writer therefore commits only after its claim, and the next owner knows of each claim, and fences the writer before
-its own. A worker takes a new name at each assignment: the writer that a new owner fences is no longer used by a living
-member of the group, whose partitions were all revoked before.
+its own. A worker takes a new name at each assignment, and a rebalance revokes all partitions of all members first. So a
+new owner never fences a name that a living member still uses.
 """
 
 from __future__ import annotations
@@ -75,9 +75,7 @@ class ClaimedPartitions:
     async def begin(self, numbers: Collection[int], stepped: Callable[[], object]) -> None:
         """Starts the producer of the worker, and one for the claim of each partition."""
         self._stepped = stepped
-        self._claims = {
-            number: Transaction(self._options, f"{self._application}-{number}", self._application) for number in numbers
-        }
+        self._claims = {number: Transaction(self._options, f"{self._application}-{number}") for number in numbers}
 
         async def start(delivery: Delivery) -> None:
             await delivery.start()

@@ -149,7 +149,7 @@ CHECKPOINT_FAILURES = Instrument(
 # --- The present state
 
 CHECKPOINT_AGE = Instrument(
-    "traceweir.checkpoint.age", "gauge", "s", "Time since the oldest checkpoint in work began; 0 if none is in work."
+    "traceweir.checkpoint.age", "gauge", "s", "Time since the checkpoint in work began; 0 if none is in work."
 )
 LAG = Instrument(
     "traceweir.consumer.lag",

@@ -14,11 +14,11 @@ from traceweir.streams.telemetry.measured import Measured
 
 
 class CheckpointTimes:
-    """Measures the deliveries of a worker."""
+    """Measures the delivery of a worker, which sends one checkpoint at a time."""
 
     def __init__(self, measured: Measured, clock: Callable[[], float] = monotonic) -> None:
         self._measured, self._clock = measured, clock
-        self._began: dict[_Timed, float] = {}
+        self._began: float | None = None
         measured.add(catalogue.CHECKPOINT_FAILURES, 0)
 
     def timed(self, delivery: Delivery) -> Delivery:
@@ -26,38 +26,38 @@ class CheckpointTimes:
         return _Timed(delivery, self)
 
     def age_s(self) -> float:
-        """Returns the seconds since the oldest checkpoint in work began; 0 if none is in work."""
-        return max(0.0, self._clock() - min(self._began.values())) if self._began else 0.0
+        """Returns the seconds since the checkpoint in work began; 0 if none is in work."""
+        return 0.0 if self._began is None else max(0.0, self._clock() - self._began)
 
     async def send(
-        self, timed: _Timed, rows: RowsByPlace, outputs: Sequence[Output], offsets: Offsets
+        self, delivery: Delivery, rows: RowsByPlace, outputs: Sequence[Output], offsets: Offsets
     ) -> Mapping[TopicPartition, int]:
         """Sends a checkpoint, and measures it."""
-        began = self._began[timed] = self._clock()
+        began = self._began = self._clock()
         try:
-            end = await timed.delivery.send(rows, outputs, offsets)
+            ends = await delivery.send(rows, outputs, offsets)
         except BaseException:
             self._measured.add(catalogue.CHECKPOINT_FAILURES, 1)
             raise
         finally:
-            self._began.pop(timed, None)
+            self._began = None
         self._measured.record(catalogue.CHECKPOINT_DURATION, self._clock() - began)
-        return end
+        return ends
 
 
 class _Timed:
     """A delivery whose checkpoints are measured."""
 
     def __init__(self, delivery: Delivery, times: CheckpointTimes) -> None:
-        self.delivery, self._times = delivery, times
+        self._delivery, self._times = delivery, times
 
     async def start(self) -> None:
-        await self.delivery.start()
+        await self._delivery.start()
 
     async def send(
         self, rows: RowsByPlace, outputs: Sequence[Output], offsets: Offsets
     ) -> Mapping[TopicPartition, int]:
-        return await self._times.send(self, rows, outputs, offsets)
+        return await self._times.send(self._delivery, rows, outputs, offsets)
 
     async def stop(self) -> None:
-        await self.delivery.stop()
+        await self._delivery.stop()

@@ -93,7 +93,7 @@ class PresentState:
         worker: The worker's checkpoints.
         scoring: Its scoring processes; None if this worker does not score.
         problems: Returns the problems that `/healthz` lists.
-        checkpoint_age_s: Returns the seconds since the oldest checkpoint in work began.
+        checkpoint_age_s: Returns the seconds since the checkpoint in work began.
         loop_lag_s: Returns the longest delay of the event loop.
     """
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,6 +12,7 @@ from aiokafka import TopicPartition
 
 from traceweir.streams.runtime import changelog_restore
 from traceweir.streams.runtime.changelog_restore import ChangelogRestore
+from traceweir.streams.runtime.lane import WRITER_ROW
 from traceweir.streams.testing import Message
 
 
@@ -204,3 +205,40 @@ async def test_rows_of_a_transaction_that_is_not_marked_yet_are_kept_and_rows_th
     await ChangelogRestore(table, {}, lambda: None, lambda: False).read([3], changelog_id(), [], claim_nothing)
 
     assert table.cleared == cleared
+
+
+class Claimed(BatchConsumer):
+    """A consumer of a changelog to which a claim adds two rows, the second after some looks at the end."""
+
+    ends: Iterator[int] = iter(())
+
+    async def end_offsets(self, places: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+        return dict.fromkeys(places, next(Claimed.ends))
+
+
+class Named(Rows):
+    """Rows that name their writer."""
+
+    def read(self, partition: int, key: bytes) -> bytes | None:
+        return b"former" if key == WRITER_ROW and self.written else None
+
+
+async def test_the_former_writer_is_named_to_the_claim_and_the_rows_up_to_the_claim_are_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(changelog_restore, "AIOKafkaConsumer", Claimed)
+    monkeypatch.setattr(Claimed, "ends", iter([2, 4, 4, 6]))
+    table: Any = Named()
+    claims: list[tuple[Collection[str], list[int]]] = []
+
+    async def changelog_id() -> str:
+        return "id"
+
+    async def claim(writers: Collection[str]) -> dict[int, int]:
+        claims.append((writers, [*table.written]))
+        return {3: 4}
+
+    await ChangelogRestore(table, {}, lambda: None, lambda: False).read([3], changelog_id(), [], claim)
+
+    assert claims == [({"former"}, [1])]
+    assert table.written == [1, 3, 5]

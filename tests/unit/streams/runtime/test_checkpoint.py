@@ -12,10 +12,12 @@ from aiokafka import TopicPartition
 from faust.types import TP
 from tests.unit.streams.runtime.test_lane import Listing, ends, records
 
+from traceweir.streams.kafka.faust_adapter import Table
 from traceweir.streams.runtime.changelog_restore import ChangelogRestore, StopRequested
 from traceweir.streams.runtime.checkpoint import Checkpoints
 from traceweir.streams.runtime.delivery import RowsByPlace
-from traceweir.streams.runtime.lane import Lane
+from traceweir.streams.runtime.lane import FORMAT_ROW, Lane
+from traceweir.streams.runtime.state_directory import FORMAT, StateDirectoryError
 from traceweir.streams.stages.base import End, StageSpec
 
 
@@ -265,7 +267,7 @@ async def test_a_revoked_partition_begins_no_checkpoint_after_its_last(
     assert checkpoints.lanes == {}
 
 
-@pytest.mark.parametrize("moment", ["begin", "loading"])
+@pytest.mark.parametrize("moment", ["begin", "loading", "last step"])
 async def test_a_stop_while_partitions_are_taken_over_is_orderly(moment: str, monkeypatch: pytest.MonkeyPatch) -> None:
     app = app_of()
 
@@ -274,8 +276,13 @@ async def test_a_stop_while_partitions_are_taken_over_is_orderly(moment: str, mo
             app.should_stop = moment == "begin"
 
     def new(partition: int, read: object, changed: object) -> Listing:
-        app.should_stop = True
+        app.should_stop = moment == "loading"
         return Listing()
+
+    async def stop(*_: object) -> None:
+        app.should_stop = moment == "last step"
+
+    app.tables.on_rebalance.side_effect = stop
 
     async def read(
         self: ChangelogRestore, numbers: object, changelog_id: Awaitable[str], inputs: object, claim: object
@@ -317,3 +324,43 @@ async def test_a_stop_does_not_close_what_a_takeover_uses(monkeypatch: pytest.Mo
     may_go_on.set()
     await taking
     assert (owner.stopped, found.problems) == (1, [])
+
+
+async def test_rows_of_a_newer_format_are_refused_before_the_partition_is_claimed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    claimed: list[Collection[str]] = []
+
+    class Claiming(Owner):
+        async def claim(self, writers: Collection[str]) -> Mapping[int, int]:
+            claimed.append(writers)
+            return {}
+
+    async def read(
+        self: ChangelogRestore,
+        numbers: object,
+        changelog_id: Awaitable[str],
+        inputs: object,
+        claim: Callable[[Collection[str]], Awaitable[object]],
+    ) -> dict[Any, int]:
+        await changelog_id
+        await claim(["former"])
+        return {TopicPartition("a", 0): 0}
+
+    monkeypatch.setattr(ChangelogRestore, "read", read)
+    formats = {0: FORMAT}
+    monkeypatch.setattr(Table, "read", lambda self, number, key: b"%d" % formats[number] if key == FORMAT_ROW else None)
+    owner = Claiming()
+    owner.delivery.may_start.set()
+    app = app_of()
+    checkpoints_of(app, owner)
+    await take_over(app, [0])
+    assert claimed == [["former"]]
+
+    formats[0] = FORMAT + 1
+    app = app_of()
+    refusing = checkpoints_of(app, owner)
+    monkeypatch.setattr(refusing, "report_end", lambda error: None)  # it would end this process
+    with pytest.raises(StateDirectoryError, match="was written by a newer Traceweir"):
+        await take_over(app, [0])
+    assert claimed == [["former"]]
