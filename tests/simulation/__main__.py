@@ -12,7 +12,7 @@ if os.environ.get("PYTHONHASHSEED") != "0":  # the order of sets of strings must
 
 from tests.simulation import seams
 
-seams.replace_clocks()
+seams.replace_clocks_and_uuids()
 
 from tests.simulation.command import main  # noqa: E402  # the clocks must be replaced first
 

@@ -252,5 +252,5 @@ def main() -> None:
 if __name__ == "__main__":
     from tests.simulation import seams
 
-    seams.replace_clocks()
+    seams.replace_clocks_and_uuids()
     main()

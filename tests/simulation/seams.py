@@ -1,4 +1,4 @@
-"""Replaces what connects a worker to the real world: clocks, threads, exits and RocksDB. Import this before the worker.
+"""Replaces what connects a worker to the real world: clocks, UUIDs, threads, exits and RocksDB. Import this before the worker.
 
 The replacements hold for the whole Python process, so that simulations run in processes of their own.
 """
@@ -10,6 +10,7 @@ import gc
 import os
 import random
 import time
+import uuid
 from contextvars import copy_context
 from datetime import UTC, datetime
 from pathlib import Path
@@ -95,14 +96,16 @@ def put(owner: Any, name: str, new: object) -> None:
     setattr(owner, name, new)
 
 
-def replace_clocks() -> None:
-    """Replaces the clocks. Call this before any other module binds them."""
+def replace_clocks_and_uuids() -> None:
+    """Replaces what would be different in every run. Call this before any other module binds it."""
     for name, now in ("monotonic", seconds), ("perf_counter", seconds), ("time", wall_clock):
         put(time, name, now)
     from traceweir.streams import clock
 
     put(clock, "utc_now", utc_now)
     put(clock, "seconds_now", wall_clock)
+    # A name of a transactional producer decides which node coordinates its transactions.
+    put(uuid, "uuid4", lambda: uuid.UUID(int=random.getrandbits(128), version=4))
     put(os, "_exit", end_process)
 
 
