@@ -24,6 +24,7 @@ from benchmarks import (
     hot_scope,
     judge,
     judge_outage,
+    kafka_streams,
     latency,
     page,
     recorded,
@@ -63,6 +64,10 @@ def main(names: list[str]) -> None:
             home = os.environ.get("KAFKA_HOME")
             if not home:
                 sys.exit("KAFKA_HOME must name an unpacked Apache Kafka: KAFKA_HOME=... make bench")
+            try:
+                kafka_streams.classpath(os.environ)
+            except kafka_streams.KafkaStreamsError as error:
+                sys.exit(str(error))
             servers = stack.enter_context(KafkaCluster(Path(home))).bootstrap_servers
         rates: dict[str, float] = {}
 

@@ -1,4 +1,7 @@
-"""Measures records per second of bare aiokafka, of assemble, and of all stages, in turns on one Apache Kafka."""
+"""Measures records per second of bare aiokafka, of assemble, and of all stages, in turns on one Apache Kafka.
+
+With `KAFKA_STREAMS_HOME`, also of a program with Kafka Streams that joins the same sessions.
+"""
 
 import json
 import os
@@ -8,15 +11,17 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NotRequired, TypedDict
 
+from benchmarks import kafka_streams
 from benchmarks.workload import fill
 from traceweir.streams.kafka.topic_admin import create_topics
 from traceweir.streams.settings import Settings
 from traceweir.streams.topics import StageName, Topics
 
 ATTEMPTS = 3
+BASELINE, KAFKA_STREAMS = "pass-through", "Kafka Streams"
 CASES: dict[str, list[StageName]] = {"assemble": ["assemble"], "all stages": ["assemble", "score", "gate"]}
 
 
@@ -37,10 +42,11 @@ def run(servers: str, sessions: int = 15_000, rounds: int = 5, *, transactions: 
     A first round is not counted: the broker's compiler takes up to half a core while it is new. What is a round's
     ratio is measured within a minute, and so says more than one of medians where the machine's speed drifts.
     """
+    streams = [KAFKA_STREAMS] if transactions and kafka_streams.classpath(os.environ) else []
     rates: dict[str, list[float]] = defaultdict(list)
     costs: dict[str, list[float]] = defaultdict(list)
     for turn in range(rounds + 1):
-        for name in ("pass-through", *CASES):
+        for name in (BASELINE, *streams, *CASES):
             found = one(servers, name, sessions, breakdown=turn == rounds, transactions=transactions)
             parts = ", ".join(f"{part} {cost:.1f}" for part, cost in sorted(found.get("parts_us", {}).items()))
             print(
@@ -52,12 +58,21 @@ def run(servers: str, sessions: int = 15_000, rounds: int = 5, *, transactions: 
                 costs[name].append(found["cpu_us"])
     medians = {name: statistics.median(values) for name, values in rates.items()}
     for name, rate in medians.items():
-        ratios = [one / other for one, other in zip(rates[name], rates["pass-through"], strict=True)]
         print(
-            f"MEDIAN {name}: {rate:,.0f} records/s, {statistics.median(ratios):.2f} of pass-through "
-            f"({min(ratios):.2f} to {max(ratios):.2f}), {statistics.median(costs[name]):.1f} us CPU"
+            f"MEDIAN {name}: {rate:,.0f} records/s, {_ratio(rates, name, BASELINE)} of pass-through, "
+            f"{statistics.median(costs[name]):.1f} us CPU"
+        )
+    if streams:
+        print(
+            f"assemble beside Kafka Streams: rate {_ratio(rates, 'assemble', KAFKA_STREAMS)}, "
+            f"CPU a record {_ratio(costs, 'assemble', KAFKA_STREAMS)}"
         )
     return medians
+
+
+def _ratio(values: Mapping[str, Sequence[float]], name: str, other: str) -> str:
+    ratios = [one / another for one, another in zip(values[name], values[other], strict=True)]
+    return f"{statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
 
 
 def one(
@@ -71,6 +86,7 @@ def one(
 ) -> Measured:
     """Runs one case with its own load and topics, and with more variables of the environment."""
     stages = CASES.get(name, ["assemble"])
+    sessions *= kafka_streams.LONGER if name == KAFKA_STREAMS else 1
     prefix, records = loaded(servers, stages, sessions)
     topics = Topics.of(prefix)
     with tempfile.TemporaryDirectory() as folder:
@@ -86,9 +102,11 @@ def one(
         if breakdown:
             environment["BREAKDOWN"] = "1"
         command = [sys.executable, "-m", "benchmarks.timed_worker", ",".join(stages), str(records), str(sessions)]
-        if name == "pass-through":
+        if name == BASELINE:
             sources = f"{topics.traces},{topics.invocations}"
             command = [sys.executable, "-m", "benchmarks.passthrough", servers, sources, topics.sessions, str(records)]
+        elif name == KAFKA_STREAMS and (jars := kafka_streams.classpath(os.environ)):
+            command = kafka_streams.command(jars, servers, topics, folder, records, sessions)
         ended = subprocess.run(command, env=environment, capture_output=True, timeout=180, check=False)
     start = ended.stdout.rfind(b'{"rate"')
     if start < 0:
