@@ -72,7 +72,7 @@ class Stopwatch:
             return
         if "assemble" in self.stages and self.total("assemble", "closed") < self.sessions * (self.sessions > 0):
             return
-        if any(other.in_checkpoint or other.pending for other in self.checkpoints.lanes.values() if other is not lane):
+        if any(other.in_checkpoint or other.pending for other in self.checkpoints.lanes.values()):
             return
         wall, cpu = time.perf_counter() - self.began, time.process_time() - self.cpu
         if self.profile:

@@ -16,7 +16,7 @@ from confluent_kafka import TopicPartition as Place
 from confluent_kafka.admin import AdminClient, NewTopic
 from tests.support.workers import ROOT
 
-from traceweir.streams.runtime.delivery import RowsByPlace, Transaction
+from traceweir.streams.runtime.delivery import Changes, Firsts, RowsByPlace, Transaction
 from traceweir.streams.stages.base import Output
 
 pytestmark = pytest.mark.kafka
@@ -37,6 +37,12 @@ class Ground:
     def create(self, *topics: str) -> None:
         for future in self._admin.create_topics([NewTopic(topic, PARTITIONS, 1) for topic in topics]).values():
             future.result()
+
+    def create_with_times_of_the_broker(self, topic: str) -> None:
+        """Creates a topic whose records get the time of their append, whatever the producer says."""
+        config = {"message.timestamp.type": "LogAppendTime"}
+        (created,) = self._admin.create_topics([NewTopic(topic, PARTITIONS, 1, config=config)]).values()
+        created.result()
 
     def owner(self) -> Transaction:
         """Returns a new sender of the checkpoints of partition 0, which fences earlier ones when it starts."""
@@ -127,6 +133,48 @@ async def test_rows_outputs_and_offsets_become_visible_together(
     assert seen == [NOTHING]
     rows, outputs, offset = await ground.visible()
     assert (rows, sorted(outputs), offset) == (["row"], ["one", "two"], 7)
+
+
+async def test_what_follows_from_the_first_part_becomes_visible_with_it(ground: Ground, owner: Transaction) -> None:
+    place = TopicPartition(ground.results, 0)
+    seen: list[object] = []
+
+    async def further(firsts: Firsts) -> Changes | None:
+        seen.append((firsts[place], await ground.visible()))
+        if len(seen) == 1:
+            return Changes(ground.rows(k="later"), [ground.output("three")], ground.offsets(8))
+        return None
+
+    outputs = [ground.output("one"), ground.output("two")]
+    ends = await owner.send(ground.rows(k="row"), outputs, ground.offsets(7), further)
+
+    assert seen == [(0, NOTHING), (2, NOTHING)]
+    assert ends == {ground.place: 1}
+    assert await ground.visible() == (["row", "later"], ["one", "two", "three"], 8)
+
+
+async def test_the_marker_of_a_transaction_takes_one_offset_before_the_next_record(
+    ground: Ground, owner: Transaction
+) -> None:
+    found: list[int] = []
+
+    async def further(firsts: Firsts) -> None:
+        found.append(firsts[TopicPartition(ground.results, 0)])
+
+    for number in range(20):
+        await owner.send({}, [ground.output(str(number))], {}, further)
+    assert found == [2 * number for number in range(20)]
+
+
+async def test_a_topic_with_the_time_of_the_broker_has_no_known_offsets(ground: Ground, owner: Transaction) -> None:
+    ground.create_with_times_of_the_broker(topic := f"{ground.results}-late")
+    found: list[Firsts] = []
+
+    async def further(firsts: Firsts) -> None:
+        found.append(firsts)
+
+    await owner.send({}, [Output(topic, 0, b"key", b"value", timestamp=1), ground.output("one")], {}, further)
+    assert found == [{TopicPartition(ground.results, 0): 0}]
 
 
 async def test_a_new_owner_fences_the_old_owner_and_its_checkpoint_stays_invisible(

@@ -57,10 +57,10 @@ def hang_in_checkpoints() -> None:
     """Lets single records pass, which have neither rows nor offsets: a worker writes its config before it is ready."""
     real = PlainSends.send
 
-    async def send(self: Any, rows: Any, outputs: Any, offsets: Any) -> Any:
+    async def send(self: Any, rows: Any, outputs: Any, offsets: Any, further: Any = None) -> Any:
         if rows or offsets:
             await hang(self)
-        return await real(self, rows, outputs, offsets)
+        return await real(self, rows, outputs, offsets, further)
 
     PlainSends.send = send  # type: ignore[method-assign]
 

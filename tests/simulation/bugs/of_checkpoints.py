@@ -17,6 +17,7 @@ from traceweir.streams.runtime.changelog_restore import ChangelogRestore
 from traceweir.streams.runtime.checkpoint import Checkpoints
 from traceweir.streams.runtime.checkpoint_rounds import CheckpointRounds
 from traceweir.streams.runtime.delivery import RowsByPlace, Transaction
+from traceweir.streams.runtime.known_ends import KnownEnds
 from traceweir.streams.runtime.lane import WRITER_ROW, Lane
 from traceweir.streams.runtime.ownership import ClaimedPartitions
 from traceweir.streams.score.offset_tracker import OffsetTracker
@@ -79,9 +80,9 @@ def commit_again_after_unknown_outcome(world: World) -> None:
     """A checkpoint whose outcome is unknown is sent again by another producer."""
     commit = Transaction.send
 
-    async def send(self: Any, rows: RowsByPlace, outputs: Sequence[Output], offsets: Any) -> Any:
+    async def send(self: Any, rows: RowsByPlace, outputs: Sequence[Output], offsets: Any, further: Any = None) -> Any:
         try:
-            return await commit(self, rows, outputs, offsets)
+            return await commit(self, rows, outputs, offsets, further)
         except Exception:  # noqa: BLE001  # the bug
             again = Transaction(self.options, self._id, self._group)
             await again.start()
@@ -102,9 +103,9 @@ def failed_commit_counts_as_done(world: World) -> None:
     """An exception of the commit is swallowed."""
     commit = Transaction.send
 
-    async def send(self: Any, rows: RowsByPlace, outputs: Sequence[Output], offsets: Any) -> Any:
+    async def send(self: Any, rows: RowsByPlace, outputs: Sequence[Output], offsets: Any, further: Any = None) -> Any:
         try:
-            return await commit(self, rows, outputs, offsets)
+            return await commit(self, rows, outputs, offsets, further)
         except Exception:  # noqa: BLE001  # the bug
             return dict.fromkeys(rows, -1)
 
@@ -119,10 +120,10 @@ def rows_before_commit(world: World) -> None:
     def ahead(self: Any) -> None:
         plain = self.delivery.send
 
-        async def send(rows: RowsByPlace, outputs: Sequence[Output], offsets: Any) -> Any:
+        async def send(rows: RowsByPlace, outputs: Sequence[Output], offsets: Any, further: Any = None) -> Any:
             for place, found in rows.items():
                 self._table.write(place.partition, found, self._table.reached(place.partition) + len(found))
-            return await plain(rows, outputs, offsets)
+            return await plain(rows, outputs, offsets, further)
 
         self.delivery.send = send
         begin(self)
@@ -135,7 +136,7 @@ def outputs_in_a_transaction_of_their_own(world: World) -> None:
     """Outputs are committed before the rows and offsets."""
     commit = Transaction.send
 
-    async def send(self: Any, rows: RowsByPlace, outputs: Sequence[Output], offsets: Any) -> Any:
+    async def send(self: Any, rows: RowsByPlace, outputs: Sequence[Output], offsets: Any, further: Any = None) -> Any:
         if outputs:
             await commit(self, {}, outputs, {})
         return await commit(self, rows, [], offsets)
@@ -148,13 +149,60 @@ def rows_in_a_transaction_of_their_own(world: World) -> None:
     """Rows and offsets are committed before the outputs."""
     commit = Transaction.send
 
-    async def send(self: Any, rows: RowsByPlace, outputs: Sequence[Output], offsets: Any) -> Any:
+    async def send(self: Any, rows: RowsByPlace, outputs: Sequence[Output], offsets: Any, further: Any = None) -> Any:
         ends = await commit(self, rows, [], offsets)
         if outputs:
             await commit(self, {}, outputs, {})
         return ends
 
     put(Transaction, "send", send)
+
+
+# Hand-over
+
+
+@bug
+def records_are_handed_over_despite_a_gap(world: World) -> None:
+    """A stage takes what its worker has appended, although others have written before it."""
+    put(KnownEnds, "is_next", lambda self, topic, first: topic in self._ends)
+
+
+@bug
+def markers_are_counted_twice(world: World) -> None:
+    """A marker that the consumer has read counts once more when the answer to the commit comes."""
+
+    def note_committed(self: Any, topic: str) -> None:
+        if topic in self._ends:
+            self._ends[topic] += 1
+
+    put(KnownEnds, "note_committed", note_committed)
+
+
+@bug
+def records_are_taken_again_from_a_fetch(world: World) -> None:
+    """A lane does not note that it has taken what its worker has appended."""
+    take = Lane.take_appended
+
+    def forgetful(self: Lane, topic: str, records: Any) -> bool:
+        before = self.position[topic]
+        taken = take(self, topic, records)
+        self.position[topic] = before
+        return taken
+
+    put(Lane, "take_appended", forgetful)
+
+
+@bug
+def rows_of_an_open_transaction_cannot_be_read(world: World) -> None:
+    """A stage that is cut twice in a transaction does not find the rows of its first cut."""
+    before = Lane.cut
+
+    def cut(self: Lane) -> Cut:
+        found = before(self)
+        self._cut_rows = []
+        return found
+
+    put(Lane, "cut", cut)
 
 
 # Memory and positions

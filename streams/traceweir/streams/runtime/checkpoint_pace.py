@@ -5,7 +5,7 @@ from __future__ import annotations
 BURST = 3
 """Number of checkpoints that can come before their interval is over, after a time with fewer.
 
-A session needs three checkpoints on its way: its close, its scores and its decision.
+Without a hand-over, a session needs three checkpoints on its way: its close, its scores and its decision.
 """
 PATIENCE = 8
 """Factor of the interval while the partition is far behind: larger batches."""

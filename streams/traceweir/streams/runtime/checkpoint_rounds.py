@@ -4,25 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from time import monotonic
 from typing import Any
 
-from aiokafka import TopicPartition
 from faust.types import TP
 
 from traceweir.streams.kafka.faust_adapter import Table
+from traceweir.streams.runtime.checkpoint_content import CheckpointContent
 from traceweir.streams.runtime.checkpoint_pace import CheckpointPace
 from traceweir.streams.runtime.delivery import Delivery
+from traceweir.streams.runtime.hand_over import HandOver
 from traceweir.streams.runtime.lane import Lane
 from traceweir.streams.runtime.suspects import StageFailed
-from traceweir.streams.stages.base import Output, Rows
+from traceweir.streams.stages.base import Output
 
 log = logging.getLogger(__name__)
-
-FAR_BEHIND = 1_000
-"""Number of unread records of a partition above which throughput is more important than latency."""
 
 
 class CheckpointRounds:
@@ -62,7 +60,7 @@ class CheckpointRounds:
         self.lock = asyncio.Lock()
         """Held while a checkpoint is sent."""
         self.committed: tuple[Callable[[Mapping[str, int], Sequence[Output]], object], ...] = ()
-        """Called for each lane of a committed checkpoint with what it has counted (`stage.counter`), and its outputs."""
+        """Called for each cut of a committed checkpoint with what it has counted (`stage.counter`), and its outputs."""
         self.not_committed: list[int] = []
         """The partitions whose last checkpoint was not sent, because a stage raised; their records are read again."""
         self.finished: Callable[[Lane], None] | None = None
@@ -97,7 +95,7 @@ class CheckpointRounds:
             if shortest is not None and shortest <= 0:
                 # Those that are due soon come with the others, so that their next checkpoints coincide too.
                 await self._checkpoint(
-                    [lane for lane, wait in waits.items() if wait <= self._pace.early_s(behind=_behind(lane))]
+                    [lane for lane, wait in waits.items() if wait <= self._pace.early_s(behind=lane.far_behind())]
                 )
                 continue
             with suppress(TimeoutError):
@@ -108,7 +106,7 @@ class CheckpointRounds:
         """Returns the time until the next checkpoint of each lane that can have changes."""
         now = monotonic()
         return {
-            lane: self._pace.wait_s(now, lane.cut_at, urgent=lane.urgent, behind=_behind(lane))
+            lane: self._pace.wait_s(now, lane.cut_at, urgent=lane.urgent, behind=lane.far_behind())
             for lane in self._lanes.values()
             if lane.woken and not lane.dead
         }
@@ -118,23 +116,24 @@ class CheckpointRounds:
         await asyncio.shield(self._guarded_commit(lanes, last))
 
     async def _guarded_commit(self, lanes: Sequence[Lane], last: bool) -> None:
-        failed: dict[Lane, StageFailed] = {}
         async with self.lock:
             living = [lane for lane in lanes if not lane.dead]
             if last:
                 dead = [lane.number for lane in lanes if lane.dead and self._lanes.get(lane.number) is lane]
                 self.not_committed += dead
-            for lane in living:
-                lane.in_checkpoint = True
-            committed: Collection[Lane] = ()
+            now = monotonic()
+            content = CheckpointContent(self._table.changelog, now, () if last else self._handed_topics(), last=last)
+            committed: Sequence[Lane] = ()
             try:
-                committed = await self._commit(living, failed, last)
+                await self._commit(living, content, now, last)
+                committed = content.lanes
             except Exception as error:  # noqa: BLE001  # after any failure it is unknown whether the checkpoint was committed
                 await self._fail(error)
-            for lane in living:
+            for lane in content.tried:
                 lane.in_checkpoint = False
                 lane.rounds += 1
-                if last:
+            if last:
+                for lane in living:
                     # Otherwise this lane would start another checkpoint, and would lose its producer during that
                     # checkpoint.
                     self._lanes.pop(lane.number, None)
@@ -142,7 +141,7 @@ class CheckpointRounds:
         if self.finished is not None:
             for lane in committed:
                 self.finished(lane)
-        for lane, raised in failed.items():
+        for lane, raised in content.failed.items():
             if last:
                 self.not_committed.append(lane.number)
                 log.warning(
@@ -153,40 +152,26 @@ class CheckpointRounds:
             else:
                 await self._isolate(lane, raised)
 
-    async def _commit(self, lanes: Sequence[Lane], failed: dict[Lane, StageFailed], last: bool) -> Collection[Lane]:
-        """Commits the changes of the lanes, and returns those that had some; notes the lanes whose stage raises."""
-        now = monotonic()
+    async def _commit(self, lanes: Sequence[Lane], content: CheckpointContent, now: float, last: bool) -> None:
+        """Commits the changes of the lanes, with what follows from them in other stages if this is not the last time."""
         self._pace.begin(now)
-        counts: dict[Lane, Mapping[str, int]] = {}
-        rows: dict[Lane, Rows] = {}
-        outputs: dict[Lane, Sequence[Output]] = {}
-        offsets: dict[TopicPartition, int] = {}
-        for lane in lanes:
-            lane.cut_at = now
-            try:
-                cut = lane.cut()
-            except StageFailed as raised:  # nothing of this lane is sent
-                failed[lane] = raised
-                continue
-            group_offsets = lane.offsets_to_commit(now, last=last)
-            if any(cut) or group_offsets:
-                counts[lane], rows[lane], outputs[lane] = lane.counted.changes(), cut.rows, cut.outputs
-                offsets |= {TopicPartition(topic, lane.number): offset for topic, offset in group_offsets.items()}
-        if not counts:
-            return ()
-        places = {TopicPartition(self._table.changelog, lane.number): found for lane, found in rows.items()}
-        ends = await self.delivery.send(places, [output for found in outputs.values() for output in found], offsets)
-        for place, end in ends.items():
-            self._table.write(place.partition, places[place], end)
-        self._app.consumer._committed_offset.update({TP(*place): offset for place, offset in offsets.items()})
-        for lane, counted in counts.items():
+        changes = content.cut(lanes)
+        if changes is None:
+            return
+        hand_over = HandOver(self._lanes, content)
+        ends = await self.delivery.send(*changes, None if last else hand_over.further)
+        hand_over.committed()
+        for lane, found in content.rows.items():
+            self._table.write(lane.number, found, ends[content.place(lane)])
+        for lane in content.lanes:
+            lane.written()
+        self._app.consumer._committed_offset.update({TP(*place): offset for place, offset in content.offsets.items()})
+        for lane, counted, outputs in content.counted:
             log.debug(
-                "partition %d: committed %d rows and %d outputs", lane.number, len(rows[lane]), len(outputs[lane])
+                "partition %d: committed %d rows and %d outputs", lane.number, len(content.rows[lane]), len(outputs)
             )
             for note in self.committed:
-                note(counted, outputs[lane])
-        return counts
+                note(counted, outputs)
 
-
-def _behind(lane: Lane) -> bool:
-    return lane.lag > FAR_BEHIND or lane.busy()
+    def _handed_topics(self) -> frozenset[str]:
+        return next((lane.handed_topics for lane in self._lanes.values()), frozenset())

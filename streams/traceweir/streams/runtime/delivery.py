@@ -6,7 +6,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from aiokafka import AIOKafkaProducer, TopicPartition
 from aiokafka.errors import (
@@ -27,13 +27,33 @@ from traceweir.streams.stages.base import MAX_BATCH_BYTES, Output, Rows
 TRANSACTION_TIMEOUT_MS = 20_000
 FENCE_WITHIN_S = 60.0
 """Time limit for starting a transactional producer, including the abort of the former owner's open transaction."""
+_CREATE_TIME = 0
 STOP_WITHIN_S = 5.0
 """Time limit for the end of a client that nobody waits for."""
 
 Offsets = Mapping[TopicPartition, int]
 RowsByPlace = Mapping[TopicPartition, Rows]
+Firsts = Mapping[TopicPartition, int]
+"""The offset of the first sent record, of each partition whose sent records have consecutive offsets and their own timestamps."""
 _Content = tuple[bytes | None, bytes | None, int | None, list[tuple[str, bytes | None]]]
 """Key, value, timestamp and headers of a record."""
+
+
+class Changes(NamedTuple):
+    """What a checkpoint sends."""
+
+    rows: RowsByPlace
+    outputs: Sequence[Output]
+    offsets: Offsets
+
+
+Further = Callable[[Firsts], Awaitable[Changes | None]]
+"""Returns what has to be sent in the same transaction, after the former part was written; None: nothing more."""
+
+
+class _Sent(NamedTuple):
+    first: int | None
+    last: int
 
 
 class NoTransactionsError(WorkerError):
@@ -47,7 +67,7 @@ class Delivery(Protocol):
         """Connects, and fences every earlier delivery of the same name if the broker supports fencing."""
 
     async def send(
-        self, rows: RowsByPlace, outputs: Sequence[Output], offsets: Offsets
+        self, rows: RowsByPlace, outputs: Sequence[Output], offsets: Offsets, further: Further | None = None
     ) -> Mapping[TopicPartition, int]:
         """Sends table rows, outputs and source offsets.
 
@@ -58,6 +78,8 @@ class Delivery(Protocol):
             rows: The rows by partition of the changelog.
             outputs: The outputs.
             offsets: The offsets of the sources, for the consumer group.
+            further: Called after each part that was written and not committed yet. A delivery without transactions
+                does not call it.
 
         Returns:
             The offset of the last row in each partition of the changelog.
@@ -104,11 +126,11 @@ class Transaction:
             raise NoTransactionsError(_refusal(self._id, error)) from error
 
     async def send(
-        self, rows: RowsByPlace, outputs: Sequence[Output], offsets: Offsets
+        self, rows: RowsByPlace, outputs: Sequence[Output], offsets: Offsets, further: Further | None = None
     ) -> Mapping[TopicPartition, int]:
         """Sends everything in one transaction."""
         try:
-            return await self._send(rows, outputs, offsets)
+            return await self._send(Changes(rows, outputs, offsets), further)
         except (IllegalOperation, AssertionError) as error:
             raise self._first_failure() or error from None
 
@@ -123,21 +145,30 @@ class Transaction:
             return None
         return ended.exception()  # type: ignore[no-any-return]  # untyped
 
-    async def _send(
-        self, rows: RowsByPlace, outputs: Sequence[Output], offsets: Offsets
-    ) -> Mapping[TopicPartition, int]:
-        producer, batches = self._producer, _by_partition(outputs) | _contents(rows)
+    async def _send(self, changes: Changes, further: Further | None) -> Mapping[TopicPartition, int]:
+        ends: dict[TopicPartition, int] = {}
+        offsets: dict[TopicPartition, int] = {}
+        await self._producer.begin_transaction()
+        more: Changes | None = changes
+        while more is not None:
+            sent = await self._write(_by_partition(more.outputs) | _contents(more.rows))
+            ends |= {place: sent[place].last for place in more.rows if place in sent}
+            offsets |= more.offsets
+            firsts = {place: first for place, (first, _) in sent.items() if first is not None}
+            more = await further(firsts) if further is not None else None
+        if offsets:  # after the sends: while the broker adds a partition, it refuses other requests
+            await self._producer.send_offsets_to_transaction(offsets, self._group)
+        await self._producer.commit_transaction()
+        return ends
+
+    async def _write(self, batches: Mapping[TopicPartition, Sequence[_Content]]) -> dict[TopicPartition, _Sent]:
+        producer = self._producer
         _track(producer, batches)
-        await producer.begin_transaction()
         sends = [_send(producer, place, records) for place, records in batches.items()]
         # All partitions are added in one request first: while the broker adds a partition, it refuses other requests.
         for place in batches:
             producer._txn_manager.maybe_add_partition_to_txn(place)
-        ends = dict(zip(batches, await asyncio.gather(*sends), strict=True))
-        if offsets:  # after the sends, for the same reason
-            await producer.send_offsets_to_transaction(dict(offsets), self._group)
-        await producer.commit_transaction()
-        return {place: ends[place] for place in rows if place in ends}
+        return dict(zip(batches, await asyncio.gather(*sends), strict=True))
 
     async def stop(self) -> None:
         """Close the producer."""
@@ -172,7 +203,7 @@ class PlainSends:
         await self._producer.start()
 
     async def send(
-        self, rows: RowsByPlace, outputs: Sequence[Output], offsets: Offsets
+        self, rows: RowsByPlace, outputs: Sequence[Output], offsets: Offsets, further: Further | None = None
     ) -> Mapping[TopicPartition, int]:
         """Sends outputs, then rows, then offsets.
 
@@ -191,7 +222,7 @@ class PlainSends:
     async def _send_all(self, batches: Mapping[TopicPartition, Sequence[_Content]]) -> dict[TopicPartition, int]:
         _track(self._producer, batches)
         ends = await asyncio.gather(*(_send(self._producer, place, records) for place, records in batches.items()))
-        return dict(zip(batches, ends, strict=True))
+        return {place: sent.last for place, sent in zip(batches, ends, strict=True)}
 
 
 def _refusal(transactional_id: str, error: BaseException) -> str:
@@ -241,8 +272,10 @@ def _track(producer: AIOKafkaProducer, batches: Collection[TopicPartition]) -> N
         producer.client.add_topic(topic)
 
 
-async def _send(producer: AIOKafkaProducer, place: TopicPartition, records: Sequence[_Content]) -> int:
-    """Sends records to one partition in order, as batches, and returns the offset of the last record.
+async def _send(producer: AIOKafkaProducer, place: TopicPartition, records: Sequence[_Content]) -> _Sent:
+    """Sends records to one partition in order, as batches, and returns the offsets of the first and the last record.
+
+    The first offset is None if the records can have other records between them, or got their timestamps from the broker.
 
     Raises:
         ValueError: a record is larger than a batch.
@@ -263,7 +296,13 @@ async def _send(producer: AIOKafkaProducer, place: TopicPartition, records: Sequ
                 f"a batch of {MAX_BATCH_BYTES} bytes"
             )
         acknowledged.append((await producer.send_batch(batch, place.topic, partition=place.partition), at - start))
-    end = -1
-    for future, count in acknowledged:
-        end = (await future).offset + count - 1  # the broker answers with the offset of the first record
-    return end
+    first: int | None = None
+    last = -1
+    for number, (future, count) in enumerate(acknowledged):
+        written = await future  # the broker answers with the offset of the first record
+        if number == 0:
+            first = written.offset
+        if written.timestamp_type != _CREATE_TIME or (number and written.offset != last + 1):
+            first = None
+        last = written.offset + count - 1
+    return _Sent(first, last)

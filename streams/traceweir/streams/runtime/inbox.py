@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Sequence
 
 from traceweir.streams.runtime.append_times import AppendTimes
-from traceweir.streams.stages.base import End, Record, Stage, TellsOutputs
+from traceweir.streams.stages.base import End, Record, Stage, TellsOutputs, WorksLater
 
 QUEUE = 4_000
 """Number of records of an input that can wait for another input that is behind."""
@@ -28,6 +28,8 @@ class Inbox:
         # Decided once: `isinstance` with a protocol takes about 10 µs.
         self.has_outputs: Callable[[], bool] = stage.has_outputs if isinstance(stage, TellsOutputs) else lambda: True
         """Returns whether the stage has outputs; true for a stage that does not tell."""
+        self.in_flight: Callable[[], int] = (lambda: stage.in_flight) if isinstance(stage, WorksLater) else lambda: 0
+        """Returns the number of records on which the stage works."""
         self.latest = math.inf
         """The current time in milliseconds since 1970; later timestamps count as future."""
         self.behind: Collection[str] = topics

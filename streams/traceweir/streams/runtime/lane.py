@@ -13,6 +13,7 @@ import orjson
 
 from traceweir.streams.runtime.counted_stages import CountedStages
 from traceweir.streams.runtime.inbox import Inbox
+from traceweir.streams.runtime.known_ends import KnownEnds
 from traceweir.streams.runtime.state_directory import FORMAT, check_format
 from traceweir.streams.runtime.suspects import StageFailed, Suspects, describe
 from traceweir.streams.stages.base import (
@@ -21,6 +22,7 @@ from traceweir.streams.stages.base import (
     Output,
     Read,
     Record,
+    Rows,
     SetsSessionsAside,
     Stage,
     StageSpec,
@@ -36,9 +38,11 @@ FORMAT_ROW = b"checkpoint/format"
 WRITER_ROW = b"checkpoint/writer"
 """Row with the transactional id of the worker that writes the partition's checkpoints."""
 
+FAR_BEHIND = 1_000
+"""Number of unread records of a partition above which throughput is more important than latency."""
 MANY_PENDING = 5_000
 """Number of pending records that need a checkpoint without waiting for outputs."""
-TICK_S = 0.02
+TICK_S = 0.01
 STALE_S = 1.0
 """Age in seconds at which the time of the last tick is too old to check timestamps of records."""
 GROUP_OFFSETS_EVERY_S = 1.0
@@ -92,6 +96,8 @@ class Lane:
         """`woken`: there can be changes to cut. `urgent`: somebody waits for outputs, or there are many changes."""
         self.notify: Callable[[], object] = lambda: None
         """Called when `woken` or `urgent` becomes true."""
+        self.worked: Callable[[], object] = lambda: None
+        """Called each time that work which a stage has started is done."""
         self.in_checkpoint = False
         """Whether a checkpoint of this lane is being sent."""
         self.cut_at = -math.inf
@@ -111,6 +117,13 @@ class Lane:
         self._ticked = 0.0
         self.lag = 0
         """Number of unread records in the inputs when the last fetch returned."""
+        self._known_ends = KnownEnds()
+        self._cut_rows: Rows = []
+        self._unwritten: dict[bytes, bytes | None] = {}
+        self.handed_topics = frozenset(
+            spec.inputs[0] for spec in specs if len(spec.inputs) == 1 and spec.max_records > 1
+        )
+        """The inputs whose records `take_appended` accepts: the only input of a stage that takes many at a time."""
         self._group_offsets: dict[str, int] = {}
         self._group_offsets_at = -math.inf
         rows = table.rows(number)
@@ -132,7 +145,8 @@ class Lane:
     def _load(self, spec: StageSpec, table: StateTable, rows: Mapping[bytes, bytes], now: float) -> Stage:
         """Returns a stage with its rows, without the sessions on which the stage has raised twice."""
         while True:
-            stage = spec.new(self.number, _reader(table, self.number, spec.name.encode() + b"/"), self._changed)
+            read = _reader(table, self.number, spec.name.encode() + b"/", self._unwritten)
+            stage = spec.new(self.number, read, self._changed)
             stage.load(rows)
             self.counted.add(spec.name, stage)  # before sessions are set aside: their dead letters count as changes
             for session, why in self.suspects.poison_sessions(spec.name).items():
@@ -156,6 +170,7 @@ class Lane:
         """Notes that work which a stage has started is done, so that there are outputs."""
         self._wake()
         self._urge()
+        self.worked()
 
     def _note_outputs(self, inbox: Inbox) -> None:
         if not self.urgent and (inbox.has_outputs() or self.pending >= MANY_PENDING):
@@ -180,6 +195,14 @@ class Lane:
         """Returns whether a stage accepts no further records for now."""
         return any(stage.full() for stage in self.stages.values())
 
+    def in_flight(self) -> int:
+        """Returns the number of records on which stages still work."""
+        return sum(inbox.in_flight() for inbox in self._inboxes.values())
+
+    def far_behind(self) -> bool:
+        """Returns whether throughput is more important than the time of one session."""
+        return self.lag > FAR_BEHIND or self.busy()
+
     def pending_seeks(self) -> dict[str, int]:
         """Returns, by topic, the offsets to which the consumer must seek before it reads on; each is returned once."""
         places = {topic: self.position[topic] for topic in self._pending_seeks}
@@ -189,6 +212,7 @@ class Lane:
     def lose(self, topic: str) -> None:
         """Notes that a batch of this topic was dropped and must be read again."""
         self._trusted.discard(topic)
+        self._known_ends.forget(topic)
         self._pending_seeks.add(topic)
 
     def has_gap_before(self, topic: str, first: int) -> bool:
@@ -238,6 +262,41 @@ class Lane:
                 taken = 0
                 await asyncio.sleep(0)
 
+    def take_appended(self, topic: str, records: Sequence[Record]) -> bool:
+        """Takes records that this worker has just appended to one of `handed_topics`, before they can be fetched.
+
+        Their transaction is open. If it fails, this lane must be dropped.
+
+        Returns:
+            Whether the lane has taken them. Otherwise they come with a fetch: records before them were not read yet, or
+            the lane takes no more for now.
+
+        Raises:
+            StageFailed: a stage raised.
+        """
+        inbox, first = self._inbox_of[topic], records[0].offset
+        if self.dead or self.suspects.isolating or inbox.full(topic) or inbox.stage.full():
+            return False
+        if len(records) > inbox.max_records:  # a fetch lets other tasks run in between
+            return False
+        if not self._known_ends.is_next(topic, first) or self.position[topic] > first:
+            return False
+        inbox.put(topic, records)
+        self.position[topic] = records[-1].offset + 1
+        self._known_ends.note_appended(topic, records[-1].offset)
+        while self._feed(inbox):
+            pass
+        return True
+
+    def note_committed(self, topic: str) -> None:
+        """Notes that the transaction of the last appended records of a topic was committed."""
+        self._known_ends.note_committed(topic)
+
+    def written(self) -> None:
+        """Notes that the table has all rows of the cuts so far."""
+        self._cut_rows = []
+        self._unwritten.clear()
+
     def fetched(self, ends: Mapping[tuple[str, int], End], now: float) -> None:
         """Passes the time and the read positions of their inputs to the stages, after a fetch.
 
@@ -260,6 +319,8 @@ class Lane:
             for topic, end in found.items():
                 if end is not None and topic not in self._pending_seeks:
                     inbox.note_end(topic, end)
+                    if topic in self._trusted:
+                        self._known_ends.note_read(topic, end.position)
             while self._feed(inbox):
                 pass
             if due:
@@ -344,7 +405,8 @@ class Lane:
             StageFailed: a stage raised.
         """
         self.woken = self.urgent = False
-        rows: list[tuple[bytes, bytes | None]] = []
+        self._unwritten.update(self._cut_rows)
+        rows: Rows = []
         outputs: list[Output] = []
         offsets: dict[str, int] = {}
         for name, stage in self.stages.items():
@@ -368,6 +430,7 @@ class Lane:
             if self._format != FORMAT:
                 self._format = FORMAT
                 rows.append((FORMAT_ROW, b"%d" % FORMAT))
+        self._cut_rows = rows
         return Cut(rows, outputs, offsets)
 
     def offsets_to_commit(self, now: float, *, last: bool = False) -> dict[str, int]:
@@ -427,8 +490,10 @@ def _stage_failed(stage: str, failed: SessionFailed, records: Mapping[str, tuple
     return StageFailed(stage, failed.error, dict(records), count, session=failed.session)
 
 
-def _reader(table: StateTable, partition: int, prefix: bytes) -> Read:
+def _reader(table: StateTable, partition: int, prefix: bytes, unwritten: Mapping[bytes, bytes | None]) -> Read:
     def read(key: bytes) -> bytes | None:
+        if unwritten and (whole := prefix + key) in unwritten:
+            return unwritten[whole]
         try:
             return table.read(partition, prefix + key)
         except Exception as error:

@@ -156,6 +156,11 @@ class ScoreStage:
         """Returns whether the limit of sessions, or of bytes of sessions, in flight is reached."""
         return len(self._offsets) >= self._window or self._bytes >= WINDOW_BYTES
 
+    @property
+    def in_flight(self) -> int:
+        """Number of sessions that were taken and are not scored."""
+        return len(self._offsets)
+
     def has_outputs(self) -> bool:
         """Returns whether there are new scores, candidates or dead letters, or a failure that the next cut raises."""
         return bool(self._outputs or self._challenger_work.outputs) or self._failed is not None

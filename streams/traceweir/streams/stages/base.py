@@ -69,7 +69,8 @@ class Cut(NamedTuple):
 
 
 Read = Callable[[bytes], bytes | None]
-"""Returns a row of the stage's table as of the last finished checkpoint, None if it does not exist."""
+"""Returns a row of the stage's table, None if it does not exist: with all cuts before the last one, and with the last one
+once it is committed."""
 
 
 class Stage(Protocol):
@@ -137,10 +138,19 @@ class TellsOutputs(Protocol):
         """Returns whether a cut would return outputs now, or would raise."""
 
 
+@runtime_checkable
+class WorksLater(Protocol):
+    """A stage whose work on a record can end after `apply`."""
+
+    @property
+    def in_flight(self) -> int:
+        """Number of records that were taken and are not done."""
+
+
 NewStage = Callable[[int, Read, Callable[[], None]], Stage]
 """Creates the stage of a partition: `new(partition, read, changed)`.
 
-`read` returns a row of the stage's table as of the last finished checkpoint. The stage calls `changed()` when work
+`read` returns a row of the stage's table, as `Read` says. The stage calls `changed()` when work
 that the stage started has ended and there are changes to cut.
 """
 

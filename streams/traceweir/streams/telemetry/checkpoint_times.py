@@ -7,7 +7,7 @@ from time import monotonic
 
 from aiokafka import TopicPartition
 
-from traceweir.streams.runtime.delivery import Delivery, Offsets, RowsByPlace
+from traceweir.streams.runtime.delivery import Delivery, Further, Offsets, RowsByPlace
 from traceweir.streams.stages.base import Output
 from traceweir.streams.telemetry import catalogue
 from traceweir.streams.telemetry.measured import Measured
@@ -30,12 +30,17 @@ class CheckpointTimes:
         return 0.0 if self._began is None else max(0.0, self._clock() - self._began)
 
     async def send(
-        self, delivery: Delivery, rows: RowsByPlace, outputs: Sequence[Output], offsets: Offsets
+        self,
+        delivery: Delivery,
+        rows: RowsByPlace,
+        outputs: Sequence[Output],
+        offsets: Offsets,
+        further: Further | None = None,
     ) -> Mapping[TopicPartition, int]:
         """Sends a checkpoint, and measures it."""
         began = self._began = self._clock()
         try:
-            ends = await delivery.send(rows, outputs, offsets)
+            ends = await delivery.send(rows, outputs, offsets, further)
         except BaseException:
             self._measured.add(catalogue.CHECKPOINT_FAILURES, 1)
             raise
@@ -55,9 +60,9 @@ class _Timed:
         await self._delivery.start()
 
     async def send(
-        self, rows: RowsByPlace, outputs: Sequence[Output], offsets: Offsets
+        self, rows: RowsByPlace, outputs: Sequence[Output], offsets: Offsets, further: Further | None = None
     ) -> Mapping[TopicPartition, int]:
-        return await self._times.send(self._delivery, rows, outputs, offsets)
+        return await self._times.send(self._delivery, rows, outputs, offsets, further)
 
     async def stop(self) -> None:
         await self._delivery.stop()

@@ -67,12 +67,12 @@ def app_of(*, ready: bool = True, rebalancing: bool = False, started: bool = Tru
     return app
 
 
-def checkpoints_of(app: MagicMock, owner: Owner | None = None, spec: StageSpec | None = None) -> Checkpoints:
+def checkpoints_of(app: MagicMock, owner: Owner | None = None, *specs: StageSpec) -> Checkpoints:
     """Returns the checkpoints of one stage that reads the topic `a`, without a pause between checkpoints."""
     table = MagicMock(changelog_topic_name="changelog", data=MagicMock(offset_key=b"offset"))
-    spec = spec or StageSpec("one", ("a",), (), lambda partition, read, changed: Listing())
+    specs = specs or (StageSpec("one", ("a",), (), lambda partition, read, changed: Listing()),)
     found = owner or Owner()
-    return Checkpoints(app, table, [spec], lambda: found, AsyncMock(return_value="id"), {}, interval_s=0.0)
+    return Checkpoints(app, table, specs, lambda: found, AsyncMock(return_value="id"), {}, interval_s=0.0)
 
 
 def checkpoints_of_two_partitions(**app: bool) -> Checkpoints:
@@ -89,9 +89,9 @@ def lane(*, woken: bool = False, in_checkpoint: bool = False, full: bool = False
     return found
 
 
-async def take_over(app: MagicMock, numbers: Sequence[int]) -> None:
+async def take_over(app: MagicMock, numbers: Sequence[int], inputs: Collection[str] = ("a",)) -> None:
     """Assigns these partitions, as Faust does after a rebalance."""
-    places = {TP(topic, number) for topic in ("a", "changelog") for number in numbers}
+    places = {TP(topic, number) for topic in (*inputs, "changelog") for number in numbers}
     await app.tables.on_rebalance(places, set(), places)
 
 
@@ -204,8 +204,7 @@ async def owning(
     app: MagicMock,
     delivery: GatedDelivery,
     monkeypatch: pytest.MonkeyPatch,
-    spec: StageSpec | None = None,
-    *,
+    *specs: StageSpec,
     partitions: int = 1,
 ) -> tuple[Checkpoints, dict[int, Lane]]:
     """Returns checkpoints and lanes of assigned partitions that are read to their end."""
@@ -222,8 +221,8 @@ async def owning(
 
     monkeypatch.setattr(ChangelogRestore, "read", read)
     delivery.may_start.set()
-    checkpoints = checkpoints_of(app, Owner(delivery), spec)
-    await take_over(app, range(partitions))
+    checkpoints = checkpoints_of(app, Owner(delivery), *specs)
+    await take_over(app, range(partitions), checkpoints.inputs)
     lanes = dict(checkpoints.lanes)
     for one in lanes.values():
         one.pending_seeks()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import Any
 from unittest.mock import AsyncMock
 
 import pytest
@@ -17,7 +19,7 @@ from traceweir.streams.kafka.faust_adapter import Table
 from traceweir.streams.runtime.checkpoint import Checkpoints
 from traceweir.streams.runtime.delivery import RowsByPlace
 from traceweir.streams.runtime.lane import OFFSETS, Lane
-from traceweir.streams.stages.base import Cut, Output, StageSpec
+from traceweir.streams.stages.base import Cut, End, Output, StageSpec
 
 
 class Breaking(Listing):
@@ -97,3 +99,69 @@ async def test_a_last_checkpoint_names_the_partition_that_it_leaves_out(monkeypa
     assert offsets(delivery.sent[0]) == {0: 1, 2: 1}
     assert checkpoints.rounds.not_committed == [1]
     assert checkpoints.lanes == {}
+
+
+class Handing(Kept):
+    """A delivery whose second topic begins at the offset 7, and which asks once for what follows."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[object] = []
+
+    async def send(self, rows: RowsByPlace, *others: Any) -> dict[TopicPartition, int]:
+        *_, further = others
+        self.asked.append(further)
+        more = await further({TopicPartition("b", 0): 7}) if further is not None else None
+        ends = await super().send(rows)
+        return ends | dict.fromkeys(more.rows, 5) if more is not None else ends
+
+
+class Forwarding(Listing):
+    """A stage with one row and one output for each record."""
+
+    def cut(self) -> Cut:
+        taken, self.applied = self.applied, []
+        outputs = [Output("b" if topic == "a" else "c", 0, b"k", b"v") for topic, _ in taken]
+        return super().cut()._replace(outputs=outputs, rows=[(b"last", b"%d" % len(taken))] if taken else [])
+
+
+async def handing(monkeypatch: pytest.MonkeyPatch) -> tuple[Checkpoints, Handing, dict[str, object]]:
+    """Returns checkpoints of a partition whose stage `two` reads what its stage `one` writes, and the rows as written."""
+    written: dict[str, object] = {}
+
+    def write(self: Table, partition: int, rows: Sequence[tuple[bytes, bytes]], offset: int) -> None:
+        written.update({key.decode(): offset for key, _ in rows})
+
+    monkeypatch.setattr(Table, "write", write)
+    delivery, app = Handing(), app_of()
+    app.crash = AsyncMock()
+    specs = [
+        StageSpec(name, (source,), (), lambda *args: Forwarding()) for name, source in (("one", "a"), ("two", "b"))
+    ]
+    checkpoints, lanes = await owning(app, delivery, monkeypatch, *specs)
+    lanes[0].has_gap_before("b", 0)
+    lanes[0].fetched({TP("b", 0): End(7, 7, 100.0)}, 100.0)
+    return checkpoints, delivery, written
+
+
+async def test_the_table_gets_the_rows_of_all_parts_with_the_offset_of_the_last(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    checkpoints, _, written = await handing(monkeypatch)
+    counted = Counter[str]()
+    checkpoints.rounds.committed = (lambda counts, outputs: counted.update(counts),)
+    await checkpoints.take(TP("a", 0), records("a", 1))
+    await turns()
+    lane = checkpoints.lanes[0]
+    assert (written["one/last"], written["two/last"]) == (5, 5)
+    assert (counted, lane.committed) == ({"read.a": 1, "read.b": 1}, {"a": 1, "b": 8})
+    assert not lane.in_checkpoint
+    assert checkpoints.problems == []
+
+
+async def test_a_last_checkpoint_hands_nothing_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    checkpoints, delivery, written = await handing(monkeypatch)
+    await checkpoints.take(TP("a", 0), records("a", 1))
+    await checkpoints.revoke()
+    assert delivery.asked == [None]
+    assert "two/last" not in written

@@ -129,7 +129,7 @@ class Sending:
 
     async def start(self) -> None: ...
     async def stop(self) -> None: ...
-    async def send(self, rows: Any, outputs: Any, offsets: Any) -> dict[TopicPartition, int]:
+    async def send(self, rows: Any, outputs: Any, offsets: Any, further: Any = None) -> dict[TopicPartition, int]:
         self.times[0] += 0.2
         if self.error is not None:
             raise self.error
