@@ -105,8 +105,8 @@ def one(
         if name == BASELINE:
             sources = f"{topics.traces},{topics.invocations}"
             command = [sys.executable, "-m", "benchmarks.passthrough", servers, sources, topics.sessions, str(records)]
-        elif name == KAFKA_STREAMS and (jars := kafka_streams.classpath(os.environ)):
-            command = kafka_streams.command(jars, servers, topics, folder, records, sessions)
+        elif name == KAFKA_STREAMS:
+            command = kafka_streams.command(os.environ, servers, topics, folder, records, sessions)
         ended = subprocess.run(command, env=environment, capture_output=True, timeout=180, check=False)
     start = ended.stdout.rfind(b'{"rate"')
     if start < 0:

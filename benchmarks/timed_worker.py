@@ -21,7 +21,6 @@ from traceweir.streams.app import create_app
 from traceweir.streams.kafka.faust_adapter import Table
 from traceweir.streams.process_setup import tune_gc
 from traceweir.streams.runtime.checkpoint import Checkpoints
-from traceweir.streams.runtime.lane import Lane
 from traceweir.streams.settings import load_settings
 from traceweir.streams.tracing.switch import spans_of_environment
 
@@ -63,7 +62,7 @@ class Stopwatch:
         """Returns a count of one stage over all lanes."""
         return sum(lane.stages[stage].counters[count] for lane in self.checkpoints.lanes.values())  # type: ignore[attr-defined]
 
-    def finished(self, lane: Lane) -> None:
+    def finished(self) -> None:
         """Ends the process when all work is done and committed."""
         done = {"collect": "published", "assemble": "consumed", "score": "scored", "gate": "consumed"}
         records = 0 if "collect" in self.stages else self.records  # then the records of the load are requests of spans
@@ -72,7 +71,7 @@ class Stopwatch:
             return
         if "assemble" in self.stages and self.total("assemble", "closed") < self.sessions * (self.sessions > 0):
             return
-        if any(other.in_checkpoint or other.pending for other in self.checkpoints.lanes.values()):
+        if any(lane.in_checkpoint or lane.pending for lane in self.checkpoints.lanes.values()):
             return
         wall, cpu = time.perf_counter() - self.began, time.process_time() - self.cpu
         if self.profile:

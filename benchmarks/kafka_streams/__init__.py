@@ -26,7 +26,7 @@ def classpath(environment: Mapping[str, str]) -> str | None:
     """Returns the class path of Kafka Streams; None without the variable.
 
     Raises:
-        KafkaStreamsError: The folder lacks the jars, or there is no `java`.
+        KafkaStreamsError: The folder lacks the jars, or there is no JDK.
     """
     home = environment.get(HOME)
     if not home:
@@ -37,14 +37,23 @@ def classpath(environment: Mapping[str, str]) -> str | None:
             f"{HOME}={home} has no kafka-streams-*.jar, and neither has its folder libs; "
             "name an unpacked Apache Kafka with all its jars, or unset it"
         )
-    if shutil.which("java") is None:
-        raise KafkaStreamsError(f"{HOME} is set, and there is no java; install a JDK from version 17, or unset it")
+    if shutil.which("javac") is None:  # `java` compiles the program, and only a JDK can
+        raise KafkaStreamsError(f"{HOME} is set, and there is no javac; install a JDK from version 17, or unset it")
     # The test broker's folder may have jars that the other folder lacks.
     others = [str(Path(broker, "libs", "*"))] if (broker := environment.get("KAFKA_HOME")) else []
     return os.pathsep.join([str(folder / "*"), *others])
 
 
-def command(jars: str, servers: str, topics: Topics, folder: str, records: int, sessions: int) -> list[str]:
-    """Returns the command that joins the load of the topics, and prints `rate` and `cpu_us` as JSON."""
+def command(
+    environment: Mapping[str, str], servers: str, topics: Topics, folder: str, records: int, sessions: int
+) -> list[str]:
+    """Returns the command that joins the load of the topics, and prints `rate` and `cpu_us` as JSON.
+
+    Raises:
+        KafkaStreamsError: The environment does not name Kafka Streams.
+    """
+    jars = classpath(environment)
+    if jars is None:
+        raise KafkaStreamsError(f"{HOME} is not set; it names an unpacked Apache Kafka with the jars of Kafka Streams")
     names = [topics.traces, topics.invocations, topics.sessions]
     return ["java", "-cp", jars, str(PROGRAM), servers, *names, folder, str(records), str(sessions)]

@@ -129,7 +129,7 @@ def create_app(
         if not (isinstance(error, WorkCancelledError) and app.should_stop):
             app.loop.create_task(checkpoints.fail(error))
 
-    records = RecordReader(options, may_be_open=transactions, beacon=app.beacon)
+    records = RecordReader(options, beacon=app.beacon)
     configs, challengers = None, None
     if scoring is not None:
         for supervisor in scoring.supervisors:

@@ -171,9 +171,11 @@ def records_are_handed_over_despite_a_gap(world: World) -> None:
 def markers_are_counted_twice(world: World) -> None:
     """A marker that the consumer has read counts once more when the answer to the commit comes."""
 
-    def note_committed(self: Any, topic: str) -> None:
-        if topic in self._ends:
-            self._ends[topic] += 1
+    def note_committed(self: Any) -> None:
+        for topic in self._appended:
+            if topic in self._ends:
+                self._ends[topic] += 1
+        self._appended.clear()
 
     put(KnownEnds, "note_committed", note_committed)
 
@@ -199,7 +201,7 @@ def rows_of_an_open_transaction_cannot_be_read(world: World) -> None:
 
     def cut(self: Lane) -> Cut:
         found = before(self)
-        self._cut_rows = []
+        self._unwritten.clear()
         return found
 
     put(Lane, "cut", cut)

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from benchmarks import kafka_streams
 
+from traceweir.streams.topics import Topics
+
 
 def test_without_the_variable_kafka_streams_is_not_measured() -> None:
     assert kafka_streams.classpath({}) is None
@@ -32,8 +34,13 @@ def test_a_folder_without_the_jars_is_named(tmp_path: Path) -> None:
 def test_without_java_the_error_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "kafka-streams-4.3.1.jar").touch()
     monkeypatch.setattr(shutil, "which", lambda name: None)
-    with pytest.raises(kafka_streams.KafkaStreamsError, match="install a JDK"):
+    with pytest.raises(kafka_streams.KafkaStreamsError, match="no javac; install a JDK"):
         kafka_streams.classpath({"KAFKA_STREAMS_HOME": str(tmp_path)})
+
+
+def test_without_the_variable_the_program_has_no_command() -> None:
+    with pytest.raises(kafka_streams.KafkaStreamsError, match="KAFKA_STREAMS_HOME is not set"):
+        kafka_streams.command({}, "127.0.0.1:9092", Topics.of(), "folder", 11, 1)
 
 
 def test_the_program_compiles_with_kafka_streams(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ class ClosedSessions:
     """The closed sessions of one partition.
 
     Args:
-        read: Reads a row of an earlier cut.
+        read: Reads a row as of the last cut.
         grace: Time after the due close in which a session can be reopened, in milliseconds.
         guard: Time after the close for which the guard of a session is kept, in milliseconds. The guard must be kept at
             least as long as the content: content without a guard looks like the content of an open session.

@@ -137,7 +137,7 @@ class OpenSession:
         self.tail = body if self.sealed == number else b""
 
     def saved_row(self, chunk: int, read: Read) -> bytes:
-        """Returns a chunk row of an earlier cut.
+        """Returns a chunk row as of the last cut.
 
         Raises:
             RuntimeError: The row is missing from the table.

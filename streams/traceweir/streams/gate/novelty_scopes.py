@@ -156,7 +156,7 @@ class NoveltyScopes:
         Args:
             capacity: Maximum number of vectors, and of decisions, of a scope.
             limit: Maximum number of scopes.
-            read: Returns a row as of the cut before the last one. None: all vectors are in memory.
+            read: Returns a row as of the last cut. None: all vectors are in memory.
             exact_up_to: The capacity above which vectors are read.
         """
         self._capacity, self._limit = capacity, limit

@@ -39,17 +39,10 @@ class _Wanted:
 class RecordReader(Service):  # type: ignore[misc]  # Faust's services are untyped
     """Connects at the first read, and reads the wanted records of one partition at a time, in the order of their offsets."""
 
-    def __init__(self, options: Mapping[str, Any], *, may_be_open: bool = False, **kwargs: Any) -> None:
-        """Opens no connection.
-
-        Args:
-            options: Connection options of aiokafka's clients.
-            may_be_open: Whether a wanted record can be in a transaction that is not committed yet. Then a record behind
-                the end of what is committed is not available for now; otherwise the topic does not have it.
-            kwargs: Options of the service.
-        """
+    def __init__(self, options: Mapping[str, Any], **kwargs: Any) -> None:
+        """Stores connection options of aiokafka's clients; opens no connection."""
         super().__init__(**kwargs)
-        self._options, self._may_be_open = options, may_be_open
+        self._options = options
         self._consumer: AIOKafkaConsumer | None = None
         self._assigned: TopicPartition | None = None
         self._wanted: dict[TopicPartition, list[_Wanted]] = {}
@@ -60,8 +53,8 @@ class RecordReader(Service):  # type: ignore[misc]  # Faust's services are untyp
         """Returns the record; None if the topic no longer has the record.
 
         Raises:
-            RecordUnavailable: the brokers did not answer in time, the topic has no such partition, or the record can be
-                in an open transaction.
+            RecordUnavailable: the brokers did not answer in time, the topic has no such partition, or the record is in
+                an open transaction.
         """
         place, wanted = TopicPartition(topic, partition), _Wanted(offset)
         self._wanted.setdefault(place, []).append(wanted)
@@ -125,8 +118,9 @@ class RecordReader(Service):  # type: ignore[misc]  # Faust's services are untyp
         if not await _exists(consumer, place):
             raise RecordUnavailable
         begins, ends = await consumer.beginning_offsets([place]), await consumer.end_offsets([place])
-        if self._may_be_open:
-            _fail([wanted for wanted in served if wanted.offset >= ends[place]], RecordUnavailable())
+        if uncommitted := [wanted for wanted in served if wanted.offset >= ends[place]]:
+            log_end = await self._log_end(consumer, place, ends[place])
+            _fail([wanted for wanted in uncommitted if wanted.offset < log_end], RecordUnavailable())
         by_offset: dict[int, list[_Wanted]] = {}
         for wanted in served:
             by_offset.setdefault(wanted.offset, []).append(wanted)
@@ -154,6 +148,21 @@ class RecordReader(Service):  # type: ignore[misc]  # Faust's services are untyp
             consumer.pause(self._assigned)
         for wanted in served:
             wanted.done = True
+
+    async def _log_end(self, consumer: AIOKafkaConsumer, place: TopicPartition, end: int) -> int:
+        """Returns the end of the log of a partition, with records of transactions that are open.
+
+        Args:
+            consumer: The consumer; its next read must seek.
+            place: The partition.
+            end: The end of what is committed.
+        """
+        consumer.assign([place])  # forgets the end that an earlier fetch has reported
+        self._assigned = place
+        consumer.seek(place, end)
+        while (log_end := consumer.highwater(place)) is None:
+            await consumer.getmany(place, timeout_ms=FETCH_WAIT_MS)
+        return int(log_end)
 
     async def _connected(self) -> AIOKafkaConsumer:
         if self._consumer is None:

@@ -38,7 +38,7 @@ from traceweir.streams.runtime.open_transactions import OpenTransactions
 from traceweir.streams.runtime.ownership import Ownership
 from traceweir.streams.runtime.suspects import StageFailed, describe
 from traceweir.streams.runtime.watchdog import Duty
-from traceweir.streams.stages.base import End, Record, StageSpec
+from traceweir.streams.stages.base import End, Record, StageSpec, handed_topics
 
 log = logging.getLogger(__name__)
 
@@ -184,6 +184,7 @@ class Checkpoints:
             self._restore = None
         read = monotonic()
         self.rounds.delivery = ownership.delivery
+        self.rounds.handed = handed_topics(self._specs) if ownership.hands_over else ()
         for number in numbers:
             firsts = {
                 topic: max(beginnings[TopicPartition(topic, number)], self.first_offsets.get((topic, number), 0))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from aiokafka import TopicPartition
 
@@ -14,27 +14,39 @@ from traceweir.streams.runtime.suspects import StageFailed
 from traceweir.streams.stages.base import Output, Rows
 
 
+class Counted(NamedTuple):
+    """A cut with changes."""
+
+    lane: Lane
+    rows: int
+    """Number of its rows."""
+    counts: Mapping[str, int]
+    """What the stages have counted since the cut before."""
+    outputs: Sequence[Output]
+
+
 class CheckpointContent:
     """The changes of one checkpoint, which can cut a lane several times."""
 
-    def __init__(self, changelog: str, now: float, dated: Collection[str], *, last: bool) -> None:
+    def __init__(self, changelog: str, now: float, handed: Collection[str], *, last: bool) -> None:
         """Starts without changes.
 
         Args:
             changelog: The changelog topic.
             now: When the checkpoint began, in seconds of a monotonic clock.
-            dated: The topics whose outputs need a timestamp before they are sent.
+            handed: The topics whose records can be handed over. Their outputs get the timestamp here, so that the stage
+                and the broker have the same one.
             last: Whether this is the last checkpoint of its lanes.
         """
-        self._changelog, self._now, self._dated, self._last = changelog, now, dated, last
+        self._changelog, self._now, self.handed, self._last = changelog, now, handed, last
         self.tried: dict[Lane, None] = {}
         """All lanes that were cut, with changes or without."""
         self.failed: dict[Lane, StageFailed] = {}
         """The lanes whose stage raised. Nothing of the cut that raised is sent."""
-        self.rows: dict[Lane, Rows] = defaultdict(list)
+        self.rows: dict[Lane, Rows] = {}
         """All rows of each lane."""
-        self.counted: list[tuple[Lane, Mapping[str, int], Sequence[Output]]] = []
-        """What each cut with changes has counted, and its outputs."""
+        self.counted: list[Counted] = []
+        """All cuts with changes."""
         self.offsets: dict[TopicPartition, int] = {}
         """The offsets for the consumer group."""
         self.sent: Sequence[Output] = ()
@@ -45,7 +57,7 @@ class CheckpointContent:
         rows: dict[TopicPartition, Rows] = {}
         outputs: list[Output] = []
         offsets: dict[TopicPartition, int] = {}
-        before = len(self.counted)
+        before, timestamp = len(self.counted), int(seconds_now() * 1000)
         for lane in lanes:
             self.tried[lane] = None
             lane.cut_at, lane.in_checkpoint = self._now, True
@@ -56,11 +68,11 @@ class CheckpointContent:
                 continue
             group_offsets = lane.offsets_to_commit(self._now, last=self._last)
             if any(cut) or group_offsets:
-                dated = self._with_timestamps(cut.outputs)
-                self.counted.append((lane, lane.counted.changes(), dated))
+                dated = self._dated(cut.outputs, timestamp)
+                self.counted.append(Counted(lane, len(cut.rows), lane.counted.changes(), dated))
                 outputs += dated
                 if cut.rows:
-                    self.rows[lane] += cut.rows
+                    self.rows.setdefault(lane, []).extend(cut.rows)
                     rows[self.place(lane)] = cut.rows
                 offsets |= {TopicPartition(topic, lane.number): offset for topic, offset in group_offsets.items()}
         self.sent = outputs
@@ -71,16 +83,10 @@ class CheckpointContent:
         """Returns the partition of the changelog that has the rows of a lane."""
         return TopicPartition(self._changelog, lane.number)
 
-    @property
-    def lanes(self) -> list[Lane]:
-        """The lanes that have changes."""
-        return list(dict.fromkeys(lane for lane, _, _ in self.counted))
-
-    def _with_timestamps(self, outputs: Sequence[Output]) -> Sequence[Output]:
-        if not self._dated:
+    def _dated(self, outputs: Sequence[Output], timestamp: int) -> Sequence[Output]:
+        if not self.handed:
             return outputs
-        now = int(seconds_now() * 1000)
         return [
-            output._replace(timestamp=now) if output.timestamp is None and output.topic in self._dated else output
+            output._replace(timestamp=timestamp) if output.timestamp is None and output.topic in self.handed else output
             for output in outputs
         ]

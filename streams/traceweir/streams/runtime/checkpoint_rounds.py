@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from time import monotonic
 from typing import Any
@@ -55,16 +55,18 @@ class CheckpointRounds:
         self._fail, self._isolate = fail, isolate
         self.delivery: Delivery
         """Sends the checkpoints; set before there are lanes."""
+        self.handed: Collection[str] = ()
+        """The topics whose records can be handed over to the next stage; set with `delivery`."""
         self._task: asyncio.Task[None] | None = None
-        self._woken = asyncio.Event()
+        self._woken, self._worked = asyncio.Event(), asyncio.Event()
         self.lock = asyncio.Lock()
         """Held while a checkpoint is sent."""
         self.committed: tuple[Callable[[Mapping[str, int], Sequence[Output]], object], ...] = ()
         """Called for each cut of a committed checkpoint with what it has counted (`stage.counter`), and its outputs."""
         self.not_committed: list[int] = []
         """The partitions whose last checkpoint was not sent, because a stage raised; their records are read again."""
-        self.finished: Callable[[Lane], None] | None = None
-        """Called for each lane of a committed checkpoint; for measuring."""
+        self.finished: Callable[[], object] = lambda: None
+        """Called after each committed checkpoint; for measuring."""
 
     def begin(self) -> None:
         """Commits the lanes from now on."""
@@ -80,7 +82,7 @@ class CheckpointRounds:
 
     def watch(self, lane: Lane) -> None:
         """Looks at a new lane as soon as it has changes."""
-        lane.notify = self._woken.set
+        lane.notify, lane.worked = self._woken.set, self._worked.set
         self._woken.set()
 
     async def last(self) -> None:
@@ -122,11 +124,11 @@ class CheckpointRounds:
                 dead = [lane.number for lane in lanes if lane.dead and self._lanes.get(lane.number) is lane]
                 self.not_committed += dead
             now = monotonic()
-            content = CheckpointContent(self._table.changelog, now, () if last else self._handed_topics(), last=last)
-            committed: Sequence[Lane] = ()
+            self._pace.begin(now)
+            content = CheckpointContent(self._table.changelog, now, () if last else self.handed, last=last)
+            committed = False
             try:
-                await self._commit(living, content, now, last)
-                committed = content.lanes
+                committed = await self._commit(living, content)
             except Exception as error:  # noqa: BLE001  # after any failure it is unknown whether the checkpoint was committed
                 await self._fail(error)
             for lane in content.tried:
@@ -138,9 +140,8 @@ class CheckpointRounds:
                     # checkpoint.
                     self._lanes.pop(lane.number, None)
                     lane.drop()
-        if self.finished is not None:
-            for lane in committed:
-                self.finished(lane)
+        if committed:
+            self.finished()
         for lane, raised in content.failed.items():
             if last:
                 self.not_committed.append(lane.number)
@@ -152,26 +153,20 @@ class CheckpointRounds:
             else:
                 await self._isolate(lane, raised)
 
-    async def _commit(self, lanes: Sequence[Lane], content: CheckpointContent, now: float, last: bool) -> None:
-        """Commits the changes of the lanes, with what follows from them in other stages if this is not the last time."""
-        self._pace.begin(now)
+    async def _commit(self, lanes: Sequence[Lane], content: CheckpointContent) -> bool:
+        """Commits the changes of the lanes, with what follows from them in other stages; returns whether there were any."""
         changes = content.cut(lanes)
         if changes is None:
-            return
-        hand_over = HandOver(self._lanes, content)
-        ends = await self.delivery.send(*changes, None if last else hand_over.further)
-        hand_over.committed()
-        for lane, found in content.rows.items():
-            self._table.write(lane.number, found, ends[content.place(lane)])
-        for lane in content.lanes:
-            lane.written()
+            return False
+        further = HandOver(self._lanes, content, self._worked).further if content.handed else None
+        ends = await self.delivery.send(*changes, further)
+        for lane, rows in content.rows.items():
+            self._table.write(lane.number, rows, ends[content.place(lane)])
+        for lane in self._lanes.values():  # a lane can have taken records without a cut after that
+            lane.note_committed()
         self._app.consumer._committed_offset.update({TP(*place): offset for place, offset in content.offsets.items()})
-        for lane, counted, outputs in content.counted:
-            log.debug(
-                "partition %d: committed %d rows and %d outputs", lane.number, len(content.rows[lane]), len(outputs)
-            )
+        for cut in content.counted:
+            log.debug("partition %d: committed %d rows and %d outputs", cut.lane.number, cut.rows, len(cut.outputs))
             for note in self.committed:
-                note(counted, outputs)
-
-    def _handed_topics(self) -> frozenset[str]:
-        return next((lane.handed_topics for lane in self._lanes.values()), frozenset())
+                note(cut.counts, cut.outputs)
+        return True

@@ -34,7 +34,10 @@ STOP_WITHIN_S = 5.0
 Offsets = Mapping[TopicPartition, int]
 RowsByPlace = Mapping[TopicPartition, Rows]
 Firsts = Mapping[TopicPartition, int]
-"""The offset of the first sent record, of each partition whose sent records have consecutive offsets and their own timestamps."""
+"""By partition, the offset of the first sent record.
+
+A partition is missing if other records can be between the sent ones, or if the broker sets the timestamps.
+"""
 _Content = tuple[bytes | None, bytes | None, int | None, list[tuple[str, bytes | None]]]
 """Key, value, timestamp and headers of a record."""
 
@@ -48,7 +51,7 @@ class Changes(NamedTuple):
 
 
 Further = Callable[[Firsts], Awaitable[Changes | None]]
-"""Returns what has to be sent in the same transaction, after the former part was written; None: nothing more."""
+"""Called after a part was written. Returns the next part of the same transaction, or None if there is none."""
 
 
 class _Sent(NamedTuple):
@@ -151,7 +154,11 @@ class Transaction:
         await self._producer.begin_transaction()
         more: Changes | None = changes
         while more is not None:
-            sent = await self._write(_by_partition(more.outputs) | _contents(more.rows))
+            batches = _by_partition(more.outputs) | _contents(more.rows)
+            # All partitions are added in one request first: while the broker adds a partition, it refuses other requests.
+            for place in batches:
+                self._producer._txn_manager.maybe_add_partition_to_txn(place)
+            sent = await _send_each(self._producer, batches)
             ends |= {place: sent[place].last for place in more.rows if place in sent}
             offsets |= more.offsets
             firsts = {place: first for place, (first, _) in sent.items() if first is not None}
@@ -160,15 +167,6 @@ class Transaction:
             await self._producer.send_offsets_to_transaction(offsets, self._group)
         await self._producer.commit_transaction()
         return ends
-
-    async def _write(self, batches: Mapping[TopicPartition, Sequence[_Content]]) -> dict[TopicPartition, _Sent]:
-        producer = self._producer
-        _track(producer, batches)
-        sends = [_send(producer, place, records) for place, records in batches.items()]
-        # All partitions are added in one request first: while the broker adds a partition, it refuses other requests.
-        for place in batches:
-            producer._txn_manager.maybe_add_partition_to_txn(place)
-        return dict(zip(batches, await asyncio.gather(*sends), strict=True))
 
     async def stop(self) -> None:
         """Close the producer."""
@@ -209,20 +207,15 @@ class PlainSends:
 
         Rows follow the outputs, because the rows contain the offsets from which a new owner continues.
         """
-        await self._send_all(_by_partition(outputs))
-        ends = await self._send_all(_contents(rows))
+        await _send_each(self._producer, _by_partition(outputs))
+        sent = await _send_each(self._producer, _contents(rows))
         if offsets and self._commit is not None:
             await self._commit(offsets)
-        return ends
+        return {place: last for place, (_, last) in sent.items()}
 
     async def stop(self) -> None:
         """Close the producer."""
         await self._producer.stop()
-
-    async def _send_all(self, batches: Mapping[TopicPartition, Sequence[_Content]]) -> dict[TopicPartition, int]:
-        _track(self._producer, batches)
-        ends = await asyncio.gather(*(_send(self._producer, place, records) for place, records in batches.items()))
-        return {place: sent.last for place, sent in zip(batches, ends, strict=True)}
 
 
 def _refusal(transactional_id: str, error: BaseException) -> str:
@@ -270,6 +263,14 @@ def _track(producer: AIOKafkaProducer, batches: Collection[TopicPartition]) -> N
     """
     for topic in {place.topic for place in batches}:
         producer.client.add_topic(topic)
+
+
+async def _send_each(
+    producer: AIOKafkaProducer, batches: Mapping[TopicPartition, Sequence[_Content]]
+) -> dict[TopicPartition, _Sent]:
+    _track(producer, batches)
+    sent = await asyncio.gather(*(_send(producer, place, records) for place, records in batches.items()))
+    return dict(zip(batches, sent, strict=True))
 
 
 async def _send(producer: AIOKafkaProducer, place: TopicPartition, records: Sequence[_Content]) -> _Sent:

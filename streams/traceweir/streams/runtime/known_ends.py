@@ -14,7 +14,7 @@ class KnownEnds:
     >>> ends.is_next("candidates", 7), ends.is_next("candidates", 8)
     (True, False)
     >>> ends.note_appended("candidates", 7)
-    >>> ends.note_committed("candidates")
+    >>> ends.note_committed()
     >>> ends.is_next("candidates", 9)
     True
     """
@@ -31,14 +31,16 @@ class KnownEnds:
         """Notes that this worker has appended records up to the offset `last`, in a transaction that is open."""
         self._ends[topic], self._appended[topic] = last + 1, last
 
-    def note_committed(self, topic: str) -> None:
-        """Notes that the transaction of the last append was committed: its marker takes exactly one offset.
+    def note_committed(self) -> None:
+        """Notes that the transaction of the last appends was committed: its marker takes exactly one offset of each topic.
 
         The marker precedes each later append of this worker, because a producer begins no transaction before the
         markers of its last one are written. The consumer can have read the marker by now.
         """
-        if topic in self._ends:
-            self._ends[topic] = max(self._ends[topic], self._appended[topic] + 2)
+        for topic, last in self._appended.items():
+            if topic in self._ends:
+                self._ends[topic] = max(self._ends[topic], last + 2)
+        self._appended.clear()
 
     def is_next(self, topic: str, first: int) -> bool:
         """Returns whether a record that was appended at the offset `first` follows what is known."""

@@ -118,12 +118,7 @@ class Lane:
         self.lag = 0
         """Number of unread records in the inputs when the last fetch returned."""
         self._known_ends = KnownEnds()
-        self._cut_rows: Rows = []
         self._unwritten: dict[bytes, bytes | None] = {}
-        self.handed_topics = frozenset(
-            spec.inputs[0] for spec in specs if len(spec.inputs) == 1 and spec.max_records > 1
-        )
-        """The inputs whose records `take_appended` accepts: the only input of a stage that takes many at a time."""
         self._group_offsets: dict[str, int] = {}
         self._group_offsets_at = -math.inf
         rows = table.rows(number)
@@ -263,9 +258,9 @@ class Lane:
                 await asyncio.sleep(0)
 
     def take_appended(self, topic: str, records: Sequence[Record]) -> bool:
-        """Takes records that this worker has just appended to one of `handed_topics`, before they can be fetched.
+        """Takes records that this worker has just appended to an input, before they can be fetched.
 
-        Their transaction is open. If it fails, this lane must be dropped.
+        The topic is one of `handed_topics`. Their transaction is open. If it fails, this lane must be dropped.
 
         Returns:
             Whether the lane has taken them. Otherwise they come with a fetch: records before them were not read yet, or
@@ -275,9 +270,10 @@ class Lane:
             StageFailed: a stage raised.
         """
         inbox, first = self._inbox_of[topic], records[0].offset
+        # A suspect is committed alone, before the stage takes the next record.
         if self.dead or self.suspects.isolating or inbox.full(topic) or inbox.stage.full():
             return False
-        if len(records) > inbox.max_records:  # a fetch lets other tasks run in between
+        if len(records) > inbox.max_records:  # `take` lets other tasks run between batches; this method does not
             return False
         if not self._known_ends.is_next(topic, first) or self.position[topic] > first:
             return False
@@ -288,13 +284,9 @@ class Lane:
             pass
         return True
 
-    def note_committed(self, topic: str) -> None:
-        """Notes that the transaction of the last appended records of a topic was committed."""
-        self._known_ends.note_committed(topic)
-
-    def written(self) -> None:
-        """Notes that the table has all rows of the cuts so far."""
-        self._cut_rows = []
+    def note_committed(self) -> None:
+        """Notes that the last cuts, and the records that were taken by `take_appended`, are committed and in the table."""
+        self._known_ends.note_committed()
         self._unwritten.clear()
 
     def fetched(self, ends: Mapping[tuple[str, int], End], now: float) -> None:
@@ -405,7 +397,6 @@ class Lane:
             StageFailed: a stage raised.
         """
         self.woken = self.urgent = False
-        self._unwritten.update(self._cut_rows)
         rows: Rows = []
         outputs: list[Output] = []
         offsets: dict[str, int] = {}
@@ -430,7 +421,7 @@ class Lane:
             if self._format != FORMAT:
                 self._format = FORMAT
                 rows.append((FORMAT_ROW, b"%d" % FORMAT))
-        self._cut_rows = rows
+        self._unwritten.update(rows)
         return Cut(rows, outputs, offsets)
 
     def offsets_to_commit(self, now: float, *, last: bool = False) -> dict[str, int]:

@@ -37,6 +37,10 @@ class Ownership(Protocol):
     def delivery(self) -> Delivery:
         """Sends the checkpoints of all these partitions, after `claim`."""
 
+    @property
+    def hands_over(self) -> bool:
+        """Whether the delivery tells the offsets of what it has sent before it is committed."""
+
     async def begin(self, numbers: Collection[int], stepped: Callable[[], object]) -> None:
         """Connects; nobody else can claim these partitions any more. Calls `stepped` after each step."""
 
@@ -60,6 +64,8 @@ class ClaimedPartitions:
         changelog: The changelog topic.
         timed: Measures a delivery.
     """
+
+    hands_over = True
 
     def __init__(
         self, options: Mapping[str, Any], application: str, changelog: str, timed: Callable[[Delivery], Delivery]
@@ -124,6 +130,8 @@ class SharedPartitions:
         commit: Commits offsets to the consumer group.
         timed: Measures a delivery.
     """
+
+    hands_over = False
 
     def __init__(
         self,

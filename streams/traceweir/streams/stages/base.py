@@ -69,8 +69,7 @@ class Cut(NamedTuple):
 
 
 Read = Callable[[bytes], bytes | None]
-"""Returns a row of the stage's table, None if it does not exist: with all cuts before the last one, and with the last one
-once it is committed."""
+"""Returns a row of the stage's table as of the last cut, None if it does not exist."""
 
 
 class Stage(Protocol):
@@ -171,6 +170,15 @@ class StageSpec:
     new: NewStage
     max_records: int = 2_000
     """Number of records that the stage takes before other tasks run; 1 for a stage that needs long for a record."""
+
+
+def handed_topics(specs: Sequence[StageSpec]) -> frozenset[str]:
+    """Returns the inputs whose records a stage can take before their transaction is committed.
+
+    A stage with several inputs orders their records by time, so it must know where each of them ends. A stage that takes
+    single records would hold the event loop, and the transaction, for as long as it needs for all of them.
+    """
+    return frozenset(spec.inputs[0] for spec in specs if len(spec.inputs) == 1 and spec.max_records > 1)
 
 
 class End(NamedTuple):

@@ -50,7 +50,10 @@ class SessionFailed(Exception):  # noqa: N818  # an outcome that the caller hand
 
 
 class RecordUnavailable(Exception):  # noqa: N818  # an outcome that the caller handles
-    """A record could not be read again: topic, partition or right is missing, or no broker answered in time."""
+    """A record could not be read again.
+
+    Topic, partition or right is missing, no broker answered in time, or the record is in a transaction that is open.
+    """
 
 
 class SessionRejected(Exception):  # noqa: N818  # an outcome that the caller handles

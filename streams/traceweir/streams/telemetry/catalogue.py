@@ -134,7 +134,7 @@ CHECKPOINT_DURATION = Instrument(
     "traceweir.checkpoint.duration",
     "histogram",
     "s",
-    "Time to send and to commit a checkpoint.",
+    "Time to send and to commit a checkpoint, with the wait for scores that come in the same transaction.",
     (),
     _SECONDS,
 )

@@ -44,6 +44,8 @@ class GatedDelivery:
 class Owner:
     """Claims nothing; each partition counts as a step once the delivery may start."""
 
+    hands_over = True
+
     def __init__(self, delivery: GatedDelivery | None = None) -> None:
         self.delivery, self.stopped = delivery or GatedDelivery(), 0
 

@@ -15,7 +15,8 @@ from traceweir.streams.runtime.checkpoint_content import CheckpointContent
 from traceweir.streams.runtime.delivery import Changes
 from traceweir.streams.runtime.hand_over import HandOver
 from traceweir.streams.runtime.lane import FAR_BEHIND, Lane
-from traceweir.streams.stages.base import Cut, End, Output, Read, Record, StageSpec
+from traceweir.streams.runtime.suspects import Suspects
+from traceweir.streams.stages.base import Cut, End, Output, Read, Record, StageSpec, handed_topics
 from traceweir.streams.testing import MemoryTable, Message
 
 SESSIONS, PLACE = "sessions", TopicPartition("sessions", 0)
@@ -92,8 +93,10 @@ class Ground:
             # The first batch after an assignment shows that nothing is missing before it.
             self.lane.has_gap_before(SESSIONS, 0)
             self.fetched(read_to)
-        self.content = CheckpointContent("changelog", 5.0, self.lane.handed_topics, last=False)
-        self.hand_over = HandOver({0: self.lane}, self.content)
+        self.content = CheckpointContent("changelog", 5.0, handed_topics(specs), last=False)
+        self.worked = asyncio.Event()
+        self.lane.worked = self.worked.set
+        self.hand_over = HandOver({0: self.lane}, self.content, self.worked)
 
     def fetched(self, position: int, unread: int = 0) -> None:
         """Passes on that the consumer has read `sessions` up to a position."""
@@ -191,7 +194,7 @@ async def test_a_record_that_was_fetched_is_not_handed_over() -> None:
 
 async def second_checkpoint(ground: Ground, first: int) -> Changes | None:
     await ground.events("b", first=1)
-    return await HandOver({0: ground.lane}, ground.content).further({PLACE: first})
+    return await HandOver({0: ground.lane}, ground.content, ground.worked).further({PLACE: first})
 
 
 @pytest.mark.parametrize(("first", "taken"), [(8, False), (9, True), (10, False)])
@@ -199,7 +202,7 @@ async def test_the_marker_of_a_transaction_takes_one_offset(first: int, taken: b
     ground = Ground()
     await ground.events("a")
     await ground.hand_over.further({PLACE: 7})
-    ground.hand_over.committed()
+    ground.lane.note_committed()
     assert (await second_checkpoint(ground, first) is not None) == taken
 
 
@@ -208,17 +211,16 @@ async def test_a_marker_that_the_consumer_has_read_already_is_not_counted_twice(
     await ground.events("a")
     await ground.hand_over.further({PLACE: 7})
     ground.fetched(9)  # the answer to the commit comes later
-    ground.hand_over.committed()
+    ground.lane.note_committed()
     assert await second_checkpoint(ground, 10) is None  # the record at 9 is of somebody else
 
 
 async def test_rows_of_the_first_part_are_readable_in_the_second() -> None:
     ground = Ground()
     await ground.events("a")
-    assert ground.built["one"].read(b"last") is None  # not before the next cut, as without a hand-over
     await ground.hand_over.further({PLACE: 7})
     assert ground.built["one"].read(b"last") == b"a"
-    ground.lane.written()  # from now on the table has them
+    ground.lane.note_committed()  # from now on the table has them
     assert ground.built["one"].read(b"last") is None
 
 
@@ -235,9 +237,7 @@ async def test_a_stage_that_raises_leaves_the_first_part_in_the_transaction() ->
     assert await ground.hand_over.further({PLACE: 7}) is None
     assert ground.lane.dead
     assert list(ground.content.failed) == [ground.lane]
-    assert [values for _, _, values in ground.content.counted] == [
-        [Output(SESSIONS, 0, b"key", b"a", timestamp=ground.content.counted[0][2][0].timestamp)]
-    ]
+    assert [[output.value for output in cut.outputs] for cut in ground.content.counted] == [[b"a"]]
 
 
 async def test_a_transaction_waits_for_work_until_the_last_of_it_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -301,7 +301,7 @@ async def test_the_lane_of_another_partition_takes_what_is_for_it() -> None:
     await ground.events("a")
     content = ground.content
     content.sent = [output._replace(partition=3) for output in content.sent]
-    found = HandOver({0: ground.lane, 3: other.lane}, content)
+    found = HandOver({0: ground.lane, 3: other.lane}, content, other.worked)
     assert values(await found.further({TopicPartition(SESSIONS, 3): 7})) == [("results", b"a")]
     assert (ground.taken(), other.taken()) == ([], [(7, b"a")])
     assert list(content.rows) == [ground.lane, other.lane]
@@ -316,8 +316,18 @@ async def test_a_stage_that_is_full_gets_its_records_from_fetches() -> None:
 
 
 async def test_a_transaction_has_a_bounded_number_of_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hand_over, "ROUNDS", 0)
+    monkeypatch.setattr(hand_over, "ROUNDS", 1)
     ground = Ground()
     await ground.events("a")
+    assert await ground.hand_over.further({PLACE: 7}) is not None
+    await ground.events("b", first=1)
+    assert await ground.hand_over.further({PLACE: 8}) is None
+    assert ground.taken() == [(7, b"a"), (8, b"b")]  # the next checkpoint sends what follows from the second
+
+
+async def test_a_lane_that_isolates_a_suspect_takes_no_more_than_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    ground = Ground()
+    monkeypatch.setattr(Suspects, "isolating", True)
+    await ground.events("a")
     assert await ground.hand_over.further({PLACE: 7}) is None
-    assert ground.taken() == [(7, b"a")]  # the next checkpoint sends what follows
+    assert ground.taken() == []
