@@ -59,7 +59,7 @@ def main(names: list[str]) -> None:
     """Runs the named benchmarks, or all if none is named."""
     print(description())
     with ExitStack() as stack:
-        servers = ""
+        servers, broker = "", None
         if not names or NEEDS_KAFKA & set(names):
             home = os.environ.get("KAFKA_HOME")
             if not home:
@@ -68,11 +68,12 @@ def main(names: list[str]) -> None:
                 kafka_streams.classpath(os.environ)
             except kafka_streams.KafkaStreamsError as error:
                 sys.exit(str(error))
-            servers = stack.enter_context(KafkaCluster(Path(home))).bootstrap_servers
+            cluster = stack.enter_context(KafkaCluster(Path(home)))
+            servers, broker = cluster.bootstrap_servers, cluster.pid(1)
         rates: dict[str, float] = {}
 
         def on_kafka() -> None:
-            rates.update(throughput.run(servers))
+            rates.update(throughput.run(servers, broker=broker))
 
         def from_last_event_to_score() -> None:
             most = rates.get("all stages") or throughput.one(servers, "all stages", 8_000)["rate"]

@@ -23,7 +23,7 @@ from traceweir.streams.cores import usable_cores
 
 SIZES = "10000,80000"
 ROUNDS = 3
-_LOOK_S = 0.05
+_LOOK_S = 0.25
 
 
 class Scored(NamedTuple):

@@ -1,6 +1,7 @@
 """Measures records per second of bare aiokafka, of assemble, and of all stages, in turns on one Apache Kafka.
 
-With `KAFKA_STREAMS_HOME`, also of a program with Kafka Streams that joins the same sessions.
+With `KAFKA_STREAMS_HOME`, also of a program with Kafka Streams that joins the same sessions. `BENCH_BASELINE=FOLDER` adds
+all stages of another checkout to the turns.
 """
 
 import json
@@ -12,9 +13,11 @@ import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import NotRequired, TypedDict
 
 from benchmarks import kafka_streams
+from benchmarks.process_cpu import ProcessCpu
 from benchmarks.workload import fill
 from traceweir.streams.kafka.topic_admin import create_topics
 from traceweir.streams.settings import Settings
@@ -22,6 +25,8 @@ from traceweir.streams.topics import StageName, Topics
 
 ATTEMPTS = 3
 BASELINE, KAFKA_STREAMS = "pass-through", "Kafka Streams"
+BENCH_BASELINE = "BENCH_BASELINE"
+CHECKOUT = "all stages of the baseline"
 CASES: dict[str, list[StageName]] = {"assemble": ["assemble"], "all stages": ["assemble", "score", "gate"]}
 
 
@@ -34,38 +39,56 @@ class Measured(TypedDict):
     """Microseconds of CPU per record."""
     parts_us: NotRequired[dict[str, float]]
     """Microseconds of CPU per record of each part of the work, by the part's name."""
+    children_us: NotRequired[float]
+    """Microseconds of CPU per record of the scoring processes."""
+    broker_us: NotRequired[float]
+    """Microseconds of CPU per record of the broker, which also serves the worker's reads; 0 for the embedded broker."""
 
 
-def run(servers: str, sessions: int = 15_000, rounds: int = 5, *, transactions: bool = True) -> dict[str, float]:
+def run(
+    servers: str, sessions: int = 15_000, rounds: int = 5, *, transactions: bool = True, broker: int | None = None
+) -> dict[str, float]:
     """Prints every run, the medians and the ratios; returns the median rate of each case.
+
+    `broker` is the process of the broker.
 
     A first round is not counted: the broker's compiler takes up to half a core while it is new. What is a round's
     ratio is measured within a minute, and so says more than one of medians where the machine's speed drifts.
     """
     streams = [KAFKA_STREAMS] if transactions and kafka_streams.classpath(os.environ) else []
+    checkout = [CHECKOUT] if BENCH_BASELINE in os.environ else []
     rates: dict[str, list[float]] = defaultdict(list)
     costs: dict[str, list[float]] = defaultdict(list)
+    wholes: dict[str, list[float]] = defaultdict(list)
     for turn in range(rounds + 1):
-        for name in (BASELINE, *streams, *CASES):
-            found = one(servers, name, sessions, breakdown=turn == rounds, transactions=transactions)
+        for name in (BASELINE, *streams, *CASES, *checkout):
+            found = one(servers, name, sessions, breakdown=turn == rounds, transactions=transactions, broker=broker)
             parts = ", ".join(f"{part} {cost:.1f}" for part, cost in sorted(found.get("parts_us", {}).items()))
+            whole = found["cpu_us"] + found["children_us"] + found["broker_us"]
             print(
-                f"  {name}: {found['rate']:,.0f} records/s, {found['cpu_us']:.1f} us CPU a record"
+                f"  {name}: {found['rate']:,.0f} records/s, {found['cpu_us']:.1f} us CPU a record, with scoring "
+                f"({found['children_us']:.1f}) and broker ({found['broker_us']:.1f}) {whole:.1f}"
                 f"{'; us: ' + parts if parts else ''}{'' if turn else ' (not counted)'}"
             )
             if turn:
                 rates[name].append(found["rate"])
                 costs[name].append(found["cpu_us"])
+                wholes[name].append(whole)
     medians = {name: statistics.median(values) for name, values in rates.items()}
     for name, rate in medians.items():
         print(
             f"MEDIAN {name}: {rate:,.0f} records/s, {_ratio(rates, name, BASELINE)} of pass-through, "
-            f"{statistics.median(costs[name]):.1f} us CPU"
+            f"{statistics.median(costs[name]):.1f} us CPU, {statistics.median(wholes[name]):.1f} of all processes"
         )
     if streams:
         print(
             f"assemble beside Kafka Streams: rate {_ratio(rates, 'assemble', KAFKA_STREAMS)}, "
             f"CPU a record {_ratio(costs, 'assemble', KAFKA_STREAMS)}"
+        )
+    if checkout:
+        print(
+            f"all stages beside the baseline: rate {_ratio(rates, 'all stages', CHECKOUT)}, "
+            f"CPU of all processes {_ratio(wholes, 'all stages', CHECKOUT)}"
         )
     return medians
 
@@ -83,9 +106,10 @@ def one(
     breakdown: bool = False,
     transactions: bool = True,
     variables: Mapping[str, str] | None = None,
+    broker: int | None = None,
 ) -> Measured:
     """Runs one case with its own load and topics, and with more variables of the environment."""
-    stages = CASES.get(name, ["assemble"])
+    stages = CASES["all stages"] if name == CHECKOUT else CASES.get(name, ["assemble"])
     sessions *= kafka_streams.LONGER if name == KAFKA_STREAMS else 1
     prefix, records = loaded(servers, stages, sessions)
     topics = Topics.of(prefix)
@@ -107,12 +131,33 @@ def one(
             command = [sys.executable, "-m", "benchmarks.passthrough", servers, sources, topics.sessions, str(records)]
         elif name == KAFKA_STREAMS:
             command = kafka_streams.command(os.environ, servers, topics, folder, records, sessions)
-        ended = subprocess.run(command, env=environment, capture_output=True, timeout=180, check=False)
-    start = ended.stdout.rfind(b'{"rate"')
+        folder_of_code = Path(os.environ[BENCH_BASELINE]).resolve() if name == CHECKOUT else Path()
+        if name == CHECKOUT:
+            roots = ("", "schemas", "scorers", "streams")
+            environment["PYTHONPATH"] = os.pathsep.join(str(folder_of_code / root) for root in roots)
+        return _run(name, command, environment, folder_of_code, records, broker)
+
+
+def _run(
+    name: str, command: Sequence[str], environment: Mapping[str, str], folder: Path, records: int, broker: int | None
+) -> Measured:
+    with subprocess.Popen(
+        command, env=environment, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        others = ProcessCpu(process.pid, broker)
+        others.start()
+        try:
+            stdout, stderr = process.communicate(timeout=180)
+        finally:
+            process.kill()
+            others.stop()
+    end = time.perf_counter()
+    start = stdout.rfind(b'{"rate"')
     if start < 0:
-        raise RuntimeError(f"{name} failed with {ended.returncode}:\n{ended.stderr.decode(errors='replace')[-2000:]}")
-    found: Measured = json.loads(ended.stdout[start:])
-    return found
+        raise RuntimeError(f"{name} failed with {process.returncode}:\n{stderr.decode(errors='replace')[-2000:]}")
+    found: Measured = json.loads(stdout[start:])
+    children_s, broker_s = others.used_s(end - records / found["rate"])
+    return found | {"children_us": children_s / records * 1e6, "broker_us": broker_s / records * 1e6}
 
 
 def loaded(servers: str, stages: list[StageName], sessions: int) -> tuple[str, int]:
