@@ -11,7 +11,6 @@ import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.metadata import version
-from time import monotonic
 from typing import Any, Protocol
 
 import aiokafka
@@ -35,6 +34,7 @@ from traceweir.streams.kafka.broker_list import require_broker_list
 from traceweir.streams.kafka.consumer_tasks import watch_tasks
 from traceweir.streams.kafka.fast_close import install_fast_close
 from traceweir.streams.kafka.fetch import PartitionRecords, read_as_parsed
+from traceweir.streams.kafka.fetch_pace import space_fetches
 from traceweir.streams.kafka.fetch_times import FetchTimes
 from traceweir.streams.kafka.rejoin import rejoin_on_error
 from traceweir.streams.kafka.steady_thread import SteadyThread
@@ -78,10 +78,6 @@ The watermark moves with the answers, so that a session can close this much late
 """
 FETCH_BYTES = 1
 """Bytes that let a fetch return earlier: any record does."""
-FETCH_PAUSE_S = 0.01
-"""Minimum time between two fetches with few records; otherwise each record of a light load would cost a fetch."""
-FEW = 1_000
-"""Number of records of a fetch below which the next one waits for the pause."""
 
 
 class IncompatibleFaustError(RuntimeError):
@@ -180,7 +176,8 @@ class _Thread(SteadyThread, driver.AIOKafkaConsumerThread):  # type: ignore[misc
         consumer = super()._create_worker_consumer(transport)
         require_broker_list(consumer)
         limit_answers(consumer)
-        self._fetch_times = FetchTimes(consumer._client, seconds_now)
+        self._fetch_times = FetchTimes(consumer._client, seconds_now, FETCH_WAIT_MS / 1000)
+        space_fetches(consumer._client)
         consumer._isolation_level = "read_committed"
         consumer._fetch_max_wait_ms = FETCH_WAIT_MS
         consumer._fetch_min_bytes = FETCH_BYTES
@@ -213,7 +210,7 @@ def _ends(consumer: Any, fetches: FetchTimes) -> Iterable[tuple[TP, End]]:
             # The embedded broker has no transactions and answers -1.
             stable = state.lso if state.lso >= 0 else state.highwater
             # aiokafka discards the answer to a fetch from another position: then the earlier end keeps an earlier time.
-            at = min(fetches.sent_at(tp), state.timestamp / 1000)
+            at = min(fetches.read_at(tp), state.timestamp / 1000)
             yield TP(tp.topic, tp.partition), End(state.position, stable, at, state.highwater > stable)
 
 
@@ -237,7 +234,6 @@ def install(app: Any, intake: Intake, changelog: str) -> None:
 
     class Consumer(driver.Consumer):  # type: ignore[misc]
         logger = driver.logger
-        _next_fetch_at = 0.0
 
         def _new_consumer_thread(self) -> _Thread:
             thread = _Thread(self, loop=self.loop, beacon=self.beacon)
@@ -260,11 +256,7 @@ def install(app: Any, intake: Intake, changelog: str) -> None:
                 if not active_partitions:  # aiokafka reads an empty set as all partitions
                     await self.sleep(0.01)
                     return {}
-            if (pause_s := self._next_fetch_at - monotonic()) > 0:
-                await self.sleep(pause_s)
             records = await super()._getmany(active_partitions, min(timeout, FETCH_WAIT_MS / 1000))
-            few = sum(map(len, records.values())) < FEW
-            self._next_fetch_at = monotonic() + FETCH_PAUSE_S if few else 0.0
             ends = self._thread.ends
             for place in [place for place in records if place.topic in intake.inputs]:
                 batch, tp = records.pop(place), TP(place.topic, place.partition)

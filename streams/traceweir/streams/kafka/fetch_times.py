@@ -1,4 +1,4 @@
-"""Notes when the latest answered fetch of each partition was sent.
+"""Notes up to which time the latest answered fetch of each partition has read it.
 
 aiokafka notes when it processes an answer. Between the answer and this moment a process can stand still, or an answer of
 50 MB can be on its way; a record that is appended in the meantime would count as newer than it is.
@@ -6,11 +6,19 @@ aiokafka notes when it processes an answer. Between the answer and this moment a
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import struct
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from aiokafka.protocol.fetch import FetchRequest
 from aiokafka.structs import TopicPartition
+
+_BATCH = struct.Struct(">8x i 4x b 18x q")
+"""The fields of a batch that are read: its length, the version of its format, and the highest timestamp of its records."""
+_LENGTH_FROM = 12
+"""Offset in a batch from which its length counts, in bytes."""
+_FORMAT = 2
+"""Version of the format, since Kafka 0.11."""
 
 
 class FetchTimes:
@@ -19,24 +27,56 @@ class FetchTimes:
     Args:
         client: The client; its method `send` is replaced.
         clock: Returns the seconds since 1970.
+        max_wait_s: Longest time for which the broker holds a fetch, in seconds.
     """
 
-    def __init__(self, client: Any, clock: Callable[[], float]) -> None:
-        self._send, self._clock = client.send, clock
-        self._sent_at: dict[TopicPartition, float] = {}
+    def __init__(self, client: Any, clock: Callable[[], float], max_wait_s: float) -> None:
+        self._send, self._clock, self._max_wait_s = client.send, clock, max_wait_s
+        self._read_at: dict[TopicPartition, float] = {}
         client.send = self._note_and_send
 
-    def sent_at(self, place: TopicPartition) -> float:
-        """Returns when the latest answered fetch of a partition was sent, in seconds since 1970; 0 if there is none."""
-        return self._sent_at.get(place, 0.0)
+    def read_at(self, place: TopicPartition) -> float:
+        """Returns the time up to which the latest answered fetch has read a partition; 0 if there is none.
+
+        All records that the answer does not contain were appended after this time, in seconds since 1970. It is when
+        the fetch was sent, or later: a broker answers with all partitions at one moment, so the moment is not before the
+        newest record of the answer was appended. A clock that is ahead can give that record a time from the future;
+        therefore the time is at most the longest time for which a broker holds a fetch after the fetch was sent.
+        """
+        return self._read_at.get(place, 0.0)
 
     async def _note_and_send(self, node_id: Any, request: Any, **options: Any) -> Any:
         sent_at = self._clock()
         answer = await self._send(node_id, request, **options)
         # aiokafka processes the answer next, before any other task runs.
         if isinstance(request, FetchRequest):
+            held_until = min(self._clock(), sent_at + self._max_wait_s)
+            read_at = max(sent_at, min(_newest(answer) / 1000, held_until))
             for topic, partitions in answer.topics:
                 for partition, error_code, *_ in partitions:
                     if not error_code:  # after an error aiokafka keeps the earlier end
-                        self._sent_at[TopicPartition(topic, partition)] = sent_at
+                        self._read_at[TopicPartition(topic, partition)] = read_at
         return answer
+
+
+def _newest(answer: Any) -> float:
+    """Returns the end of the millisecond of the newest record in an answer, in milliseconds since 1970; 0 without records."""
+    return max(
+        (
+            timestamp + 1
+            for _, partitions in answer.topics
+            for *_, batches in partitions
+            for timestamp in _timestamps(batches or b"")
+        ),
+        default=0,
+    )
+
+
+def _timestamps(batches: bytes) -> Iterator[int]:
+    """Returns the highest timestamp of each batch; the last batch can be cut off."""
+    begin = 0
+    while begin + _BATCH.size <= len(batches):
+        length, version, timestamp = _BATCH.unpack_from(batches, begin)
+        if version == _FORMAT:
+            yield timestamp
+        begin += _LENGTH_FROM + max(length, 0)

@@ -42,7 +42,8 @@ FAR_BEHIND = 1_000
 """Number of unread records of a partition above which throughput is more important than latency."""
 MANY_PENDING = 5_000
 """Number of pending records that need a checkpoint without waiting for outputs."""
-TICK_S = 0.01
+TICK_S = 0.005
+"""Minimum time between two ticks of the stages, in seconds; less than the pause between two fetches of a light load."""
 STALE_S = 1.0
 """Age in seconds at which the time of the last tick is too old to check timestamps of records."""
 GROUP_OFFSETS_EVERY_S = 1.0
@@ -292,7 +293,7 @@ class Lane:
     def fetched(self, ends: Mapping[tuple[str, int], End], now: float) -> None:
         """Passes the time and the read positions of their inputs to the stages, after a fetch.
 
-        If all inputs are read to their end, the stages get the time of the broker's answer instead of the current time,
+        If all inputs are read to their end, the stages get the time up to which they are read instead of the current time,
         because records can have arrived since then.
 
         Raises:

@@ -182,13 +182,13 @@ def handed_topics(specs: Sequence[StageSpec]) -> frozenset[str]:
 
 
 class End(NamedTuple):
-    """The position in an input when a fetch returned, the end of the input, and when the fetch was sent."""
+    """The position in an input when a fetch returned, the end of the input, and the time up to which it is read."""
 
     position: int
     stable: int
     """The last stable offset: the end of the records that a `read_committed` consumer can see."""
     at: float
-    """A time before the broker reported the offsets: when the fetch was sent, in seconds since 1970."""
+    """A time before the broker reported the offsets, in seconds since 1970 (`FetchTimes.read_at`)."""
     held_back: bool = False
     """Whether an open transaction holds back records: the log continues behind the last stable offset."""
 
