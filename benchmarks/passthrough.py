@@ -41,9 +41,10 @@ async def copy(servers: str, sources: list[str], target: str, total: int) -> dic
         if batches:
             await consumer.commit({place: records[-1].offset + 1 for place, records in batches.items()})
     wall, cpu = time.perf_counter() - began, time.process_time() - cpu
+    ended = time.perf_counter()
     await consumer.stop()
     await producer.stop()
-    return {"rate": count / wall, "cpu_us": cpu / count * 1e6}
+    return {"rate": count / wall, "cpu_us": cpu / count * 1e6, "ended": ended}
 
 
 async def send(

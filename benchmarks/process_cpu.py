@@ -1,14 +1,15 @@
 """Measures the CPU of other processes during a run: that of a worker's children, and that of the broker."""
 
 import time
+from contextlib import suppress
 from threading import Event, Thread
 from typing import NamedTuple
 
 import numpy as np
 import psutil
 
-_LOOK_S = 0.1
-"""Time between two looks, in seconds. A look reads the parents of all processes, which takes some milliseconds."""
+_LOOK_S = 0.25
+"""Time between two looks, in seconds. A look reads the parents of all processes of the machine."""
 
 
 class _Look(NamedTuple):
@@ -25,7 +26,8 @@ class ProcessCpu(Thread):
         super().__init__(daemon=True)
         self._parent = psutil.Process(parent)
         self._broker = None if broker is None else psutil.Process(broker)
-        self._children: dict[int, float] = {}
+        self._used: dict[int, float] = {}
+        self._broker_s = 0.0
         self._looks: list[_Look] = []
         self._stopped = Event()
 
@@ -47,15 +49,19 @@ class ProcessCpu(Thread):
         return children[-1] - float(np.interp(since, at, children)), broker[-1] - float(np.interp(since, at, broker))
 
     def _look(self) -> None:
-        try:
-            for child in self._parent.children(recursive=True):
-                self._children[child.pid] = _cpu_s(child)
-        except psutil.NoSuchProcess:  # it has ended, and its last figure stays
-            pass
-        broker = 0.0 if self._broker is None else _cpu_s(self._broker)
-        self._looks.append(_Look(time.perf_counter(), sum(self._children.values()), broker))
+        children: list[psutil.Process] = []
+        with suppress(psutil.NoSuchProcess):  # the parent has ended
+            children = self._parent.children(recursive=True)
+        for child in children:
+            self._used[child.pid] = _cpu_s(child, self._used.get(child.pid, 0.0))
+        if self._broker is not None:
+            self._broker_s = _cpu_s(self._broker, self._broker_s)
+        self._looks.append(_Look(time.perf_counter(), sum(self._used.values()), self._broker_s))
 
 
-def _cpu_s(process: psutil.Process) -> float:
-    times = process.cpu_times()
+def _cpu_s(process: psutil.Process, before: float) -> float:
+    try:
+        times = process.cpu_times()
+    except psutil.NoSuchProcess:  # its last figure stays
+        return before
     return float(times.user + times.system)

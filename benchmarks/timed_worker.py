@@ -73,13 +73,15 @@ class Stopwatch:
             return
         if any(lane.in_checkpoint or lane.pending for lane in self.checkpoints.lanes.values()):
             return
-        wall, cpu = time.perf_counter() - self.began, time.process_time() - self.cpu
+        ended = time.perf_counter()
+        wall, cpu = ended - self.began, time.process_time() - self.cpu
         if self.profile:
             self.profile.disable()
             self.profile.dump_stats(os.environ["PROFILE"])
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
         parts = {part: seconds / self.records * 1e6 for part, seconds in self.parts.items()}
-        report = {"rate": self.records / wall, "cpu_us": cpu / self.records * 1e6, "rss": peak, "parts_us": parts}
+        rate, cpu_us = self.records / wall, cpu / self.records * 1e6
+        report = {"rate": rate, "cpu_us": cpu_us, "rss": peak, "parts_us": parts, "ended": ended}
         sys.stdout.write(json.dumps(report))
         sys.stdout.flush()
         os._exit(0)

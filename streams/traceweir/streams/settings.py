@@ -417,7 +417,7 @@ class Settings(BaseSettings):
         if self.checkpoint_interval_s * 16 > self.stuck_after_s:
             problems.append(
                 f"{_env('stuck_after_s')}={self.stuck_after_s:g} is less than sixteen times {_env('checkpoint_interval_s')}="
-                f"{self.checkpoint_interval_s:g}: a worker that is far behind makes checkpoints eight intervals apart, "
+                f"{self.checkpoint_interval_s:g}: a worker that is far behind makes checkpoints up to eight times as far apart, "
                 "and would count as stuck"
             )
         if self.grace_s > self.guard_s:

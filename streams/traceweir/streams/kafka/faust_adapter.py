@@ -74,7 +74,8 @@ _PARTS: tuple[tuple[Any, tuple[str, ...]], ...] = (
 FETCH_WAIT_MS = 100
 """Maximum time for which the broker holds a fetch that finds no records (Faust: 1.5 s).
 
-The watermark moves with the answers, so that a session can close this much later while nothing comes.
+The watermark moves with the answers, so that a session can close this much later, and a pause (`fetch_pace`), while
+nothing comes.
 """
 FETCH_BYTES = 1
 """Bytes that let a fetch return earlier: any record does."""
@@ -176,6 +177,7 @@ class _Thread(SteadyThread, driver.AIOKafkaConsumerThread):  # type: ignore[misc
         consumer = super()._create_worker_consumer(transport)
         require_broker_list(consumer)
         limit_answers(consumer)
+        # In this order: a fetch is sent after its pause.
         self._fetch_times = FetchTimes(consumer._client, seconds_now, FETCH_WAIT_MS / 1000)
         space_fetches(consumer._client)
         consumer._isolation_level = "read_committed"

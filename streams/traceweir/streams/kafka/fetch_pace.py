@@ -11,14 +11,17 @@ from aiokafka.protocol.fetch import FetchRequest
 PAUSE_S = 0.02
 """Minimum time between an answer with few records and the next fetch from the same broker, in seconds."""
 FEW_BYTES = 256 << 10
-"""Size of the records of an answer, in bytes, from which the next fetch does not wait."""
+"""Size of the records of an answer, in bytes, from which the next fetch does not wait.
+
+It must be less than a partition can have in an answer (aiokafka: 1 MiB), so that a backlog is read without pauses.
+"""
 
 
 def space_fetches(client: Any) -> None:
     """Makes an aiokafka client wait after an answer with few records before it sends the next fetch.
 
-    The wait comes before the request. The answer contains the records that arrive in the meantime, and is processed at
-    once. If the wait came after the answer, each record would wait nearly twice as long.
+    The wait comes before the request, so the answer contains the records that arrive in the meantime, and is processed
+    at once. If the wait came after the answer, a record would wait for up to two pauses.
 
     Args:
         client: The client; its method `send` is replaced.

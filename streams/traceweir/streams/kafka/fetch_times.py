@@ -38,10 +38,11 @@ class FetchTimes:
     def read_at(self, place: TopicPartition) -> float:
         """Returns the time up to which the latest answered fetch has read a partition; 0 if there is none.
 
-        All records that the answer does not contain were appended after this time, in seconds since 1970. It is when
-        the fetch was sent, or later: a broker answers with all partitions at one moment, so the moment is not before the
+        Records that the answer does not contain became readable after this time, in seconds since 1970. It is when the
+        fetch was sent, or later: a broker reads the partitions of a fetch one right after the other, not before the
         newest record of the answer was appended. A clock that is ahead can give that record a time from the future;
         therefore the time is at most the longest time for which a broker holds a fetch after the fetch was sent.
+        Decision 0058 names the cases in which a record is older and is read later.
         """
         return self._read_at.get(place, 0.0)
 

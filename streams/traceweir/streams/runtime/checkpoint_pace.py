@@ -8,9 +8,7 @@ BURST = 3
 Without a hand-over, a session needs three checkpoints on its way: its close, its scores and its decision.
 """
 PATIENCE = 8
-"""Minimum factor of the interval while the partition is far behind: larger batches."""
-BEHIND_FACTOR, BEHIND_S = 20, 0.4
-"""Factor of the interval while the partition is far behind, and the limit of that wait, in seconds."""
+"""Factor of the interval while the partition is far behind: larger batches."""
 QUIET_FACTOR, QUIET_S = 50, 1.0
 """Factor of the interval while nobody waits for outputs, and the limit of that wait, in seconds."""
 MIN_GAP_S = 0.01
@@ -30,13 +28,13 @@ class CheckpointPace:
     >>> pace = CheckpointPace(interval_s=0.02)
     >>> pace.begin(0.0)
     >>> pace.wait_s(0.0, 0.0, urgent=False, behind=False), pace.wait_s(0.0, 0.0, urgent=False, behind=True)
-    (1.0, 0.4)
+    (1.0, 0.16)
     """
 
     def __init__(self, interval_s: float) -> None:
         """Stores the average time between two checkpoints, in seconds."""
         self._interval_s = interval_s
-        self._behind_s = max(PATIENCE * interval_s, min(BEHIND_FACTOR * interval_s, BEHIND_S))
+        self._behind_s = PATIENCE * interval_s
         self._quiet_s = max(self._behind_s, min(QUIET_FACTOR * interval_s, QUIET_S))
         self._last = self._due = float("-inf")
 

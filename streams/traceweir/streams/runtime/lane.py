@@ -42,8 +42,6 @@ FAR_BEHIND = 1_000
 """Number of unread records of a partition above which throughput is more important than latency."""
 MANY_PENDING = 5_000
 """Number of pending records that need a checkpoint without waiting for outputs."""
-TICK_S = 0.005
-"""Minimum time between two ticks of the stages, in seconds; less than the pause between two fetches of a light load."""
 STALE_S = 1.0
 """Age in seconds at which the time of the last tick is too old to check timestamps of records."""
 GROUP_OFFSETS_EVERY_S = 1.0
@@ -299,7 +297,6 @@ class Lane:
         Raises:
             StageFailed: a stage raised.
         """
-        due = now - self._ticked >= TICK_S
         self._set_latest(now)
         self.lag = 0
         for spec in self._specs:
@@ -316,17 +313,13 @@ class Lane:
                         self._known_ends.note_read(topic, end.position)
             while self._feed(inbox):
                 pass
-            if due:
-                behind = {
-                    topic: inbox.newer_than(topic)
-                    for topic in spec.inputs
-                    if topic in inbox.behind or inbox.waiting[topic]
-                }
-                read = [end.at for end in found.values() if end is not None]
-                self._tick(inbox, now if behind else min(now, *read), behind)
-        if due:
-            self._ticked = now
-            self._wake()
+            behind = {
+                topic: inbox.newer_than(topic) for topic in spec.inputs if topic in inbox.behind or inbox.waiting[topic]
+            }
+            read = [end.at for end in found.values() if end is not None]
+            self._tick(inbox, now if behind else min(now, *read), behind)
+        self._ticked = now
+        self._wake()
 
     def _set_latest(self, now: float) -> None:
         for inbox in self._inboxes.values():

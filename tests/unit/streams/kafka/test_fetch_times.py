@@ -92,6 +92,13 @@ async def test_a_batch_that_is_cut_off_harms_nothing(kept: int) -> None:
     assert await read_at(Client(0.05, t=whole + batch(1_000_005)[:kept]), "t") == [1_000.011]
 
 
+@pytest.mark.parametrize("length", [-12, -5, 2**31 - 1])
+async def test_a_batch_with_a_wrong_length_is_passed(length: int) -> None:
+    wrong = bytearray(batch(1_000_010))
+    wrong[8:12] = length.to_bytes(4, signed=True)
+    assert await read_at(Client(0.05, t=bytes(wrong)), "t") == [1_000.011]
+
+
 async def test_a_batch_of_an_old_format_says_nothing() -> None:
     old = bytearray(batch(1_000_010))
     old[16] = 1

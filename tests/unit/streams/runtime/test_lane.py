@@ -250,9 +250,9 @@ def test_the_tick_with_no_input_behind_has_the_time_of_the_brokers_answer() -> N
     lane.pending_seeks()
     lane.fetched({TP("a", 0): End(0, 0, 101.5)}, 102.0)
     lane.fetched({TP("a", 0): End(0, 0, 102.5), TP("b", 0): End(0, 0, 102.9)}, 103.0)
-    lane.fetched(ends(lane, at=103.0), 103.001)  # too soon after the previous tick
+    lane.fetched(ends(lane, at=103.0), 103.001)  # each answer counts, however soon it comes
 
-    assert stage.ticks == [(101.0, ["a", "b"]), (102.0, ["b"]), (102.5, [])]
+    assert stage.ticks == [(101.0, ["a", "b"]), (102.0, ["b"]), (102.5, []), (103.0, [])]
 
 
 def test_stages_see_only_their_own_rows_and_one_cut_contains_all_stages() -> None:
