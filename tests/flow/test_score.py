@@ -151,6 +151,16 @@ async def test_reading_pauses_while_the_window_is_full_of_hanging_sessions() -> 
     assert not flow.lanes[0].full(TOPICS.sessions, 20_000)
 
 
+async def test_without_a_window_three_times_the_sessions_are_read_that_are_scored_at_the_same_time() -> None:
+    flow, scoring = held(score_concurrency=2)
+    for name in "abcdef":
+        assert not flow.lanes[0].full(TOPICS.sessions, 20_000)
+        flow.send(TOPICS.sessions, session(name))
+        await flow.take(TOPICS.sessions, 1)
+        await flow.run_scoring()
+    assert (flow.lanes[0].full(TOPICS.sessions, 20_000), [*scoring.waiting]) == (True, ["a", "b"])
+
+
 async def test_only_the_newest_revision_behind_a_hanging_revision_is_scored() -> None:
     flow, scoring = held(score_window=3)
     for revision in range(20):

@@ -292,9 +292,9 @@ class Settings(BaseSettings):
     scoring_processes: Annotated[int, Field(ge=1, le=64)] | None = None
     """Processes in which one worker scores sessions, from 1 to 64. Unset: one for every two cores, at most 4; the quota
     of a container counts. If a criterion asks a judge, or novelty uses an embedding model, one process scores."""
-    score_window: Count = 2_000
+    score_window: Count | None = None
     """Sessions of one partition that are read and not finished, 1 or more. The worker stops reading the partition
-    while the window is full."""
+    while the window is full. Unset: three times `TRACEWEIR_SCORE_CONCURRENCY`."""
     score_timeout_s: Seconds = 60.0
     """Seconds per session, after which unfinished scores become NOT_EVALUATED `timeout`."""
     judge_timeout_s: Seconds = 600.0
@@ -313,6 +313,15 @@ class Settings(BaseSettings):
     embedder: Annotated[str, Field(min_length=1)] = "auto"
     """`auto` (the default model if it is installed, else none), `none`, `hashing` (lexical, no model), the name or
     path of a sentence-transformers model, or a folder that `traceweir embedder` has made."""
+
+    @property
+    def sessions_in_window(self) -> int:
+        """Maximum number of sessions of one partition that are read and not finished.
+
+        A partition needs as many as are scored at the same time, and the next ones at hand. More would only wait in
+        memory: they leave the caches of the processor before they are scored.
+        """
+        return self.score_window or 3 * self.score_concurrency
 
     @property
     def log_options(self) -> LogOptions:

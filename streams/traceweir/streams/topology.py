@@ -225,7 +225,7 @@ def _score(topology: Topology) -> NewStage:
             scoring.score,
             scoring.pool,
             changed,
-            window=settings.score_window,
+            window=settings.sessions_in_window,
             revised_within_ms=topology.closing.revised_within_ms,
             judge_rows=JudgeRows(plan.judge.cache, scoring.record_spend),
             retry_policy=policy,
