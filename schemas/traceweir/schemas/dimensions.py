@@ -102,7 +102,7 @@ def invocation_dimensions(events: Iterable[object]) -> Dimensions:
                 if value and (name != "model" or value != UNKNOWN_MODEL)
             )
             before = values
-    return UNKNOWN.model_copy(update=found) if found else UNKNOWN
+    return Dimensions.trusted_with(UNKNOWN.__dict__ | found) if found else UNKNOWN
 
 
 def usable_dimensions(found: Mapping[str, object]) -> Dimensions:
@@ -125,6 +125,8 @@ def session_dimensions(invocations: Sequence[Dimensions]) -> Dimensions:
     The last known value counts. `trace_context` and `sampling_probability` describe a single invocation, so that the
     session has them only if all its invocations have the same value.
     """
+    if len(invocations) == 1:
+        return invocations[0]
     last = invocation_dimensions(invocations)
     differing = {
         name: None

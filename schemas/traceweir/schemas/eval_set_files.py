@@ -78,7 +78,7 @@ def _case(old: JsonObject, eval_set_id: str, place: str, initial_session: JsonVa
     new: JsonObject = {
         "eval_id": eval_id,
         "conversation": [
-            _invocation(turn, f"{place}data[{number}]", uuid5(eval_set_id, eval_id, number))
+            _invocation(turn, f"{place}data[{number}]", uuid5(eval_set_id, eval_id, str(number)))
             for number, turn in enumerate(turns)
         ],
     }

@@ -99,6 +99,7 @@ class Score(Dimensions):
     def wire(self) -> bytes:
         """Returns the Score as JSON, as on the topic `results`."""
         document = self.__dict__.copy()
+        document["cost"] = self.cost.__dict__  # orjson would call `_fields` for each
         for name in _LEFT_OUT_IF_NULL:
             if document[name] is None:
                 del document[name]
@@ -125,13 +126,13 @@ def _fields(model: BaseModel) -> dict[str, Any]:
     return model.__dict__
 
 
-def uuid5(*parts: str | int) -> str:
+def uuid5(*parts: str) -> str:
     """Returns a UUIDv5 (RFC 9562) of the parts; the boundaries between the parts count.
 
-    >>> uuid5("a", 0) == uuid5("a", 0), uuid5("ab", "c") == uuid5("a", "bc")
+    >>> uuid5("a", "0") == uuid5("a", "0"), uuid5("ab", "c") == uuid5("a", "bc")
     (True, False)
     """
-    name = "\x1f".join(map(str, parts)).encode("utf-8", "surrogatepass")
+    name = "\x1f".join(parts).encode("utf-8", "surrogatepass")
     text = hashlib.sha1(NAMESPACE + name, usedforsecurity=False).hexdigest()
     variant = "89ab"[int(text[16], 16) & 3]
     return f"{text[:8]}-{text[8:12]}-5{text[13:16]}-{variant}{text[17:20]}-{text[20:32]}"
@@ -143,4 +144,4 @@ def result_id(session_id: str, segment: int, level: Level, subject_id: str, metr
     `metric_digest` covers the metric, the scorer's version, its options without the threshold, the judge's model and
     the embedder's id.
     """
-    return uuid5(session_id, segment, level, subject_id, metric, metric_digest)
+    return uuid5(session_id, str(segment), level, subject_id, metric, metric_digest)

@@ -93,7 +93,7 @@ def test_a_score_on_the_wire_has_its_known_dimensions(details: dict[str, Any]) -
 
 
 def test_an_id_is_a_uuid_of_version_5() -> None:
-    found = UUID(uuid5("a", 1))
+    found = UUID(uuid5("a", "1"))
     assert (found.version, found.variant) == (5, "specified in RFC 4122")
     assert len(NAMESPACE) == 16
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from functools import partial
 from operator import attrgetter
+from typing import Any
 
 import orjson
 from pydantic import ConfigDict, JsonValue, TypeAdapter, ValidationError
 
 from traceweir.schemas.base import JsonObject, explain
 from traceweir.schemas.candidate import Candidate
-from traceweir.schemas.dimensions import Dimensions
+from traceweir.schemas.dimensions import UNKNOWN, Dimensions
 from traceweir.schemas.invocation import Level
 from traceweir.schemas.score import Score, Status, result_id
 from traceweir.schemas.session import Session
@@ -25,40 +25,38 @@ from traceweir.scorers.evaluation.outcome import Outcome, Unmeasured
 from traceweir.scorers.evaluation.plan import GATE_VERSION, Plan
 
 
-def trace_value_score(plan: Plan, candidate: Candidate, measurement: Measurement, now: datetime) -> Score:
-    """Returns the Score of a trace value, with the gate's threshold."""
-    metric = Metric("trace_value", plan.gate.threshold, plan.trace_value, plan.trace_value_digest(_embedder(candidate)))
-    writer = ScoreWriter(candidate, candidate.occurred_at, plan, now, candidate.attempt)
-    began = known_time(candidate.trace.created_at)
-    return writer.score(metric, "trace", candidate.trace.id, measurement, began, candidate)
+class GateScores:
+    """Builds the two Scores of a candidate at the gate: its trace value, and the decision."""
 
+    def __init__(self, plan: Plan, candidate: Candidate, now: datetime) -> None:
+        self._plan, self._candidate = plan, candidate
+        self._embedder = candidate.embedding.embedder if candidate.embedding else None
+        self._began = known_time(candidate.trace.created_at)
+        self._writer = ScoreWriter(candidate, candidate.occurred_at, plan, now, candidate.attempt)
 
-def decision_score(
-    plan: Plan,
-    candidate: Candidate,
-    accepted: bool,
-    reasons: Sequence[str],
-    details: Mapping[str, JsonValue],
-    now: datetime,
-) -> Score:
-    """Returns the Score of the gate's decision, with the reasons in `details`.
+    def trace_value(self, measurement: Measurement) -> Score:
+        """Returns the Score of a trace value, with the gate's threshold."""
+        plan = self._plan
+        metric = Metric("trace_value", plan.gate.threshold, plan.trace_value, plan.trace_value_digest(self._embedder))
+        return self._score(metric, measurement)
 
-    The value is 1 and the status PASSED if the trace was accepted; otherwise the value is 0 and the status FAILED.
-    """
-    decision = "accepted" if accepted else "rejected"
-    metric = Metric("gate", 1.0, None, plan.gate_digest(_embedder(candidate)))
-    measured = Measurement(
-        value=1.0 if accepted else 0.0,
-        rationale=": ".join([decision, ", ".join(reasons)]) if reasons else decision,
-        details={**details, "decision": decision, "reasons": list(reasons)},
-    )
-    writer = ScoreWriter(candidate, candidate.occurred_at, plan, now, candidate.attempt)
-    began = known_time(candidate.trace.created_at)
-    return writer.score(metric, "trace", candidate.trace.id, measured, began, candidate, version=GATE_VERSION)
+    def decision(self, accepted: bool, reasons: Sequence[str], details: Mapping[str, JsonValue]) -> Score:
+        """Returns the Score of the gate's decision, with the reasons in `details`.
 
+        The value is 1 and the status PASSED if the trace was accepted; otherwise the value is 0 and the status FAILED.
+        """
+        decision = "accepted" if accepted else "rejected"
+        metric = Metric("gate", 1.0, None, self._plan.gate_digest(self._embedder))
+        measured = Measurement(
+            value=1.0 if accepted else 0.0,
+            rationale=": ".join([decision, ", ".join(reasons)]) if reasons else decision,
+            details={**details, "decision": decision, "reasons": list(reasons)},
+        )
+        return self._score(metric, measured, GATE_VERSION)
 
-def _embedder(candidate: Candidate) -> str | None:
-    return candidate.embedding.embedder if candidate.embedding else None
+    def _score(self, metric: Metric, measured: Measurement, version: str = "") -> Score:
+        about = self._candidate
+        return self._writer.score(metric, "trace", about.trace.id, measured, self._began, about, version)
 
 
 class ScoreWriter:
@@ -67,10 +65,18 @@ class ScoreWriter:
     def __init__(
         self, origin: Session | Candidate, occurred_at: datetime, plan: Plan, now: datetime, attempt: int = 0
     ) -> None:
-        self.origin, self.attempt = origin, attempt
-        self.occurred_at = occurred_at
-        self.config_digest = plan.digest
-        self.now = now
+        self._session_id, self._segment = origin.session_id, origin.segment
+        self._common = _NO_VALUES | {
+            "revision": origin.revision,
+            "attempt": attempt,
+            "session_id": origin.session_id,
+            "segment": origin.segment,
+            "config_digest": plan.digest,
+            "occurred_at": occurred_at,
+            "evaluated_at": now,
+        }
+        """The fields of every Score, in their order in JSON; those that differ have no value yet."""
+        self._dimensions = UNKNOWN
 
     def score(
         self,
@@ -88,16 +94,15 @@ class ScoreWriter:
         less, and NOT_EVALUATED without a value. A measurement that violates the Score's schema becomes NOT_EVALUATED
         `error`.
         """
-        write = partial(self._score, metric, level, subject_id, started_at, dimensions, version)
+        about = metric, level, subject_id, started_at, dimensions, version
         if isinstance(outcome, Unmeasured):
-            return write(value=None, status="NOT_EVALUATED", outcome=outcome)
+            return self._score(*about, None, "NOT_EVALUATED", outcome)
         passed = metric.threshold is None or outcome.value >= metric.threshold
         try:
-            status: Status = "PASSED" if passed else "FAILED"
-            return write(value=float(outcome.value), status=status, outcome=outcome)
+            return self._score(*about, float(outcome.value), "PASSED" if passed else "FAILED", outcome)
         except ValidationError as error:
             failed = Unmeasured("error", printable(f"the scorer's measurement cannot be published: {explain(error)}"))
-            return write(value=None, status="NOT_EVALUATED", outcome=failed)
+            return self._score(*about, None, "NOT_EVALUATED", failed)
 
     def _score(
         self,
@@ -111,33 +116,32 @@ class ScoreWriter:
         status: Status,
         outcome: Outcome,
     ) -> Score:
-        origin = self.origin
-        measured = outcome if isinstance(outcome, Measurement) else None
-        return Score.trusted(
-            result_id=result_id(origin.session_id, origin.segment, level, subject_id, metric.name, metric.digest),
-            revision=origin.revision,
-            attempt=self.attempt,
-            session_id=origin.session_id,
-            segment=origin.segment,
-            invocation_id=subject_id if level == "invocation" else None,
-            trace_id=subject_id if level == "trace" else None,
-            level=level,
-            metric=metric.name,
-            value=value,
-            threshold=metric.threshold,
-            status=status,
-            not_evaluated_because=outcome.because if isinstance(outcome, Unmeasured) else None,
-            rationale=outcome.rationale if outcome.rationale.isascii() else _encodable(outcome.rationale),
-            details=_json(measured.details) if measured and measured.details else {},
-            cost=outcome.cost,
-            scorer_version=version or metric.version,
-            config_digest=self.config_digest,
-            source="code" if version else metric.source,  # the gate has a version and no scorer
-            occurred_at=self.occurred_at,
-            started_at=started_at,
-            evaluated_at=self.now,
-            **dict(zip(_DIMENSIONS, _values_of(dimensions), strict=True)),
-        )
+        if dimensions is not self._dimensions:  # most subjects of a session have the same
+            self._dimensions = dimensions
+            self._common.update(zip(_DIMENSIONS, _values_of(dimensions), strict=True))
+        fields = self._common.copy()
+        fields["result_id"] = result_id(self._session_id, self._segment, level, subject_id, metric.name, metric.digest)
+        if level == "invocation":
+            fields["invocation_id"] = subject_id
+        elif level == "trace":
+            fields["trace_id"] = subject_id
+        fields["level"] = level
+        fields["metric"] = metric.name
+        fields["value"] = value
+        fields["threshold"] = metric.threshold
+        fields["status"] = status
+        if isinstance(outcome, Unmeasured):
+            fields["not_evaluated_because"] = outcome.because
+            fields["details"] = {}
+        else:
+            fields["details"] = _json(outcome.details) if outcome.details else {}
+        rationale = outcome.rationale
+        fields["rationale"] = rationale if rationale.isascii() else _encodable(rationale)
+        fields["cost"] = outcome.cost
+        fields["scorer_version"] = version or metric.version
+        fields["source"] = "code" if version else metric.source  # the gate has a version and no scorer
+        fields["started_at"] = started_at
+        return Score.trusted_with(fields)
 
 
 def _encodable(text: str) -> str:
@@ -171,6 +175,9 @@ def _json(details: Mapping[str, JsonValue]) -> JsonObject:
 
 
 _DIMENSIONS = tuple(Dimensions.model_fields)
+_NO_VALUES: dict[str, Any] = dict.fromkeys(
+    [*(name for name in Score.model_fields if name not in _DIMENSIONS), *_DIMENSIONS]
+)
 _values_of = attrgetter(*_DIMENSIONS)
 _AS_JSON = orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_SUBCLASS
 _DETAILS = TypeAdapter(dict[str, JsonValue], config=ConfigDict(strict=True, allow_inf_nan=False))

@@ -61,7 +61,7 @@ def webhook_event(score: Score, content: Content) -> WebhookEvent:
         },
         option=orjson.OPT_UTC_Z,
     )
-    return WebhookEvent(uuid5(score.session_id, score.result_id, score.revision, score.attempt), body)
+    return WebhookEvent(uuid5(score.session_id, score.result_id, str(score.revision), str(score.attempt)), body)
 
 
 def signed_headers(event: WebhookEvent, secrets: Sequence[str], at: datetime) -> Mapping[str, str]:

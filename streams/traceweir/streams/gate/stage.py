@@ -19,7 +19,7 @@ from traceweir.scorers.evaluation.decision import decide
 from traceweir.scorers.evaluation.gate_rules import plan_of_rules
 from traceweir.scorers.evaluation.plan import Plan
 from traceweir.scorers.evaluation.publication import Publish, publication
-from traceweir.scorers.evaluation.score_writer import decision_score, trace_value_score
+from traceweir.scorers.evaluation.score_writer import GateScores
 from traceweir.scorers.metrics.novelty import Novelty
 from traceweir.scorers.redaction.entities import EntityFinder
 from traceweir.streams.gate.novelty_scope_rows import Version
@@ -195,15 +195,16 @@ class GateStage:
         self, scope: NoveltyScope, record: Record, candidate: Candidate, measured: Measurement, reasons: list[str]
     ) -> list[Output]:
         """Counts a decision, and returns the list of its outputs, to which the caller can append."""
-        now, accepted, plan = self._clock(), not reasons, self._plan_of(candidate)
+        accepted = not reasons
         self.counters["accepted" if accepted else "rejected"] += 1
         for reason in reasons:
             self.counters[f"rejected.{reason}"] += 1
         place: JsonObject = {"scope": scope.name, "partition": self._partition, "offset": record.offset}
         details: JsonObject = {"value": measured.value, **place}
+        scores = GateScores(self._plan_of(candidate), candidate, self._clock())
         outputs = self._decided[record.offset] = [
-            self._result(candidate, trace_value_score(plan, candidate, measured, now)),
-            self._result(candidate, decision_score(plan, candidate, accepted, reasons, details, now)),
+            self._result(candidate, scores.trace_value(measured)),
+            self._result(candidate, scores.decision(accepted, reasons, details)),
         ]
         return outputs
 

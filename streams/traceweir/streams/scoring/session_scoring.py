@@ -225,7 +225,7 @@ class SessionScoring:
             except Exception:  # noqa: BLE001  # a failed embedding must not prevent the session's scores
                 missing = "embedder_error"
         return Candidate(
-            candidate_id=uuid5(session.session_id, session.segment, "candidate", trace.id),
+            candidate_id=uuid5(session.session_id, str(session.segment), "candidate", trace.id),
             session_id=session.session_id,
             segment=session.segment,
             revision=session.revision,

@@ -14,7 +14,7 @@ from traceweir.schemas.invocation import FunctionCall
 from traceweir.schemas.score import Score
 from traceweir.schemas.turns import Turn
 from traceweir.scorers import Measurement, read_plan
-from traceweir.scorers.evaluation.score_writer import decision_score, trace_value_score
+from traceweir.scorers.evaluation.score_writer import GateScores
 
 
 async def test_the_result_id_depends_on_session_segment_and_options_but_not_on_the_threshold() -> None:
@@ -46,7 +46,7 @@ async def test_every_score_reads_back_from_its_json() -> None:
 def test_the_trace_value_is_compared_with_the_gates_threshold() -> None:
     plan = read_plan({"gate": {"threshold": 0.5}})
     measured = [Measurement(value=value, rationale="so", details={"novelty": 0.1}) for value in (0.5, 0.49)]
-    scores = [trace_value_score(plan, make_candidate(), found, NOW) for found in measured]
+    scores = [GateScores(plan, make_candidate(), NOW).trace_value(found) for found in measured]
     assert [(score.metric, score.level, score.value, score.threshold, score.status) for score in scores] == [
         ("trace_value", "trace", 0.5, 0.5, "PASSED"),
         ("trace_value", "trace", 0.49, 0.5, "FAILED"),
@@ -55,9 +55,9 @@ def test_the_trace_value_is_compared_with_the_gates_threshold() -> None:
 
 
 def test_a_decision_is_a_score_with_its_reasons() -> None:
-    plan = read_plan({})
-    yes = decision_score(plan, make_candidate(), True, [], {"offset": 3}, NOW)
-    no = decision_score(plan, make_candidate(), False, ["visibility", "privacy"], {}, NOW)
+    scores = GateScores(read_plan({}), make_candidate(), NOW)
+    yes = scores.decision(True, [], {"offset": 3})
+    no = scores.decision(False, ["visibility", "privacy"], {})
     assert (yes.metric, yes.value, yes.threshold, yes.status) == ("gate", 1.0, 1.0, "PASSED")
     assert yes.details == {"offset": 3, "decision": "accepted", "reasons": []}
     assert (no.value, no.status, no.rationale) == (0.0, "FAILED", "rejected: visibility, privacy")
@@ -66,13 +66,9 @@ def test_a_decision_is_a_score_with_its_reasons() -> None:
 
 
 def test_the_scores_of_the_gate_have_the_dimensions_of_the_candidate() -> None:
-    plan = read_plan({})
     known: dict[str, Any] = {"agent_name": "travel", "labels": {"team": "search"}}
-    asked = make_candidate(**known)
-    scores = [
-        trace_value_score(plan, asked, Measurement(value=1.0), NOW),
-        decision_score(plan, asked, True, [], {}, NOW),
-    ]
+    built = GateScores(read_plan({}), make_candidate(**known), NOW)
+    scores = [built.trace_value(Measurement(value=1.0)), built.decision(True, [], {})]
     assert [(each.agent_name, each.labels, each.source) for each in scores] == [(*known.values(), "code")] * 2
 
 
