@@ -50,7 +50,7 @@ class OnnxEmbedder:
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Returns one row per text."""
-        found = self._tokenizer.encode_batch([self._prompt + encodable(text) for text in texts])
+        found = self._tokenizer.encode_batch_fast([self._prompt + encodable(text) for text in texts])
         tokens = [np.array(each.ids, np.int64) for each in found]
         return self._groups.embed(
             [len(each) for each in tokens], self.dimensions, lambda group: self._run(tokens, group)

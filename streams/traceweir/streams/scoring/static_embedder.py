@@ -49,7 +49,7 @@ class StaticEmbedder:
         """Returns one row per text; the row of a text without a known token is zero."""
         read = [encodable(text[:MAX_CHARACTERS]) for text in texts]
         rows = np.zeros((len(texts), self.dimensions), np.float32)
-        for row, found in zip(rows, self._tokenizer.encode_batch(read, add_special_tokens=False), strict=True):
+        for row, found in zip(rows, self._tokenizer.encode_batch_fast(read, add_special_tokens=False), strict=True):
             if found.ids:
                 row[:] = self._vectors[found.ids].sum(axis=0)
         norms = np.sqrt((rows * rows).sum(axis=1, keepdims=True))
