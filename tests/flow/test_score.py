@@ -151,14 +151,17 @@ async def test_reading_pauses_while_the_window_is_full_of_hanging_sessions() -> 
     assert not flow.lanes[0].full(TOPICS.sessions, 20_000)
 
 
-async def test_without_a_window_three_times_the_sessions_are_read_that_are_scored_at_the_same_time() -> None:
-    flow, scoring = held(score_concurrency=2)
-    for name in "abcdef":
+@pytest.mark.parametrize(("concurrency", "window"), [(2, 200), (70, 210)])
+async def test_the_default_window_is_three_times_the_concurrency_and_at_least_200(
+    concurrency: int, window: int
+) -> None:
+    flow, scoring = held(score_concurrency=concurrency)
+    for number in range(window):
         assert not flow.lanes[0].full(TOPICS.sessions, 20_000)
-        flow.send(TOPICS.sessions, session(name))
+        flow.send(TOPICS.sessions, session(str(number)))
         await flow.take(TOPICS.sessions, 1)
-        await flow.run_scoring()
-    assert (flow.lanes[0].full(TOPICS.sessions, 20_000), [*scoring.waiting]) == (True, ["a", "b"])
+    await flow.run_scoring()
+    assert (flow.lanes[0].full(TOPICS.sessions, 20_000), len(scoring.waiting)) == (True, concurrency)
 
 
 async def test_only_the_newest_revision_behind_a_hanging_revision_is_scored() -> None:

@@ -120,7 +120,7 @@ def usable_dimensions(found: Mapping[str, object]) -> Dimensions:
 
 
 def session_dimensions(invocations: Sequence[Dimensions]) -> Dimensions:
-    """Returns the dimensions of a session from those of its invocations, in their order.
+    """Returns the dimensions of a session from those that `invocation_dimensions` returned for its invocations, in order.
 
     The last known value counts. `trace_context` and `sampling_probability` describe a single invocation, so that the
     session has them only if all its invocations have the same value.

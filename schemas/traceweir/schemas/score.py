@@ -99,7 +99,7 @@ class Score(Dimensions):
     def wire(self) -> bytes:
         """Returns the Score as JSON, as on the topic `results`."""
         document = self.__dict__.copy()
-        document["cost"] = self.cost.__dict__  # orjson would call `_fields` for each
+        document["cost"] = self.cost.__dict__  # orjson would call `_fields` for each Score
         for name in _LEFT_OUT_IF_NULL:
             if document[name] is None:
                 del document[name]

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 def tune_gc() -> None:
     """Excludes all imported objects from garbage collection and makes collections rare.
 
-    A collection stops all lanes and frees almost nothing: the objects that stages create have no reference cycles, so
+    A collection stops all lanes and frees almost nothing: almost no objects that stages create have reference cycles, so
     reference counting frees them. With Python's default thresholds, garbage collection took 5 % of the run time and
     made the slowest 1 % of sessions wait 20 % longer. A backlog lets the records in progress grow and shrink by tens of
     thousands of objects: a worker at full load collected for 4 % of its CPU time with a threshold of 20,000 objects,

@@ -294,7 +294,7 @@ class Settings(BaseSettings):
     of a container counts. If a criterion asks a judge, or novelty uses an embedding model, one process scores."""
     score_window: Count | None = None
     """Sessions of one partition that are read and not finished, 1 or more. The worker stops reading the partition
-    while the window is full. Unset: three times `TRACEWEIR_SCORE_CONCURRENCY`."""
+    while the window is full. Unset: three times `TRACEWEIR_SCORE_CONCURRENCY`, at least 200."""
     score_timeout_s: Seconds = 60.0
     """Seconds per session, after which unfinished scores become NOT_EVALUATED `timeout`."""
     judge_timeout_s: Seconds = 600.0
@@ -318,10 +318,11 @@ class Settings(BaseSettings):
     def sessions_in_window(self) -> int:
         """Maximum number of sessions of one partition that are read and not finished.
 
-        A partition needs as many as are scored at the same time, and the next ones at hand. More would only wait in
-        memory: they leave the caches of the processor before they are scored.
+        A partition needs as many as are scored at the same time, and the next ones at hand; sessions that wait for an
+        earlier revision of their own id take room too. More would only wait in memory: they leave the caches of the
+        processor before they are scored.
         """
-        return self.score_window or 3 * self.score_concurrency
+        return self.score_window or max(200, 3 * self.score_concurrency)
 
     @property
     def log_options(self) -> LogOptions:

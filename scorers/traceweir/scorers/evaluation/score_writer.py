@@ -55,8 +55,8 @@ class GateScores:
         return self._score(metric, measured, GATE_VERSION)
 
     def _score(self, metric: Metric, measured: Measurement, version: str = "") -> Score:
-        about = self._candidate
-        return self._writer.score(metric, "trace", about.trace.id, measured, self._began, about, version)
+        candidate = self._candidate
+        return self._writer.score(metric, "trace", candidate.trace.id, measured, self._began, candidate, version)
 
 
 class ScoreWriter:
@@ -75,7 +75,7 @@ class ScoreWriter:
             "occurred_at": occurred_at,
             "evaluated_at": now,
         }
-        """The fields of every Score, in their order in JSON; those that differ have no value yet."""
+        """All fields, in their order in JSON. Those that differ between Scores are null until `_score` sets them in a copy."""
         self._dimensions = UNKNOWN
 
     def score(

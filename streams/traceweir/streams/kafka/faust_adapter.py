@@ -257,6 +257,7 @@ def install(app: Any, intake: Intake, changelog: str) -> None:
                 timeout = 0.02
                 if not active_partitions:  # aiokafka reads an empty set as all partitions
                     await self.sleep(0.01)
+                    intake.fetched(self._thread.ends)  # time passes for the stages all the same
                     return {}
             records = await super()._getmany(active_partitions, min(timeout, FETCH_WAIT_MS / 1000))
             ends = self._thread.ends

@@ -10,11 +10,12 @@ import pytest
 from tests.support.fake_scorers import TURNS, Returns, plan_of
 from tests.support.scoring import NOW, expecting, make_candidate, make_session, make_turn, scores_of
 
+from traceweir.schemas.dimensions import UNKNOWN, Dimensions
 from traceweir.schemas.invocation import FunctionCall
 from traceweir.schemas.score import Score
 from traceweir.schemas.turns import Turn
 from traceweir.scorers import Measurement, read_plan
-from traceweir.scorers.evaluation.score_writer import GateScores
+from traceweir.scorers.evaluation.score_writer import GateScores, ScoreWriter
 
 
 async def test_the_result_id_depends_on_session_segment_and_options_but_not_on_the_threshold() -> None:
@@ -70,6 +71,21 @@ def test_the_scores_of_the_gate_have_the_dimensions_of_the_candidate() -> None:
     built = GateScores(read_plan({}), make_candidate(**known), NOW)
     scores = [built.trace_value(Measurement(value=1.0)), built.decision(True, [], {})]
     assert [(each.agent_name, each.labels, each.source) for each in scores] == [(*known.values(), "code")] * 2
+
+
+def test_a_score_has_the_dimensions_of_its_own_subject_only() -> None:
+    plan = plan_of(Returns())
+    writer = ScoreWriter(make_session(), NOW, plan, NOW)
+    known = Dimensions(model="large", labels={"team": "search"})
+    scores = [
+        writer.score(plan.metrics[0], "invocation", "i", Measurement(value=1.0), NOW, dimensions)
+        for dimensions in (known, UNKNOWN, known)
+    ]
+    assert [(each.model, each.labels) for each in scores] == [
+        ("large", {"team": "search"}),
+        (None, None),
+        ("large", {"team": "search"}),
+    ]
 
 
 async def test_a_score_says_whether_code_or_a_model_measured_it() -> None:

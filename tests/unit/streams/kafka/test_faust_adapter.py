@@ -1,17 +1,28 @@
-"""During a rebalance Faust seeks in partitions that are gone and warns of it; the worker's log has no such line."""
+"""What the worker changes in Faust: the log of a rebalance, and fetches while no partition has room."""
 
 from __future__ import annotations
 
 import logging
+from types import SimpleNamespace
 
 import faust
 import pytest
+from faust.types import TP
 
 from traceweir.streams.kafka import faust_adapter
 
 
 class _Intake:
     inputs: dict[str, object] = {}
+
+    def __init__(self) -> None:
+        self.ends: list[object] = []
+
+    def full(self, tp: TP) -> bool:
+        return True
+
+    def fetched(self, ends: object) -> None:
+        self.ends.append(ends)
 
 
 def test_the_log_leaves_out_the_seeks_of_a_rebalance_and_nothing_else(caplog: pytest.LogCaptureFixture) -> None:
@@ -21,3 +32,20 @@ def test_the_log_leaves_out_the_seeks_of_a_rebalance_and_nothing_else(caplog: py
         log.warning("[^--Consumer]: exception performing seek when flow not active No current assignment")
         log.warning("[^--Consumer]: another warning")
     assert [record.getMessage() for record in caplog.records] == ["[^--Consumer]: another warning"]
+
+
+async def test_time_passes_for_the_stages_while_no_partition_has_room() -> None:
+    app, intake, full = faust.App("full"), _Intake(), TP("sessions", 0)
+    faust_adapter.install(app, intake, "changelog")  # type: ignore[arg-type]
+
+    class Consumer(app.transport.Consumer):  # type: ignore[misc, name-defined]
+        def _new_consumer_thread(self) -> SimpleNamespace:
+            return SimpleNamespace(ends="the ends of the last fetch", beacon=None)
+
+        def _get_active_partitions(self) -> set[TP]:
+            return {full}
+
+    consumer = Consumer(app.transport, print, print, print)
+    consumer.resume_flow()
+    assert [record async for record in consumer.getmany(timeout=1.0)] == []
+    assert intake.ends == ["the ends of the last fetch"]
