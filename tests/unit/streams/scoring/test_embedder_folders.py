@@ -1,14 +1,17 @@
 """Tests the folders that `traceweir embedder` makes: a static model, and folders that cannot be used."""
 
 import re
+import sys
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, Literal
 
 import numpy as np
 import pytest
 
 from traceweir.scorers.embedding import Embedder
 from traceweir.streams.scoring.embedders import EmbedderUnavailableError, load_embedder
+from traceweir.streams.scoring.graph_runtimes import bfloat16
 from traceweir.streams.scoring.model_folder import ABOUT, About, write_about
 from traceweir.streams.scoring.static_embedder import MAX_CHARACTERS, StaticEmbedder
 
@@ -90,11 +93,44 @@ def test_a_folder_of_another_layout_is_an_error(tmp_path: Path) -> None:
         load_embedder(str(tmp_path))
 
 
-def test_an_onnx_folder_without_the_runtime_names_its_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "onnxruntime", None)
-    write_about(tmp_path, About("onnx", "mini", "mini@1", 2))
-    with pytest.raises(EmbedderUnavailableError, match=r"needs onnxruntime; .*'\.\[embeddings-onnx\]'"):
+@pytest.mark.parametrize(
+    ("kind", "runtime", "extra"),
+    [("onnx", "onnxruntime", "embeddings-onnx"), ("onnx-bfloat16", "openvino", "embeddings-openvino")],
+)
+def test_a_graph_without_its_runtime_names_the_extra(
+    kind: Literal["onnx", "onnx-bfloat16"], runtime: str, extra: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, runtime, None)
+    write_about(tmp_path, About(kind, "mini", "mini@1", 2))
+    with pytest.raises(EmbedderUnavailableError, match=rf"needs {runtime}; .*'\.\[{extra}\]'"):
         load_embedder(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("able", "precision", "warned"),
+    [(["FP32", "BF16"], "bf16", 0), (["FP32", "INT8"], "f32", 1)],
+    ids=["able", "unable"],
+)
+def test_a_processor_without_bfloat16_computes_in_single_precision_and_the_log_says_so(
+    able: list[str],
+    precision: str,
+    warned: int,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    asked: dict[str, Any] = {}
+
+    class Core:
+        def get_property(self, device: str, name: str) -> list[str]:
+            return able
+
+        def compile_model(self, graph: str, device: str, options: dict[str, Any]) -> None:
+            asked.update(options)
+
+    monkeypatch.setitem(sys.modules, "openvino", SimpleNamespace(Core=Core))
+    bfloat16(Path("model.onnx"), threads=3)
+    assert (asked["INFERENCE_PRECISION_HINT"], asked["NUM_STREAMS"]) == (precision, 3)
+    assert ["no instructions for bfloat16" in record.message for record in caplog.records] == [True] * warned
 
 
 def test_a_folder_without_a_model_is_named_and_nothing_is_downloaded(tmp_path: Path) -> None:
