@@ -94,6 +94,7 @@ class SimulatedWorker:
             self._settings.kafka_bootstrap_servers,
             self._settings.stuck_after_s,
         )
+        watch.beacon.reattach(built.app.beacon)  # an error of one ends both, as with `faust.Worker`
         self._services = [built.app, watch]
         await watch.start()  # services come before the app, as `faust.Worker` starts them
         await built.app.start()
