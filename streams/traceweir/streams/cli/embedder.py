@@ -24,25 +24,25 @@ Out = Annotated[Path, typer.Option("--out", metavar="DIR", help="The new folder.
 
 
 class Precision(StrEnum):
-    """How exact a graph computes."""
+    """What the numbers of a graph are."""
 
     FLOAT32 = "float32"
     BFLOAT16 = "bfloat16"
 
 
-In = Annotated[
+PrecisionOption = Annotated[
     Precision,
     typer.Option(
         "--precision",
-        help="`float32` computes the same vectors, with ONNX Runtime. `bfloat16` takes half of that CPU on a processor "
-        "with AVX512_BF16 or AMX, with OpenVINO; its vectors differ slightly.",
+        help="`float32` computes the same vectors, with ONNX Runtime. `bfloat16` takes less than half of that CPU on a "
+        "processor with AVX512_BF16 or AMX, with OpenVINO; its vectors differ slightly.",
     ),
 ]
 
 
 @embedder_app.command()
-def optimize(model: Model, out: Out, precision: In = Precision.FLOAT32) -> None:
-    """Write a model as a graph: the same vectors with less CPU, and without PyTorch.
+def optimize(model: Model, out: Out, precision: PrecisionOption = Precision.FLOAT32) -> None:
+    """Write a model as a graph, which takes less CPU and no PyTorch.
 
     The vectors are compared with those of the model; a graph whose vectors differ by more than 1e-5, or 0.01 with
     `bfloat16`, is not written.
@@ -55,9 +55,11 @@ def optimize(model: Model, out: Out, precision: In = Precision.FLOAT32) -> None:
     from traceweir.streams.embedder_models.optimize import optimize as made_by
 
     made = made_by(model, out, "onnx-bfloat16" if precision is Precision.BFLOAT16 else "onnx")
+    lacking = precision is Precision.BFLOAT16 and made.precision == "float32"
+    why = ", because this processor has no instructions for bfloat16" if lacking else ""
     complain(
         f"{out}: embedder {made.id}, made from {made.made_from}; {made.megabytes:.0f} MB; values of vectors differ by "
-        f"at most {made.difference:.1g}. Use it with TRACEWEIR_EMBEDDER={out}"
+        f"at most {made.difference:.1g}, computed in {made.precision}{why}. Use it with TRACEWEIR_EMBEDDER={out}"
     )
 
 

@@ -41,6 +41,8 @@ class Optimized:
     """Id of the original."""
     difference: float
     """Largest difference of a value of a vector from the original's, on the texts of the check."""
+    precision: str
+    """What the graph computed in for this check: `float32` also if it is to run in bfloat16, on a processor without it."""
     megabytes: float
     """Size of the folder."""
 
@@ -74,12 +76,13 @@ def optimize(model: str, out: Path, kind: Literal["onnx", "onnx-bfloat16"] = "on
         except Exception as error:  # each library has errors of its own
             raise _no_graph(source, error) from error
         if not difference <= MAX_DIFFERENCE[kind]:
+            other = ", or make a graph with --precision float32" if made.precision == "bfloat16" else ""
             raise ModelMakingError(
                 f"{source.name}: the vectors of its graph differ by {difference:.2g} from the model's; at most "
-                f"{MAX_DIFFERENCE[kind]:g} is allowed. Use the model as it is"
+                f"{MAX_DIFFERENCE[kind]:g} is allowed. Use the model as it is{other}"
             )
         size = sum(file.stat().st_size for file in folder.iterdir()) / 1e6
-    return Optimized(made.id, source.id, difference, size)
+    return Optimized(made.id, source.id, difference, made.precision, size)
 
 
 def _vectors(source: Source, texts: tuple[str, ...] | list[str]) -> Vectors:

@@ -123,6 +123,9 @@ class Intake(Protocol):
     def fetched(self, ends: Mapping[TP, End]) -> None:
         """Notes that a fetch has returned and its batches were taken."""
 
+    def waited(self) -> None:
+        """Notes that nothing was fetched for a moment, because all partitions are full."""
+
     async def revoke(self) -> None:
         """Finishes the work on the partitions before they are revoked."""
 
@@ -257,7 +260,7 @@ def install(app: Any, intake: Intake, changelog: str) -> None:
                 timeout = 0.02
                 if not active_partitions:  # aiokafka reads an empty set as all partitions
                     await self.sleep(0.01)
-                    intake.fetched(self._thread.ends)  # time passes for the stages all the same
+                    intake.waited()
                     return {}
             records = await super()._getmany(active_partitions, min(timeout, FETCH_WAIT_MS / 1000))
             ends = self._thread.ends

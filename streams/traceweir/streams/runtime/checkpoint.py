@@ -307,9 +307,17 @@ class Checkpoints:
         now = seconds_now()
         self._ends = ends
         self._open_transactions.note(ends)
+        self._for_each(lambda lane: lane.fetched(ends, now))
+
+    def waited(self) -> None:
+        """Passes the time to every lane; what is due by time, such as a retry, does not wait for the next fetch."""
+        now = seconds_now()
+        self._for_each(lambda lane: lane.observe_clock(now))
+
+    def _for_each(self, pass_on: Callable[[Lane], None]) -> None:
         for lane in list(self.lanes.values()):
             try:
-                lane.fetched(ends, now)
+                pass_on(lane)
             except StageFailed as failed:
                 self._start_isolation(lane, failed)
 

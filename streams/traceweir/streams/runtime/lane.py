@@ -224,7 +224,7 @@ class Lane:
         return False
 
     def observe_clock(self, now: float) -> None:
-        """Passes the time to the stages before records arrive.
+        """Passes the time to the stages before records arrive, and while no partition has room for records.
 
         Without this call, records would seem to be from the future after a pause of the process. All inputs count as
         behind, because their ends are unknown here; therefore the clock closes no session.

@@ -22,6 +22,8 @@ log = logging.getLogger(__name__)
 
 _EXTRAS = {"onnx": "embeddings-onnx", "onnx-bfloat16": "embeddings-openvino", "static": "embeddings-static"}
 """The extra that runs each kind of folder."""
+_LIBRARIES = ("onnxruntime", "openvino", "tokenizers")
+"""What these extras install."""
 DEFAULT_MODEL = "sentence-transformers/all-MiniLM-L6-v2"
 INSTALL = "pip install '.[embeddings]' in a clone of Traceweir"
 
@@ -85,11 +87,16 @@ def _folder_embedder(folder: Path) -> Embedder:
 
         return OnnxEmbedder(folder, about)
     except ImportError as error:
+        install = f"pip install '.[{_EXTRAS[kind]}]' in a clone of Traceweir"
+        if error.name in _LIBRARIES:
+            raise EmbedderUnavailableError(
+                f"embedder {str(folder)!r} needs {error.name}; install it with {install}"
+            ) from None
         raise EmbedderUnavailableError(
-            f"embedder {str(folder)!r} needs {error.name}; install it with pip install '.[{_EXTRAS[kind]}]' in a clone "
-            "of Traceweir"
-        ) from None
-    except Exception as error:  # both libraries raise errors of many types for a file that they cannot read
+            f"embedder {str(folder)!r}: a library that it needs is installed and cannot be imported: {error} (remove that "
+            f"library, and install it again with {install})"
+        ) from error
+    except Exception as error:  # the libraries raise errors of many types for a file that they cannot read
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise EmbedderUnavailableError(
             f"embedder {str(folder)!r} could not be loaded: {reason} (make the folder again with `traceweir embedder`)"

@@ -1,6 +1,5 @@
 """Runs the graph of an embedder: ONNX Runtime in single precision, OpenVINO in bfloat16."""
 
-import logging
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -13,8 +12,6 @@ import numpy.typing as npt
 
 from traceweir.scorers.embedding import Vectors
 
-log = logging.getLogger(__name__)
-
 Tokens = npt.NDArray[np.int64]
 Run = Callable[[Tokens, Tokens], Vectors]
 """Returns a row per text from their token ids and the mask of what is not padding, both of shape (texts, tokens)."""
@@ -24,7 +21,7 @@ IDS, MASK = "input_ids", "attention_mask"
 
 
 def single_precision(graph: Path) -> Run:
-    """Returns a function that runs a graph with ONNX Runtime; a call takes one thread.
+    """Returns a function that runs a graph with ONNX Runtime; each call uses one thread.
 
     Raises:
         ImportError: onnxruntime is not installed.
@@ -43,33 +40,28 @@ def single_precision(graph: Path) -> Run:
     return run
 
 
-def bfloat16(graph: Path, threads: int) -> Run:
-    """Returns a function that runs a graph with OpenVINO; a call takes one of so many threads.
+def bfloat16(graph: Path, threads: int) -> tuple[Run, bool]:
+    """Returns a function that runs a graph with OpenVINO, and whether it computes in bfloat16.
 
-    A processor without instructions for bfloat16 computes in single precision, and the log says so: OpenVINO would only
-    imitate bfloat16, which takes more time than single precision.
+    On a processor without instructions for bfloat16 it computes in single precision: OpenVINO would only imitate
+    bfloat16, which takes more time than single precision. Each call uses one of `threads` threads.
 
     Raises:
-        ImportError: openvino is not installed.
-        Exception: the graph cannot be used; the library has errors of its own.
+        ImportError: openvino is not installed, or its import fails.
+        RuntimeError: the graph cannot be used.
     """
     core: Any = _openvino().Core()
     native = "BF16" in core.get_property("CPU", "OPTIMIZATION_CAPABILITIES")
-    if not native:
-        log.warning(
-            "this processor has no instructions for bfloat16 (AVX512_BF16 or AMX): the embedder computes in single "
-            "precision, which takes about twice the time"
-        )
-    compiled = core.compile_model(
-        str(graph),
-        "CPU",
-        {
-            "INFERENCE_PRECISION_HINT": "bf16" if native else "f32",
-            "INFERENCE_NUM_THREADS": threads,
-            "NUM_STREAMS": threads,
-            "ENABLE_CPU_PINNING": False,  # other processes use the cores too
-        },
-    )
+    options = {
+        "INFERENCE_PRECISION_HINT": "bf16" if native else "f32",
+        "INFERENCE_NUM_THREADS": threads,
+        "NUM_STREAMS": threads,
+        "ENABLE_CPU_PINNING": False,  # other processes use the cores too
+    }
+    try:
+        compiled = core.compile_model(str(graph), "CPU", options)
+    except RuntimeError as error:  # its last line has the reason, those before it places in OpenVINO's source
+        raise RuntimeError(str(error).strip().splitlines()[-1]) from error
     own = threading.local()
 
     def run(ids: Tokens, mask: Tokens) -> Vectors:
@@ -79,7 +71,7 @@ def bfloat16(graph: Path, threads: int) -> Run:
         vectors: Vectors = request.infer({IDS: ids, MASK: mask})[0]
         return vectors
 
-    return run
+    return run, native
 
 
 def _openvino() -> Any:
@@ -95,12 +87,12 @@ def _openvino() -> Any:
 
 @contextmanager
 def _missing(package: str) -> Iterator[None]:
-    """Lets a package seem not installed during the block, unless it is imported already."""
-    if package in sys.modules:
-        yield
-        return
+    """Lets a package seem not installed during the block."""
+    imported = sys.modules.get(package)
     sys.modules[package] = None  # type: ignore[assignment]  # Python's own way to refuse an import
     try:
         yield
     finally:
         del sys.modules[package]
+        if imported is not None:
+            sys.modules[package] = imported

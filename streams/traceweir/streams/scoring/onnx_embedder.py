@@ -1,9 +1,10 @@
 """An embedder whose model is a graph, without PyTorch. `traceweir embedder optimize` makes its folder."""
 
+import logging
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -12,6 +13,8 @@ from traceweir.streams.cores import usable_cores
 from traceweir.streams.scoring.graph_runtimes import Tokens, bfloat16, single_precision
 from traceweir.streams.scoring.length_groups import LengthGroups
 from traceweir.streams.scoring.model_folder import About, embedder_id
+
+log = logging.getLogger(__name__)
 
 MODEL, TOKENIZER = "model.onnx", "tokenizer.json"
 
@@ -27,7 +30,7 @@ class OnnxEmbedder:
         about: Its description.
 
     Raises:
-        ImportError: onnxruntime or openvino, whichever runs the graph, or tokenizers is not installed.
+        ImportError: onnxruntime or openvino, whichever runs the graph, or tokenizers cannot be imported.
         Exception: the graph or the tokenizer cannot be used; the libraries have errors of their own.
     """
 
@@ -35,7 +38,13 @@ class OnnxEmbedder:
 
     def __init__(self, folder: Path, about: About) -> None:
         graph, threads = folder / MODEL, thread_count()
-        self._run = bfloat16(graph, threads) if about.kind == "onnx-bfloat16" else single_precision(graph)
+        self.precision: Literal["float32", "bfloat16"] = "float32"
+        """What the graph computes in on this processor."""
+        if about.kind == "onnx-bfloat16":
+            self._run, native = bfloat16(graph, threads)
+            self.precision = "bfloat16" if native else "float32"
+        else:
+            self._run = single_precision(graph)
         from tokenizers import Tokenizer
 
         self._tokenizer: Any = Tokenizer.from_file(str(folder / TOKENIZER))
@@ -43,6 +52,13 @@ class OnnxEmbedder:
         self._prompt = about.prompt
         self._groups = LengthGroups(threads)
         self.id, self.dimensions = embedder_id(folder, about), about.dimensions
+        if about.kind == "onnx-bfloat16" and self.precision == "float32":
+            log.warning(
+                "embedder %s was made for bfloat16, for which this processor has no instructions (AVX512_BF16 or AMX): it "
+                "computes in single precision, which takes 1.7 times the CPU. Use such a processor, or a folder made with "
+                "--precision float32",
+                self.id,
+            )
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Returns one row per text."""

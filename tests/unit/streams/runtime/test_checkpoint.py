@@ -243,6 +243,20 @@ async def test_a_lane_observes_the_clock_before_it_takes_a_batch(monkeypatch: py
     assert [behind for _, behind in stage.ticks] == [["a"]]
 
 
+async def test_while_nothing_is_fetched_the_stages_get_the_time_with_all_inputs_behind(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    checkpoints, lanes = await owning(app_of(), GatedDelivery(), monkeypatch, partitions=2)
+    stages = [lane.stages["one"] for lane in lanes.values()]
+    for stage in stages:
+        assert isinstance(stage, Listing)
+        stage.ticks.clear()
+    monkeypatch.setattr("traceweir.streams.runtime.checkpoint.seconds_now", lambda: 1_000.0)
+    checkpoints.waited()
+    checkpoints.waited()
+    assert [stage.ticks for stage in stages] == [[(1_000.0, ["a"])]] * 2  # type: ignore[attr-defined]
+
+
 async def test_a_revoked_partition_begins_no_checkpoint_after_its_last(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -3,16 +3,16 @@
 import re
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, Literal
 
 import numpy as np
 import pytest
+from tests.support.fake_openvino import fake_openvino
 
 from traceweir.scorers.embedding import Embedder
 from traceweir.streams.scoring.embedders import EmbedderUnavailableError, load_embedder
-from traceweir.streams.scoring.graph_runtimes import bfloat16
 from traceweir.streams.scoring.model_folder import ABOUT, About, write_about
+from traceweir.streams.scoring.onnx_embedder import OnnxEmbedder
 from traceweir.streams.scoring.static_embedder import MAX_CHARACTERS, StaticEmbedder
 
 WORDS = {"[UNK]": 0, "cancel": 1, "my": 2, "flight": 3}
@@ -106,31 +106,31 @@ def test_a_graph_without_its_runtime_names_the_extra(
         load_embedder(str(tmp_path))
 
 
-@pytest.mark.parametrize(
-    ("able", "precision", "warned"),
-    [(["FP32", "BF16"], "bf16", 0), (["FP32", "INT8"], "f32", 1)],
-    ids=["able", "unable"],
-)
+def test_a_graph_whose_runtime_is_broken_names_the_cause(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "openvino.py").write_text("raise ImportError('libopenvino.so: cannot open shared object file')")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "openvino", raising=False)
+    write_about(tmp_path, About("onnx-bfloat16", "mini", "mini@1", 2))
+    with pytest.raises(EmbedderUnavailableError, match=r"cannot be imported: libopenvino.so.*install it again"):
+        load_embedder(str(tmp_path))
+
+
 def test_a_processor_without_bfloat16_computes_in_single_precision_and_the_log_says_so(
-    able: list[str],
-    precision: str,
-    warned: int,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    asked: dict[str, Any] = {}
+    folder = static_folder(tmp_path / "m", kind="onnx-bfloat16")
+    monkeypatch.setitem(sys.modules, "openvino", fake_openvino("FP32", "INT8"))
+    embedder = loaded(folder)
+    assert isinstance(embedder, OnnxEmbedder)
+    assert embedder.precision == "float32"
+    (said,) = caplog.messages
+    assert said.startswith(f"embedder {embedder.id} was made for bfloat16")
 
-    class Core:
-        def get_property(self, device: str, name: str) -> list[str]:
-            return able
-
-        def compile_model(self, graph: str, device: str, options: dict[str, Any]) -> None:
-            asked.update(options)
-
-    monkeypatch.setitem(sys.modules, "openvino", SimpleNamespace(Core=Core))
-    bfloat16(Path("model.onnx"), threads=3)
-    assert (asked["INFERENCE_PRECISION_HINT"], asked["NUM_STREAMS"]) == (precision, 3)
-    assert ["no instructions for bfloat16" in record.message for record in caplog.records] == [True] * warned
+    caplog.clear()
+    monkeypatch.setitem(sys.modules, "openvino", fake_openvino("FP32", "BF16"))
+    other = loaded(folder)
+    assert isinstance(other, OnnxEmbedder)
+    assert (other.precision, other.id, caplog.messages) == ("bfloat16", embedder.id, [])
 
 
 def test_a_folder_without_a_model_is_named_and_nothing_is_downloaded(tmp_path: Path) -> None:
