@@ -44,8 +44,8 @@ PrecisionOption = Annotated[
 def optimize(model: Model, out: Out, precision: PrecisionOption = Precision.FLOAT32) -> None:
     """Write a model as a graph, which takes less CPU and no PyTorch.
 
-    The vectors are compared with those of the model; a graph whose vectors differ by more than 1e-5, or 0.01 with
-    `bfloat16`, is not written.
+    The vectors are compared with those of the model; a graph whose vectors differ by more than 1e-5, or 0.01 if it
+    computes in bfloat16, is not written.
     `TRACEWEIR_EMBEDDER=DIR` uses it. Nothing is downloaded. Exit code 1: the model cannot be used, or the folder cannot
     be written.
 

@@ -18,8 +18,8 @@ from traceweir.streams.scoring.embedders import WINDOW_TOKENS
 from traceweir.streams.scoring.model_folder import About, write_about
 from traceweir.streams.scoring.onnx_embedder import MODEL, TOKENIZER, OnnxEmbedder
 
-MAX_DIFFERENCE = {"onnx": 1e-5, "onnx-bfloat16": 1e-2}
-"""Largest difference of a value of a vector from the original's, by kind; a graph that differs more is refused."""
+MAX_DIFFERENCE = {"float32": 1e-5, "bfloat16": 1e-2}
+"""Largest difference of a value of a vector from the original's, by what the graph computes in; a graph that differs more is refused."""
 _OPSET = 17
 _CHECKED = (
     "",
@@ -75,11 +75,11 @@ def optimize(model: str, out: Path, kind: Literal["onnx", "onnx-bfloat16"] = "on
             raise
         except Exception as error:  # each library has errors of its own
             raise _no_graph(source, error) from error
-        if not difference <= MAX_DIFFERENCE[kind]:
+        if not difference <= MAX_DIFFERENCE[made.precision]:
             other = ", or make a graph with --precision float32" if made.precision == "bfloat16" else ""
             raise ModelMakingError(
                 f"{source.name}: the vectors of its graph differ by {difference:.2g} from the model's; at most "
-                f"{MAX_DIFFERENCE[kind]:g} is allowed. Use the model as it is{other}"
+                f"{MAX_DIFFERENCE[made.precision]:g} is allowed. Use the model as it is{other}"
             )
         size = sum(file.stat().st_size for file in folder.iterdir()) / 1e6
     return Optimized(made.id, source.id, difference, made.precision, size)

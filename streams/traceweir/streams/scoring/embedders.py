@@ -88,7 +88,7 @@ def _folder_embedder(folder: Path) -> Embedder:
         return OnnxEmbedder(folder, about)
     except ImportError as error:
         install = f"pip install '.[{_EXTRAS[kind]}]' in a clone of Traceweir"
-        if error.name in _LIBRARIES:
+        if isinstance(error, ModuleNotFoundError) and error.name in _LIBRARIES:
             raise EmbedderUnavailableError(
                 f"embedder {str(folder)!r} needs {error.name}; install it with {install}"
             ) from None

@@ -55,8 +55,7 @@ class OnnxEmbedder:
         if about.kind == "onnx-bfloat16" and self.precision == "float32":
             log.warning(
                 "embedder %s was made for bfloat16, for which this processor has no instructions (AVX512_BF16 or AMX): it "
-                "computes in single precision, which takes 1.7 times the CPU. Use such a processor, or a folder made with "
-                "--precision float32",
+                "computes in single precision, which takes more CPU. Use a processor that has them",
                 self.id,
             )
 

@@ -106,8 +106,12 @@ def test_a_graph_without_its_runtime_names_the_extra(
         load_embedder(str(tmp_path))
 
 
-def test_a_graph_whose_runtime_is_broken_names_the_cause(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "openvino.py").write_text("raise ImportError('libopenvino.so: cannot open shared object file')")
+@pytest.mark.parametrize("name", [None, "openvino"])
+def test_a_graph_whose_runtime_is_broken_names_the_cause(
+    name: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cause = f"raise ImportError('libopenvino.so: cannot open shared object file', name={name!r})"
+    (tmp_path / "openvino.py").write_text(cause)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "openvino", raising=False)
     write_about(tmp_path, About("onnx-bfloat16", "mini", "mini@1", 2))
