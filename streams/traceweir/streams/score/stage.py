@@ -85,15 +85,16 @@ class ScoreStage:
         self._retry_policy = retry_policy
         self._selects = selects
         self._judge_retries = JudgeRetries(retry_policy and retry_policy.config)
-        self._configs = SessionConfigs(partition, scoring, configs)
+        self._configs = applied = SessionConfigs(partition, scoring, configs)
         self._written = b""
         self._committed: int | None = None
         self._outputs: list[Output] = []
         self._dropped = False
         self._failed: RecordFailed | None = None
         self.counters = Counters()
+        # Without `self` in the function, nothing in the stage refers to the stage, so that it is freed at its last use.
         self._challenger_work = ChallengerWork(
-            partition, topics, challengers, judge_rows, self.counters, changed, lambda: self._configs.is_behind
+            partition, topics, challengers, judge_rows, self.counters, changed, lambda: applied.is_behind
         )
 
     def load(self, rows: Mapping[bytes, bytes]) -> None:
