@@ -38,6 +38,7 @@ from traceweir.streams.scoring.activity import ActivityNotes, ScoringActivity
 from traceweir.streams.scoring.config_scoring import ConfigScoring
 from traceweir.streams.scoring.embedders import EmbedderUnavailableError, load_embedder
 from traceweir.streams.scoring.embedding_batches import Batching
+from traceweir.streams.scoring.frame_writer import FrameWriter
 from traceweir.streams.scoring.references import References
 from traceweir.streams.scoring.result import Scoring, ScoringResult
 from traceweir.streams.scoring.session_scoring import Measure, SessionScoring, score_bytes
@@ -69,10 +70,10 @@ class _Child(asyncio.Protocol):
         self._scoring, self._references, self._budgets, self._frames = scoring, references, budgets, protocol.Frames()
         self._configs = configs
         self._pool: WorkPool = WorkPool(concurrency, fail)
-        self._transport: asyncio.Transport | None = None
+        self._writer: FrameWriter | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast("asyncio.Transport", transport)
+        self._writer = FrameWriter(cast("asyncio.Transport", transport))
 
     def data_received(self, data: bytes) -> None:
         for frame in self._frames.of(data):
@@ -99,8 +100,8 @@ class _Child(asyncio.Protocol):
             )
         except SessionRejected as why:
             answer = protocol.Refusal(ask.number, why.reason, printable(why.detail, DETAIL), why.judged)
-        if self._transport is not None:
-            self._transport.write(protocol.packed(answer))
+        if self._writer is not None:
+            self._writer.write(answer)
 
 
 class _Parts:

@@ -16,6 +16,7 @@ from traceweir.streams.judges.verdicts import JudgeVerdict
 from traceweir.streams.scoring import protocol
 from traceweir.streams.scoring.activity import ScoringActivity
 from traceweir.streams.scoring.embedders import EmbedderUnavailableError
+from traceweir.streams.scoring.frame_writer import MOST_TOGETHER, FrameWriter
 from traceweir.streams.scoring.launch import LaunchedProcess
 from traceweir.streams.scoring.open_requests import OpenRequests
 from traceweir.streams.scoring.result import ScoringResult
@@ -58,6 +59,7 @@ class ScoringProcess(asyncio.Protocol):
         self._setup = setup
         self._frames = protocol.Frames()
         self._transport: asyncio.Transport | None = None
+        self._writer: FrameWriter | None = None
         self._requests = OpenRequests()
         self._closed = False
         self._silence = Silence(use_of(self._process.pid))
@@ -181,6 +183,7 @@ class ScoringProcess(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Notes that requests can be sent."""
         self._transport = cast("asyncio.Transport", transport)
+        self._writer = FrameWriter(self._transport)
 
     def data_received(self, data: bytes) -> None:
         """Takes answers and heartbeats."""
@@ -197,10 +200,11 @@ class ScoringProcess(asyncio.Protocol):
             return
         how = self._ended()
         self.close()
-        # The process starts sessions in the order of the requests.
+        # The process starts sessions in the order of the requests. Answers that waited to be written are lost with it.
+        most_begun = self._setup.concurrency + MOST_TOGETHER
         for place, each in enumerate(self._requests.end()):
             if not each.done():
-                begun = place < self._setup.concurrency
+                begun = place < most_begun
                 each.set_exception(
                     ScoringProcessDiedError(f"the scoring process ended unexpectedly ({how})")
                     if begun
@@ -216,9 +220,9 @@ class ScoringProcess(asyncio.Protocol):
         | protocol.RecordSpend
         | protocol.SetBudgetShare,
     ) -> None:
-        if self._transport is None:
+        if self._writer is None:
             raise RuntimeError("the scoring process got a request before `connect`; await `connect` first")
-        self._transport.write(protocol.packed(frame))
+        self._writer.write(frame)
 
     def _ended(self) -> str:
         try:
