@@ -3,8 +3,8 @@
     python -m benchmarks.embedders FILE EMBEDDER... [--texts N] [--timed N] [--rounds N]
 
 EMBEDDER is as in `TRACEWEIR_EMBEDDER`; the first is the one with which the others are compared. FILE is as for
-`benchmarks.recorded`. The texts are those of all traces and all messages, each once; `--texts` and `--timed` draw some,
-with a seed.
+`benchmarks.recorded`. The texts are those of all traces, of 20 triples (a text, its paraphrase and another text), and of
+all messages, each once; `--texts` and `--timed` draw some, with a seed.
 The embedders take turns in each round, and the CPU is that of all threads. `benchmarks.embedders_gpu` measures a model
 on a GPU.
 """
@@ -23,6 +23,7 @@ from time import perf_counter, process_time
 from typing import NamedTuple
 
 import numpy as np
+from tests.support.paraphrases import TRIPLES
 
 from benchmarks.labelled import read_labelled
 from benchmarks.machine import description
@@ -64,13 +65,16 @@ def texts_of(path: Path) -> tuple[list[str], list[str], list[DocumentRecords]]:
 def compare(path: Path, names: Sequence[str], count: int, timed_texts: int, rounds: int) -> None:
     """Prints a row for each embedder."""
     traces, messages, records = texts_of(path)
-    chosen = traces + random.Random(1).sample(messages, max(0, min(count, len(messages) + len(traces)) - len(traces)))
+    triples = [text for triple in TRIPLES.values() for text in triple]
+    always = traces + triples
+    chosen = always + random.Random(1).sample(messages, max(0, min(count - len(always), len(messages))))
     loaded = {name: _loaded(name) for name in names}
     runs: dict[str, Callable[[Sequence[str]], Vectors]] = {name: each.embed for name, each in loaded.items()}
     first = loaded[names[0]]
     if isinstance(first, SentenceTransformerEmbedder):
         runs = {f"{names[0]}, as the library computes it": partial(_as_library, first)} | runs
-    print(f"{len(traces)} texts of traces, {len(chosen) - len(traces)} of {len(messages)} messages")
+    drawn = len(chosen) - len(always)
+    print(f"{len(traces)} texts of traces, {len(triples)} of triples, {drawn} of {len(messages)} messages")
     timed = random.Random(2).sample(chosen, min(len(chosen), timed_texts))
     cpu: dict[str, list[float]] = {name: [] for name in runs}
     wall: dict[str, list[float]] = {name: [] for name in runs}
@@ -105,8 +109,8 @@ def _as_library(embedder: SentenceTransformerEmbedder, texts: Sequence[str]) -> 
 def print_agreement(loaded: Mapping[str, Embedder], texts: Sequence[str], records: Sequence[DocumentRecords]) -> None:
     """Prints how vectors, nearest neighbours, novelty, values and decisions differ from those of the first embedder."""
     print(
-        "\n| embedder | largest difference of a value | same nearest neighbour | novelty: correlation, mean difference"
-        " | value: mean difference | same gate decision |\n|---|---|---|---|---|---|"
+        "\n| embedder | largest difference of a value | same nearest neighbour | paraphrase nearer than another text"
+        " | novelty: correlation, mean difference | value: mean difference | same gate decision |\n|---|---|---|---|---|---|---|"
     )
     first: tuple[Vectors, Decisions] | None = None
     for name, embedder in loaded.items():
@@ -124,7 +128,8 @@ def print_agreement(loaded: Mapping[str, Embedder], texts: Sequence[str], record
         values = statistics.fmean(abs(expected.value[each] - decisions.value[each]) for each in expected.value)
         gates = statistics.fmean(expected.gate[each] == decisions.gate[each] for each in expected.gate)
         print(
-            f"| {printable(name, 80)} | {difference} | {neighbours:.1%} | {np.corrcoef(one, other)[0, 1]:.3f}, "
+            f"| {printable(name, 80)} | {difference} | {neighbours:.1%} "
+            f"| {_nearer(embedder)} of {len(TRIPLES)} | {np.corrcoef(one, other)[0, 1]:.3f}, "
             f"{np.abs(one - other).mean():.3f} | {values:.4f} | {gates:.1%} |"
         )
 
@@ -150,6 +155,12 @@ def _nearest(vectors: Vectors) -> np.ndarray:
     np.fill_diagonal(likeness, -2)
     nearest: np.ndarray = likeness.argmax(axis=1)
     return nearest
+
+
+def _nearer(embedder: Embedder) -> int:
+    """Returns how many texts of triples are nearer to their paraphrase than to the other text."""
+    triples = (embedder.embed(triple) for triple in TRIPLES.values())
+    return sum(bool(text @ paraphrase > text @ other) for text, paraphrase, other in triples)
 
 
 def _text(trace: ReasoningTrace) -> str:

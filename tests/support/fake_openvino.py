@@ -30,7 +30,8 @@ class _Compiled:
 def fake_openvino(*capabilities: str, error: str = "") -> Any:
     """Returns a module whose processor has these capabilities.
 
-    Its list `compiled` has the options and the graph of each compilation. With `error`, every compilation raises it.
+    Its list `compiled` has the path of the graph, the options and the compiled graph of each compilation. With `error`,
+    every compilation raises it.
     """
     module: Any = ModuleType("openvino")
     module.compiled = []
@@ -41,10 +42,12 @@ def fake_openvino(*capabilities: str, error: str = "") -> Any:
             return list(capabilities)
 
         def compile_model(self, graph: str, device: str, options: dict[str, object]) -> _Compiled:
+            assert device == "CPU"
             if error:
                 raise RuntimeError(error)
-            module.compiled.append((options, _Compiled()))
-            return module.compiled[-1][1]  # type: ignore[no-any-return]
+            compiled = _Compiled()
+            module.compiled.append((graph, options, compiled))
+            return compiled
 
     module.Core = Core
     return module

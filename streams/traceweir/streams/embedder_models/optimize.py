@@ -15,6 +15,7 @@ from traceweir.streams.embedder_models.errors import ModelMakingError
 from traceweir.streams.embedder_models.new_folder import new_folder, refuse_used
 from traceweir.streams.embedder_models.source import Source, load_source
 from traceweir.streams.scoring.embedders import WINDOW_TOKENS
+from traceweir.streams.scoring.graph_runtimes import IDS, MASK
 from traceweir.streams.scoring.model_folder import About, write_about
 from traceweir.streams.scoring.onnx_embedder import MODEL, TOKENIZER, OnnxEmbedder
 
@@ -104,7 +105,7 @@ def _write_graph(source: Source, path: Path) -> None:
             self.model = source.model
 
         def forward(self, input_ids: Any, attention_mask: Any) -> Any:
-            found = self.model({"input_ids": input_ids, "attention_mask": attention_mask})
+            found = self.model({IDS: input_ids, MASK: attention_mask})
             return torch.nn.functional.normalize(found["sentence_embedding"])
 
     example = torch.tensor([[5, 6, 7], [5, 6, 0]]), torch.tensor([[1, 1, 1], [1, 1, 0]])
@@ -115,9 +116,9 @@ def _write_graph(source: Source, path: Path) -> None:
                 Whole().eval(),
                 example,
                 str(path),
-                input_names=["input_ids", "attention_mask"],
+                input_names=[IDS, MASK],
                 output_names=["embedding"],
-                dynamic_axes={"input_ids": axes, "attention_mask": axes, "embedding": {0: "texts"}},
+                dynamic_axes={IDS: axes, MASK: axes, "embedding": {0: "texts"}},
                 opset_version=_OPSET,
                 dynamo=False,  # its successor needs two more packages, and writes a graph that is not recognised
             )

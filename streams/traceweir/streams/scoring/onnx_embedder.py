@@ -38,11 +38,19 @@ class OnnxEmbedder:
 
     def __init__(self, folder: Path, about: About) -> None:
         graph, threads = folder / MODEL, thread_count()
+        self.id, self.dimensions = embedder_id(folder, about), about.dimensions
         self.precision: Literal["float32", "bfloat16"] = "float32"
         """What the graph computes in on this processor."""
         if about.kind == "onnx-bfloat16":
             self._run, native = bfloat16(graph, threads)
-            self.precision = "bfloat16" if native else "float32"
+            if native:
+                self.precision = "bfloat16"
+            else:
+                log.warning(
+                    "embedder %s was made for bfloat16, for which this processor has no instructions (AVX512_BF16 or AMX): "
+                    "it computes in single precision, which takes more CPU. Use a processor that has them",
+                    self.id,
+                )
         else:
             self._run = single_precision(graph)
         from tokenizers import Tokenizer
@@ -51,13 +59,6 @@ class OnnxEmbedder:
         self._tokenizer.no_padding()
         self._prompt = about.prompt
         self._groups = LengthGroups(threads)
-        self.id, self.dimensions = embedder_id(folder, about), about.dimensions
-        if about.kind == "onnx-bfloat16" and self.precision == "float32":
-            log.warning(
-                "embedder %s was made for bfloat16, for which this processor has no instructions (AVX512_BF16 or AMX): it "
-                "computes in single precision, which takes more CPU. Use a processor that has them",
-                self.id,
-            )
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Returns one row per text."""

@@ -22,7 +22,8 @@ def test_bfloat16_is_asked_for_where_the_processor_has_it(
     module = fake_openvino("FP32", able)
     monkeypatch.setitem(sys.modules, "openvino", module)
     run, native = bfloat16(Path("model.onnx"), threads=3)
-    ((options, _),) = module.compiled
+    ((graph, options, _),) = module.compiled
+    assert graph == "model.onnx"
     assert native == (precision == "bf16")
     assert options == {
         "INFERENCE_PRECISION_HINT": precision,
@@ -49,7 +50,7 @@ def test_each_thread_has_a_request_of_its_own(monkeypatch: pytest.MonkeyPatch) -
         thread.start()
     for thread in threads:
         thread.join()
-    ((_, compiled),) = module.compiled
+    ((_, _, compiled),) = module.compiled
     assert [len(request.threads) for request in compiled.requests] == [1, 1]
 
 

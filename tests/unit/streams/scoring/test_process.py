@@ -24,6 +24,7 @@ from traceweir.scorers.evaluation.plan import ConfigError, Plan, read_plan
 from traceweir.streams.clock import utc_now
 from traceweir.streams.scoring.child import loading
 from traceweir.streams.scoring.embedders import EmbedderUnavailableError, load_embedder
+from traceweir.streams.scoring.frame_writer import MOST_TOGETHER
 from traceweir.streams.scoring.launch import LaunchedProcess
 from traceweir.streams.scoring.process import LOOK_EVERY_S, NotStarted, ScoringProcess, ScoringProcessDiedError
 from traceweir.streams.scoring.protocol import Answer, Loading, Ready, Setup, packed, receive_object, send_object
@@ -252,16 +253,18 @@ async def test_a_request_to_a_closed_process_is_not_started(process: ScoringProc
         await process.ask(session())
 
 
-async def test_only_sessions_that_were_being_scored_count_as_started(tmp_path: Path) -> None:
+async def test_only_sessions_that_can_have_been_begun_count_as_started(tmp_path: Path) -> None:
+    """Those that are scored at the same time, and those whose answers can have waited in the process."""
+    begun = CONCURRENCY + MOST_TOGETHER
     process = ScoringProcess(setup("none", deadly_plan(tmp_path / "notes")))
     await process.connect()
-    asked = [process.ask(session(f"wait-{number}")) for number in range(10)]
+    asked = [process.ask(session(f"wait-{number}")) for number in range(begun + 6)]
     notes = tmp_path / "notes"
     while not notes.exists() or len(notes.read_text().split()) < CONCURRENCY:  # noqa: ASYNC110  # of another process
         await asyncio.sleep(0.01)
     process.kill()
     outcomes = await asyncio.gather(*asked, return_exceptions=True)
-    assert [type(each) for each in outcomes] == [ScoringProcessDiedError] * CONCURRENCY + [NotStarted] * 6
+    assert [type(each) for each in outcomes] == [ScoringProcessDiedError] * begun + [NotStarted] * 6
 
 
 async def test_a_process_that_waits_without_using_the_cpu_is_killed_only_after_a_long_silence(tmp_path: Path) -> None:
