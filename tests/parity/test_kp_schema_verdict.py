@@ -130,6 +130,12 @@ def test_a_document_with_a_changed_value_has_knowledgepulses_verdict(path: tuple
     assert differing == []
 
 
+@pytest.mark.parametrize("path", PLACES, ids=lambda path: ".".join(map(str, path)))
+def test_the_published_schema_refuses_null_where_the_model_does(path: tuple[str | int, ...]) -> None:
+    document = changed(path, None)
+    assert PUBLISHED.is_valid(document) == ours(document)
+
+
 @pytest.mark.parametrize("path", [(), *(path for path in PLACES)], ids=lambda path: ".".join(map(str, path)))
 def test_an_unknown_key_changes_no_verdict(path: tuple[str | int, ...]) -> None:
     document = copy.deepcopy(FULL)

@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Self, TypeVar
+from functools import reduce
+from operator import or_
+from types import NoneType
+from typing import Annotated, Any, Self, TypeVar, get_args
 
-from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, ValidationError
+from pydantic import (
+    AwareDatetime,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    JsonValue,
+    ValidationError,
+)
 from pydantic.alias_generators import to_camel
+from pydantic_core import CoreSchema
 
 MAX_NAMED = 5
 _put = object.__setattr__
@@ -77,18 +90,16 @@ Whole = Annotated[int, BeforeValidator(whole)]
 T = TypeVar("T")
 
 
-def not_null(value: object) -> object:
-    """Returns the value.
+class NotNull:
+    """Annotates a type that is None in Python only where the key is absent: null in a document is an error."""
 
-    Raises:
-        ValueError: The value is None.
-    """
-    if value is None:
-        raise ValueError("null is not allowed; leave the key out")
-    return value
+    @staticmethod
+    def __get_pydantic_core_schema__(source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """Returns the schema of the type without None. A function that refuses None would take five times as long."""
+        return handler.generate_schema(reduce(or_, [part for part in get_args(source) if part is not NoneType]))
 
 
-Optionally = Annotated[T | None, BeforeValidator(not_null)]
+Optionally = Annotated[T | None, NotNull]
 """A key that can be absent, which reads as None, but not null."""
 
 NonEmpty = Annotated[str, Field(min_length=1)]

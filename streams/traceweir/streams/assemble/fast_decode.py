@@ -24,7 +24,7 @@ from annotated_types import Ge, Gt, Le, MaxLen, MinLen
 from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, JsonValue
 from pydantic.fields import FieldInfo
 
-from traceweir.schemas.base import AdkModel, not_null, whole
+from traceweir.schemas.base import AdkModel, NotNull, whole
 from traceweir.schemas.trace import utc_text
 
 TAG = "type"
@@ -151,7 +151,7 @@ def _translated(annotation: Any, metadata: Iterable[object]) -> Any:
         return _translated(annotation, [*inner, *metadata])
     limits: dict[str, Any] = {}
     for item in _flat(metadata):
-        if isinstance(item, BeforeValidator) and item.func is not_null:
+        if item is NotNull:
             annotation = _without_none(annotation)
         elif isinstance(item, AfterValidator) and item.func is utc_text:
             annotation = _UtcText
