@@ -91,11 +91,14 @@ T = TypeVar("T")
 
 
 class NotNull:
-    """Annotates a type that is None in Python only where the key is absent: null in a document is an error."""
+    """Annotates a type that is None in Python only where the key is absent: null in a document is an error.
+
+    Only `Optionally` uses it: annotations of the type before this one have no effect.
+    """
 
     @staticmethod
     def __get_pydantic_core_schema__(source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        """Returns the schema of the type without None. A function that refuses None would take five times as long."""
+        """Returns the schema of the type without None, which takes less time than a function that refuses None."""
         return handler.generate_schema(reduce(or_, [part for part in get_args(source) if part is not NoneType]))
 
 

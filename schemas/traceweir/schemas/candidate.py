@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,8 @@ class Embedding(WireModel):
     """Number of values, at least 1."""
     data: str
     """The values as little-endian float32, in base64."""
+
+    rules_read_attributes: ClassVar = True
 
     @model_validator(mode="after")
     def _check_length(self) -> Embedding:

@@ -84,7 +84,27 @@ def exported() -> Iterator[tuple[str, str]]:
     for name, adapter in DOCUMENTS.items():
         fields = adapter.json_schema(by_alias=name not in IN_SNAKE_CASE, schema_generator=_Described)
         schema = {"$schema": "https://json-schema.org/draft/2020-12/schema"} | fields
+        _remove_refused_defaults(schema, schema.get("$defs", {}))
         yield f"{name}.schema.json", json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
+
+
+def _remove_refused_defaults(part: Any, definitions: dict[str, Any]) -> None:
+    """Removes the default null of keys that refuse null: they are None in Python where the document lacks the key."""
+    if isinstance(part, dict):
+        if "default" in part and part["default"] is None and not _accepts_null(part, definitions):
+            del part["default"]
+        part = list(part.values())
+    if isinstance(part, list):
+        for each in part:
+            _remove_refused_defaults(each, definitions)
+
+
+def _accepts_null(schema: dict[str, Any], definitions: dict[str, Any]) -> bool:
+    if "anyOf" in schema:
+        return any(_accepts_null(each, definitions) for each in schema["anyOf"])
+    if "$ref" in schema:
+        return _accepts_null(definitions[schema["$ref"].removeprefix("#/$defs/")], definitions)
+    return schema.get("type", "null") == "null" and schema.get("not") != {"type": "null"} and "enum" not in schema
 
 
 def main(arguments: Sequence[str]) -> int:

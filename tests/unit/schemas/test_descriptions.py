@@ -1,4 +1,4 @@
-"""Every property in the published JSON Schemas says what it means."""
+"""Every property in the published JSON Schemas says what it means, and has no default that it refuses."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+import jsonschema
 import pytest
 
 from traceweir.schemas.export import DOCUMENTS, exported
@@ -35,6 +36,19 @@ def test_every_property_has_a_description(name: str, schemas: dict[str, str]) ->
     found = list(properties(json.loads(schemas[f"{name}.schema.json"])))
     assert found
     assert [place for place, each in found if not str(each.get("description", "")).strip().endswith((".", ":"))] == []
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_every_default_is_valid(name: str, schemas: dict[str, str]) -> None:
+    """A program that fills in defaults must not make a valid document invalid."""
+    schema = json.loads(schemas[f"{name}.schema.json"])
+    refused = [
+        place
+        for place, each in properties(schema)
+        if "default" in each
+        and not jsonschema.Draft202012Validator({"$defs": schema.get("$defs", {}), **each}).is_valid(each["default"])
+    ]
+    assert refused == []
 
 
 def test_a_description_is_the_text_below_the_field(schemas: dict[str, str]) -> None:

@@ -15,9 +15,9 @@ from traceweir.schemas.dead_letter import KEPT_BYTES
 from traceweir.schemas.events import EVENT, TYPES
 from traceweir.schemas.other_forms import event_in_schema_form, loses_digits, rewritten_json
 from traceweir.schemas.trace import ReasoningTrace, instant, require_short_names
-from traceweir.streams.assemble.fast_decode import SHORT, NeedsFullValidation, fast_decoder
 from traceweir.streams.stages.base import Record, envelope_size
 from traceweir.streams.stages.errors import RecordRejected
+from traceweir.streams.stages.fast_decode import SHORT, NeedsFullValidation, fast_decoder
 
 _EVENT = fast_decoder(*TYPES.values())
 _TRACE = fast_decoder(ReasoningTrace)

@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from traceweir.schemas.base import JsonObject, explain
 from traceweir.schemas.candidate import Candidate
 from traceweir.schemas.dead_letter import KEPT_BYTES, is_replay
+from traceweir.schemas.dimensions import TraceContext
 from traceweir.schemas.score import Score
 from traceweir.scorers.base import Measurement
 from traceweir.scorers.evaluation.decision import decide
@@ -27,6 +28,7 @@ from traceweir.streams.gate.novelty_scopes import NoveltyScope, NoveltyScopes
 from traceweir.streams.stages.base import MAX_OUTPUT_BYTES, Cut, Output, Read, Record, dead_letter
 from traceweir.streams.stages.counters import Counters
 from traceweir.streams.stages.errors import RecordRejected
+from traceweir.streams.stages.fast_decode import NeedsFullValidation, fast_decoder
 from traceweir.streams.stages.partitioner import partition_of
 from traceweir.streams.topics import Topics
 
@@ -91,7 +93,7 @@ class GateStage:
         waiting: dict[NoveltyScope, Waiting] = defaultdict(dict)
         for record in records:
             try:
-                candidate = Candidate.model_validate_json(record.value or b"")
+                candidate = _candidate(record.value or b"")
             except ValidationError as error:
                 self._reject(record, RecordRejected("unreadable_candidate", explain(error)))
                 continue
@@ -175,7 +177,8 @@ class GateStage:
         published = b""
         if not reasons:
             max_bytes = MAX_OUTPUT_BYTES - KEPT_BYTES
-            published, reasons = self._publish(plan, trace, measured.value, max_bytes, self._entities)
+            whole = Candidate.model_validate_json(record.value or b"").trace
+            published, reasons = self._publish(plan, whole, measured.value, max_bytes, self._entities)
         accepted, before = not reasons, scope.decided.get(trace.id)
         outputs = self._record_decision(scope, record, candidate, measured, reasons)
         if accepted:
@@ -257,6 +260,22 @@ class GateStage:
     def _network_output(self, trace_id: str, value: bytes | None) -> Output:
         key = trace_id.encode()
         return Output(self._topics.network, partition_of(key, self._partitions), key, value)
+
+
+def _candidate(value: bytes) -> Candidate:
+    """Reads a candidate. What is published needs the model's trace; all else needs only its attributes.
+
+    Raises:
+        ValidationError: The bytes are no candidate.
+    """
+    try:
+        found: Candidate = _fast(value)
+    except NeedsFullValidation:
+        found = Candidate.model_validate_json(value)
+    return found
+
+
+_fast = fast_decoder(Candidate, as_models=frozenset({TraceContext}))
 
 
 def _version(candidate: Candidate) -> Version:

@@ -10,8 +10,8 @@ from traceweir.streams.scoring.protocol import Frame, packed
 TOGETHER_S = 0.003
 """Seconds after a write in which further frames wait for each other; a session with cheap metrics takes a tenth of it."""
 MOST_TOGETHER = 16
-"""Maximum number of frames that wait. A process that dies takes its waiting answers with it, so that these sessions, which
-it has begun and scored, are not known to be scored."""
+"""Number of frames that are written at the latest. A process that dies takes the answers that wait with it, so that nobody
+learns which sessions it has scored last."""
 
 
 class FrameWriter:

@@ -52,7 +52,7 @@ def ask(number: int) -> Ask:
 
 
 async def test_a_frame_after_a_pause_is_written_at_once(clock: Clock) -> None:
-    """A light load waits for nothing."""
+    """A session after a pause waits for nothing."""
     connection = Connection()
     writer = FrameWriter(connection)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import os
 import signal
 import socket
@@ -265,6 +266,20 @@ async def test_only_sessions_that_can_have_been_begun_count_as_started(tmp_path:
     process.kill()
     outcomes = await asyncio.gather(*asked, return_exceptions=True)
     assert [type(each) for each in outcomes] == [ScoringProcessDiedError] * begun + [NotStarted] * 6
+
+
+async def test_a_session_that_kills_its_process_counts_as_started_though_answers_before_it_are_lost(
+    tmp_path: Path,
+) -> None:
+    """Otherwise it would be scored again and again."""
+    one_at_a_time = dataclasses.replace(setup("none", deadly_plan(tmp_path / "notes")), concurrency=1)
+    process = ScoringProcess(one_at_a_time)
+    await process.connect()
+    names = [*(f"s{number}" for number in range(20)), "kill", *(f"t{number}" for number in range(20))]
+    outcomes = await asyncio.gather(*(process.ask(session(name)) for name in names), return_exceptions=True)
+    assert (tmp_path / "notes").read_text().split() == names[:21]
+    assert isinstance(outcomes[20], ScoringProcessDiedError)
+    assert {type(each) for each in outcomes[21 + MOST_TOGETHER :]} == {NotStarted}
 
 
 async def test_a_process_that_waits_without_using_the_cpu_is_killed_only_after_a_long_silence(tmp_path: Path) -> None:
