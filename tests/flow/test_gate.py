@@ -171,6 +171,17 @@ async def test_a_number_that_json_does_not_know_does_not_reach_the_network(numbe
     assert flow.counters("gate")["rejected.not_publishable"] == 1
 
 
+async def test_a_candidate_that_is_nested_too_deeply_is_unreadable() -> None:
+    flow = gate_only()
+    deep = orjson.dumps(candidate(1))[:-1] + b',"note":' + b"[" * 250 + b"]" * 250 + b"}"
+    flow.send(TOPICS.candidates, deep)
+    flow.send(TOPICS.candidates, candidate(2))
+    await flow.settle()
+
+    assert [(letter.reason, letter.offset) for letter in flow.dead_letters()] == [("unreadable_candidate", 0)]
+    assert list(decisions(flow)) == ["kp:trace:2"]
+
+
 async def test_an_accepted_trace_that_is_rejected_later_has_one_tombstone() -> None:
     flow = gate_only()
     for visibility in ("network", "private", "private", "network", "private"):

@@ -268,13 +268,18 @@ def _candidate(value: bytes) -> Candidate:
     Raises:
         ValidationError: The bytes are no candidate.
     """
-    try:
-        found: Candidate = _fast(value)
-    except NeedsFullValidation:
-        found = Candidate.model_validate_json(value)
-    return found
+    if value.count(b"{") + value.count(b"[") <= _HARMLESS:
+        try:
+            found: Candidate = _fast(value)
+        except NeedsFullValidation:
+            pass
+        else:
+            return found
+    return Candidate.model_validate_json(value)
 
 
+_HARMLESS = 180
+"""Number of opening brackets up to which no candidate is too deep for the model, which reads 200 levels."""
 _fast = fast_decoder(Candidate, as_models=frozenset({TraceContext}))
 
 
