@@ -182,6 +182,18 @@ async def test_a_candidate_that_is_nested_too_deeply_is_unreadable() -> None:
     assert list(decisions(flow)) == ["kp:trace:2"]
 
 
+async def test_a_long_candidate_with_a_key_twice_is_not_published() -> None:
+    flow = gate_only()
+    twice = b'"required":{"m":{"status":"NONE"},"m":{"status":"PASSED"}},"note":"' + b"x" * 5_000 + b'"}'
+    document = {name: value for name, value in candidate(1).items() if name != "required"}
+    flow.send(TOPICS.candidates, orjson.dumps(document)[:-1] + b"," + twice)
+    flow.send(TOPICS.candidates, candidate(2))
+    await flow.settle()
+
+    assert decisions(flow) == {"kp:trace:1": ["not_publishable"], "kp:trace:2": []}
+    assert [key for key, _ in network(flow)] == [b"kp:trace:2"]
+
+
 async def test_an_accepted_trace_that_is_rejected_later_has_one_tombstone() -> None:
     flow = gate_only()
     for visibility in ("network", "private", "private", "network", "private"):

@@ -177,8 +177,12 @@ class GateStage:
         published = b""
         if not reasons:
             max_bytes = MAX_OUTPUT_BYTES - KEPT_BYTES
-            whole = Candidate.model_validate_json(record.value or b"").trace
-            published, reasons = self._publish(plan, whole, measured.value, max_bytes, self._entities)
+            try:
+                whole = Candidate.model_validate_json(record.value or b"").trace
+            except ValidationError:  # a key twice in a mapping, of which the derived type has checked the last only
+                reasons = ["not_publishable"]
+            else:
+                published, reasons = self._publish(plan, whole, measured.value, max_bytes, self._entities)
         accepted, before = not reasons, scope.decided.get(trace.id)
         outputs = self._record_decision(scope, record, candidate, measured, reasons)
         if accepted:

@@ -1,9 +1,12 @@
 """Decodes valid documents with msgspec, and leaves all other documents to pydantic.
 
 Nearly every record is valid, and pydantic's validation is most of the cost of joining a record. This module derives a
-msgspec type from a model. The type accepts no document that the model rejects, at a fraction of the cost. A document
-that the type rejects can still be valid: it can contain keys in camelCase, `3.0` for an integer, or a union of models.
-Only the model decides about such a document, and only the model reports the problems.
+msgspec type from a model. The type accepts no document that the model rejects, at a fraction of the cost, with two
+exceptions that are left to the caller: a document that is nested deeper than the model reads, and a key that occurs
+twice in a mapping of a document of over `SHORT` bytes, of which the last one counts.
+
+A document that the type rejects can still be valid: it can contain keys in camelCase, `3.0` for an integer, or a union of
+models. Only the model decides about such a document, and only the model reports the problems.
 
 A model with a rule over several keys lists in `plain_with` the keys whose presence satisfies the rule with any values,
 if the keys that this module does not read are absent. A model whose rules only read its attributes says so with
