@@ -17,7 +17,7 @@ from traceweir.schemas.other_forms import event_in_schema_form, loses_digits, re
 from traceweir.schemas.trace import ReasoningTrace, instant, require_short_names
 from traceweir.streams.stages.base import Record, envelope_size
 from traceweir.streams.stages.errors import RecordRejected
-from traceweir.streams.stages.fast_decode import SHORT, NeedsFullValidation, fast_decoder
+from traceweir.streams.stages.fast_decode import SHORT, NeedsFullValidation, fast_decoder, may_be_deep
 
 _EVENT = fast_decoder(*TYPES.values())
 _TRACE = fast_decoder(ReasoningTrace)
@@ -25,8 +25,6 @@ _TRACE = fast_decoder(ReasoningTrace)
 
 _WRAPPED = 8
 """Levels of nesting that the stages can add to a document when they embed it in other documents."""
-_HARMLESS = 180
-"""Number of opening brackets up to which the depth is not checked: pydantic reads 200 levels."""
 
 
 Expectation = tuple[int, int]
@@ -69,7 +67,7 @@ def read_event(record: Record, value: bytes) -> JoinKey:
         if (rewritten := _in_schema_form(value, parsed)) is not None:
             raise InOtherForm(rewritten, read_event(record, rewritten)) from None
         event = _validated(EVENT.validate_json, value, parsed)
-    if len(value) > 2 * _HARMLESS:
+    if may_be_deep(value):
         _refuse_deep(value)
     if event.event_id is not None:
         identity = blake2b(b"i" + event.event_id.encode(), digest_size=16).digest()
@@ -106,7 +104,7 @@ def read_trace(record: Record, value: bytes) -> JoinKey:
         trace = _TRACE(value, parsed)
     except NeedsFullValidation:
         trace = _validated(ReasoningTrace.model_validate_json, value, parsed)
-    if len(value) > 2 * _HARMLESS:
+    if may_be_deep(value):
         _refuse_deep(value)
     named = trace.metadata.session_id or _text(record.key)
     try:
@@ -194,11 +192,10 @@ def _loaded(value: bytes) -> Any:
 
 def _refuse_deep(value: bytes) -> None:
     """Rejects a document that can be read alone, but is nested too deeply inside a session or a candidate."""
-    if value.count(b"{") + value.count(b"[") > _HARMLESS:
-        try:
-            from_json(b"[" * _WRAPPED + value + b"]" * _WRAPPED)
-        except ValueError as error:
-            raise RecordRejected("not_json", f"the value is nested too deeply: {error}") from None
+    try:
+        from_json(b"[" * _WRAPPED + value + b"]" * _WRAPPED)
+    except ValueError as error:
+        raise RecordRejected("not_json", f"the value is nested too deeply: {error}") from None
 
 
 def _text(key: bytes | None) -> str:

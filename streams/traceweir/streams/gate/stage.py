@@ -28,7 +28,7 @@ from traceweir.streams.gate.novelty_scopes import NoveltyScope, NoveltyScopes
 from traceweir.streams.stages.base import MAX_OUTPUT_BYTES, Cut, Output, Read, Record, dead_letter
 from traceweir.streams.stages.counters import Counters
 from traceweir.streams.stages.errors import RecordRejected
-from traceweir.streams.stages.fast_decode import NeedsFullValidation, fast_decoder
+from traceweir.streams.stages.fast_decode import NeedsFullValidation, fast_decoder, may_be_deep
 from traceweir.streams.stages.partitioner import partition_of
 from traceweir.streams.topics import Topics
 
@@ -272,7 +272,7 @@ def _candidate(value: bytes) -> Candidate:
     Raises:
         ValidationError: The bytes are no candidate.
     """
-    if value.count(b"{") + value.count(b"[") <= _HARMLESS:
+    if not may_be_deep(value):
         try:
             found: Candidate = _fast(value)
         except NeedsFullValidation:
@@ -282,8 +282,6 @@ def _candidate(value: bytes) -> Candidate:
     return Candidate.model_validate_json(value)
 
 
-_HARMLESS = 180
-"""Number of opening brackets up to which no candidate is too deep for the model, which reads 200 levels."""
 _fast = fast_decoder(Candidate, as_models=frozenset({TraceContext}))
 
 

@@ -36,6 +36,8 @@ TAG = "type"
 SHORT = 4_000
 """Length in bytes above which a document can contain a number with more digits than pydantic reads, in any key."""
 
+_HARMLESS = 180
+"""Number of opening brackets up to which no document is too deep for pydantic, which reads 200 levels."""
 _READ_ATTRIBUTES = (require_short_names,)
 """Rules of an annotated model that only read its attributes."""
 _LIMITS = ((Gt, "gt"), (Ge, "ge"), (Lt, "lt"), (Le, "le"), (MinLen, "min_length"), (MaxLen, "max_length"))
@@ -91,6 +93,11 @@ def fast_decoder(*models: type[BaseModel], as_models: frozenset[type[BaseModel]]
         return found
 
     return decode
+
+
+def may_be_deep(raw: bytes) -> bool:
+    """Returns whether a document may be nested deeper than pydantic reads; False if it has few brackets."""
+    return len(raw) > 2 * _HARMLESS and raw.count(b"{") + raw.count(b"[") > _HARMLESS
 
 
 class _Untranslatable(Exception):  # noqa: N818  # an outcome that the caller handles
