@@ -120,7 +120,7 @@ def print_agreement(loaded: Mapping[str, Embedder], texts: Sequence[str], record
             first = vectors, decisions
         reference, expected = first
         same_kind = vectors.shape == reference.shape
-        difference = f"{np.abs(vectors - reference).max():.1g}" if same_kind else "another length"
+        difference = f"{np.abs(vectors - reference).max():.2g}" if same_kind else "another length"
         neighbours = np.mean(_nearest(vectors) == _nearest(reference))
         ids = sorted(expected.novelty.keys() & decisions.novelty.keys())
         one = np.array([expected.novelty[each] for each in ids])

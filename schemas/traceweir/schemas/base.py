@@ -93,7 +93,7 @@ T = TypeVar("T")
 class NotNull:
     """Annotates a type that is None in Python only where the key is absent: null in a document is an error.
 
-    Only `Optionally` uses it: annotations of the type before this one have no effect.
+    Use it only through `Optionally`: it discards what annotations before it in the same `Annotated` did.
     """
 
     @staticmethod

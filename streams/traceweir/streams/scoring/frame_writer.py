@@ -10,8 +10,8 @@ from traceweir.streams.scoring.protocol import Frame, packed
 TOGETHER_S = 0.003
 """Seconds after a write in which further frames wait for each other; a session with cheap metrics takes a tenth of it."""
 MOST_TOGETHER = 16
-"""Number of frames that are written at the latest. A process that dies takes the answers that wait with it, so that nobody
-learns which sessions it has scored last."""
+"""Number of frames at which the writer waits no longer. Answers that wait are lost if their process dies, and nobody learns
+that their sessions were scored."""
 
 
 class FrameWriter:

@@ -200,8 +200,9 @@ class ScoringProcess(asyncio.Protocol):
             return
         how = self._ended()
         self.close()
-        # The process starts sessions in the order of the requests. Answers that waited to be written are lost with it;
-        # those in a full socket are lost too, which happens only after this process was busy for long.
+        # The scoring process starts sessions in the order of the requests. Answers that wait in its `FrameWriter` are lost
+        # with it. Answers that wait because the socket is full are lost too, and are not counted here: that needs a worker
+        # which has not read for long.
         most_begun = self._setup.concurrency + MOST_TOGETHER
         for place, each in enumerate(self._requests.end()):
             if not each.done():
