@@ -178,11 +178,11 @@ class GateStage:
         if not reasons:
             max_bytes = MAX_OUTPUT_BYTES - KEPT_BYTES
             try:
-                whole = Candidate.model_validate_json(record.value or b"").trace
-            except ValidationError:  # a key twice in a mapping, of which the derived type has checked the last only
+                whole = _as_model(candidate, record.value or b"")
+            except ValidationError:  # a key of a long document came twice; the derived type checked only the last value
                 reasons = ["not_publishable"]
             else:
-                published, reasons = self._publish(plan, whole, measured.value, max_bytes, self._entities)
+                published, reasons = self._publish(plan, whole.trace, measured.value, max_bytes, self._entities)
         accepted, before = not reasons, scope.decided.get(trace.id)
         outputs = self._record_decision(scope, record, candidate, measured, reasons)
         if accepted:
@@ -280,6 +280,15 @@ def _candidate(value: bytes) -> Candidate:
         else:
             return found
     return Candidate.model_validate_json(value)
+
+
+def _as_model(found: Candidate, value: bytes) -> Candidate:
+    """Returns a candidate that `_candidate` has read as an object of the model.
+
+    Raises:
+        ValidationError: The model refuses it.
+    """
+    return found if isinstance(found, Candidate) else Candidate.model_validate_json(value)
 
 
 _fast = fast_decoder(Candidate, as_models=frozenset({TraceContext}))

@@ -28,7 +28,7 @@ from annotated_types import Ge, Gt, Le, Lt, MaxLen, MinLen
 from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, JsonValue
 from pydantic.fields import FieldInfo
 
-from traceweir.schemas.base import AdkModel, NotNull, whole
+from traceweir.schemas.base import AdkModel, NotNull, whole, without_none
 from traceweir.schemas.trace import require_short_names, utc_text
 
 TAG = "type"
@@ -60,10 +60,10 @@ class Decode(Protocol):
 def fast_decoder(*models: type[BaseModel], as_models: frozenset[type[BaseModel]] = frozenset()) -> Decode:
     """Returns a function that decodes a document to an object with the attributes and properties of its model.
 
-    Among several models, the key `type` of the document selects the model. Parts whose model is in `as_models` are objects of
-    that model. The function raises `NeedsFullValidation`
-    for every document that the model rejects, and for some valid documents. Times are rounded to the microsecond. In
-    unknown keys only the JSON grammar is checked, so that a number there can have any size.
+    Among several models, the key `type` of the document selects the model. Parts whose model is in `as_models` are objects
+    of that model. The function raises `NeedsFullValidation` for documents that the model rejects, with the two exceptions
+    that the module names, and for some valid documents. Times are rounded to the microsecond. In unknown keys only the JSON
+    grammar is checked, so that a number there can have any size.
 
     >>> from traceweir.schemas.events import SessionEnded, ToolCalled
     >>> decode = fast_decoder(SessionEnded, ToolCalled)
@@ -165,12 +165,14 @@ def _struct(
             continue
         kind: Any = NoneType
         required = field.is_required() or name in needed
-        annotation = _without_none(field.annotation) if name in needed else field.annotation
+        annotation = without_none(field.annotation) if name in needed else field.annotation
         try:
             kind = _translated(annotation, field.metadata, as_models)
         except _Untranslatable:
             if required:
                 raise
+        if field.default_factory is not None:
+            raise _Untranslatable  # no model has one today
         fields.append((name, kind, msgspec.NODEFAULT if required else field.get_default()))
         names[name] = name if issubclass(model, AdkModel) else field.alias or name
     # A field of an ADK model has two names. A document with the camelCase name has an unknown key here, and is left to
@@ -199,7 +201,7 @@ def _translated(annotation: Any, metadata: Iterable[object], as_models: frozense
     rules: list[_Rule] = []
     for item in _flat(metadata):
         if item is NotNull:
-            annotation = _without_none(annotation)
+            annotation = without_none(annotation)
         elif isinstance(item, AfterValidator) and item.func is utc_text:
             annotation = _UtcText
         elif isinstance(item, AfterValidator) and item.func in _READ_ATTRIBUTES:
@@ -212,10 +214,6 @@ def _translated(annotation: Any, metadata: Iterable[object], as_models: frozense
             raise _Untranslatable
     kind = _struct(annotation, as_models, rules=tuple(rules)) if rules else _kind(annotation, as_models)
     return Annotated[kind, msgspec.Meta(**limits)] if limits else kind
-
-
-def _without_none(annotation: Any) -> Any:
-    return reduce(or_, [part for part in get_args(annotation) if part is not NoneType])
 
 
 def _kind(annotation: Any, as_models: frozenset[type[BaseModel]]) -> Any:
