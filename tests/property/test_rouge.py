@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections import Counter
-from string import ascii_letters
+from string import ascii_letters, ascii_lowercase
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from rouge_score import rouge_scorer
+from rouge_score import rouge_scorer, tokenizers
 from tests.support.memory import bytes_kept
 
+from traceweir.scorers.text.porter import PorterStemmer
 from traceweir.scorers.text.rouge import rouge1_f, tokens
 
 texts = st.text(max_size=60) | st.lists(
@@ -19,6 +22,27 @@ texts = st.text(max_size=60) | st.lists(
     ),
     max_size=12,
 ).map(" ".join)
+SUFFIXES = [
+    *("able", "al", "alism", "aliti", "alize", "alli", "ance", "anci", "ant", "ate", "ately", "ation", "ational"),
+    *("ative", "ator", "biliti", "bli", "ed", "eed", "eli", "ement", "ence", "enci", "ent", "entli", "er", "ful"),
+    *("fulli", "fulness", "ible", "ic", "ical", "icate", "iciti", "ied", "ies", "ing", "ion", "ism", "iti", "ive"),
+    *("iveness", "iviti", "ization", "ize", "izer", "ll", "logi", "ment", "ness", "ou", "ous", "ousli", "ousness"),
+    *("s", "sses", "tional", "y"),
+]
+IRREGULAR = [
+    *("canning", "cannings", "dying", "exceed", "howe", "inning", "innings", "lying", "news", "outing", "outings"),
+    *("proceed", "skies", "sky", "succeed", "tying"),
+]
+english_words = st.one_of(
+    st.sampled_from(IRREGULAR),
+    st.text(ascii_lowercase, min_size=1, max_size=12),
+    st.builds(
+        lambda start, suffixes: start + "".join(suffixes),
+        st.text("aeiouybdlstwxz", max_size=5),
+        st.lists(st.sampled_from(SUFFIXES), min_size=1, max_size=3),
+    ),
+)
+rouge_score_tokenizer = tokenizers.DefaultTokenizer(use_stemmer=True)
 ascii_texts = st.text(st.characters(max_codepoint=127), max_size=200)
 
 
@@ -58,6 +82,30 @@ def test_a_blank_between_two_texts_keeps_their_tokens_apart(one: str, other: str
 def test_rouge_on_ascii_equals_the_rouge_score_package(response: str, reference: str) -> None:
     scorer = rouge_scorer.RougeScorer(["rouge1"], use_stemmer=True)
     assert rouge1_f(response, reference) == scorer.score(reference, response)["rouge1"].fmeasure
+
+
+@settings(max_examples=2_000)
+@given(english_words)
+@example("flies")
+@example("dies")
+@example("died")
+@example("agreed")
+@example("falling")
+@example("hissing")
+@example("fizzed")
+@example("fully")
+def test_stems_equal_those_of_the_rouge_score_package(word: str) -> None:
+    stem = PorterStemmer().stem(word) if len(word) > 3 else word
+    assert [stem] == rouge_score_tokenizer.tokenize(word)
+
+
+def test_rouge_does_not_import_nltk() -> None:
+    code = (
+        "import sys; from traceweir.scorers.text.rouge import rouge1_f; "
+        "assert rouge1_f('running', 'run') == 1.0; print('nltk' in sys.modules)"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout.strip() == "False"
 
 
 @pytest.mark.parametrize(

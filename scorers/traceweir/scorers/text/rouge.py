@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import unicodedata
 from collections import Counter
-from collections.abc import Callable
 from functools import cache
 from itertools import chain
 from sys import intern
 
+from rouge_score.tokenize import tokenize
+
 from traceweir.schemas.normal_form import normal_form
+from traceweir.scorers.text.porter import PorterStemmer
 
 
 def rouge1_f(response: str, reference: str) -> float:
@@ -99,13 +101,8 @@ def _spacing() -> _Spacing:
     return _Spacing()
 
 
+_STEMMER = PorterStemmer()
+
+
 def _stem(word: str) -> str:
-    return "".join(_rouge_score()(word))
-
-
-@cache
-def _rouge_score() -> Callable[[str], list[str]]:
-    from rouge_score import tokenizers  # here, because it imports all of nltk, which takes 0.4 s
-
-    tokenize: Callable[[str], list[str]] = tokenizers.DefaultTokenizer(use_stemmer=True).tokenize
-    return tokenize
+    return "".join(tokenize(word, _STEMMER))
