@@ -48,12 +48,13 @@ class Measured(TypedDict):
 
 
 def run(
-    servers: str, sessions: int = 15_000, rounds: int = 5, *, transactions: bool = True, broker: int | None = None
+    servers: str, sessions: int = 45_000, rounds: int = 5, *, transactions: bool = True, broker: int | None = None
 ) -> dict[str, float]:
     """Prints every run, the medians and the ratios; returns the median rate of each case.
 
     `broker` is the process of the broker.
 
+    With fewer sessions, the start of the worker and the broker's compiler would be a larger part of a round.
     A first round is not counted: the broker's compiler takes up to half a core while it is new. What is a round's
     ratio is measured within a minute, and so says more than one of medians where the machine's speed drifts.
     """
