@@ -76,7 +76,7 @@ def main(names: list[str]) -> None:
             rates.update(throughput.run(servers, broker=broker))
 
         def from_last_event_to_score() -> None:
-            most = rates.get("all stages") or throughput.one(servers, "all stages", 8_000)["rate"]
+            most = rates.get("all stages") or throughput.one(servers, "all stages", throughput.SESSIONS)["rate"]
             latency.run(servers, most / 4)
 
         def on_embedded() -> None:

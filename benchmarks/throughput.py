@@ -24,6 +24,8 @@ from traceweir.streams.settings import Settings
 from traceweir.streams.topics import StageName, Topics
 
 ATTEMPTS = 3
+SESSIONS = 45_000
+"""With fewer sessions, the start of the worker and the broker's compiler would be a larger part of a run."""
 BASELINE, KAFKA_STREAMS = "pass-through", "Kafka Streams"
 BENCH_BASELINE = "BENCH_BASELINE"
 CHECKOUT = "all stages of the baseline"
@@ -48,15 +50,14 @@ class Measured(TypedDict):
 
 
 def run(
-    servers: str, sessions: int = 45_000, rounds: int = 5, *, transactions: bool = True, broker: int | None = None
+    servers: str, sessions: int = SESSIONS, rounds: int = 5, *, transactions: bool = True, broker: int | None = None
 ) -> dict[str, float]:
     """Prints every run, the medians and the ratios; returns the median rate of each case.
 
     `broker` is the process of the broker.
 
-    With fewer sessions, the start of the worker and the broker's compiler would be a larger part of a round.
-    A first round is not counted: the broker's compiler takes up to half a core while it is new. What is a round's
-    ratio is measured within a minute, and so says more than one of medians where the machine's speed drifts.
+    A first round is not counted: the broker's compiler takes up to half a core while it is new. The cases of a round run
+    one after another, so ratios within a round say more than ratios of medians where the machine's speed drifts.
     """
     streams = [KAFKA_STREAMS] if transactions and kafka_streams.classpath(os.environ) else []
     checkout = [CHECKOUT] if BENCH_BASELINE in os.environ else []

@@ -120,6 +120,7 @@ def _final_y(word: str) -> str:
 
 
 def _double_suffix(word: str) -> str:
+    # As in NLTK, another suffix can follow "alli": "rationalli" loses both.
     if word.endswith("alli") and _has_measure(word[:-4]):
         word = word[:-2]
     return _replaced(word, _STEP_2)
@@ -147,7 +148,7 @@ def _final_ll(word: str) -> str:
 
 _STEP_2: Rules = (
     *_rules({"ational": "ate", "tional": "tion", "enci": "ence", "anci": "ance", "izer": "ize", "bli": "ble"}),
-    *_rules({"alli": "al", "entli": "ent", "eli": "e", "ousli": "ous", "ization": "ize", "ation": "ate"}),
+    *_rules({"entli": "ent", "eli": "e", "ousli": "ous", "ization": "ize", "ation": "ate"}),
     *_rules({"ator": "ate", "alism": "al", "iveness": "ive", "fulness": "ful", "ousness": "ous", "aliti": "al"}),
     *_rules({"iviti": "ive", "biliti": "ble", "fulli": "ful"}),
     ("logi", "log", lambda stem: _has_measure(stem + "l")),
