@@ -21,7 +21,7 @@ class PorterStemmer:
     """Stems words for `rouge_score.tokenize`."""
 
     def stem(self, word: str) -> str:
-        """Returns the stem of a word in lower case.
+        """Returns the stem of a word, which must be in lower case.
 
         >>> [PorterStemmer().stem(word) for word in ("caresses", "relational", "flies", "skies", "hopping")]
         ['caress', 'relat', 'fli', 'sky', 'hop']
@@ -71,7 +71,7 @@ def _ends_with_double_consonant(word: str) -> bool:
 
 
 def _ends_short(stem: str) -> bool:
-    """Whether a stem ends with consonant, vowel and consonant but w, x and y, or is a vowel and a consonant."""
+    """Whether a stem is a vowel and a consonant, or ends with consonant, vowel, and a consonant other than w, x and y."""
     shape = _shape(stem)
     return shape == "vc" or (shape.endswith("cvc") and stem[-1] not in "wxy")
 
