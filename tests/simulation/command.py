@@ -27,7 +27,8 @@ from tests.simulation.bugs import (  # noqa: F401  # they add their bugs
     of_replays_and_judges,
     of_stages,
 )
-from tests.simulation.bugs.registry import BUGS, WITH_PUSHES, broken, install
+from tests.simulation.bugs.registry import BUGS, OF_HIGHER_SEEDS, broken, install
+from tests.simulation.loop import process_of_context
 from tests.simulation.round import Outcome, play
 from tests.simulation.scenario import LOW_SEEDS, warm_up
 
@@ -95,11 +96,20 @@ def played(job: Job, faults: int) -> Outcome:
     return outcome
 
 
+def _placed(record: logging.LogRecord) -> bool:
+    """Adds the virtual time and the simulated process to a line of the log."""
+    process = process_of_context.get()
+    record.at = seams.seconds()
+    record.who = process.name if process is not None else "world"
+    return True
+
+
 def _one(options: argparse.Namespace) -> int:
     left_out = set(range(options.faults)).difference(options.only) if options.only is not None else ()
     job: Job = options.seed, options.bug, frozenset(left_out)
     if options.log:
-        logging.basicConfig(level=logging.INFO, format="%(name)s: %(message)s")
+        logging.basicConfig(level=logging.INFO, format="%(at)9.3f s %(who)s %(name)s: %(message)s")
+        logging.getLogger().handlers[0].addFilter(_placed)
         outcome = played(job, options.faults)
     else:
         ((_, outcome),) = _outcomes([job], options)
@@ -176,7 +186,7 @@ def _search_bugs(options: argparse.Namespace) -> int:
 
 def _first_seed(bug: str, options: argparse.Namespace) -> int | None:
     """Returns the first searched seed that shows a bug and is right without it; None if none of `SEARCHED` does."""
-    first = LOW_SEEDS + 1 if bug in WITH_PUSHES else 1
+    first = LOW_SEEDS + 1 if bug in OF_HIGHER_SEEDS else 1
     jobs = [(seed, bug, frozenset[int]()) for seed in range(first, first + SEARCHED)]
     for (seed, *_), outcome in _outcomes(jobs, options):
         _print_broken(bug, outcome)

@@ -100,11 +100,13 @@ async def _run(world: World, load: Ledger | SpanLedger, played: Faults, faults: 
     rnd = world.rnd
     for number in range(rnd.choice((1, 2, 2, 3))):
         world.start(f"w{number + 1}")
-    await asyncio.sleep(2.5)
+    await asyncio.sleep(world.scenario.takeover_s)
     world.send(load.records(10, world.now()))
     left, drawn = world.scenario.records, 0
     while left > 0 or drawn < faults:
-        await asyncio.sleep(rnd.expovariate(1 / world.scenario.pause_s))
+        # Workers that are far from their nodes do nothing but take partitions over while faults follow fast.
+        slower = 4 if world.scenario.distance_s and left == 0 else 1
+        await asyncio.sleep(rnd.expovariate(1 / (world.scenario.pause_s * slower)))
         if left > 0:
             count = min(left, rnd.randint(1, 16))
             left -= count
@@ -147,7 +149,9 @@ async def _rests(world: World) -> bool:
 def _within_s(world: World) -> float:
     """Returns the virtual time within which everything must be scored from now on."""
     without = sum(each.process.alive and each.process.has_lost_a_task for each in world.workers.values())
-    return AT_REST_WITHIN_S + FOR_EACH_FURTHER_S * max(0, without - 1)
+    # Workers that start one after the other take their partitions over again at each start.
+    far_s = 8 * world.scenario.takeover_s if world.scenario.distance_s else 0.0
+    return AT_REST_WITHIN_S + FOR_EACH_FURTHER_S * max(0, without - 1) + far_s
 
 
 def _is_held_back(world: World) -> bool:

@@ -84,8 +84,15 @@ class Scenario:
     """Number of records of the load, without those that complete its sessions."""
     pause_s: float = 0.6
     """Mean time between two faults, and between two parts of the load, in seconds."""
+    distance_s: float = 0.0
+    """Time that each message between a worker and a node takes at least, in seconds."""
     pushes: bool = False
     """Whether configs are pushed while the workers run."""
+
+    @property
+    def takeover_s(self) -> float:
+        """About how long a takeover lasts, in seconds."""
+        return 2.5 + 50 * self.distance_s
 
     def load(self) -> Ledger | SpanLedger:
         """Returns the load."""
@@ -121,6 +128,11 @@ def warm_up(folder: Path) -> None:
 
 LOW_SEEDS = 1_000
 """Seeds up to this one push no configs and have one scoring process, so that the bugs which need neither are found sooner."""
+DISTANT = 0.2
+"""The share of the higher seeds without spans in which the nodes are in another region than the workers, all the time.
+
+With spans, a worker that reads late publishes traces without their late spans, which the load does not expect.
+"""
 PUSHED = 0.5
 """The share of the higher seeds in which configs are pushed."""
 
@@ -157,5 +169,11 @@ def draw(seed: int) -> Scenario:
         variables=variables,
         static_members=static,
         records=90 if kind == "judged" else 150,
+        distance_s=_distance_s(seed),
         pushes=seed > LOW_SEEDS and random.Random(f"pushes {seed}").random() < PUSHED,
     )
+
+
+def _distance_s(seed: int) -> float:
+    rnd = random.Random(f"distance {seed}")
+    return rnd.choice((0.1, 0.3, 0.5)) if seed > LOW_SEEDS and rnd.random() < DISTANT else 0.0

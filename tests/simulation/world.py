@@ -58,6 +58,7 @@ class World:
         asyncio.set_event_loop(self.loop)
         self.cluster = Cluster(random.Random(f"cluster {seed}"), self.after, lambda: int(self.now() * 1000))
         self.network = Network(self.loop, random.Random(f"network {seed}"), self.cluster)
+        self.network.distance_s = scenario.distance_s
         self.network.install()
         self.scorers = SimulatedScoringProcess.faults = ScorerFaults(random.Random(f"scorers {seed}"))
         start: Any = SimulatedScoringProcess

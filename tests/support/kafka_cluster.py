@@ -18,6 +18,7 @@ from types import TracebackType
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 from tests.support.kafka_security import MECHANISMS, PASSWORD, USERS, Certificates
+from tests.support.slow_network import SlowNetwork
 
 START_TIMEOUT_S = 90
 _PORTS = (15_000, 32_000)
@@ -30,7 +31,9 @@ class KafkaCluster:
     three nodes, every topic can have three replicas, and two replicas must have a record before it is acknowledged.
     """
 
-    def __init__(self, home: Path, nodes: int = 1, certificates: Certificates | None = None) -> None:
+    def __init__(
+        self, home: Path, nodes: int = 1, certificates: Certificates | None = None, *, distant: bool = False
+    ) -> None:
         """Stores the arguments; `with` starts the nodes.
 
         Args:
@@ -38,18 +41,24 @@ class KafkaCluster:
             nodes: How many nodes.
             certificates: If given, nodes also listen for TLS with a required client certificate, and for TLS with a
                 password.
+            distant: Whether clients of `distant_servers` reach the nodes through networks that can be slow (`networks`).
         """
         self._home = home
         self._numbers = range(1, nodes + 1)
         self._certificates = certificates
+        self._distant = distant
+        self.networks: list[SlowNetwork] = []
+        """What is between the nodes and the clients of `distant_servers`, by node."""
         self._processes: dict[int, subprocess.Popen[bytes]] = {}
 
     def __enter__(self) -> KafkaCluster:
         self._folder = tempfile.TemporaryDirectory(prefix="traceweir-kafka-")
-        ports = iter(_free_ports(4 * len(self._numbers)))
+        ports = iter(_free_ports(6 * len(self._numbers)))
         self._broker_ports, self._controller_ports, self._tls_ports, self._password_ports = (
             dict(zip(self._numbers, ports, strict=False)) for _ in range(4)
         )
+        self._near_ports = dict(zip(self._numbers, ports, strict=False))
+        self._far_ports = dict(zip(self._numbers, ports, strict=False))
         cluster_id = "-"
         while cluster_id.startswith("-"):  # the command line would parse a leading dash as an option
             cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
@@ -58,6 +67,9 @@ class KafkaCluster:
                 self._format(number, cluster_id)
             for number in self._numbers:
                 self.start(number)
+                if self._distant:
+                    network = SlowNetwork(self._near_ports[number], self._far_ports[number])
+                    self.networks.append(network.__enter__())
             self.wait()
         except BaseException:
             self._close()
@@ -78,6 +90,11 @@ class KafkaCluster:
     def tls_servers(self) -> str:
         """The addresses for TLS with a client certificate."""
         return ",".join(f"127.0.0.1:{port}" for port in self._tls_ports.values())
+
+    @property
+    def distant_servers(self) -> str:
+        """The addresses behind `networks`."""
+        return ",".join(f"127.0.0.1:{port}" for port in self._far_ports.values())
 
     @property
     def password_servers(self) -> str:
@@ -190,6 +207,12 @@ class KafkaCluster:
         }
         if self._certificates is not None:
             options |= self._secure(number, options)
+        if self._distant:
+            options["listeners"] = f"{options['listeners']},FAR://127.0.0.1:{self._near_ports[number]}"
+            options["advertised.listeners"] = (
+                f"{options['advertised.listeners']},FAR://127.0.0.1:{self._far_ports[number]}"
+            )
+            options["listener.security.protocol.map"] = f"{options['listener.security.protocol.map']},FAR:PLAINTEXT"
         return "".join(f"{name}={value}\n" for name, value in options.items())
 
     def _secure(self, number: int, options: Mapping[str, object]) -> dict[str, object]:
@@ -230,6 +253,8 @@ class KafkaCluster:
         return os.environ | {"KAFKA_HEAP_OPTS": "-Xmx256m", "LOG_DIR": str(Path(self._folder.name) / "logs")}
 
     def _close(self) -> None:
+        while self.networks:
+            self.networks.pop().__exit__(None, None, None)
         for number in self._processes:
             self.kill(number)  # The node's files are deleted, so an orderly stop is not needed.
         self._folder.cleanup()

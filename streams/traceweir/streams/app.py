@@ -251,6 +251,8 @@ def _faust_app(settings: Settings, name: str, folder: Path, options: Mapping[str
         # Faust refuses a request timeout below the session timeout; 90 s is its default.
         broker_request_timeout=max(90.0, settings.session_timeout_s),
         broker_heartbeat_interval=settings.heartbeat_interval_s,
+        # Nothing is fetched while partitions are taken over. The watchdogs see what makes no progress.
+        broker_max_poll_interval=86_400.0,
         worker_redirect_stdouts=False,
         web_enabled=False,
     )

@@ -15,7 +15,17 @@ S = TypeVar("S", bound=Service)
 
 
 class TaskCancelledError(WorkerError):
-    """A task was cancelled although its service was running."""
+    """A task was cancelled although its service was running.
+
+    Args:
+        what: What the task does, as the end of a sentence that begins with "the task that".
+    """
+
+    def __init__(self, what: str) -> None:
+        super().__init__(
+            f"the task that {what} was cancelled, so the worker would go on without it. No data is lost: start the worker "
+            "again"
+        )
 
 
 def service_task(what: str) -> Callable[[Callable[[S], Awaitable[None]]], Any]:
@@ -37,10 +47,7 @@ def service_task(what: str) -> Callable[[Callable[[S], Awaitable[None]]], Any]:
             except asyncio.CancelledError:
                 if self.should_stop:
                     raise
-                raise TaskCancelledError(
-                    f"the task that {what} was cancelled, so the worker would go on without it. No data is lost: start the "
-                    "worker again"
-                ) from None
+                raise TaskCancelledError(what) from None
 
         return run
 

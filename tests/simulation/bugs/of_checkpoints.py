@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
 from itertools import count
 from typing import Any
 
 from aiokafka import AIOKafkaConsumer
-from tests.simulation.bugs.registry import bug, put
+from tests.simulation.bugs.registry import bug, bug_of_higher_seeds, put
 from tests.simulation.world import World
 
 from traceweir.streams.kafka.faust_adapter import Table
@@ -57,6 +58,29 @@ def claims_do_not_fence_each_other(world: World) -> None:
             self._application = application
 
     put(ClaimedPartitions, "begin", alone)
+
+
+@bug
+def takeover_goes_on_after_its_revocation(world: World) -> None:
+    """A worker joins its group again while it still takes over the partitions of the former assignment."""
+
+    async def leave(self: Any) -> None:
+        self.takeover_task = None
+
+    put(Checkpoints, "_stop_takeover", leave)
+
+
+@bug_of_higher_seeds
+def takeover_without_heartbeats(world: World) -> None:
+    """Partitions are taken over in the callback of their assignment, in which aiokafka sends no heartbeats."""
+    begin = Checkpoints._on_rebalance
+
+    async def wait(self: Any, *assignment: Any) -> None:
+        await begin(self, *assignment)
+        if self.takeover_task is not None:
+            await asyncio.wait([self.takeover_task])
+
+    put(Checkpoints, "_on_rebalance", wait)
 
 
 @bug

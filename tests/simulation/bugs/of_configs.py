@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from aiokafka import AIOKafkaConsumer
-from tests.simulation.bugs.registry import bug_with_pushes, put
+from tests.simulation.bugs.registry import bug_of_higher_seeds, put
 from tests.simulation.world import World
 
 from traceweir.streams import service_tasks
@@ -19,13 +19,13 @@ from traceweir.streams.score.session_configs import SessionConfigs
 from traceweir.streams.score.stage import ScoreStage
 
 
-@bug_with_pushes
+@bug_of_higher_seeds
 def row_of_configs_is_not_written(world: World) -> None:
     """The row in the checkpoint does not say which configs count from which session on."""
     put(ConfigSpans, "rows", _with_others(lambda spans: []))
 
 
-@bug_with_pushes
+@bug_of_higher_seeds
 def row_of_configs_comes_after_the_first_scores(world: World) -> None:
     """The row says it one checkpoint later than the first scores of a new config come."""
 
@@ -50,7 +50,7 @@ def _with_others(chosen: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return with_others
 
 
-@bug_with_pushes
+@bug_of_higher_seeds
 def begin_of_configs_is_forgotten_at_reload(world: World) -> None:
     """After a restart the latest configs count for all sessions, also for those that were begun before."""
     load = ConfigSpans.load
@@ -62,7 +62,7 @@ def begin_of_configs_is_forgotten_at_reload(world: World) -> None:
     put(ConfigSpans, "load", forget)
 
 
-@bug_with_pushes
+@bug_of_higher_seeds
 def worker_that_is_behind_takes_an_earlier_config(world: World) -> None:
     """A worker that has read less of the topic than the former owner of a partition puts its own state in effect."""
 
@@ -76,7 +76,7 @@ def worker_that_is_behind_takes_an_earlier_config(world: World) -> None:
     put(SessionConfigs, "take", take)
 
 
-@bug_with_pushes
+@bug_of_higher_seeds
 def new_configs_count_for_sessions_in_flight(world: World) -> None:
     """A new config counts from the oldest session that is not done, and not from the next one."""
     frontier = OffsetTracker.frontier
@@ -88,13 +88,13 @@ def new_configs_count_for_sessions_in_flight(world: World) -> None:
     put(OffsetTracker, "frontier", oldest)
 
 
-@bug_with_pushes
+@bug_of_higher_seeds
 def configs_of_waiting_sessions_are_dropped(world: World) -> None:
     """The config of a session that waits for a judge is dropped when all sessions below the next config are done."""
     put(ScoreStage, "_floor", lambda self: self._offsets.mark)
 
 
-@bug_with_pushes
+@bug_of_higher_seeds
 def each_owner_reports_bad_configs(world: World) -> None:
     """How far invalid records are dead letters is not restored."""
     load = ConfigSpans.load
@@ -106,7 +106,7 @@ def each_owner_reports_bad_configs(world: World) -> None:
     put(ConfigSpans, "load", forget)
 
 
-@bug_with_pushes
+@bug_of_higher_seeds
 def configs_are_read_uncommitted(world: World) -> None:
     """A worker follows a push that is aborted."""
 
@@ -116,19 +116,19 @@ def configs_are_read_uncommitted(world: World) -> None:
     put(followed_topics, "AIOKafkaConsumer", lenient)
 
 
-@bug_with_pushes
+@bug_of_higher_seeds
 def nobody_notices_that_configs_are_not_followed(world: World) -> None:
     """A worker whose task that follows the topic is cancelled goes on with the configs that it has read."""
     put(service_tasks, "TaskCancelledError", lambda text: asyncio.CancelledError())
 
 
-@bug_with_pushes
+@bug_of_higher_seeds
 def gate_decides_by_the_file(world: World) -> None:
     """The gate does not read the rules of a candidate."""
     put(GateStage, "_plan_of", lambda self, candidate: self._plan)
 
 
-@bug_with_pushes
+@bug_of_higher_seeds
 def cancelled_task_of_a_client_is_not_reported(world: World) -> None:
     """A background task of aiokafka that is cancelled ends in silence."""
     of_ended = consumer_tasks._of_ended

@@ -18,8 +18,8 @@ BUGS: dict[str, Bug] = {}
 """All bugs by name, once the modules beside this one are imported."""
 
 
-WITH_PUSHES: set[str] = set()
-"""The names of the bugs that only a seed with pushed configs can find."""
+OF_HIGHER_SEEDS: set[str] = set()
+"""The names of the bugs that only a seed with pushed configs, or with distant nodes, can find."""
 
 MISTAKES = AttributeError, NameError, TypeError
 """What a patch raises that does not fit the product any more."""
@@ -33,9 +33,9 @@ def bug(work: Bug) -> Bug:
     return work
 
 
-def bug_with_pushes(work: Bug) -> Bug:
-    """Adds a bug that only a seed with pushed configs can find."""
-    WITH_PUSHES.add(work.__name__)
+def bug_of_higher_seeds(work: Bug) -> Bug:
+    """Adds a bug that only a seed with pushed configs, or with distant nodes, can find."""
+    OF_HIGHER_SEEDS.add(work.__name__)
     return bug(work)
 
 

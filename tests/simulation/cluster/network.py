@@ -32,6 +32,8 @@ class Network:
         self._loop, self._rnd, self.cluster = loop, rnd, cluster
         self.slowness = 1.0
         """Factor on the time of each message."""
+        self.distance_s = 0.0
+        """Time that each message takes at least, in seconds, as between two regions."""
         self.links: list[Link] = []
         self._cut_until: dict[tuple[Process | None, int, bool], float] = {}
         self.stops: Counter[int] = Counter()
@@ -56,7 +58,8 @@ class Network:
     def arrival(self, process: Process | None, node: int, *, to_node: bool) -> float:
         """Draws when a message that is sent now arrives, in seconds of the loop."""
         latency = self._rnd.expovariate(1 / LATENCY_S) * self.slowness
-        return max(self._loop.time(), self._cut_until.get((process, node, to_node), 0.0)) + latency
+        sent = max(self._loop.time(), self._cut_until.get((process, node, to_node), 0.0))
+        return sent + self.distance_s + latency
 
     def break_links(self, node: int) -> None:
         """Closes the connections of a node, as when it stops."""

@@ -18,7 +18,8 @@ REQUEST_TIMEOUT_S = 10.0
 """Time limit for each answer of a broker, unless the caller sets one."""
 METADATA_DELAY_S = 30.0
 """Time limit until every broker knows a topic that the controller has created."""
-_LOOK_EVERY_S = 1.0
+_FIRST_LOOK_S = 1.0
+"""Time in seconds until the first look whether a broker has refused this user, which would else be tried again."""
 _ASK_AGAIN_AFTER_S = 0.1
 _WAITING = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._TIMED_OUT, KafkaError.REQUEST_TIMED_OUT)
 """Codes of a broker that does not know a new topic yet, or has not answered in time."""
@@ -59,13 +60,16 @@ class Cluster:
         timeout_s = REQUEST_TIMEOUT_S if timeout_s is None else timeout_s
         # Always for all topics: a request by name creates the topic if the cluster allows automatic creation.
         deadline = time.monotonic() + timeout_s
+        look_s = _FIRST_LOOK_S / 2
         while True:
             left = deadline - time.monotonic()
+            # A distant broker needs longer than the first look for each answer.
+            look_s *= 2
             try:
-                metadata = self._client.list_topics(timeout=max(0.0, min(left, _LOOK_EVERY_S)))
+                metadata = self._client.list_topics(timeout=max(0.0, min(left, look_s)))
                 if metadata.brokers:
                     break
-                if left <= _LOOK_EVERY_S:
+                if left <= _FIRST_LOOK_S:
                     raise KafkaUnreachableError(
                         f"a Kafka node at {self._settings.kafka_bootstrap_servers} answers, and has named no broker for "
                         f"{timeout_s:g} s: the node has lost its cluster, or has just started. Check that the brokers and "
@@ -77,7 +81,7 @@ class Cluster:
                 refused = next(filter(_is_refusal, self._errors), None)
                 if refused is not None:  # a retry of librdkafka would be refused again
                     raise KafkaUnreachableError(_locked_out(refused, self._settings)) from error
-                if left <= _LOOK_EVERY_S:
+                if left <= look_s:
                     reason = (self._errors or error.args)[0].str()
                     raise KafkaUnreachableError(
                         f"no Kafka broker answered at {self._settings.kafka_bootstrap_servers} within {timeout_s:g} s ({reason}): "

@@ -58,7 +58,7 @@ _PARTS: tuple[tuple[Any, tuple[str, ...]], ...] = (
     (GroupCoordinator, ("_coordination_routine", "_push_error_to_user", "request_rejoin")),
     (AIOKafkaClient, ("_get_conn", "_md_synchronizer", "bootstrap")),
     (AIOKafkaConnection, ("send",)),
-    (TableManager, ("on_rebalance", "on_start", "_update_channels", "recovery")),
+    (TableManager, ("on_actives_ready", "on_rebalance", "on_start", "_update_channels", "recovery")),
     (
         Store,
         ("_db_for_partition", "offset_key", "persisted_offset", "set_persisted_offset"),
@@ -188,6 +188,11 @@ class _Thread(SteadyThread, driver.AIOKafkaConsumerThread):  # type: ignore[misc
         consumer._fetch_min_bytes = FETCH_BYTES
         return consumer
 
+    def join_again(self) -> None:
+        """Lets the worker join its group again, as after a lost heartbeat."""
+        coordinator = self._ensure_consumer()._coordinator
+        self.thread_loop.call_soon_threadsafe(coordinator.request_rejoin)
+
     async def seek_in_thread(self, tp: TP, offset: int) -> None:
         """Seeks in this thread, because a seek wakes aiokafka's fetch routine in the event loop of this thread.
 
@@ -245,6 +250,9 @@ def install(app: Any, intake: Intake, changelog: str) -> None:
             thread.intake = intake
             return thread
 
+        def join_again(self) -> None:
+            self._thread.join_again()
+
         async def _seek(self, partition: TP, offset: int) -> None:
             await self._thread.seek_in_thread(partition, offset)
 
@@ -285,6 +293,14 @@ def install(app: Any, intake: Intake, changelog: str) -> None:
             await app.tables._update_channels()
             await app.tables.recovery.start()
 
+    note_ready = app.tables.on_actives_ready
+
+    def on_actives_ready() -> None:
+        # The recovery of an earlier assignment can end while the partitions of the next one are taken over.
+        if app.tables.recovery._generation_id == app.consumer_generation_id:
+            note_ready()
+
+    app.tables.on_actives_ready = on_actives_ready
     app.tables.on_start = start_tables
     app.transport.Consumer = Consumer
     read_as_parsed({*intake.inputs, changelog})

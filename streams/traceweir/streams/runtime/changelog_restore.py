@@ -26,25 +26,18 @@ _LOOKS = 200
 """Looks at an end before rows beyond it count as lost by the changelog."""
 
 
-class StopRequested(Exception):  # noqa: N818  # an outcome that the caller handles
-    """Raised if the worker stops while state is being restored."""
-
-
 class ChangelogRestore:
     """Reads changelog partitions into a table."""
 
-    def __init__(
-        self, table: Table, options: Mapping[str, Any], stepped: Callable[[], None], should_stop: Callable[[], bool]
-    ) -> None:
+    def __init__(self, table: Table, options: Mapping[str, Any], stepped: Callable[[], None]) -> None:
         """Stores the arguments; opens no connection.
 
         Args:
             table: The table to restore.
             options: Connection options of aiokafka's clients.
             stepped: Called after each batch.
-            should_stop: Returns whether the worker stops.
         """
-        self._table, self._options, self._stepped, self._should_stop = table, options, stepped, should_stop
+        self._table, self._options, self._stepped = table, options, stepped
         self.rows = self.bytes = 0
         """Number of rows, and of bytes of keys and values, that were read so far."""
         self.remaining = 0
@@ -59,7 +52,8 @@ class ChangelogRestore:
     ) -> dict[TopicPartition, int]:
         """Restores partitions, claims them on the way, and reads on to the committed end of their changelog.
 
-        Local rows that do not belong to this changelog are deleted first.
+        Local rows that do not belong to this changelog are deleted first. When this is cancelled, the rows that were
+        read are kept.
 
         Args:
             numbers: The partitions.
@@ -71,7 +65,6 @@ class ChangelogRestore:
             The first available offset of each input.
 
         Raises:
-            StopRequested: the worker stops; the rows that were read are kept.
             ConsumerTaskEndedError: a background task of the consumer ended.
         """
         consumer = AIOKafkaConsumer(
@@ -84,8 +77,8 @@ class ChangelogRestore:
         install_fast_close(consumer)
         limit_answers(consumer)
         require_broker_list(consumer)
-        found, _ = await asyncio.gather(changelog_id, consumer.start())
         try:
+            found, _ = await asyncio.gather(changelog_id, consumer.start())
             logs = {TopicPartition(self._table.changelog, number): number for number in numbers}
             sources = [TopicPartition(topic, number) for topic in inputs for number in numbers]
             consumer.assign([*logs, *sources])  # in one call: each wait for metadata costs 0.3 s
@@ -123,8 +116,6 @@ class ChangelogRestore:
             ends: dict[TopicPartition, int] = await consumer.end_offsets(list(offsets))
             if look == looks or all(end > offsets[place] for place, end in ends.items()):
                 break
-            if self._should_stop():
-                raise StopRequested
             await asyncio.sleep(_MARKS_S)
         return ends
 
@@ -133,8 +124,6 @@ class ChangelogRestore:
     ) -> None:
         todo = set(logs)
         while todo:
-            if self._should_stop():
-                raise StopRequested
             positions = {place: await consumer.position(place) for place in todo}
             self.remaining = sum(max(0, ends[place] - position) for place, position in positions.items())
             for place, position in positions.items():

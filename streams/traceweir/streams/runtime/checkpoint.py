@@ -3,14 +3,17 @@
 Faust manages the application, the consumer group, the assignor and the table. This module takes over partitions and
 commits their work:
 
-- On assignment, before any record is read, the table is restored from the committed changelog, from its beginning if
-  the local rows belong to another changelog. The former owners of the partitions are fenced (`ownership`). Then the
-  lanes are created, so that memory, position and producer start together.
+- An assignment begins a takeover, which goes on outside of the rebalance (`takeover`). It restores the table from the
+  committed changelog, fences the former owners of the partitions (`ownership`), and creates the lanes, so that memory,
+  position and producer start together. Only then are records read.
+- A revocation stops the takeover that is under way, commits a last checkpoint, and drops the lanes, before the worker
+  joins its group again.
 - While partitions are owned, the next checkpoint starts as soon as outputs are pending, on average at least
   `interval_s` after the last checkpoint (`checkpoint_pace`). Changes that nobody waits for can wait longer. One
   transaction has the changes of all partitions that are due (`checkpoint_rounds`).
 - RocksDB gets the rows after the commit, so RocksDB is never ahead of the committed state.
-- After any failure the lanes are dropped first, then the process ends. The next owner starts from the last committed
+- When Kafka has ended the transactions of the worker, all lanes are dropped, and the worker joins its group again. After
+  any other failure the lanes are dropped first, then the process ends. The next owner starts from the last committed
   transaction.
 """
 
@@ -20,29 +23,32 @@ import asyncio
 import logging
 import os
 import threading
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from time import monotonic
 from typing import Any, Literal
 
-from aiokafka import TopicPartition
 from faust.types import TP
 
 from traceweir.streams.clock import seconds_now
 from traceweir.streams.kafka.faust_adapter import Table, install, verify
 from traceweir.streams.process_log import LAST_WORD
-from traceweir.streams.runtime.changelog_restore import ChangelogRestore, StopRequested
 from traceweir.streams.runtime.checkpoint_rounds import CheckpointRounds
 from traceweir.streams.runtime.failure import in_words
-from traceweir.streams.runtime.lane import FORMAT_ROW, Lane, checked_format
+from traceweir.streams.runtime.lane import Lane
 from traceweir.streams.runtime.open_transactions import OpenTransactions
 from traceweir.streams.runtime.ownership import Ownership
 from traceweir.streams.runtime.suspects import StageFailed, describe
+from traceweir.streams.runtime.takeover import Parts, Takeover
 from traceweir.streams.runtime.watchdog import Duty
+from traceweir.streams.service_tasks import TaskCancelledError
 from traceweir.streams.stages.base import End, Record, StageSpec, handed_topics
 
 log = logging.getLogger(__name__)
 
 HARD_EXIT_S = 10.0
+LOSSES_WITHIN_S = 600.0
+MAX_LOSSES = 5
+"""How often a worker can lose its partitions within `LOSSES_WITHIN_S` seconds; at one more it ends."""
 EXIT_FAILED = 70
 
 Phase = Literal["starting", "joining", "catching up", "ready", "stopping"]
@@ -78,21 +84,26 @@ class Checkpoints:
             limit: Pending records of a partition above which the consumer stops fetching for this partition.
         """
         verify()
-        self._app, self._table, self._specs, self._new_ownership = app, Table(table), specs, ownership
+        self._app, self._table, self._new_ownership = app, Table(table), ownership
+        self._parts = Parts(self._table, specs, changelog_id, client_options)
         self._ownership: Ownership | None = None
-        self._changelog_id = changelog_id
-        self._options, self._limit = client_options, limit
+        self._limit = limit
         self.inputs: Mapping[str, object] = {topic: spec for spec in specs for topic in spec.inputs}
         self.lanes: dict[int, Lane] = {}
-        self.rounds = CheckpointRounds(app, self._table, self.lanes, interval_s, fail=self.fail, isolate=self._isolate)
+        self.rounds = CheckpointRounds(
+            app, self._table, self.lanes, interval_s, fail=self.fail, lose=self.lose, isolate=self._isolate
+        )
         """The checkpoints of the lanes."""
         self._ends: Mapping[TP, End] = {}
         self._open_transactions = OpenTransactions()
         self._isolations: set[asyncio.Task[None]] = set()
         self._revoking = False
         self._taking_over: list[int] | None = None
-        self._restore: ChangelogRestore | None = None
+        self._takeover: Takeover | None = None
+        self.takeover_task: asyncio.Task[None] | None = None
+        """The latest takeover; None after its revocation."""
         self._steps = 0
+        self._losses: list[float] = []
         self.first_offsets: Mapping[tuple[str, int], int] = {}
         """By topic and partition, the offset before which no record is read."""
         self.takes_over: Callable[[int], object] = lambda partitions: None
@@ -112,35 +123,68 @@ class Checkpoints:
     # Assignment and revocation of partitions
 
     async def _on_rebalance(self, assigned: set[TP], revoked: set[TP], newly: set[TP], generation: int = 0) -> None:
-        """Runs after the assignment is known, and before Faust compares the table with its changelog."""
+        """Begins the takeover of an assignment; no heartbeat is sent before this returns, so this waits for nobody."""
+        if self._stops():
+            return
         try:
-            started, owned = monotonic(), self._owned(assigned)
-            self._taking_over = owned
-            self._forget()
-            self.takes_over(len(owned))
-            await self._stop_writing()
-            ownership = self._new_ownership() if owned else None
-            if ownership is not None:
-                self._ownership = ownership
-                await ownership.begin(owned, self._step)
-                self._continue()
-            with self._table.translate_errors():
-                for table in self._app.tables.values():
-                    await table.on_rebalance(assigned, revoked, newly, generation)  # opens the RocksDB files
-            what = await self._catch_up(owned, ownership) if ownership is not None else "nothing to do"
-            log.info("took over partitions %s in %.0f ms: %s", owned, (monotonic() - started) * 1e3, what)
-            await self._faust_on_rebalance(assigned, revoked, newly, generation)
-        except StopRequested:
-            log.info("stopped while restoring state; the rows that were read so far are kept")
+            owned = self._owned(assigned)
         except BaseException as error:  # Faust would swallow it
             self._give_up(error)
             raise
+        await self._stop_takeover()
+        self._forget()
+        self._app.tables.actives_ready = False
+        self.takes_over(len(owned))
+        self._taking_over = owned
+        assignment = assigned, revoked, newly, generation
+        self.takeover_task = asyncio.create_task(self._take_over(owned, assignment))
+
+    async def _take_over(self, owned: list[int], assignment: tuple[set[TP], set[TP], set[TP], int]) -> None:
+        """Takes over partitions, then lets Faust find that the table is restored and resume the paused partitions."""
+        started = monotonic()
+        summary = "nothing to do"
+        lanes: dict[int, Lane] = {}
+        try:
+            await self._stop_writing()
+            # Opens the RocksDB files.
+            with self._table.translate_errors():
+                for table in self._app.tables.values():
+                    await table.on_rebalance(*assignment)
+            if owned:
+                ownership = self._ownership = self._new_ownership()
+                takeover = self._takeover = Takeover(owned, self._parts, ownership, self.first_offsets, self._step)
+                lanes = await takeover.run()
+                summary = takeover.summary
+                self.rounds.delivery = ownership.delivery
+                self.rounds.handed = handed_topics(self._parts.specs) if ownership.hands_over else ()
+            await self._faust_on_rebalance(*assignment)
+            if not self._stops():
+                # Nothing is awaited from here on: a lane that others can see is never stopped with its takeover.
+                self.lanes.update(lanes)
+                lanes = {}
+                self.rounds.begin()
+                log.info("took over partitions %s in %.0f ms: %s", owned, (monotonic() - started) * 1e3, summary)
+        except asyncio.CancelledError:
+            if self.takeover_task is asyncio.current_task() and not self._stops():
+                await self.fail(TaskCancelledError("takes over partitions"))
+            log.info("stopped taking over partitions %s; the rows that were read so far are kept", owned)
+            await self._stop_writing()
+        except Exception as error:  # noqa: BLE001  # nobody else sees an error of this task
+            await self.fail(error)
         finally:
-            self._taking_over = None
-            if self._app.should_stop:  # `revoke` has left the producers to this takeover
-                self._forget()
-                async with self.rounds.lock:  # a last checkpoint can be on its way
-                    await self._stop_writing()
+            for lane in lanes.values():
+                lane.drop()
+            self._takeover = self._taking_over = None
+
+    async def _stop_takeover(self) -> None:
+        """Stops the takeover that is under way, if there is one."""
+        task, self.takeover_task = self.takeover_task, None
+        if task is not None and not task.done():
+            task.cancel()
+            await asyncio.wait([task])
+
+    def _stops(self) -> bool:
+        return bool(self.problems) or bool(self._app.should_stop)
 
     def _owned(self, assigned: set[TP]) -> list[int]:
         """Returns the partitions of which this worker owns the changelog.
@@ -166,66 +210,27 @@ class Checkpoints:
         if ownership is not None:
             await ownership.stop()
 
-    async def _catch_up(self, numbers: Sequence[int], ownership: Ownership) -> str:
-        """Restores the table up to the committed end of its changelog and creates the lanes; returns a log summary."""
-        began = monotonic()
-        restore = ChangelogRestore(self._table, self._options, self._step, lambda: bool(self._app.should_stop))
-        self._restore = restore
-
-        async def claim(writers: Collection[str]) -> Mapping[int, int]:
-            self._continue()
-            for number in numbers:
-                checked_format(self._table.read(number, FORMAT_ROW), number, self._table.changelog)
-            return await ownership.claim(writers)
-
-        try:
-            beginnings = await restore.read(numbers, self._changelog_id(), self.inputs, claim)
-        finally:
-            self._restore = None
-        read = monotonic()
-        self.rounds.delivery = ownership.delivery
-        self.rounds.handed = handed_topics(self._specs) if ownership.hands_over else ()
-        for number in numbers:
-            firsts = {
-                topic: max(beginnings[TopicPartition(topic, number)], self.first_offsets.get((topic, number), 0))
-                for topic in self.inputs
-            }
-            self.lanes[number] = Lane(number, self._specs, self._table, firsts, seconds_now())
-            self._step()
-            await asyncio.sleep(0)  # loading a large lane blocks the event loop for long
-            self._continue()
-        self.rounds.begin()
-        return (
-            f"{restore.rows} rows, {restore.bytes / 1e6:.1f} MB in {(read - began) * 1e3:.0f} ms, "
-            f"and {(monotonic() - read) * 1e3:.0f} ms to load"
-        )
-
     @property
     def restoring(self) -> int:
         """Number of offsets of changelogs that are still to be read; 0 when no state is restored."""
-        return self._restore.remaining if self._restore is not None else 0
-
-    def _continue(self) -> None:
-        """Checks that the worker goes on.
-
-        Raises:
-            StopRequested: the worker stops.
-        """
-        if self.problems or self._app.should_stop:
-            raise StopRequested
+        return self._takeover.remaining if self._takeover is not None else 0
 
     def _step(self) -> None:
         self._steps += 1
 
     async def revoke(self) -> None:
-        """Commits a last checkpoint of every lane, then drops the lanes, even if the checkpoint failed."""
+        """Commits a last checkpoint of every lane, then drops the lanes, even if the checkpoint failed.
+
+        Kafka waits for this before a member joins the group again, and heartbeats go on.
+        """
         self._revoking = True
         try:
+            await self._stop_takeover()
             await self.rounds.last()
         finally:
             self._revoking = False
             self._forget()
-            if self._app.should_stop and self._taking_over is None:  # otherwise the takeover stops what it uses
+            if self._app.should_stop:
                 await self._stop_writing()
 
     def _forget(self) -> None:
@@ -238,6 +243,9 @@ class Checkpoints:
 
         A later checkpoint must not commit offsets beyond the rows of the failed checkpoint.
         """
+        # The task takes `problems` for the reason of its end.
+        if self.takeover_task is not None and self.takeover_task is not asyncio.current_task():
+            self.takeover_task.cancel()
         self._forget()
         self.report_end(error)
 
@@ -263,6 +271,24 @@ class Checkpoints:
         """Drops all lanes and ends the process."""
         self._give_up(error)
         await self._app.crash(error)
+
+    async def lose(self, error: BaseException) -> None:
+        """Drops all lanes, and joins the group again, because Kafka accepts no more transactions from this worker.
+
+        Its partitions share a transaction, so that it loses all of them. The outcome of the last transaction is unknown
+        here; the next takeover of each partition reads it from the changelog. A worker that loses its partitions again
+        and again ends.
+        """
+        now = monotonic()
+        self._losses = [at for at in self._losses if now - at < LOSSES_WITHIN_S] + [now]
+        if self._stops() or len(self._losses) > MAX_LOSSES:
+            await self.fail(error)
+            return
+        log.warning("the partitions are dropped, and the worker joins its group again: %s", in_words(error))
+        self._forget()
+        self._app.tables.actives_ready = False
+        if not self._revoking:
+            self._app.consumer.join_again()
 
     # Records in
 
@@ -329,7 +355,7 @@ class Checkpoints:
         app = self._app
         if self.problems or app.should_stop:
             return "stopping"
-        if app.tables.actives_ready and not app.rebalancing:
+        if app.tables.actives_ready and not app.rebalancing and self._taking_over is None:
             return "ready"
         if self._taking_over or self.lanes:
             return "catching up"
@@ -403,7 +429,7 @@ class Checkpoints:
                     number,
                     failed.for_log,
                 )
-                again = Lane(number, self._specs, self._table, lane.beginnings, seconds_now(), suspects)
+                again = Lane(number, self._parts.specs, self._table, lane.beginnings, seconds_now(), suspects)
             except Exception as error:  # noqa: BLE001  # the lane cannot be built, so the partition has no owner
                 await self.fail(error.error if isinstance(error, StageFailed) else error)
                 return

@@ -14,7 +14,7 @@ from faust.types import TP
 from traceweir.streams.kafka.faust_adapter import Table
 from traceweir.streams.runtime.checkpoint_content import CheckpointContent
 from traceweir.streams.runtime.checkpoint_pace import CheckpointPace
-from traceweir.streams.runtime.delivery import Delivery
+from traceweir.streams.runtime.delivery import TRANSACTIONS_ENDED, Delivery
 from traceweir.streams.runtime.hand_over import HandOver
 from traceweir.streams.runtime.lane import Lane
 from traceweir.streams.runtime.suspects import StageFailed
@@ -38,6 +38,7 @@ class CheckpointRounds:
         interval_s: float,
         *,
         fail: Callable[[BaseException], Awaitable[object]],
+        lose: Callable[[BaseException], Awaitable[object]],
         isolate: Callable[[Lane, StageFailed], Awaitable[object]],
     ) -> None:
         """Stores the arguments; `begin` starts the checkpoints.
@@ -48,11 +49,12 @@ class CheckpointRounds:
             lanes: The owned partitions.
             interval_s: Average time between two checkpoints, in seconds.
             fail: Ends the worker after a failure with an unknown outcome.
+            lose: Drops all lanes, and joins the group again, after Kafka has ended the transactions of the worker.
             isolate: Loads a lane again whose stage raised.
         """
         self._app, self._table, self._lanes = app, table, lanes
         self._pace = CheckpointPace(interval_s)
-        self._fail, self._isolate = fail, isolate
+        self._fail, self._lose, self._isolate = fail, lose, isolate
         self.delivery: Delivery
         """Sends the checkpoints; set before there are lanes."""
         self.handed: Collection[str] = ()
@@ -129,6 +131,8 @@ class CheckpointRounds:
             committed = False
             try:
                 committed = await self._commit(living, content)
+            except TRANSACTIONS_ENDED as error:
+                await self._lose(error)
             except Exception as error:  # noqa: BLE001  # after any failure it is unknown whether the checkpoint was committed
                 await self._fail(error)
             for lane in content.tried:

@@ -12,16 +12,20 @@ from aiokafka import AIOKafkaProducer, TopicPartition
 from aiokafka.errors import (
     IllegalOperation,
     IncompatibleBrokerVersion,
+    InvalidProducerEpoch,
+    InvalidProducerIdMapping,
     InvalidTransactionTimeout,
     KafkaConnectionError,
     KafkaError,
+    ProducerFenced,
     TransactionalIdAuthorizationFailed,
     UnsupportedVersionError,
 )
 
 from traceweir.streams.errors import WorkerError
-from traceweir.streams.kafka.answer_limits import limited_start
+from traceweir.streams.kafka.answer_limits import limit_answers
 from traceweir.streams.kafka.broker_list import require_broker_list
+from traceweir.streams.kafka.fast_close import close_producer
 from traceweir.streams.stages.base import MAX_BATCH_BYTES, Output, Rows
 
 TRANSACTION_TIMEOUT_MS = 20_000
@@ -29,7 +33,9 @@ FENCE_WITHIN_S = 60.0
 """Time limit for starting a transactional producer, including the abort of the former owner's open transaction."""
 _CREATE_TIME = 0
 STOP_WITHIN_S = 5.0
-"""Time limit for the end of a client that nobody waits for."""
+"""Time limit in seconds for the end of a client that nobody waits for."""
+TRANSACTIONS_ENDED = (ProducerFenced, InvalidProducerEpoch, InvalidProducerIdMapping)
+"""What a transaction raises after which Kafka accepts none from this producer any more, but from a new one."""
 
 Offsets = Mapping[TopicPartition, int]
 RowsByPlace = Mapping[TopicPartition, Rows]
@@ -110,6 +116,7 @@ class Transaction:
             retry_backoff_ms=10,
         )
         require_broker_list(self._producer)
+        limit_answers(self._producer)
 
     async def start(self) -> None:
         """Fences the earlier owner of this transactional id; the broker aborts an open transaction of that owner.
@@ -119,14 +126,15 @@ class Transaction:
         """
         try:
             async with asyncio.timeout(FENCE_WITHIN_S):
-                with limited_start(self._producer.client):
-                    await self._producer.start()
+                await self._producer.start()
         except (KafkaError, TimeoutError) as error:
-            with suppress(Exception):
-                await self._producer.stop()
+            await stop_in_time(self)
             if isinstance(error, KafkaConnectionError):
                 raise
             raise NoTransactionsError(_refusal(self._id, error)) from error
+        except BaseException:
+            await stop_in_time(self)
+            raise
 
     async def send(
         self, rows: RowsByPlace, outputs: Sequence[Output], offsets: Offsets, further: Further | None = None
@@ -169,12 +177,12 @@ class Transaction:
         return ends
 
     async def stop(self) -> None:
-        """Close the producer."""
-        await self._producer.stop()
+        """Closes the connections."""
+        await close_producer(self._producer)
 
 
 async def stop_in_time(delivery: Delivery) -> None:
-    """Disconnects, and gives up after `STOP_WITHIN_S`: without a limit, `stop` waits for a dead broker without end."""
+    """Disconnects, and gives up after `STOP_WITHIN_S`."""
     with suppress(TimeoutError, KafkaError):
         await asyncio.wait_for(delivery.stop(), STOP_WITHIN_S)
 
@@ -195,6 +203,7 @@ class PlainSends:
             **options, acks="all", max_batch_size=MAX_BATCH_BYTES, max_request_size=4 * MAX_BATCH_BYTES
         )
         require_broker_list(self._producer)
+        limit_answers(self._producer)
 
     async def start(self) -> None:
         """Connects, without fencing."""
@@ -214,8 +223,8 @@ class PlainSends:
         return {place: last for place, (_, last) in sent.items()}
 
     async def stop(self) -> None:
-        """Close the producer."""
-        await self._producer.stop()
+        """Closes the connections."""
+        await close_producer(self._producer)
 
 
 def _refusal(transactional_id: str, error: BaseException) -> str:

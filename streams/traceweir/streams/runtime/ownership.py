@@ -11,8 +11,13 @@ partition. A new owner knows whom to fence because each partition's rows name th
    it reads the changelog to its end, with what the former writer has committed before it was fenced.
 
 A writer therefore commits only after its claim, and the next owner knows of each claim, and fences the writer before
-its own. A worker takes a new name at each assignment, and a rebalance revokes all partitions of all members first. So a
-new owner never fences a name that a living member still uses.
+its own. A worker takes a new name for each takeover.
+
+No member of the group fences the name of another living member. A takeover goes on outside of the rebalance, but a member
+stops its takeover, and commits nothing more under its name, before it joins the group again (`Checkpoints.revoke`). A
+generation begins when all its members have joined, so that the names that its takeovers find in the changelog are of
+earlier generations. A worker that was expelled and does not know it yet is no member; it can fence a living one, which
+then takes its partitions over again.
 """
 
 from __future__ import annotations
@@ -119,7 +124,7 @@ class ClaimedPartitions:
         """Closes all producers."""
         self._stopped = True
         started, self._started = self._started, []
-        await asyncio.gather(*(each.stop() for each in started))
+        await asyncio.gather(*(stop_in_time(each) for each in started))
 
 
 class SharedPartitions:
@@ -152,4 +157,4 @@ class SharedPartitions:
 
     async def stop(self) -> None:
         """Closes the connection."""
-        await self.delivery.stop()
+        await stop_in_time(self.delivery)

@@ -26,6 +26,7 @@ LOOK_EVERY_S = 1.0
 LOST_AFTER_S = 60.0
 """Silence of all brokers in seconds after which the worker ends; the Kafka clients would retry without end."""
 ASK_EVERY_S = 5.0
+LIMIT_SETTING = "TRACEWEIR_STUCK_AFTER_S"
 EXIT_LOST = 1
 EXIT_HELD = 70
 
@@ -56,6 +57,8 @@ class Watchdogs:
     def look(self, duties: Iterable[Duty]) -> list[str]:
         """Returns a sentence for each late duty; duties that are not passed any more are forgotten.
 
+        A duty that has waited for half of the limit is logged once.
+
         Call this method every `LOOK_EVERY_S`.
         """
         seen, late = {}, []
@@ -63,6 +66,15 @@ class Watchdogs:
             before, waited_s = self._seen.get(name, (None, 0.0))
             waited_s = waited_s + LOOK_EVERY_S if due and name in self._seen and mark == before else 0.0
             seen[name] = mark, waited_s
+            # Once: the time grows by one look at a time.
+            if 0 <= waited_s - self._limit_s / 2 < LOOK_EVERY_S and waited_s:
+                log.warning(
+                    "%s has made no progress for %g s; the worker ends after %g s (%s)",
+                    name,
+                    waited_s,
+                    self._limit_s,
+                    LIMIT_SETTING,
+                )
             if waited_s > self._limit_s:
                 late.append(f"{name} has made no progress for more than {self._limit_s:g} s")
         self._seen = seen

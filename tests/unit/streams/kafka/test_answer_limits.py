@@ -1,4 +1,4 @@
-"""Tests how long a consumer waits for each kind of answer."""
+"""Tests how long a client waits for each kind of answer."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ import pytest
 from aiokafka.protocol.fetch import FetchRequest
 from aiokafka.protocol.group import HeartbeatRequest, JoinGroupRequest, SyncGroupRequest
 from aiokafka.protocol.metadata import MetadataRequest
+from aiokafka.protocol.produce import ProduceRequest
+from aiokafka.protocol.transaction import EndTxnRequest
 
-from traceweir.streams.kafka.answer_limits import ANSWER_WITHIN_S, FETCH_WITHIN_S, limit_answers, limited_start
+from traceweir.streams.kafka.answer_limits import ANSWER_WITHIN_S, RECORDS_WITHIN_S, limit_answers
 
 JOIN_WITHIN_S = 90.0
 
@@ -50,7 +52,7 @@ class Client:
 @pytest.fixture
 def client() -> Client:
     client = Client()
-    limit_answers(SimpleNamespace(_client=client))
+    limit_answers(SimpleNamespace(client=client))
     return client
 
 
@@ -63,7 +65,9 @@ def request(kind: type[Any]) -> object:
     [
         (HeartbeatRequest, ANSWER_WITHIN_S),
         (MetadataRequest, ANSWER_WITHIN_S),
-        (FetchRequest, FETCH_WITHIN_S),
+        (FetchRequest, RECORDS_WITHIN_S),
+        (ProduceRequest, RECORDS_WITHIN_S),
+        (EndTxnRequest, ANSWER_WITHIN_S),
         (JoinGroupRequest, JOIN_WITHIN_S),
         (SyncGroupRequest, JOIN_WITHIN_S),
     ],
@@ -73,11 +77,12 @@ async def test_only_a_join_can_take_as_long_as_a_join(kind: type[Any], limit_s: 
     assert [await client.send(1, request(kind)) for _ in range(3)] == [limit_s] * 3
 
 
-async def test_an_answer_that_waits_behind_a_fetch_has_the_time_of_the_fetch(client: Client) -> None:
+@pytest.mark.parametrize("kind", [FetchRequest, ProduceRequest])
+async def test_an_answer_that_waits_behind_records_has_their_time(kind: type[Any], client: Client) -> None:
     await client.send(1, request(MetadataRequest))
     waiting = client.connections[1].waiting()
-    waiting.append((7, request(FetchRequest), None))
-    assert await client.send(1, request(MetadataRequest)) == FETCH_WITHIN_S
+    waiting.append((7, request(kind), None))
+    assert await client.send(1, request(MetadataRequest)) == RECORDS_WITHIN_S
     waiting.clear()
     assert await client.send(1, request(MetadataRequest)) == ANSWER_WITHIN_S
 
@@ -85,17 +90,3 @@ async def test_an_answer_that_waits_behind_a_fetch_has_the_time_of_the_fetch(cli
 async def test_a_node_that_cannot_be_reached_has_no_connection(client: Client) -> None:
     client.reachable = False
     assert await client.send(1, request(HeartbeatRequest)) is None
-
-
-async def test_a_client_that_starts_waits_for_no_node_as_long_as_one_that_has_started() -> None:
-    client = Client()
-    with limited_start(client):
-        assert await client.send(1, request(MetadataRequest)) == ANSWER_WITHIN_S
-    assert [await client.send(node, request(MetadataRequest)) for node in (1, 2)] == [JOIN_WITHIN_S] * 2
-
-
-async def test_a_failed_start_leaves_the_usual_limit() -> None:
-    client = Client()
-    with pytest.raises(OSError, match="no node"), limited_start(client):
-        raise OSError("no node")
-    assert await client.send(1, request(MetadataRequest)) == JOIN_WITHIN_S

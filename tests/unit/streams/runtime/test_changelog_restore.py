@@ -100,9 +100,7 @@ async def test_the_restore_does_not_wait_for_connections_to_close(monkeypatch: p
     async def changelog_id() -> str:
         return "id"
 
-    found = await ChangelogRestore(table, {}, lambda: None, lambda: False).read(
-        [3], changelog_id(), ["a"], claim_nothing
-    )
+    found = await ChangelogRestore(table, {}, lambda: None).read([3], changelog_id(), ["a"], claim_nothing)
 
     assert found == {TopicPartition("a", 3): 0}
 
@@ -156,7 +154,7 @@ async def test_every_restored_batch_is_a_step_so_that_the_watchdog_sees_progress
         steps.append(len(table.written))
         remaining.append(restore.remaining)
 
-    restore = ChangelogRestore(table, {}, stepped, lambda: False)
+    restore = ChangelogRestore(table, {}, stepped)
     await restore.read([3], changelog_id(), [], claim_nothing)
 
     assert (table.written, steps) == ([1, 3], [1, 2])
@@ -202,7 +200,7 @@ async def test_rows_of_a_transaction_that_is_not_marked_yet_are_kept_and_rows_th
     async def changelog_id() -> str:
         return "id"
 
-    await ChangelogRestore(table, {}, lambda: None, lambda: False).read([3], changelog_id(), [], claim_nothing)
+    await ChangelogRestore(table, {}, lambda: None).read([3], changelog_id(), [], claim_nothing)
 
     assert table.cleared == cleared
 
@@ -238,7 +236,7 @@ async def test_the_former_writer_is_named_to_the_claim_and_the_rows_up_to_the_cl
         claims.append((writers, [*table.written]))
         return {3: 4}
 
-    await ChangelogRestore(table, {}, lambda: None, lambda: False).read([3], changelog_id(), [], claim)
+    await ChangelogRestore(table, {}, lambda: None).read([3], changelog_id(), [], claim)
 
     assert claims == [({"former"}, [1])]
     assert table.written == [1, 3, 5]

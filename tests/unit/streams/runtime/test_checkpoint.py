@@ -9,15 +9,16 @@ from unittest.mock import AsyncMock, MagicMock
 
 import pytest
 from aiokafka import TopicPartition
+from aiokafka.errors import ProducerFenced
 from faust.types import TP
 from tests.unit.streams.runtime.test_lane import Listing, ends, records
 
 from traceweir.streams.kafka.faust_adapter import Table
-from traceweir.streams.runtime.changelog_restore import ChangelogRestore, StopRequested
-from traceweir.streams.runtime.checkpoint import Checkpoints
-from traceweir.streams.runtime.delivery import RowsByPlace
+from traceweir.streams.runtime.changelog_restore import ChangelogRestore
+from traceweir.streams.runtime.checkpoint import MAX_LOSSES, Checkpoints
+from traceweir.streams.runtime.delivery import NoTransactionsError, RowsByPlace
 from traceweir.streams.runtime.lane import FORMAT_ROW, Lane
-from traceweir.streams.runtime.state_directory import FORMAT, StateDirectoryError
+from traceweir.streams.runtime.state_directory import FORMAT
 from traceweir.streams.stages.base import End, StageSpec
 
 
@@ -63,7 +64,7 @@ class Owner:
 
 
 def app_of(*, ready: bool = True, rebalancing: bool = False, started: bool = True) -> MagicMock:
-    app = MagicMock(should_stop=False, rebalancing=rebalancing, rebalancing_count=1)
+    app = MagicMock(should_stop=False, rebalancing=rebalancing, rebalancing_count=1, crash=AsyncMock())
     app.configure_mock(**{"tables.actives_ready": ready, "_consumer.started": started})
     app.tables.on_rebalance = AsyncMock()
     return app
@@ -91,10 +92,18 @@ def lane(*, woken: bool = False, in_checkpoint: bool = False, full: bool = False
     return found
 
 
-async def take_over(app: MagicMock, numbers: Sequence[int], inputs: Collection[str] = ("a",)) -> None:
-    """Assigns these partitions, as Faust does after a rebalance."""
+async def assign(app: MagicMock, numbers: Sequence[int], inputs: Collection[str] = ("a",)) -> asyncio.Task[None]:
+    """Assigns these partitions, as Faust does after a rebalance; returns the takeover that has begun."""
     places = {TP(topic, number) for topic in (*inputs, "changelog") for number in numbers}
     await app.tables.on_rebalance(places, set(), places)
+    task: asyncio.Task[None] = app.tables.on_rebalance.__self__.takeover_task
+    return task
+
+
+async def take_over(app: MagicMock, numbers: Sequence[int], inputs: Collection[str] = ("a",)) -> None:
+    """Assigns these partitions, and waits for the end of the takeover."""
+    await (await assign(app, numbers, inputs))
+    app.tables.actives_ready = True
 
 
 async def turns() -> None:
@@ -138,13 +147,13 @@ def test_a_checkpoint_is_due_when_records_are_pending_or_a_checkpoint_has_begun(
 async def test_each_producer_that_starts_counts_as_progress_of_catching_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async def stopped(
+    async def unending(
         self: ChangelogRestore, numbers: object, changelog_id: Awaitable[str], inputs: object, claim: object
     ) -> None:
         await changelog_id
-        raise StopRequested
+        await asyncio.Event().wait()
 
-    monkeypatch.setattr(ChangelogRestore, "read", stopped)
+    monkeypatch.setattr(ChangelogRestore, "read", unending)
     app, first, second = app_of(ready=False), asyncio.Event(), asyncio.Event()
 
     class TwoSteps(Owner):
@@ -154,7 +163,7 @@ async def test_each_producer_that_starts_counts_as_progress_of_catching_up(
                 stepped()
 
     found = checkpoints_of(app, TwoSteps())
-    taking = asyncio.create_task(take_over(app, [0, 1]))
+    await assign(app, [0, 1])
     await turns()
     assert found.state() == {"phase": "catching up", "partitions": [0, 1]}
     ((name, before),) = due(found).items()
@@ -164,7 +173,8 @@ async def test_each_producer_that_starts_counts_as_progress_of_catching_up(
     assert due(found)[name] != before
 
     second.set()
-    await taking
+    await turns()
+    await found.revoke()
     assert found.state() == {"phase": "joining", "partitions": []}
 
 
@@ -282,30 +292,101 @@ async def test_a_revoked_partition_begins_no_checkpoint_after_its_last(
     assert checkpoints.lanes == {}
 
 
+# Takeovers
+
+
+class Restoring:
+    """Restores when the test lets it, without a row."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.began, self.may_end = asyncio.Event(), asyncio.Event()
+
+        async def read(
+            restore: ChangelogRestore,
+            numbers: Sequence[int],
+            changelog_id: Awaitable[str],
+            inputs: object,
+            claim: object,
+        ) -> dict[Any, int]:
+            await changelog_id
+            self.began.set()
+            await self.may_end.wait()
+            return {TopicPartition("a", number): 0 for number in numbers}
+
+        monkeypatch.setattr(ChangelogRestore, "read", read)
+
+
+def owner_that_starts() -> Owner:
+    owner = Owner()
+    owner.delivery.may_start.set()
+    return owner
+
+
+async def test_the_callback_of_an_assignment_returns_before_the_partitions_are_taken_over(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    restoring, app = Restoring(monkeypatch), app_of()
+    found = checkpoints_of(app, owner_that_starts())
+    taking = await assign(app, [0, 1])
+    await restoring.began.wait()
+    assert (found.phase, found.lanes, taking.done()) == ("catching up", {}, False)
+    assert app.tables.actives_ready is False
+
+    restoring.may_end.set()
+    await taking
+    assert found.lanes.keys() == {0, 1}
+
+
+async def test_a_revocation_waits_until_the_takeover_has_ended_and_closed_its_connections(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    restoring, app, owner = Restoring(monkeypatch), app_of(), owner_that_starts()
+    found = checkpoints_of(app, owner)
+    taking = await assign(app, [0])
+    await restoring.began.wait()
+    assert owner.stopped == 0
+
+    await found.revoke()
+    assert (taking.done(), owner.stopped, found.lanes, found.problems) == (True, 1, {}, [])
+
+
+async def test_what_a_stopped_takeover_has_loaded_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded: list[Listing] = []
+    revoked: list[asyncio.Task[None]] = []
+
+    def new(partition: int, read: object, changed: object) -> Listing:
+        if loaded:
+            revoked.append(asyncio.create_task(found.revoke()))
+        loaded.append(Listing())
+        return loaded[-1]
+
+    restoring, app = Restoring(monkeypatch), app_of()
+    restoring.may_end.set()
+    found = checkpoints_of(app, owner_that_starts(), StageSpec("one", ("a",), (), new))
+    taking = await assign(app, [0, 1])
+    await asyncio.wait([taking])
+    await revoked[0]
+    assert [stage.dropped for stage in loaded] == [True, True]
+    assert (found.lanes, found.problems) == ({}, [])
+
+
 @pytest.mark.parametrize("moment", ["begin", "loading", "last step"])
 async def test_a_stop_while_partitions_are_taken_over_is_orderly(moment: str, monkeypatch: pytest.MonkeyPatch) -> None:
     app = app_of()
 
     class Owning(Owner):
         async def begin(self, numbers: Collection[int], stepped: Callable[[], object]) -> None:
-            app.should_stop = moment == "begin"
+            app.should_stop |= moment == "begin"
 
     def new(partition: int, read: object, changed: object) -> Listing:
-        app.should_stop = moment == "loading"
+        app.should_stop |= moment == "loading"
         return Listing()
 
     async def stop(*_: object) -> None:
-        app.should_stop = moment == "last step"
+        app.should_stop |= moment == "last step"
 
     app.tables.on_rebalance.side_effect = stop
-
-    async def read(
-        self: ChangelogRestore, numbers: object, changelog_id: Awaitable[str], inputs: object, claim: object
-    ) -> dict[Any, int]:
-        await changelog_id
-        return {TopicPartition("a", number): 0 for number in range(2)}
-
-    monkeypatch.setattr(ChangelogRestore, "read", read)
+    Restoring(monkeypatch).may_end.set()
     owner = Owning()
     found = checkpoints_of(app, owner, StageSpec("one", ("a",), (), new))
     await take_over(app, [0, 1])
@@ -315,30 +396,83 @@ async def test_a_stop_while_partitions_are_taken_over_is_orderly(moment: str, mo
     assert (owner.stopped, owner.delivery.begun) == (1, 0)
 
 
-async def test_a_stop_does_not_close_what_a_takeover_uses(monkeypatch: pytest.MonkeyPatch) -> None:
-    app, asked, may_go_on = app_of(), asyncio.Event(), asyncio.Event()
+async def test_a_takeover_that_fails_ends_the_worker_with_its_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Failing(Owner):
+        async def begin(self, numbers: Collection[int], stepped: Callable[[], object]) -> None:
+            raise NoTransactionsError("refused")
 
-    async def read(
-        self: ChangelogRestore, numbers: object, changelog_id: Awaitable[str], inputs: object, claim: object
-    ) -> dict[Any, int]:
-        await changelog_id
-        asked.set()
-        await may_go_on.wait()
-        raise StopRequested
+    app = app_of()
+    found = checkpoints_of(app, Failing())
+    await take_over(app, [0])
+    assert found.problems == ["the worker stops after NoTransactionsError; its log contains the details"]
+    assert app.crash.await_count == 1
 
-    monkeypatch.setattr(ChangelogRestore, "read", read)
-    owner = Owner()
-    owner.delivery.may_start.set()
-    found = checkpoints_of(app, owner)
-    taking = asyncio.create_task(take_over(app, [0]))
-    await asked.wait()
-    app.should_stop = True
-    await found.revoke()
-    assert owner.stopped == 0
 
-    may_go_on.set()
-    await taking
-    assert (owner.stopped, found.problems) == (1, [])
+async def test_a_takeover_that_something_else_cancels_ends_the_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    restoring, app = Restoring(monkeypatch), app_of()
+    found = checkpoints_of(app, owner_that_starts())
+    taking = await assign(app, [0])
+    await restoring.began.wait()
+    taking.cancel()
+    await asyncio.wait([taking])
+    assert found.problems == ["the worker stops after TaskCancelledError; its log contains the details"]
+
+
+async def test_a_failure_elsewhere_ends_the_takeover(monkeypatch: pytest.MonkeyPatch) -> None:
+    restoring, app = Restoring(monkeypatch), app_of()
+    found = checkpoints_of(app, owner_that_starts())
+    taking = await assign(app, [0])
+    await restoring.began.wait()
+    await found.fail(NoTransactionsError("refused"))
+    restoring.may_end.set()
+    await asyncio.wait([taking])
+    assert found.lanes == {}
+
+
+# Transactions that Kafka has ended
+
+
+class Fenced(GatedDelivery):
+    """A delivery whose transactions Kafka refuses."""
+
+    async def send(self, rows: RowsByPlace, *others: object) -> dict[TopicPartition, int]:
+        raise ProducerFenced
+
+
+async def test_a_worker_whose_transaction_kafka_has_ended_drops_its_lanes_and_joins_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    app = app_of()
+    checkpoints, lanes = await owning(app, Fenced(), monkeypatch, partitions=2)
+    await checkpoints.take(TP("a", 0), records("a", 1))
+    await turns()
+    assert (checkpoints.lanes, checkpoints.problems, checkpoints.phase) == ({}, [], "joining")
+    assert all(lane.dead for lane in lanes.values())
+    assert app.consumer.join_again.call_count == 1
+
+
+async def test_a_worker_that_loses_its_partitions_again_and_again_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    app = app_of()
+    found = checkpoints_of(app)
+    for _ in range(MAX_LOSSES):
+        await found.lose(ProducerFenced())
+    assert found.problems == []
+    await found.lose(ProducerFenced())
+    assert found.problems == ["the worker stops after ProducerFenced; its log contains the details"]
+
+
+async def test_a_last_checkpoint_that_kafka_refuses_does_not_ask_for_another_rebalance(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    app = app_of()
+    delivery = GatedDelivery()
+    checkpoints, _ = await owning(app, delivery, monkeypatch)
+    monkeypatch.setattr(delivery, "send", Fenced().send)
+    checkpoints.rounds.end()
+    await checkpoints.take(TP("a", 0), records("a", 1))
+    await checkpoints.revoke()
+    assert (checkpoints.lanes, checkpoints.problems) == ({}, [])
+    assert app.consumer.join_again.mock_calls == []
 
 
 async def test_rows_of_a_newer_format_are_refused_before_the_partition_is_claimed(
@@ -375,7 +509,6 @@ async def test_rows_of_a_newer_format_are_refused_before_the_partition_is_claime
     formats[0] = FORMAT + 1
     app = app_of()
     refusing = checkpoints_of(app, owner)
-    monkeypatch.setattr(refusing, "report_end", lambda error: None)  # it would end this process
-    with pytest.raises(StateDirectoryError, match="was written by a newer Traceweir"):
-        await take_over(app, [0])
+    await take_over(app, [0])
+    assert refusing.problems == ["the worker stops after StateDirectoryError; its log contains the details"]
     assert claimed == [["former"]]

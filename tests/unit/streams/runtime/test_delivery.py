@@ -23,7 +23,9 @@ class Producer:
         if failure is not None:
             self._end.set_exception(failure)
             self._end.exception()  # marks the exception as retrieved
-        self.client = SimpleNamespace(bootstrap=None, add_topic=lambda topic: None)
+        self.client = SimpleNamespace(
+            bootstrap=None, add_topic=lambda topic: None, _request_timeout_ms=40_000, _get_conn=None
+        )
         self._txn_manager = SimpleNamespace(
             maybe_add_partition_to_txn=lambda place: None, wait_for_transaction_end=lambda: self._end
         )

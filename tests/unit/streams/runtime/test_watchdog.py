@@ -33,6 +33,15 @@ def test_a_due_duty_without_progress_is_late_after_the_limit_and_not_before() ->
     assert at_last == ["fetching has made no progress for more than 10 s"]
 
 
+def test_a_duty_that_has_waited_for_half_of_the_limit_is_logged_once_with_the_setting(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    late_after(Watchdogs(LIMIT_S), Duty("catching up", True, 1), LOOKS)
+    assert [record.getMessage() for record in caplog.records] == [
+        "catching up has made no progress for 5 s; the worker ends after 10 s (TRACEWEIR_STUCK_AFTER_S)"
+    ]
+
+
 def test_a_duty_with_progress_is_never_late() -> None:
     dogs = Watchdogs(LIMIT_S)
     for step in range(20):

@@ -1,0 +1,110 @@
+"""Takes over the partitions of one assignment, outside of the rebalance, so that the worker's heartbeats go on.
+
+aiokafka sends no heartbeat while it waits for the callback of an assignment. A takeover asks the brokers some 25 times,
+one after the other, and reads the changelog; it can take longer than the session timeout of the group. Therefore it is a
+task of its own. The partitions stay paused until it has ended.
+
+The next rebalance begins with `stop`: the takeover has ended before the worker joins its group again
+(`ownership` says why this matters).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from time import monotonic
+from typing import Any, NamedTuple
+
+from aiokafka import TopicPartition
+
+from traceweir.streams.clock import seconds_now
+from traceweir.streams.kafka.faust_adapter import Table
+from traceweir.streams.runtime.changelog_restore import ChangelogRestore
+from traceweir.streams.runtime.lane import FORMAT_ROW, Lane, checked_format
+from traceweir.streams.runtime.ownership import Ownership
+from traceweir.streams.stages.base import StageSpec
+
+
+class Parts(NamedTuple):
+    """The parts of a worker that each of its takeovers uses."""
+
+    table: Table
+    specs: Sequence[StageSpec]
+    """The stages, in the order of processing."""
+    changelog_id: Callable[[], Awaitable[str]]
+    """Returns the id of the changelog topic."""
+    client_options: Mapping[str, Any]
+    """Connection options of aiokafka's clients."""
+
+
+class Takeover:
+    """Takes over partitions once: fences their former owners, restores their rows, and creates their lanes."""
+
+    def __init__(
+        self,
+        numbers: Sequence[int],
+        parts: Parts,
+        ownership: Ownership,
+        first_offsets: Mapping[tuple[str, int], int],
+        stepped: Callable[[], None],
+    ) -> None:
+        """Stores the arguments; `run` begins.
+
+        Args:
+            numbers: The partitions.
+            parts: The parts of the worker.
+            ownership: Makes this worker the writer of the partitions.
+            first_offsets: By topic and partition, the offset before which no record is read.
+            stepped: Called after each step.
+        """
+        self._numbers, self._parts, self._ownership = numbers, parts, ownership
+        self._first_offsets, self._stepped = first_offsets, stepped
+        self._restore = ChangelogRestore(parts.table, parts.client_options, stepped)
+        self.summary = "nothing to do"
+        """What was done, for the log."""
+
+    @property
+    def remaining(self) -> int:
+        """Number of offsets of changelogs that are still to be read."""
+        return self._restore.remaining
+
+    async def run(self) -> dict[int, Lane]:
+        """Takes the partitions over; when this is cancelled, the rows that were read so far are kept.
+
+        Returns:
+            The lane of each partition. Nobody else can commit to these partitions any more.
+
+        Raises:
+            StateDirectoryError: this version cannot read the rows of a partition.
+        """
+        began = monotonic()
+        await self._ownership.begin(self._numbers, self._stepped)
+        topics = {topic for spec in self._parts.specs for topic in spec.inputs}
+        beginnings = await self._restore.read(self._numbers, self._parts.changelog_id(), topics, self._claim)
+        read = monotonic()
+        lanes: dict[int, Lane] = {}
+        try:
+            for number in self._numbers:
+                firsts = {
+                    topic: max(beginnings[TopicPartition(topic, number)], self._first_offsets.get((topic, number), 0))
+                    for topic in topics
+                }
+                lanes[number] = Lane(number, self._parts.specs, self._parts.table, firsts, seconds_now())
+                self._stepped()
+                # Loading a large lane blocks the event loop for long.
+                await asyncio.sleep(0)
+        except BaseException:
+            for lane in lanes.values():
+                lane.drop()
+            raise
+        self.summary = (
+            f"{self._restore.rows} rows, {self._restore.bytes / 1e6:.1f} MB in {(read - began) * 1e3:.0f} ms, "
+            f"and {(monotonic() - read) * 1e3:.0f} ms to load"
+        )
+        return lanes
+
+    async def _claim(self, writers: Collection[str]) -> Mapping[int, int]:
+        table = self._parts.table
+        for number in self._numbers:
+            checked_format(table.read(number, FORMAT_ROW), number, table.changelog)
+        return await self._ownership.claim(writers)
