@@ -61,7 +61,7 @@ def test_the_topics_are_those_that_the_command_creates(name: str) -> None:
             "partitions": own.partitions,
             "replicas": own.replication_factor,
             "config": {
-                option: int(value) if value.isdigit() else value
+                option: yaml.safe_load(value)
                 for option, value in options_at_creation(policy, days.get(topic), own.replication_factor).items()
             },
         }

@@ -5,12 +5,12 @@ from __future__ import annotations
 import uuid
 
 import pytest
-from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, ResourceType
 
 from traceweir.streams.doctor.cluster import check_cluster
 from traceweir.streams.kafka.embedded_broker import is_embedded
 from traceweir.streams.kafka.topic_admin import Inspection, check_topics, create_topics, inspect_topics, reach
-from traceweir.streams.kafka.topic_options import DAY_MS
+from traceweir.streams.kafka.topic_options import DAY_MS, options_at_creation
 from traceweir.streams.kafka.topic_problems import expected_topics
 from traceweir.streams.settings import Settings
 from traceweir.streams.topics import STAGES
@@ -77,6 +77,37 @@ def test_a_short_retention_is_a_warning_and_no_problem(settings: Settings, clien
     assert inspection.problems == ()
     assert [name in warning for warning in inspection.warnings if "are advised" in warning] == [True]
     assert option(client, name, "retention.ms") == "3600000"
+
+
+def test_created_topics_are_compacted_as_documented(settings: Settings, client: AdminClient) -> None:
+    create_topics(settings)
+    compacted = [name for name, policy in expected_topics(settings, STAGES).items() if policy == "compact"]
+    expected = options_at_creation("compact", None, 1)
+    assert f"{settings.topic_prefix}assemble-score-gate-state-changelog" in compacted
+    assert {name: {each: option(client, name, each) for each in expected} for name in compacted} == dict.fromkeys(
+        compacted, expected
+    )
+
+
+def test_the_command_of_a_warning_makes_an_old_changelog_as_a_new_one(settings: Settings, client: AdminClient) -> None:
+    name = f"{settings.topic_prefix}assemble-score-gate-state-changelog"
+    make_topic(client, name, 4, "compact", **{"delete.retention.ms": "60000"})
+    create_topics(settings)
+    inspection = inspect_topics(settings)
+    assert inspection.problems == ()
+    late, deletions = inspection.warnings
+    assert f"topic {name!r} is compacted late (segment.bytes=1073741824, segment.ms=604800000, " in late
+    assert f"topic {name!r} keeps deletions for " in deletions
+
+    changes = [
+        ConfigEntry(*change.split("="), incremental_operation=AlterConfigOpType.SET)
+        for warning in inspection.warnings
+        for change in warning.split("--add-config ")[1].rstrip("`").split(",")
+    ]
+    resource = ConfigResource(ResourceType.TOPIC, name, incremental_configs=changes)
+    client.incremental_alter_configs([resource])[resource].result()
+
+    assert inspect_topics(settings) == Inspection((), ())
 
 
 def test_topics_with_three_copies_need_two_of_them_in_sync(settings: Settings, client: AdminClient) -> None:

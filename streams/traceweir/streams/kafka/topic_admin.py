@@ -41,7 +41,7 @@ class Inspection:
     problems: tuple[str, ...]
     """A sentence for each expected topic that is missing or wrong: found value, expected value, and the way out."""
     warnings: tuple[str, ...]
-    """A sentence for each way in which records of a topic are less safe than in a topic that Traceweir creates."""
+    """A sentence for each way in which a topic keeps its records less safely, or more of them, than a new topic."""
 
 
 def create_topics(settings: Settings, stages: Collection[StageName] = STAGES) -> Creation:
@@ -127,10 +127,10 @@ def check_topics(settings: Settings, stages: Collection[StageName] = STAGES) -> 
 
 
 def inspect_topics(settings: Settings, stages: Collection[StageName] = STAGES) -> Inspection:
-    """Returns what `check_topics` returns, and warnings of weak replication and short retention.
+    """Returns what `check_topics` returns, and warnings of weak replication, short retention and late compaction.
 
     The worker does not ask for the warnings: a weak topic changes no record, and its owner can have chosen the values.
-    An embedded broker has neither replication nor retention, so there are no warnings.
+    An embedded broker has no replication, retention or compaction, so there are no warnings.
 
     Raises:
         KafkaUnreachableError: No broker answered within 10 s.

@@ -11,6 +11,25 @@ DURABLE_COPIES = 3
 """Copies of a partition from which on two of them must have a record before the record is acknowledged."""
 DURABLE_IN_SYNC = 2
 DAY_MS = 86_400_000
+COMPACTION: Mapping[str, float] = {
+    "segment.bytes": 16 << 20,
+    "segment.ms": 600_000,
+    "min.cleanable.dirty.ratio": 0.3,
+    "max.compaction.lag.ms": DAY_MS,
+}
+"""The largest values with which a compacted topic stays near the size of its latest records.
+
+Kafka compacts closed segments only, and its defaults close a segment after 1 GiB or 7 days. What is read beside the
+latest records is at most the open segment and 3/7 of their size. The cleaner reads about 3 bytes for each written one
+then; with a smaller ratio it would read more. The last option bounds the closed segments of a topic that is rarely
+written, and the time for which a replaced record stays: without it, such a topic would close a segment every ten
+minutes, and not reach the ratio for months.
+"""
+TOMBSTONES_MS = DAY_MS
+"""The time for which a deletion stays readable in a compacted topic; Kafka's default, whatever the brokers have.
+
+A reader that was away for longer can keep rows that are deleted, so a worker does not use local state of that age.
+"""
 
 
 @dataclass(frozen=True)
@@ -34,6 +53,9 @@ def options_at_creation(policy: CleanupPolicy, retention_days: int | None, copie
     {'cleanup.policy': 'delete', 'retention.ms': '604800000', 'min.insync.replicas': '2'}
     """
     options: dict[str, str] = {"cleanup.policy": policy}
+    if policy == "compact":
+        options |= {name: str(value) for name, value in COMPACTION.items()}
+        options["delete.retention.ms"] = str(TOMBSTONES_MS)
     if retention_days is not None:
         options["retention.ms"] = str(retention_days * DAY_MS)
     if copies >= DURABLE_COPIES:
@@ -42,7 +64,7 @@ def options_at_creation(policy: CleanupPolicy, retention_days: int | None, copie
 
 
 def weaknesses(found: FoundTopic, retention_days: int | None, copies: int, bootstrap_servers: str) -> Iterator[str]:
-    """Yields a sentence for each way in which records of a topic are less safe than in a topic that Traceweir creates.
+    """Yields a sentence for each way in which a topic keeps its records less safely, or more of them, than a new topic.
 
     The topic works nevertheless. An option that the cluster does not report is not checked.
 
@@ -81,6 +103,22 @@ def weaknesses(found: FoundTopic, retention_days: int | None, copies: int, boots
         yield (
             f"{topic} keeps records for {_days(kept_ms)}, and at least {retention_days} days are advised: "
             f"{alter(f'retention.ms={retention_days * DAY_MS}')}"
+        )
+    if "compact" not in found.options.get("cleanup.policy", ""):
+        return
+    late = [name for name, most in COMPACTION.items() if float(found.options.get(name, most)) > most]
+    if late:
+        values = ", ".join(f"{name}={found.options[name]}" for name in late)
+        wanted = ",".join(f"{name}={COMPACTION[name]}" for name in late)
+        yield (
+            f"{topic} is compacted late ({values}), so it grows, and its readers read records that were replaced long "
+            f"ago: {alter(wanted)}"
+        )
+    kept_ms = int(found.options.get("delete.retention.ms", TOMBSTONES_MS))
+    if kept_ms < TOMBSTONES_MS:
+        yield (
+            f"{topic} keeps deletions for {_days(kept_ms)}, so a worker that was away for longer cannot use its state "
+            f"directory: {alter(f'delete.retention.ms={TOMBSTONES_MS}')}"
         )
 
 

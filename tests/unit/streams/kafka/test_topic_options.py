@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import astuple
 
@@ -10,6 +11,14 @@ from tests.support.paths import ROOT
 
 from traceweir.streams.kafka.topic_options import DAY_MS, FoundTopic, options_at_creation, weaknesses
 from traceweir.streams.topics import Topics
+
+COMPACTED = {
+    "segment.bytes": "16777216",
+    "segment.ms": "600000",
+    "min.cleanable.dirty.ratio": "0.3",
+    "max.compaction.lag.ms": "86400000",
+    "delete.retention.ms": "86400000",
+}
 
 
 @pytest.mark.parametrize(("copies", "in_sync"), [(1, None), (2, None), (3, "2"), (5, "2")])
@@ -23,7 +32,7 @@ def test_a_new_topic_keeps_its_records_for_the_documented_days_or_compacts_them(
     for name, policy in topics.cleanup_policies().items():
         days = topics.retention_days().get(name)
         options = options_at_creation(policy, days, 1)
-        assert options == ({"cleanup.policy": policy} | ({"retention.ms": str(days * DAY_MS)} if days else {}))
+        assert options == {"cleanup.policy": policy} | ({"retention.ms": str(days * DAY_MS)} if days else COMPACTED)
         (row,) = [line for line in text.splitlines() if line.startswith("|") and f"`{name}`" in line.split("|")[1]]
         assert (f"{days} days" if days else "compacted") in row
     assert [name for name in astuple(topics) if name not in topics.retention_days()] == [
@@ -61,3 +70,47 @@ def test_a_topic_that_is_weaker_than_a_new_one_is_reported_with_the_command_that
 def test_a_compacted_topic_and_a_trial_with_one_copy_have_no_advice() -> None:
     one_node = {"min.insync.replicas": "1", "retention.ms": "3600000"}
     assert list(weaknesses(FoundTopic("traceweir.network", 1, one_node), None, 1, "kafka:9092")) == []
+
+
+def test_the_documented_options_of_compacted_topics_are_those_of_new_ones() -> None:
+    text = (ROOT / "docs" / "kafka.md").read_text("utf-8")
+    documented = dict(re.findall(r"^\| `([a-z.]+)` \| ([0-9.]+)(?:,| \|)", text, re.MULTILINE))
+    assert documented == COMPACTED
+
+
+KAFKAS_DEFAULTS = {
+    "cleanup.policy": "compact",
+    "segment.bytes": "1073741824",
+    "segment.ms": "604800000",
+    "min.cleanable.dirty.ratio": "0.5",
+    "max.compaction.lag.ms": "9223372036854775807",
+    "delete.retention.ms": "86400000",
+}
+
+
+def test_a_topic_that_is_compacted_late_is_reported_with_one_command_that_corrects_all_its_options() -> None:
+    (told,) = weaknesses(FoundTopic("traceweir.network", 1, KAFKAS_DEFAULTS), None, 1, "kafka:9092")
+    assert told.startswith(
+        "topic 'traceweir.network' is compacted late (segment.bytes=1073741824, segment.ms=604800000, "
+    )
+    wanted = "segment.bytes=16777216,segment.ms=600000,min.cleanable.dirty.ratio=0.3,max.compaction.lag.ms=86400000"
+    assert told.endswith(f"--alter --entity-type topics --entity-name traceweir.network --add-config {wanted}`")
+
+
+def test_only_the_options_that_compact_late_are_corrected() -> None:
+    options = COMPACTED | {"cleanup.policy": "compact", "segment.ms": "3600000", "segment.bytes": "1048576"}
+    (told,) = weaknesses(FoundTopic("traceweir.network", 1, options), None, 1, "kafka:9092")
+    assert "is compacted late (segment.ms=3600000), " in told
+    assert told.endswith("--add-config segment.ms=600000`")
+
+
+def test_a_compacted_topic_that_forgets_deletions_early_is_reported() -> None:
+    options = COMPACTED | {"cleanup.policy": "compact", "delete.retention.ms": "3600000"}
+    (told,) = weaknesses(FoundTopic("traceweir.network", 1, options), None, 1, "kafka:9092")
+    assert "keeps deletions for 0.0417 days, so a worker that was away for longer" in told
+    assert told.endswith("--add-config delete.retention.ms=86400000`")
+
+
+def test_a_new_compacted_topic_and_one_that_is_not_compacted_are_not_compacted_late() -> None:
+    for options in (options_at_creation("compact", None, 1), KAFKAS_DEFAULTS | {"cleanup.policy": "delete"}):
+        assert list(weaknesses(FoundTopic("traceweir.network", 1, options), None, 1, "kafka:9092")) == []
