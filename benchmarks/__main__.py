@@ -12,6 +12,7 @@ from benchmarks import (
     clickhouse_store,
     client,
     collect,
+    compaction,
     completeness,
     config_push,
     cosine,
@@ -46,6 +47,7 @@ NEEDS_KAFKA = {
     "latency",
     "takeover",
     "rebuild",
+    "compaction",
     "config-push",
     "exactly-once",
     "spans",
@@ -59,7 +61,7 @@ def main(names: list[str]) -> None:
     """Runs the named benchmarks, or all if none is named."""
     print(description())
     with ExitStack() as stack:
-        servers, broker = "", None
+        servers, broker, logs = "", None, Path()
         if not names or NEEDS_KAFKA & set(names):
             home = os.environ.get("KAFKA_HOME")
             if not home:
@@ -69,7 +71,7 @@ def main(names: list[str]) -> None:
             except kafka_streams.KafkaStreamsError as error:
                 sys.exit(str(error))
             cluster = stack.enter_context(KafkaCluster(Path(home)))
-            servers, broker = cluster.bootstrap_servers, cluster.pid(1)
+            servers, broker, logs = cluster.bootstrap_servers, cluster.pid(1), cluster.data(1)
         rates: dict[str, float] = {}
 
         def on_kafka() -> None:
@@ -89,6 +91,7 @@ def main(names: list[str]) -> None:
             "takeover": lambda: takeover.run(servers),
             "config-push": lambda: config_push.run(servers),
             "rebuild": lambda: takeover.lost(servers),
+            "compaction": lambda: compaction.run(servers, logs),
             "exactly-once": lambda: exactly_once.run(servers),
             "embedded": on_embedded,
             "growth": growth.run,

@@ -105,6 +105,10 @@ class KafkaCluster:
         """Returns the process id of a started node."""
         return self._processes[number].pid
 
+    def data(self, number: int) -> Path:
+        """Returns the folder of a node's logs."""
+        return Path(self._folder.name) / f"node-{number}"
+
     def kill(self, number: int) -> None:
         """Kills a node with SIGKILL, and waits until its process has ended."""
         process = self._processes[number]
@@ -159,7 +163,7 @@ class KafkaCluster:
         return True
 
     def _format(self, number: int, cluster_id: str) -> None:
-        self._data(number).mkdir(parents=True)
+        self.data(number).mkdir(parents=True)
         self._properties(number).write_text(self._configuration(number))
         done = subprocess.run(
             [
@@ -192,7 +196,7 @@ class KafkaCluster:
             "advertised.listeners": f"PLAINTEXT://127.0.0.1:{broker}",
             "controller.listener.names": "CONTROLLER",
             "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
-            "log.dirs": self._data(number),
+            "log.dirs": self.data(number),
             "min.insync.replicas": in_sync,
             "offsets.topic.replication.factor": copies,
             "offsets.topic.num.partitions": 8,
@@ -258,9 +262,6 @@ class KafkaCluster:
         for number in self._processes:
             self.kill(number)  # The node's files are deleted, so an orderly stop is not needed.
         self._folder.cleanup()
-
-    def _data(self, number: int) -> Path:
-        return Path(self._folder.name) / f"node-{number}"
 
     def _properties(self, number: int) -> Path:
         return Path(self._folder.name) / f"node-{number}.properties"
