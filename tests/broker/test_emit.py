@@ -18,7 +18,7 @@ from traceweir.streams.formats.documents import read_documents
 from traceweir.streams.formats.registry import input_format
 from traceweir.streams.kafka.embedded_broker import PARTITIONS, EmbeddedBroker
 from traceweir.streams.kafka.errors import KafkaUnreachableError
-from traceweir.streams.kafka.produced_topics import DEFAULT_LIMIT
+from traceweir.streams.kafka.topic_options import KAFKAS_BATCH_BYTES
 from traceweir.streams.settings import Settings
 from traceweir.streams.stages.partitioner import partition_of
 
@@ -107,14 +107,14 @@ async def test_the_events_of_a_session_stay_in_order(settings: Settings) -> None
 
 async def test_a_record_over_the_size_limit_is_reported_and_the_others_arrive(settings: Settings) -> None:
     large = event("s1", 1)[:-1] + b', "x": "' + b"x" * 2_000_000 + b'"}'
-    nearly = event("s1", 2)[:-1] + b', "x": "' + b"x" * (DEFAULT_LIMIT - 300) + b'"}'
+    nearly = event("s1", 2)[:-1] + b', "x": "' + b"x" * (KAFKAS_BATCH_BYTES - 300) + b'"}'
 
     report = await send(settings, lines(event("s1", 0), large, nearly, event("s1", 3)))
 
     assert report.sent[INVOCATIONS] == 3
     (problem,) = report.problems
     assert problem.startswith("document 2: ")
-    assert str(DEFAULT_LIMIT) in problem
+    assert str(KAFKAS_BATCH_BYTES) in problem
     values = [value for _, _, value in (await arrived(settings))[INVOCATIONS]]
     assert values == [event("s1", 0), nearly, event("s1", 3)]
 

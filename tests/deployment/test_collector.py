@@ -8,7 +8,7 @@ import yaml
 from tests.support.kustomize import render
 from tests.support.paths import ROOT
 
-from traceweir.streams.kafka.produced_topics import DEFAULT_LIMIT
+from traceweir.streams.kafka.topic_options import KAFKAS_BATCH_BYTES
 from traceweir.streams.settings import Settings
 
 CONFIG = ROOT / "k8s" / "parts" / "collector" / "collector.yaml"
@@ -41,7 +41,7 @@ def test_spans_and_logs_go_to_the_topics_that_collect_reads_in_an_encoding_that_
 def test_a_batch_fits_into_a_record_and_no_topic_is_created_with_another_number_of_partitions() -> None:
     batch, producer = KAFKA["sending_queue"]["batch"], KAFKA["producer"]
     assert batch["sizer"] == "bytes"
-    assert batch["min_size"] <= batch["max_size"] < producer["max_message_bytes"] < DEFAULT_LIMIT
+    assert batch["min_size"] <= batch["max_size"] < producer["max_message_bytes"] < KAFKAS_BATCH_BYTES
     assert KAFKA["sending_queue"]["queue_size"] > batch["max_size"]
     assert (producer["required_acks"], producer["allow_auto_topic_creation"]) == (-1, False)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import uuid
 
 import pytest
@@ -9,13 +10,22 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 
 from traceweir.streams.doctor.cluster import check_cluster
 from traceweir.streams.kafka.embedded_broker import is_embedded
-from traceweir.streams.kafka.topic_admin import Inspection, check_topics, create_topics, inspect_topics, reach
+from traceweir.streams.kafka.topic_admin import (
+    Inspection,
+    check_topics,
+    create_topics,
+    inspect_topics,
+    reach,
+    write_problems,
+)
 from traceweir.streams.kafka.topic_options import DAY_MS, options_at_creation
 from traceweir.streams.kafka.topic_problems import expected_topics
 from traceweir.streams.settings import Settings
 from traceweir.streams.topics import STAGES
 
 pytestmark = pytest.mark.kafka
+
+DEADLINE_S = 30
 
 
 @pytest.fixture
@@ -107,7 +117,40 @@ def test_the_command_of_a_warning_makes_an_old_changelog_as_a_new_one(settings: 
     resource = ConfigResource(ResourceType.TOPIC, name, incremental_configs=changes)
     client.incremental_alter_configs([resource])[resource].result()
 
+    # The controller has confirmed the change; a broker learns of it a moment later.
+    deadline = time.monotonic() + DEADLINE_S
+    while inspect_topics(settings) != Inspection((), ()) and time.monotonic() < deadline:
+        pass
     assert inspect_topics(settings) == Inspection((), ())
+
+
+@pytest.mark.parametrize("changelog", [False, True])
+def test_a_written_topic_that_refuses_large_batches_is_a_problem_and_a_failure_of_the_doctor(
+    settings: Settings, client: AdminClient, changelog: bool
+) -> None:
+    own = f"{settings.topic_prefix}assemble-score-gate-state-changelog"
+    name, policy = (own, "compact") if changelog else (settings.topics.results, "delete")
+    make_topic(client, name, 4, policy, **{"max.message.bytes": "524288"})
+
+    (problem,) = create_topics(settings).wrong
+
+    assert problem.startswith(f"topic {name!r} has max.message.bytes=524288, and a batch of a worker has up to 1000000")
+    assert f"--entity-name {name} --add-config max.message.bytes=" in problem
+    assert check_topics(settings) == [problem]
+    assert list(inspect_topics(settings).problems) == [problem]
+    failures = [finding.text for finding in check_cluster(settings, STAGES) if finding.state == "failure"]
+    assert failures == [problem]
+    assert write_problems(settings, [name]) == {name: problem}
+
+
+def test_a_topic_that_only_agents_write_can_refuse_large_batches(settings: Settings, client: AdminClient) -> None:
+    make_topic(client, settings.topics.invocations, 4, "delete", **{"max.message.bytes": "524288"})
+    make_topic(client, settings.topics.references, 4, "compact", **{"max.message.bytes": "524288"})
+    assert create_topics(settings).wrong == ()
+    assert check_topics(settings) == []
+    create_topics(settings, ["collect"])
+    (problem,) = check_topics(settings, ["collect"])
+    assert settings.topics.invocations in problem
 
 
 def test_topics_with_three_copies_need_two_of_them_in_sync(settings: Settings, client: AdminClient) -> None:

@@ -10,13 +10,14 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 
 import pytest
 from aiokafka import AIOKafkaProducer, TopicPartition
-from aiokafka.errors import ProducerFenced
+from aiokafka.errors import MessageSizeTooLargeError, ProducerFenced
 from confluent_kafka import OFFSET_BEGINNING, Consumer, ConsumerGroupTopicPartitions, KafkaError
 from confluent_kafka import TopicPartition as Place
 from confluent_kafka.admin import AdminClient, NewTopic
 from tests.support.workers import ROOT
 
 from traceweir.streams.runtime.delivery import Changes, Firsts, RowsByPlace, Transaction
+from traceweir.streams.runtime.failure import in_words
 from traceweir.streams.stages.base import Output
 
 pytestmark = pytest.mark.kafka
@@ -41,6 +42,12 @@ class Ground:
     def create_with_times_of_the_broker(self, topic: str) -> None:
         """Creates a topic whose records get the time of their append, whatever the producer says."""
         config = {"message.timestamp.type": "LogAppendTime"}
+        (created,) = self._admin.create_topics([NewTopic(topic, PARTITIONS, 1, config=config)]).values()
+        created.result()
+
+    def create_for_small_batches(self, topic: str, most: int) -> None:
+        """Creates a topic that refuses batches of more than `most` bytes."""
+        config = {"max.message.bytes": str(most)}
         (created,) = self._admin.create_topics([NewTopic(topic, PARTITIONS, 1, config=config)]).values()
         created.result()
 
@@ -297,3 +304,18 @@ async def test_a_topic_that_was_created_later_can_be_written_beside_earlier_ones
     finally:
         await owner.stop()
     assert await ground.visible() == (["1", "2"], ["first", "second"], 2)
+
+
+async def test_a_batch_that_a_topic_refuses_for_its_size_is_reported_with_topic_and_option(ground: Ground) -> None:
+    ground.results += "-small"
+    ground.create_for_small_batches(ground.results, 100_000)
+    owner = ground.owner()
+    await owner.start()
+    try:
+        with pytest.raises(MessageSizeTooLargeError) as raised:
+            await owner.send(ground.rows(a="1"), [ground.output("x" * 200_000)], {})
+    finally:
+        await owner.stop()
+    sentence = in_words(raised.value) or ""
+    assert f"topic '{ground.results}' refuses a batch of 200" in sentence
+    assert "because its max.message.bytes is below that: set it to 1000000 or more" in sentence

@@ -16,8 +16,9 @@ from aiokafka.record.default_records import DefaultRecordBatchBuilder
 
 from traceweir.streams.formats.base import AgentRecord, DocumentRecords
 from traceweir.streams.kafka.embedded_broker import is_embedded
-from traceweir.streams.kafka.produced_topics import DEFAULT_LIMIT, batch_limits, topic_problem
+from traceweir.streams.kafka.produced_topics import batch_limits, topic_problem
 from traceweir.streams.kafka.topic_admin import reach
+from traceweir.streams.kafka.topic_options import KAFKAS_BATCH_BYTES
 from traceweir.streams.settings import Settings, aiokafka_options
 from traceweir.streams.stages.partitioner import partition_of
 from traceweir.streams.topics import Topics
@@ -74,7 +75,7 @@ async def emit(
         request_timeout_ms=int(ANSWER_TIMEOUT_S * 1000),
         linger_ms=5,
         max_batch_size=min([_BATCH, *limits.values()]),
-        max_request_size=max([DEFAULT_LIMIT, *limits.values()]),
+        max_request_size=max([KAFKAS_BATCH_BYTES, *limits.values()]),
     )
     sending = _Sending(producer, settings.partitions, topics, limits)
     try:
@@ -129,7 +130,7 @@ class _Sending:
         topic = self._topics.traces if record.kind == "trace" else self._topics.invocations
         key = record.session_id.encode() if record.session_id is not None else None
         size = DefaultRecordBatchBuilder.estimate_size_in_bytes(key, record.value, [])
-        limit = self._limits.get(topic, DEFAULT_LIMIT)
+        limit = self._limits.get(topic, KAFKAS_BATCH_BYTES)
         if size > limit:  # checked before sending: after a refused record an idempotent producer is out of sequence
             self.problems.append(
                 f"document {number}: a record of {size} bytes is not sent, because topic {topic!r} accepts at most {limit} bytes "

@@ -18,6 +18,11 @@ _SUPPRESSED_PHRASES = "Warning: Task timed out!", "Please make sure it's hanging
 
 The lines are dropped, because the watchdogs detect a worker that makes no progress.
 """
+_FEW_REPLICAS = "NotEnoughReplicas", "min.isr"
+"""What aiokafka logs of a batch that it sends again, because too few replicas of the topic are in sync.
+
+A transaction tries that until it is too old, so this line is the only one with the reason.
+"""
 CURRENT_SPAN: ContextVar[tuple[str, str] | None] = ContextVar("current_span", default=None)
 """Ids of the trace and of the span of the present work, in hexadecimal digits. Lines for programs have them."""
 LAST_WORD = "last_word"
@@ -112,4 +117,9 @@ class _LogFilter(logging.Filter):
         if record.created - self._last_passed_s.get(message, 0.0) < _REPEAT_INTERVAL_S:
             return False
         self._last_passed_s[message] = record.created
+        if record.name.startswith("aiokafka") and any(phrase in record.getMessage() for phrase in _FEW_REPLICAS):
+            record.msg = (
+                f"{record.msg}. Fewer replicas of this topic are in sync than its min.insync.replicas, so nothing can be "
+                "written to it: start the missing brokers"
+            )
         return True

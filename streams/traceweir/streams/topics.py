@@ -135,6 +135,11 @@ class Topics:
             self.dead_letters: "delete",
         }
 
+    def of_others(self, stages: Collection[StageName] = STAGES) -> frozenset[str]:
+        """Returns the topics to which workers with these stages never write in a checkpoint."""
+        others = {self.otlp_spans, self.otlp_logs, self.references, self.configs}
+        return frozenset(others if "collect" in stages else others | {self.traces, self.invocations})
+
     def retention_days(self) -> dict[str, int]:
         """Returns for how many days at least a record of each topic that is not compacted is kept, by topic name.
 

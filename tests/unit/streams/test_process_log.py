@@ -10,6 +10,8 @@ import sys
 
 SCRIPT = """
 import logging
+from aiokafka import TopicPartition
+from aiokafka.errors import NotEnoughReplicasError
 from traceweir.streams.process_log import LAST_WORD, LogOptions, log_to_stderr
 
 log_to_stderr(LogOptions("info", "json"))
@@ -20,6 +22,8 @@ try:
 except ValueError:
     log.exception("the process ends")
 logging.getLogger("aiokafka").warning("no broker")
+retrying = "Got error produce response on topic-partition %s, retrying. Error: %s"
+logging.getLogger("aiokafka.producer.sender").warning(retrying, TopicPartition("acme.results", 0), NotEnoughReplicasError)
 log.debug("below the level")
 """
 
@@ -34,7 +38,7 @@ def test_each_line_is_a_json_object_with_its_error() -> None:
     )
 
     assert ended.stderr.replace("\n", "").isascii()
-    first, error, library = map(json.loads, ended.stderr.splitlines())
+    first, error, library, _ = map(json.loads, ended.stderr.splitlines())
     assert first["message"] == "first\n\x1b[31mred\u2028line"
     assert {name: first[name] for name in ("level", "logger")} == {
         "level": "INFO",
@@ -46,6 +50,14 @@ def test_each_line_is_a_json_object_with_its_error() -> None:
     assert error["exception"].startswith("Traceback")
     assert "ValueError: a\nb" in error["exception"]
     assert (library["logger"], library["level"]) == ("aiokafka", logging.getLevelName(logging.WARNING))
+
+
+def test_a_topic_without_enough_replicas_is_named_with_the_option() -> None:
+    ended = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=True)
+    message = json.loads(ended.stderr.splitlines()[-1])["message"]
+    assert "topic='acme.results', partition=0" in message
+    assert "NotEnoughReplicasError" in message
+    assert "Fewer replicas of this topic are in sync than its min.insync.replicas" in message
 
 
 def test_a_later_call_replaces_the_handler_of_the_former_one_and_keeps_those_of_others() -> None:

@@ -15,7 +15,7 @@ from tests.support.redaction.known_names import KnownNames
 from traceweir.scorers import read_plan
 from traceweir.streams.clock import utc_now
 from traceweir.streams.settings import Settings
-from traceweir.streams.topics import ALL_STAGES, StageName, Topics
+from traceweir.streams.topics import ALL_STAGES, STAGES, StageName, Topics
 from traceweir.streams.topology import Resources, Topology, topics_of
 
 STAGE_MODULES = {f"traceweir.streams.{stage}.stage" for stage in ALL_STAGES}
@@ -55,6 +55,16 @@ def test_a_stage_reads_and_writes_its_topics(
 ) -> None:
     topics = topics_of(stage, Topics.of("t."))
     assert (topics.inputs, topics.outputs, topics.followed) == (inputs, outputs, followed)
+
+
+@pytest.mark.parametrize("stages", [ALL_STAGES, STAGES, ("collect",), ("assemble",), ("score",), ("gate",)])
+def test_the_topics_of_others_are_those_that_no_stage_of_a_worker_writes(stages: tuple[StageName, ...]) -> None:
+    topics = Topics.of()
+    written = {name for stage in stages for name in topics_of(stage, topics).outputs}
+    others = topics.of_others(stages)
+    assert not written & others
+    if stages in (ALL_STAGES, STAGES):
+        assert topics.cleanup_policies(stages).keys() - others == written
 
 
 def test_every_topic_belongs_to_a_stage_and_is_the_input_of_at_most_one_stage() -> None:

@@ -14,8 +14,9 @@ from aiokafka.errors import KafkaError
 from traceweir.streams.endpoint.errors import EndpointError
 from traceweir.streams.endpoint.receiver import WriteError
 from traceweir.streams.kafka.embedded_broker import is_embedded
-from traceweir.streams.kafka.produced_topics import DEFAULT_LIMIT, batch_limits, topic_problem
+from traceweir.streams.kafka.produced_topics import batch_limits, topic_problem
 from traceweir.streams.kafka.topic_admin import reach
+from traceweir.streams.kafka.topic_options import KAFKAS_BATCH_BYTES
 from traceweir.streams.otlp.json_requests import Signal
 from traceweir.streams.settings import Settings, aiokafka_options
 
@@ -50,7 +51,7 @@ class KafkaWriter:
         settings, names = self._settings, tuple(self._topics.values())
         embedded = is_embedded(await asyncio.to_thread(reach, settings))
         limits = {} if embedded else await asyncio.to_thread(batch_limits, settings, names)
-        limit = min(limits.get(name, DEFAULT_LIMIT) for name in names)
+        limit = min(limits.get(name, KAFKAS_BATCH_BYTES) for name in names)
         self.max_record_bytes = limit - _BATCH_FRAME_BYTES
         options: dict[str, Any] = dict(aiokafka_options(settings))
         self._producer = AIOKafkaProducer(

@@ -24,6 +24,8 @@ _ASK_AGAIN_AFTER_S = 0.1
 _WAITING = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._TIMED_OUT, KafkaError.REQUEST_TIMED_OUT)
 """Codes of a broker that does not know a new topic yet, or has not answered in time."""
 _REFUSALS = (KafkaError._AUTHENTICATION, KafkaError._SSL)
+_NOT_AS_ASKED = (KafkaError.POLICY_VIOLATION, KafkaError.INVALID_CONFIG)
+"""Codes of a cluster that refuses an option of a new topic."""
 _NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 """The id of zeros, in base 64, that a broker without ids returns."""
 
@@ -220,23 +222,23 @@ class Cluster:
         settings = self._settings
         copies = settings.replication_factor
         retention_days = settings.topics.retention_days() if retention_days is None else retention_days
-        new = [
-            NewTopic(
+        asked = {
+            name: NewTopic(
                 name,
                 settings.partitions,
                 copies,
                 config=options_at_creation(policy, retention_days.get(name), copies),
             )
             for name, policy in wanted.items()
-        ]
+        }
         made, refusals = set(), {}
-        for name, answer in self._client.create_topics(new, request_timeout=REQUEST_TIMEOUT_S).items():
+        for name, answer in self._client.create_topics([*asked.values()], request_timeout=REQUEST_TIMEOUT_S).items():
             try:
                 answer.result()
                 made.add(name)
             except KafkaException as error:
                 if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:  # another process was faster
-                    refusals[name] = _refusal(name, error.args[0], settings)
+                    refusals[name] = _refusal(asked[name], error.args[0], settings)
         self._wait_for(wanted.keys() - refusals.keys())
         return made, refusals
 
@@ -275,10 +277,17 @@ def _locked_out(error: KafkaError, settings: Settings) -> str:
     )
 
 
-def _refusal(name: str, error: KafkaError, settings: Settings) -> str:
+def _refusal(asked: NewTopic, error: KafkaError, settings: Settings) -> str:
     hint = ""
     if error.code() == KafkaError.INVALID_REPLICATION_FACTOR:
         hint = (
             f"; set TRACEWEIR_REPLICATION_FACTOR (now {settings.replication_factor}) to the number of brokers or less"
         )
-    return f"topic {name!r} could not be created: {error.str()}{hint}"
+    if error.code() in _NOT_AS_ASKED:
+        options = ", ".join(f"{name}={value}" for name, value in asked.config.items())
+        hint = (
+            f"; the cluster has rules for topics, and one refuses {asked.replication_factor} copies or one of {options}. "
+            f"Create the topic yourself with {asked.num_partitions} partitions, cleanup.policy={asked.config['cleanup.policy']} "
+            "and what the cluster accepts; `traceweir topics check` then names what differs"
+        )
+    return f"topic {asked.topic!r} could not be created: {error.str()}{hint}"

@@ -11,9 +11,6 @@ from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 
 from traceweir.streams.settings import Settings, confluent_options
 
-DEFAULT_LIMIT = 1_048_588
-"""Kafka's default for the largest batch that a broker accepts, in bytes."""
-
 
 def batch_limits(settings: Settings, names: Sequence[str]) -> dict[str, int]:
     """Returns the largest batch in bytes per topic. A topic is absent if the broker does not report its limit."""

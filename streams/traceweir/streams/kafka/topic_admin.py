@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from traceweir.streams.kafka.cluster import Cluster
 from traceweir.streams.kafka.errors import TopicsRefusedError
-from traceweir.streams.kafka.topic_options import weaknesses
+from traceweir.streams.kafka.topic_options import batch_problem, weaknesses
 from traceweir.streams.kafka.topic_problems import (
     expected_topics,
     partition_problem,
@@ -60,7 +60,7 @@ def create_topics(settings: Settings, stages: Collection[StageName] = STAGES) ->
     made, refusals = cluster.create({name: expected[name] for name in sorted(missing)})
     # Created topics are correct, even if the next broker does not know them yet.
     known = {name: policy for name, policy in expected.items() if name not in made and name not in refusals}
-    wrong = topic_problems(cluster, settings, known)
+    wrong = topic_problems(cluster, settings, stages, known)
     if (unchecked := cluster.unchecked()) is not None:
         log.warning("%s", unchecked)
     bad = refusals | wrong
@@ -113,14 +113,14 @@ def delete_topics(settings: Settings, names: Collection[str]) -> None:
 def check_topics(settings: Settings, stages: Collection[StageName] = STAGES) -> list[str]:
     """Returns a sentence for every topic that is missing or wrong: found value, expected value, and the way out.
 
-    The function checks existence, partition count and, except on an embedded broker, cleanup policy. It logs a warning
+    The function checks existence, partition count and, except on an embedded broker, cleanup policy and largest batch. It logs a warning
     if this user is not allowed to read the policies.
 
     Raises:
         KafkaUnreachableError: No broker answered within 10 s.
     """
     cluster = Cluster(settings)
-    problems = topic_problems(cluster, settings, expected_topics(settings, stages))
+    problems = topic_problems(cluster, settings, stages, expected_topics(settings, stages))
     if (unchecked := cluster.unchecked()) is not None:
         log.warning("%s", unchecked)
     return list(problems.values())
@@ -139,7 +139,7 @@ def inspect_topics(settings: Settings, stages: Collection[StageName] = STAGES) -
     expected = expected_topics(settings, stages)
     retention_days = settings.topics.retention_days()
     where = settings.kafka_bootstrap_servers
-    problems = tuple(topic_problems(cluster, settings, expected).values())
+    problems = tuple(topic_problems(cluster, settings, stages, expected).values())
     warnings = [
         warning
         for found in cluster.found_topics(expected)
@@ -165,6 +165,8 @@ def check_partitions(settings: Settings, names: Collection[str]) -> list[str]:
 def write_problems(settings: Settings, names: Collection[str]) -> dict[str, str]:
     """Returns, by name, a sentence for each of these topics that this user cannot write to, or that is missing or wrong.
 
+    A topic whose options this user is not allowed to read is not checked for its largest batch.
+
     Raises:
         KafkaUnreachableError: No broker answered within 10 s.
     """
@@ -172,6 +174,9 @@ def write_problems(settings: Settings, names: Collection[str]) -> dict[str, str]
     problems = partition_problems(cluster, settings, names)
     known = [name for name in names if name not in problems]
     refused = "this user lacks the right Write on topic {!r}: grant it (docs/access-control.md)"
+    where = settings.kafka_bootstrap_servers
+    small = {name: batch_problem(name, options, where) for name, options in cluster.topic_options(known).items()}
+    problems |= {name: problem for name, problem in small.items() if problem is not None}
     return problems | {name: refused.format(name) for name in cluster.not_writable(known)}
 
 

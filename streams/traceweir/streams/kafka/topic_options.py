@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from traceweir.streams.stages.base import MAX_BATCH_BYTES
 from traceweir.streams.topics import CleanupPolicy
 
 DURABLE_COPIES = 3
 """Copies of a partition from which on two of them must have a record before the record is acknowledged."""
 DURABLE_IN_SYNC = 2
 DAY_MS = 86_400_000
+KAFKAS_BATCH_BYTES = 1_048_588
+"""Kafka's default for the largest batch that a topic accepts, in bytes."""
 COMPACTION: Mapping[str, float] = {
     "segment.bytes": 16 << 20,
     "segment.ms": 600_000,
@@ -63,6 +66,25 @@ def options_at_creation(policy: CleanupPolicy, retention_days: int | None, copie
     return options
 
 
+def alter_command(topic: str, option: str, bootstrap_servers: str) -> str:
+    """Returns the words `run` and the command that sets options (`name=value,...`) of a topic."""
+    return (
+        f"run `kafka-configs.sh --bootstrap-server {bootstrap_servers} --alter --entity-type topics --entity-name {topic} "
+        f"--add-config {option}`"
+    )
+
+
+def batch_problem(topic: str, options: Mapping[str, str], bootstrap_servers: str) -> str | None:
+    """Returns a sentence if a topic refuses the largest batch of a worker, which would end the worker; else None."""
+    limit = int(options.get("max.message.bytes", MAX_BATCH_BYTES))
+    if limit >= MAX_BATCH_BYTES:
+        return None
+    return (
+        f"topic {topic!r} has max.message.bytes={limit}, and a batch of a worker has up to {MAX_BATCH_BYTES} bytes: "
+        f"{alter_command(topic, f'max.message.bytes={KAFKAS_BATCH_BYTES}', bootstrap_servers)}"
+    )
+
+
 def weaknesses(found: FoundTopic, retention_days: int | None, copies: int, bootstrap_servers: str) -> Iterator[str]:
     """Yields a sentence for each way in which a topic keeps its records less safely, or more of them, than a new topic.
 
@@ -76,10 +98,7 @@ def weaknesses(found: FoundTopic, retention_days: int | None, copies: int, boots
     """
 
     def alter(option: str) -> str:
-        return (
-            f"run `kafka-configs.sh --bootstrap-server {bootstrap_servers} --alter --entity-type topics "
-            f"--entity-name {found.name} --add-config {option}`"
-        )
+        return alter_command(found.name, option, bootstrap_servers)
 
     topic = f"topic {found.name!r}"
     if found.copies < copies:

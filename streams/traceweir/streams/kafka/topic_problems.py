@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from traceweir.streams.kafka.cluster import Cluster
+from traceweir.streams.kafka.topic_options import alter_command, batch_problem
 from traceweir.streams.settings import Settings
 from traceweir.streams.topics import CleanupPolicy, StageName, application_id, changelog
 
@@ -15,8 +16,12 @@ def expected_topics(settings: Settings, stages: Collection[StageName]) -> dict[s
     return settings.topics.cleanup_policies(stages) | own
 
 
-def topic_problems(cluster: Cluster, settings: Settings, expected: Mapping[str, CleanupPolicy]) -> dict[str, str]:
-    """Returns, by topic name, a sentence for each expected topic that is missing or wrong."""
+def topic_problems(
+    cluster: Cluster, settings: Settings, stages: Collection[StageName], expected: Mapping[str, CleanupPolicy]
+) -> dict[str, str]:
+    """Returns, by topic name, a sentence for each expected topic that is missing or wrong for workers with these stages."""
+    where = settings.kafka_bootstrap_servers
+    others = settings.topics.of_others(stages)
     counts = cluster.partition_counts()
     options = cluster.topic_options([name for name in expected if name in counts])
     policies = {name: found["cleanup.policy"] for name, found in options.items()}
@@ -26,11 +31,12 @@ def topic_problems(cluster: Cluster, settings: Settings, expected: Mapping[str, 
             problems[name] = problem
         elif policies.get(name, policy) != policy:
             problems[name] = (
-                f"topic {name!r} has cleanup.policy={policies[name]}, expected {policy}: run `kafka-configs.sh "
-                f"--bootstrap-server {settings.kafka_bootstrap_servers} --alter --entity-type topics --entity-name {name} "
-                f"--add-config cleanup.policy={policy}`, or, if its records are not needed, delete the topic and run "
-                "`traceweir topics create`"
+                f"topic {name!r} has cleanup.policy={policies[name]}, expected {policy}: "
+                f"{alter_command(name, f'cleanup.policy={policy}', where)}, or, if its records are not needed, delete the "
+                "topic and run `traceweir topics create`"
             )
+        elif name not in others and (problem := batch_problem(name, options.get(name, {}), where)) is not None:
+            problems[name] = problem
     return problems
 
 

@@ -17,6 +17,11 @@ from aiokafka.errors import (
     InvalidTransactionTimeout,
     KafkaConnectionError,
     KafkaError,
+    MessageSizeTooLargeError,
+    NotEnoughReplicasAfterAppendError,
+    NotEnoughReplicasError,
+    PolicyViolationError,
+    RecordListTooLargeError,
     ProducerFenced,
     TransactionalIdAuthorizationFailed,
     UnsupportedVersionError,
@@ -32,6 +37,8 @@ TRANSACTION_TIMEOUT_MS = 20_000
 FENCE_WITHIN_S = 60.0
 """Time limit for starting a transactional producer, including the abort of the former owner's open transaction."""
 _CREATE_TIME = 0
+_TOO_LARGE = MessageSizeTooLargeError, RecordListTooLargeError
+_FEW_REPLICAS = NotEnoughReplicasError, NotEnoughReplicasAfterAppendError
 STOP_WITHIN_S = 5.0
 """Time limit in seconds for the end of a client that nobody waits for."""
 TRANSACTIONS_ENDED = (ProducerFenced, InvalidProducerEpoch, InvalidProducerIdMapping)
@@ -253,6 +260,19 @@ def _refusal(transactional_id: str, error: BaseException) -> str:
     return f"{what} ({type(error).__name__}: {error})"
 
 
+def _refused_batch(error: KafkaError, topic: str, size: int) -> str:
+    """Returns what a topic refuses, and the option; aiokafka's error has neither."""
+    what = f"topic {topic!r} refuses a batch of {size} bytes"
+    if isinstance(error, _TOO_LARGE):
+        option = "segment.bytes" if isinstance(error, RecordListTooLargeError) else "max.message.bytes"
+        return f"{what}, because its {option} is below that: set it to {MAX_BATCH_BYTES} or more"
+    if isinstance(error, _FEW_REPLICAS):
+        return f"{what}, because fewer replicas are in sync than its min.insync.replicas: start the missing brokers"
+    return (
+        f"{what} by a policy of the cluster: the brokers' logs name the policy, which must accept this topic's records"
+    )
+
+
 def _by_partition(outputs: Sequence[Output]) -> dict[TopicPartition, list[_Content]]:
     batches: dict[tuple[str, int], list[_Content]] = defaultdict(list)
     for topic, partition, key, value, headers, timestamp in outputs:
@@ -290,7 +310,7 @@ async def _send(producer: AIOKafkaProducer, place: TopicPartition, records: Sequ
     Raises:
         ValueError: a record is larger than a batch.
     """
-    acknowledged: list[tuple[asyncio.Future[Any], int]] = []
+    acknowledged: list[tuple[asyncio.Future[Any], int, int]] = []
     at = 0
     while at < len(records):
         batch, start = producer.create_batch(), at
@@ -305,11 +325,17 @@ async def _send(producer: AIOKafkaProducer, place: TopicPartition, records: Sequ
                 f"a record of {len(value or b'') + len(key or b'')} bytes for {place.topic} does not fit "
                 f"a batch of {MAX_BATCH_BYTES} bytes"
             )
-        acknowledged.append((await producer.send_batch(batch, place.topic, partition=place.partition), at - start))
+        size = batch.size()
+        acknowledged.append(
+            (await producer.send_batch(batch, place.topic, partition=place.partition), at - start, size)
+        )
     first: int | None = None
     last = -1
-    for number, (future, count) in enumerate(acknowledged):
-        written = await future  # the broker answers with the offset of the first record
+    for number, (future, count, size) in enumerate(acknowledged):
+        try:
+            written = await future  # the broker answers with the offset of the first record
+        except (*_TOO_LARGE, *_FEW_REPLICAS, PolicyViolationError) as error:
+            raise type(error)(_refused_batch(error, place.topic, size)) from error
         if number == 0:
             first = written.offset
         if written.timestamp_type != _CREATE_TIME or (number and written.offset != last + 1):

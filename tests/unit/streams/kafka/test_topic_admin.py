@@ -10,6 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import NewTopic
 
 from traceweir.streams.kafka import cluster
 from traceweir.streams.kafka.errors import KafkaUnreachableError
@@ -18,6 +19,7 @@ from traceweir.streams.kafka.topic_admin import (
     check_partitions,
     check_topics,
     check_transactions,
+    create_topics,
     inspect_topics,
     reach,
 )
@@ -91,6 +93,30 @@ def test_a_cluster_that_names_no_broker_is_reported(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(cluster, "REQUEST_TIMEOUT_S", 0.0)
     with pytest.raises(KafkaUnreachableError, match=r"127\.0\.0\.1:9092 answers, and has named no broker for 0 s"):
         check_transactions(Settings(), 20_000)
+
+
+class Strict(Cluster):
+    """A cluster without topics, with a policy that refuses every new one."""
+
+    def list_topics(self, name: str | None = None, timeout: float = 0) -> object:
+        return SimpleNamespace(brokers={1: None}, topics={}, cluster_id="apache")
+
+    def create_topics(self, wanted: Sequence[NewTopic], request_timeout: float) -> dict[str, Future[object]]:
+        refused: Future[object] = Future()
+        refused.set_exception(KafkaException(KafkaError(KafkaError.POLICY_VIOLATION, "segment.bytes is too small")))
+        return {each.topic: refused for each in wanted}
+
+
+def test_a_topic_that_a_policy_of_the_cluster_refuses_is_named_with_its_options(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(cluster, "AdminClient", Strict([1]))
+    creation = create_topics(Settings())
+    assert creation.created == ()
+    (problem,) = [each for each in creation.wrong if each.startswith("topic 'traceweir.network' ")]
+    assert "could not be created: segment.bytes is too small; the cluster has rules for topics" in problem
+    assert "refuses 1 copies or one of cleanup.policy=compact, segment.bytes=16777216, " in problem
+    assert "Create the topic yourself with 4 partitions, cleanup.policy=compact and what the cluster accepts" in problem
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from dataclasses import astuple
 import pytest
 from tests.support.paths import ROOT
 
-from traceweir.streams.kafka.topic_options import DAY_MS, FoundTopic, options_at_creation, weaknesses
+from traceweir.streams.kafka.topic_options import DAY_MS, FoundTopic, batch_problem, options_at_creation, weaknesses
 from traceweir.streams.topics import Topics
 
 COMPACTED = {
@@ -114,3 +114,17 @@ def test_a_compacted_topic_that_forgets_deletions_early_is_reported() -> None:
 def test_a_new_compacted_topic_and_one_that_is_not_compacted_are_not_compacted_late() -> None:
     for options in (options_at_creation("compact", None, 1), KAFKAS_DEFAULTS | {"cleanup.policy": "delete"}):
         assert list(weaknesses(FoundTopic("traceweir.network", 1, options), None, 1, "kafka:9092")) == []
+
+
+def test_a_topic_that_refuses_the_largest_batch_is_a_problem_with_its_command() -> None:
+    problem = batch_problem("traceweir.results", {"max.message.bytes": "999999"}, "kafka:9092")
+    assert problem == (
+        "topic 'traceweir.results' has max.message.bytes=999999, and a batch of a worker has up to 1000000 bytes: run "
+        "`kafka-configs.sh --bootstrap-server kafka:9092 --alter --entity-type topics --entity-name traceweir.results "
+        "--add-config max.message.bytes=1048588`"
+    )
+
+
+@pytest.mark.parametrize("options", [{}, {"max.message.bytes": "1000000"}, {"max.message.bytes": "1048588"}])
+def test_a_topic_that_accepts_the_largest_batch_is_no_problem(options: Mapping[str, str]) -> None:
+    assert batch_problem("traceweir.results", options, "kafka:9092") is None

@@ -7,7 +7,16 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from aiokafka.errors import IllegalOperation, KafkaError, ProducerFenced
+from aiokafka.errors import (
+    IllegalOperation,
+    KafkaError,
+    MessageSizeTooLargeError,
+    NotEnoughReplicasAfterAppendError,
+    NotEnoughReplicasError,
+    PolicyViolationError,
+    ProducerFenced,
+    RecordListTooLargeError,
+)
 
 from traceweir.streams.runtime import delivery
 from traceweir.streams.runtime.delivery import Transaction
@@ -89,3 +98,38 @@ async def test_a_client_that_does_not_end_or_fails_at_its_end_is_given_up(
     stopping: Any = Stopping(failure)
     await delivery.stop_in_time(stopping)
     assert stopping.stopped
+
+
+class Refusing(Producer):
+    """A producer that sends batches, which the broker refuses."""
+
+    async def send_batch(self, batch: object, topic: str, *, partition: int) -> asyncio.Future[object]:
+        answer: asyncio.Future[object] = asyncio.get_running_loop().create_future()
+        answer.set_exception(self._refusal)
+        return answer
+
+
+@pytest.mark.parametrize(
+    ("refusal", "words"),
+    [
+        (MessageSizeTooLargeError(), ", because its max.message.bytes is below that: set it to 1000000 or more"),
+        (RecordListTooLargeError(), ", because its segment.bytes is below that: set it to 1000000 or more"),
+        (
+            NotEnoughReplicasError(),
+            ", because fewer replicas are in sync than its min.insync.replicas: start the missing",
+        ),
+        (
+            NotEnoughReplicasAfterAppendError(),
+            ", because fewer replicas are in sync than its min.insync.replicas: start",
+        ),
+        (PolicyViolationError(), " by a policy of the cluster: the brokers' logs name the policy, which must accept"),
+    ],
+)
+async def test_a_refused_batch_is_reported_with_its_topic_and_what_refuses_it(
+    refusal: KafkaError, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(delivery, "AIOKafkaProducer", lambda **options: Refusing(None, refusal, **options))
+    with pytest.raises(type(refusal)) as raised:
+        await Transaction({}, "application-0").send({}, [Output("acme.results", 0, b"k", b"v")], {})
+    sentence = in_words(raised.value) or ""
+    assert f"topic 'acme.results' refuses a batch of 1 bytes{words}" in sentence
