@@ -25,10 +25,11 @@ from confluent_kafka.admin import AdminClient
 
 from benchmarks.workload import RECORDS_A_SESSION, record
 from traceweir.streams.clock import utc_now
+from traceweir.streams.kafka.client_options import IDEMPOTENT, confluent_options
 from traceweir.streams.kafka.consumer_group import GroupOffsets
 from traceweir.streams.kafka.errors import KafkaUnreachableError
 from traceweir.streams.kafka.topic_admin import create_topics, delete_topics, existing_topics
-from traceweir.streams.settings import IDEMPOTENT, Settings, confluent_options
+from traceweir.streams.settings import Settings
 from traceweir.streams.stages.partitioner import partition_of
 from traceweir.streams.topics import StageName, application_id
 

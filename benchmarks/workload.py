@@ -11,7 +11,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec
 from pydantic import JsonValue
 
 from traceweir.streams.clock import utc_now
-from traceweir.streams.settings import IDEMPOTENT
+from traceweir.streams.kafka.client_options import IDEMPOTENT
 from traceweir.streams.stages.partitioner import partition_of
 from traceweir.streams.topics import Topics
 

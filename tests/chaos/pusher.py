@@ -18,8 +18,9 @@ from tests.support.pushes import Document, Push, Pushes
 from traceweir.schemas.pushed_config import PushedConfig
 from traceweir.scorers.evaluation.plan import read_plan
 from traceweir.streams.config_topic import ConfigTopicError, TopicState, push
+from traceweir.streams.kafka.client_options import IDEMPOTENT
 from traceweir.streams.kafka.errors import KafkaUnreachableError
-from traceweir.streams.settings import IDEMPOTENT, Settings
+from traceweir.streams.settings import Settings
 
 AT_ONCE = 2
 """Number of pushes that can run at the same time: the later one fences the other."""

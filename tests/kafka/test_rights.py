@@ -24,9 +24,10 @@ from tests.support.paths import ROOT
 from tests.support.workers import Fleet
 
 from traceweir.scorers.evaluation.plan import read_plan
+from traceweir.streams.kafka.client_options import aiokafka_options
 from traceweir.streams.kafka.topic_admin import create_named, write_problems
 from traceweir.streams.runtime.single_record import write_record
-from traceweir.streams.settings import Settings, aiokafka_options
+from traceweir.streams.settings import Settings
 from traceweir.streams.stages.base import Output
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(240)]

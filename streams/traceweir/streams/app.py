@@ -21,6 +21,7 @@ from traceweir.streams.configs.selectors import Configs
 from traceweir.streams.configs.usable import usable_plan
 from traceweir.streams.gate.presidio import load_entities
 from traceweir.streams.judges.budget import Share
+from traceweir.streams.kafka.client_options import aiokafka_options, confluent_options
 from traceweir.streams.kafka.config_digests import ConfigDigests
 from traceweir.streams.kafka.embedded_broker import is_embedded
 from traceweir.streams.kafka.errors import KafkaUnreachableError
@@ -38,7 +39,7 @@ from traceweir.streams.scoring.launch import LaunchedProcess
 from traceweir.streams.scoring.processes import ScoringProcesses, number_of_processes
 from traceweir.streams.scoring.protocol import Setup
 from traceweir.streams.scoring.result import Scoring
-from traceweir.streams.settings import Settings, aiokafka_options, confluent_options
+from traceweir.streams.settings import Settings
 from traceweir.streams.stages.work_pool import WorkCancelledError, WorkPool
 from traceweir.streams.topics import StageName
 from traceweir.streams.topology import Resources, ScoringResources, Topology, topics_of

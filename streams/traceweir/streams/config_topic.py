@@ -28,11 +28,12 @@ from traceweir.streams.configs.records import (
 )
 from traceweir.streams.configs.selectors import in_words
 from traceweir.streams.kafka.bounded_reader import BoundedReader
+from traceweir.streams.kafka.client_options import aiokafka_options
 from traceweir.streams.kafka.embedded_broker import is_embedded
 from traceweir.streams.kafka.topic_admin import check_partitions, reach
 from traceweir.streams.runtime.delivery import Delivery, NoTransactionsError, PlainSends, Transaction, stop_in_time
 from traceweir.streams.runtime.transactions import usable_transactions
-from traceweir.streams.settings import Settings, aiokafka_options
+from traceweir.streams.settings import Settings
 from traceweir.streams.stages.base import MAX_OUTPUT_BYTES, Output
 
 ANSWER_TIMEOUT_S = 60.0

@@ -15,11 +15,12 @@ from aiokafka.errors import KafkaError
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
 
 from traceweir.streams.formats.base import AgentRecord, DocumentRecords
+from traceweir.streams.kafka.client_options import aiokafka_options
 from traceweir.streams.kafka.embedded_broker import is_embedded
 from traceweir.streams.kafka.produced_topics import batch_limits, topic_problem
 from traceweir.streams.kafka.topic_admin import reach
 from traceweir.streams.kafka.topic_options import KAFKAS_BATCH_BYTES
-from traceweir.streams.settings import Settings, aiokafka_options
+from traceweir.streams.settings import Settings
 from traceweir.streams.stages.partitioner import partition_of
 from traceweir.streams.topics import Topics
 

@@ -9,13 +9,8 @@ from pathlib import Path
 import pytest
 
 from traceweir.schemas.export import texts_below_fields
-from traceweir.streams.settings import (
-    InvalidSettingsError,
-    Settings,
-    aiokafka_options,
-    confluent_options,
-    load_settings,
-)
+from traceweir.streams.kafka.client_options import aiokafka_options, confluent_options
+from traceweir.streams.settings import InvalidSettingsError, Settings, load_settings
 
 SASL = {
     "TRACEWEIR_KAFKA_SECURITY_PROTOCOL": "SASL_SSL",

@@ -15,12 +15,13 @@ from aiokafka.errors import KafkaError, OffsetOutOfRangeError
 
 from traceweir.schemas.text import printable
 from traceweir.streams.kafka.broker_list import require_broker_list
+from traceweir.streams.kafka.client_options import aiokafka_options
 from traceweir.streams.kafka.consumer_tasks import ConsumerTaskEndedError, failing_with_tasks
 from traceweir.streams.kafka.errors import KafkaUnreachableError
 from traceweir.streams.kafka.fast_close import install_fast_close
 from traceweir.streams.kafka.fetch import read_as_parsed
 from traceweir.streams.kafka.topic_admin import check_partitions, topic_ids
-from traceweir.streams.settings import Settings, aiokafka_options
+from traceweir.streams.settings import Settings
 from traceweir.streams.store.errors import StoreError, StoreUnavailableError
 from traceweir.streams.store.opening import Store
 from traceweir.streams.store.rows import Batch, RowReader, Source

@@ -10,8 +10,9 @@ from dataclasses import replace
 from types import TracebackType
 
 from traceweir.streams.dead_letters.reader import Found
+from traceweir.streams.kafka.client_options import aiokafka_options
 from traceweir.streams.kafka.record_reader import RecordReader
-from traceweir.streams.settings import Settings, aiokafka_options
+from traceweir.streams.settings import Settings
 from traceweir.streams.stages.errors import RecordUnavailable
 from traceweir.streams.topics import ALL_STAGES
 from traceweir.streams.topology import topics_of

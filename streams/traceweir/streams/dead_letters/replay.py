@@ -20,10 +20,11 @@ from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from traceweir.schemas.dead_letter import KEPT_BYTES, PREFIX, REPLAY, REPLAYED
 from traceweir.streams.dead_letters.originals import Originals
 from traceweir.streams.dead_letters.reader import DeadLetters, DeadLettersError, Found, LetterId, Wanted
+from traceweir.streams.kafka.client_options import aiokafka_options
 from traceweir.streams.kafka.embedded_broker import is_embedded
 from traceweir.streams.kafka.topic_admin import check_partitions, reach
 from traceweir.streams.runtime.delivery import Delivery, PlainSends, Transaction, stop_in_time
-from traceweir.streams.settings import Settings, aiokafka_options
+from traceweir.streams.settings import Settings
 from traceweir.streams.stages.base import MAX_BATCH_BYTES, Output, envelope_size
 from traceweir.streams.topics import Topics
 

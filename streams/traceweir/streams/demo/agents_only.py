@@ -14,9 +14,10 @@ from traceweir.streams.demo.agents import Emission
 from traceweir.streams.demo.fleet import build_fleet
 from traceweir.streams.demo.interruption import Interruption
 from traceweir.streams.errors import NotReadyError
+from traceweir.streams.kafka.client_options import IDEMPOTENT, confluent_options
 from traceweir.streams.kafka.embedded_broker import PARTITIONS
 from traceweir.streams.kafka.topic_admin import check_partitions
-from traceweir.streams.settings import IDEMPOTENT, Settings, confluent_options
+from traceweir.streams.settings import Settings
 
 _TURN_S = 0.05
 _FLUSH_S = 15.0

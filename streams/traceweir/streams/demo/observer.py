@@ -15,7 +15,8 @@ from traceweir.schemas.figures import figure
 from traceweir.schemas.session import Session
 from traceweir.schemas.turns import turns_of
 from traceweir.streams.assemble.session_rows import Guard, split, split_chunk_key
-from traceweir.streams.settings import Settings, confluent_options
+from traceweir.streams.kafka.client_options import confluent_options
+from traceweir.streams.settings import Settings
 from traceweir.streams.topics import STAGES, application_id, changelog
 
 SHOWN_LETTERS = 6

@@ -22,9 +22,10 @@ from traceweir.streams.demo.moment import Moment, View
 from traceweir.streams.demo.observer import Observer
 from traceweir.streams.demo.summary import Summary, equations_of, observed_counts, redaction_of
 from traceweir.streams.demo.worker_process import WorkerProcess
+from traceweir.streams.kafka.client_options import IDEMPOTENT, confluent_options
 from traceweir.streams.kafka.embedded_broker import PARTITIONS, EmbeddedBroker
 from traceweir.streams.kafka.topic_admin import create_topics
-from traceweir.streams.settings import ENV_PREFIX, IDEMPOTENT, Settings, confluent_options
+from traceweir.streams.settings import ENV_PREFIX, Settings
 
 START_WITHIN_S, REST_WITHIN_S = 45.0, 20.0
 _TURN_S = 0.04

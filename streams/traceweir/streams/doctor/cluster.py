@@ -9,12 +9,13 @@ from confluent_kafka import KafkaException, Producer
 
 from traceweir.schemas.figures import counted
 from traceweir.streams.doctor.finding import Finding
+from traceweir.streams.kafka.client_options import confluent_options
 from traceweir.streams.kafka.embedded_broker import is_embedded
 from traceweir.streams.kafka.errors import KafkaUnreachableError
 from traceweir.streams.kafka.topic_admin import check_transactions, inspect_topics, reach
 from traceweir.streams.kafka.topic_problems import expected_topics
 from traceweir.streams.runtime.delivery import TRANSACTION_TIMEOUT_MS
-from traceweir.streams.settings import Settings, confluent_options
+from traceweir.streams.settings import Settings
 from traceweir.streams.topics import StageName, application_id
 
 START_WITHIN_S = 15.0

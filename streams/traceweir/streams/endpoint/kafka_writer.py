@@ -13,12 +13,13 @@ from aiokafka.errors import KafkaError
 
 from traceweir.streams.endpoint.errors import EndpointError
 from traceweir.streams.endpoint.receiver import WriteError
+from traceweir.streams.kafka.client_options import aiokafka_options
 from traceweir.streams.kafka.embedded_broker import is_embedded
 from traceweir.streams.kafka.produced_topics import batch_limits, topic_problem
 from traceweir.streams.kafka.topic_admin import reach
 from traceweir.streams.kafka.topic_options import KAFKAS_BATCH_BYTES
 from traceweir.streams.otlp.json_requests import Signal
-from traceweir.streams.settings import Settings, aiokafka_options
+from traceweir.streams.settings import Settings
 
 CREATE = "traceweir topics create --stages collect,assemble,score,gate"
 _BATCH_BYTES = 262_144

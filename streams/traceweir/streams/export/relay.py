@@ -28,13 +28,14 @@ from traceweir.schemas.score import Score
 from traceweir.schemas.text import printable
 from traceweir.streams.export.errors import ExportError
 from traceweir.streams.kafka.broker_list import require_broker_list
+from traceweir.streams.kafka.client_options import aiokafka_options
 from traceweir.streams.kafka.consumer_tasks import ConsumerTaskEndedError, failing_with_tasks
 from traceweir.streams.kafka.errors import KafkaUnreachableError
 from traceweir.streams.kafka.fast_close import install_fast_close
 from traceweir.streams.kafka.fetch import read_as_parsed
 from traceweir.streams.kafka.topic_admin import check_partitions
 from traceweir.streams.results.reader import FoundScore
-from traceweir.streams.settings import Settings, aiokafka_options
+from traceweir.streams.settings import Settings
 
 log = logging.getLogger(__name__)
 

@@ -14,12 +14,13 @@ from typing import Any
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError
 
+from traceweir.streams.kafka.client_options import aiokafka_options
 from traceweir.streams.kafka.embedded_broker import is_embedded
 from traceweir.streams.kafka.errors import KafkaUnreachableError
 from traceweir.streams.kafka.fast_close import install_fast_close
 from traceweir.streams.kafka.fetch import read_as_parsed
 from traceweir.streams.kafka.topic_admin import check_partitions, reach
-from traceweir.streams.settings import Settings, aiokafka_options
+from traceweir.streams.settings import Settings
 
 STALLED_S = 60.0
 """Seconds without progress after which reading fails; a killed worker's transaction stays open half as long."""

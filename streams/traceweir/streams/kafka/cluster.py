@@ -9,9 +9,10 @@ from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import AclOperation, AdminClient, ClusterMetadata, ConfigResource, NewTopic, ResourceType
 
 from traceweir.streams.kafka import embedded_broker
+from traceweir.streams.kafka.client_options import confluent_options
 from traceweir.streams.kafka.errors import KafkaUnreachableError, TopicsRefusedError
 from traceweir.streams.kafka.topic_options import FoundTopic, options_at_creation
-from traceweir.streams.settings import Settings, confluent_options
+from traceweir.streams.settings import Settings
 from traceweir.streams.topics import CleanupPolicy
 
 REQUEST_TIMEOUT_S = 10.0

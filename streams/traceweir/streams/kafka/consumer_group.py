@@ -8,8 +8,9 @@ from time import monotonic, sleep
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from traceweir.streams.kafka.client_options import confluent_options
 from traceweir.streams.kafka.errors import KafkaUnreachableError
-from traceweir.streams.settings import Settings, confluent_options
+from traceweir.streams.settings import Settings
 
 REQUEST_TIMEOUT_S = 10.0
 _LOOK_EVERY_S = 0.2

@@ -9,7 +9,8 @@ from aiokafka import AIOKafkaProducer
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 
-from traceweir.streams.settings import Settings, confluent_options
+from traceweir.streams.kafka.client_options import confluent_options
+from traceweir.streams.settings import Settings
 
 
 def batch_limits(settings: Settings, names: Sequence[str]) -> dict[str, int]:

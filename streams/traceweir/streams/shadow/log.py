@@ -12,8 +12,9 @@ from pydantic import TypeAdapter, ValidationError
 
 from traceweir.schemas.base import explain
 from traceweir.streams.kafka.bounded_reader import BoundedReader
+from traceweir.streams.kafka.client_options import aiokafka_options
 from traceweir.streams.runtime.delivery import PlainSends, stop_in_time
-from traceweir.streams.settings import Settings, aiokafka_options
+from traceweir.streams.settings import Settings
 from traceweir.streams.shadow.definition import Definition
 from traceweir.streams.shadow.errors import ShadowError
 from traceweir.streams.shadow.names import ShadowNames
