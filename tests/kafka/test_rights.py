@@ -17,10 +17,11 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 from tests.audit.committed import Committed
-from tests.kafka.test_security import SESSIONS, by_password, sample, traceweir, until
+from tests.kafka.test_security import by_password
 from tests.support.kafka_cluster import KafkaCluster
 from tests.support.kafka_security import USERS, Certificates
 from tests.support.paths import ROOT
+from tests.support.secured_commands import SESSIONS, sample, traceweir, until
 from tests.support.workers import Fleet
 
 from traceweir.scorers.evaluation.plan import read_plan

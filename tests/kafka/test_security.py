@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-import json
-import os
 import re
 import shutil
-import subprocess
-import sys
-import time
 import uuid
-from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -25,19 +19,15 @@ from confluent_kafka.admin import (
 from tests.audit.committed import Committed
 from tests.support.kafka_cluster import KafkaCluster
 from tests.support.kafka_security import PASSWORD, USERS, Certificates
-from tests.support.workers import Fleet, Worker
+from tests.support.secured_commands import SESSIONS, sample, traceweir, until
+from tests.support.workers import Fleet
 
 from traceweir.streams.faust_worker import EXIT_HARD
-from traceweir.streams.testing import event, trace
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(240)]
 
 Variables = dict[str, str]
-PATIENCE_S = 90
 WRONG_PASSWORD = "wrong-horse-7d20"
-COMMAND_LIMIT_S = 60
-"""Limit in seconds; a command that runs longer retries without end."""
-SESSIONS = 6
 
 
 def by_password(kafka: KafkaCluster, certificates: Certificates, mechanism: str) -> Variables:
@@ -67,38 +57,6 @@ def login(request: pytest.FixtureRequest, secured_kafka: KafkaCluster, certifica
     if request.param == "certificate":
         return by_certificate(secured_kafka, certificates)
     return by_password(secured_kafka, certificates, request.param)
-
-
-def traceweir(*arguments: str, prefix: str, variables: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "traceweir.streams.cli.main", *arguments],
-        env={**os.environ, "TRACEWEIR_TOPIC_PREFIX": prefix, **variables},
-        capture_output=True,
-        text=True,
-        timeout=COMMAND_LIMIT_S,
-        check=False,
-    )
-
-
-def sample(folder: Path, first: int) -> Path:
-    """Writes a file of sessions, each with one trace and its end."""
-    file = folder / f"{first}.jsonl"
-    names = [f"s{number}" for number in range(first, first + SESSIONS)]
-    documents = [each for name in names for each in (trace(name, name), event("session.ended", name, 1))]
-    file.write_text("".join(json.dumps(each) + "\n" for each in documents))
-    return file
-
-
-def until(holds: Callable[[], bool], committed: Committed, worker: Worker) -> None:
-    """Reads until the condition holds; fails the test if the worker ends or the deadline passes."""
-    deadline = time.monotonic() + PATIENCE_S
-    while not holds():
-        if worker.ended or time.monotonic() > deadline:
-            found = {topic: len(rows) for topic, rows in committed.rows.items()}
-            pytest.fail(
-                f"the condition did not hold in time; there are {found}; the worker's log:\n{worker.log.read_text()}"
-            )
-        committed.read(0.1)
 
 
 def test_a_worker_without_permission_for_its_group_reports_it_and_ends(
