@@ -39,8 +39,8 @@ class KafkaCluster:
         Args:
             home: An unpacked distribution.
             nodes: How many nodes.
-            certificates: If given, nodes also listen for TLS with a required client certificate, and for TLS with a
-                password.
+            certificates: If given, nodes also listen for TLS with a required client certificate, for TLS with a
+                password, and for unsecured tokens without TLS. A connection ends with the token of its login.
             distant: Whether clients of `distant_servers` reach the nodes through networks that can be slow (`networks`).
         """
         self._home = home
@@ -53,9 +53,9 @@ class KafkaCluster:
 
     def __enter__(self) -> KafkaCluster:
         self._folder = tempfile.TemporaryDirectory(prefix="traceweir-kafka-")
-        ports = iter(_free_ports(6 * len(self._numbers)))
-        self._broker_ports, self._controller_ports, self._tls_ports, self._password_ports = (
-            dict(zip(self._numbers, ports, strict=False)) for _ in range(4)
+        ports = iter(_free_ports(7 * len(self._numbers)))
+        self._broker_ports, self._controller_ports, self._tls_ports, self._password_ports, self._token_ports = (
+            dict(zip(self._numbers, ports, strict=False)) for _ in range(5)
         )
         self._near_ports = dict(zip(self._numbers, ports, strict=False))
         self._far_ports = dict(zip(self._numbers, ports, strict=False))
@@ -100,6 +100,11 @@ class KafkaCluster:
     def password_servers(self) -> str:
         """The addresses for TLS with a user and a password."""
         return ",".join(f"127.0.0.1:{port}" for port in self._password_ports.values())
+
+    @property
+    def token_servers(self) -> str:
+        """The addresses for unsecured tokens."""
+        return ",".join(f"127.0.0.1:{port}" for port in self._token_ports.values())
 
     def pid(self, number: int) -> int:
         """Returns the process id of a started node."""
@@ -221,11 +226,15 @@ class KafkaCluster:
 
     def _secure(self, number: int, options: Mapping[str, object]) -> dict[str, object]:
         assert self._certificates is not None
-        more = f"SSL://127.0.0.1:{self._tls_ports[number]},SASL_SSL://127.0.0.1:{self._password_ports[number]}"
+        more = (
+            f"SSL://127.0.0.1:{self._tls_ports[number]},SASL_SSL://127.0.0.1:{self._password_ports[number]},"
+            f"TOKENS://127.0.0.1:{self._token_ports[number]}"
+        )
+        protocols = "SSL:SSL,SASL_SSL:SASL_SSL,TOKENS:SASL_PLAINTEXT"
         return {
             "listeners": f"{options['listeners']},{more}",
             "advertised.listeners": f"{options['advertised.listeners']},{more}",
-            "listener.security.protocol.map": f"{options['listener.security.protocol.map']},SSL:SSL,SASL_SSL:SASL_SSL",
+            "listener.security.protocol.map": f"{options['listener.security.protocol.map']},{protocols}",
             "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
             "super.users": "User:ANONYMOUS",  # The nodes, and every client of the plain listener.
             "allow.everyone.if.no.acl.found": "true",
@@ -241,6 +250,13 @@ class KafkaCluster:
                 )
                 for mechanism in MECHANISMS
             },
+            "listener.name.tokens.sasl.enabled.mechanisms": "OAUTHBEARER",
+            "listener.name.tokens.oauthbearer.sasl.jaas.config": (
+                "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required"
+                ' unsecuredLoginStringClaim_sub="node";'
+            ),
+            # At most; a connection also ends with its token.
+            "listener.name.tokens.oauthbearer.connections.max.reauth.ms": 3_600_000,
         }
 
     def _users(self) -> list[str]:

@@ -263,6 +263,8 @@ def _credentials(settings: Settings, options: Mapping[str, Any]) -> Any:
     context = options.get("ssl_context")
     if not settings.kafka_security_protocol.startswith("SASL_"):
         return faust.SSLCredentials(context) if context is not None else None
+    if settings.kafka_uses_tokens:
+        return faust.OAuthCredentials(oauth_cb=options["sasl_oauth_token_provider"], ssl_context=context)
     password = settings.kafka_sasl_password.get_secret_value() if settings.kafka_sasl_password else None
     return faust.SASLCredentials(
         username=settings.kafka_sasl_username,

@@ -21,7 +21,7 @@ from traceweir.streams.process_log import LogFormat, LogLevel, LogOptions
 from traceweir.streams.topics import DEFAULT_OTLP_LOGS, DEFAULT_OTLP_SPANS, DEFAULT_PREFIX, Topics
 
 SecurityProtocol = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
-SaslMechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
+SaslMechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"]
 Delivery = Literal["auto", "exactly_once", "at_least_once"]
 
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -46,6 +46,8 @@ TopicName = Annotated[str, Field(min_length=1, max_length=249, pattern=r"^[A-Za-
 PemFile = Annotated[FilePath, BeforeValidator(_usable_as_path)]
 
 ENV_PREFIX = "TRACEWEIR_"
+CLIENT_CREDENTIALS = "client_credentials"
+"""The provider of tokens that asks a token endpoint; every other one has a function of its own."""
 _TOKEN = re.compile(r"[!-~]{16,}")
 _WEBHOOK_SECRET_BYTES = range(24, 65)
 """Sizes that the specification Standard Webhooks allows."""
@@ -70,14 +72,31 @@ class Settings(BaseSettings):
     kafka_bootstrap_servers: str = "127.0.0.1:9092"
     """Brokers to contact first: `host:port`, separated by commas, without user and password."""
     kafka_security_protocol: SecurityProtocol = "PLAINTEXT"
-    """`PLAINTEXT`, `SSL` (TLS), `SASL_PLAINTEXT` (user and password without TLS) or `SASL_SSL` (user and password
-    with TLS)."""
+    """`PLAINTEXT`, `SSL` (TLS), `SASL_PLAINTEXT` (login without TLS) or `SASL_SSL` (login with TLS)."""
     kafka_sasl_mechanism: SaslMechanism = "PLAIN"
-    """`PLAIN`, `SCRAM-SHA-256` or `SCRAM-SHA-512`. Used only with a SASL protocol."""
+    """How a client logs in with a SASL protocol: by user and password with `PLAIN`, `SCRAM-SHA-256` or `SCRAM-SHA-512`,
+    by token with `OAUTHBEARER`. Used only with a SASL protocol."""
     kafka_sasl_username: str | None = None
-    """User name. Required with a SASL protocol, refused without."""
+    """User name. Required for a login by user and password, refused otherwise."""
     kafka_sasl_password: SecretStr | None = None
-    """Password. Required with a SASL protocol, refused without. Never printed."""
+    """Password. Required for a login by user and password, refused otherwise. Never printed."""
+    kafka_oauth_provider: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,100}$")] = CLIENT_CREDENTIALS
+    """What issues tokens for `OAUTHBEARER`: `client_credentials` (a token endpoint), `msk_iam` (Amazon MSK with IAM, the
+    extra `[msk]`), or the name of an installed package's provider ([login by
+    token](kafka.md#login-by-token-sasl-oauthbearer)). Used only with `OAUTHBEARER`."""
+    kafka_oauth_token_endpoint: Annotated[str, Field(pattern=r"^https?://[^\s/@?#]+(/[^\s?#]*)?$")] | None = None
+    """Address of the OAuth 2 token endpoint, without user, password and query. Required for `client_credentials`, refused
+    otherwise, as the next two."""
+    kafka_oauth_client_id: Annotated[str, Field(min_length=1)] | None = None
+    """Id of the OAuth client."""
+    kafka_oauth_client_secret: Annotated[SecretStr, Field(min_length=1)] | None = None
+    """Secret of the OAuth client; either this or the file. Never printed."""
+    kafka_oauth_client_secret_file: Annotated[FilePath, BeforeValidator(_usable_as_path)] | None = None
+    """File with the secret of the OAuth client, in place of the variable. It is read for each token, so that a new secret
+    needs no restart."""
+    kafka_oauth_scope: Annotated[str, Field(min_length=1)] | None = None
+    """Scopes that `client_credentials` asks for, separated by spaces. Unset: those that the token endpoint gives by
+    default."""
     kafka_ssl_cafile: PemFile | None = None
     """PEM file with the certificate authorities that sign the brokers' certificates. Unset: the authorities of
     the system."""
@@ -322,6 +341,11 @@ class Settings(BaseSettings):
         return self.score_window or max(200, 3 * self.score_concurrency)
 
     @property
+    def kafka_uses_tokens(self) -> bool:
+        """Whether Kafka's clients log in by token."""
+        return self.kafka_security_protocol.startswith("SASL_") and self.kafka_sasl_mechanism == "OAUTHBEARER"
+
+    @property
     def log_options(self) -> LogOptions:
         """What the process logs, and how."""
         return LogOptions(self.log_level, self.log_format)
@@ -392,18 +416,9 @@ class Settings(BaseSettings):
     @model_validator(mode="after")
     def _agree_with_each_other(self) -> Settings:
         protocol = f"{_env('kafka_security_protocol')}={self.kafka_security_protocol}"
-        user, password = _env("kafka_sasl_username"), _env("kafka_sasl_password")
-        credentials = (self.kafka_sasl_username, self.kafka_sasl_password)
         tls_files = (self.kafka_ssl_cafile, self.kafka_ssl_certfile, self.kafka_ssl_keyfile)
-        sasl = self.kafka_security_protocol.startswith("SASL_")
         tls = self.kafka_security_protocol.endswith("SSL")
-        problems = []
-        if sasl and None in credentials:
-            problems.append(f"{protocol} requires both {user} and {password}; set both")
-        if not sasl and credentials != (None, None):
-            problems.append(
-                f"{user} and {password} are not used with {protocol}; set the protocol to SASL_SSL, or unset both"
-            )
+        problems = self._login_problems(protocol)
         if not tls and tls_files != (None, None, None):
             problems.append(
                 f"TLS files are not used with {protocol}; set the protocol to SSL or SASL_SSL, or unset the files"
@@ -446,6 +461,56 @@ class Settings(BaseSettings):
         if problems:
             raise ValueError("\n".join(problems))
         return self
+
+    def _login_problems(self, protocol: str) -> list[str]:
+        """Returns a sentence for each setting that the login by SASL lacks or does not use."""
+        user, password = _env("kafka_sasl_username"), _env("kafka_sasl_password")
+        credentials = (self.kafka_sasl_username, self.kafka_sasl_password)
+        sasl = self.kafka_security_protocol.startswith("SASL_")
+        problems = []
+        if self.kafka_uses_tokens:
+            if credentials != (None, None):
+                problems.append(
+                    f"{user} and {password} are not used with {_env('kafka_sasl_mechanism')}=OAUTHBEARER; unset both, or set "
+                    "another mechanism"
+                )
+        elif sasl and None in credentials:
+            problems.append(f"{protocol} requires both {user} and {password}; set both")
+        elif not sasl and credentials != (None, None):
+            problems.append(
+                f"{user} and {password} are not used with {protocol}; set the protocol to SASL_SSL, or unset both"
+            )
+        return problems + self._token_problems()
+
+    def _token_problems(self) -> list[str]:
+        secrets = ("kafka_oauth_client_secret", "kafka_oauth_client_secret_file")
+        required = ("kafka_oauth_token_endpoint", "kafka_oauth_client_id")
+        found = [name for name in (*required, *secrets, "kafka_oauth_scope") if getattr(self, name) is not None]
+        provider = _env("kafka_oauth_provider")
+        if not self.kafka_uses_tokens:
+            if self.kafka_oauth_provider != CLIENT_CREDENTIALS:
+                found.append("kafka_oauth_provider")
+            return [
+                f"{_env(name)} is used only with a SASL protocol and {_env('kafka_sasl_mechanism')}=OAUTHBEARER; set both, or "
+                "unset it"
+                for name in found
+            ]
+        if self.kafka_oauth_provider != CLIENT_CREDENTIALS:
+            return [
+                f"{_env(name)} is not used with {provider}={self.kafka_oauth_provider}; unset it, or set the provider to "
+                f"{CLIENT_CREDENTIALS}"
+                for name in found
+            ]
+        missing = [
+            f"{provider}={CLIENT_CREDENTIALS} requires {_env(name)}; set it, or name another provider"
+            for name in required
+            if name not in found
+        ]
+        if len([name for name in secrets if name in found]) != 1:
+            missing.append(
+                f"{provider}={CLIENT_CREDENTIALS} requires either {_env(secrets[0])} or {_env(secrets[1])}; set one"
+            )
+        return missing
 
     def _shared_topics(self) -> list[str]:
         """Returns a sentence for each topic that has two tasks: its records would be read in two ways."""

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from traceweir.schemas.export import texts_below_fields
-from traceweir.streams.kafka.client_options import aiokafka_options, confluent_options
+from traceweir.streams.kafka.client_options import aiokafka_options, confluent_options, token_source
 from traceweir.streams.settings import InvalidSettingsError, Settings, load_settings
 
 SASL = {
@@ -24,6 +24,19 @@ SASL = {
 def _empty_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in os.environ if name.upper().startswith("TRACEWEIR_")]:
         monkeypatch.delenv(name)
+
+
+BY_TOKEN = {
+    "KAFKA_SECURITY_PROTOCOL": "SASL_SSL",
+    "KAFKA_SASL_MECHANISM": "OAUTHBEARER",
+    "KAFKA_OAUTH_TOKEN_ENDPOINT": "https://login.example/token",
+    "KAFKA_OAUTH_CLIENT_ID": "worker",
+    "KAFKA_OAUTH_CLIENT_SECRET": "hunter2-hunter2",
+}
+
+
+def without(name: str) -> dict[str, str]:
+    return {other: value for other, value in BY_TOKEN.items() if other != name}
 
 
 def load(monkeypatch: pytest.MonkeyPatch, variables: dict[str, str]) -> Settings:
@@ -78,6 +91,10 @@ def test_every_field_has_a_description() -> None:
         ("DELIVERY", "at_most_once"),
         ("EMBEDDER", ""),
         ("TOPIC_PREFIX", "acme"),
+        ("KAFKA_OAUTH_TOKEN_ENDPOINT", "https://user:hunter2@login.example/token"),
+        ("KAFKA_OAUTH_TOKEN_ENDPOINT", "https://login.example/token?secret=hunter2"),
+        ("KAFKA_OAUTH_CLIENT_SECRET", ""),
+        ("KAFKA_OAUTH_PROVIDER", "two words"),
         ("TOPIC_PREFIX", "a b."),
         ("GROUP_INSTANCE_ID", ""),
         ("KAFKA_BOOTSTRAP_SERVERS", ""),
@@ -104,6 +121,18 @@ def test_one_message_contains_all_problems(monkeypatch: pytest.MonkeyPatch) -> N
     [
         ({"KAFKA_SECURITY_PROTOCOL": "SASL_SSL"}, "requires both TRACEWEIR_KAFKA_SASL_USERNAME"),
         ({"KAFKA_SASL_USERNAME": "worker"}, "TRACEWEIR_KAFKA_SECURITY_PROTOCOL=PLAINTEXT"),
+        (BY_TOKEN | {"KAFKA_SASL_USERNAME": "worker"}, "not used with TRACEWEIR_KAFKA_SASL_MECHANISM=OAUTHBEARER"),
+        (without("KAFKA_OAUTH_TOKEN_ENDPOINT"), "requires TRACEWEIR_KAFKA_OAUTH_TOKEN_ENDPOINT"),
+        (without("KAFKA_OAUTH_CLIENT_ID"), "requires TRACEWEIR_KAFKA_OAUTH_CLIENT_ID"),
+        (without("KAFKA_OAUTH_CLIENT_SECRET"), "requires either TRACEWEIR_KAFKA_OAUTH_CLIENT_SECRET or"),
+        (BY_TOKEN | {"KAFKA_OAUTH_CLIENT_SECRET_FILE": __file__}, "TRACEWEIR_KAFKA_OAUTH_CLIENT_SECRET_FILE; set one"),
+        (
+            BY_TOKEN | {"KAFKA_OAUTH_PROVIDER": "msk_iam"},
+            "KAFKA_OAUTH_CLIENT_ID is not used with TRACEWEIR_KAFKA_OAUTH_PROVIDER",
+        ),
+        (without("KAFKA_SASL_MECHANISM"), "KAFKA_OAUTH_TOKEN_ENDPOINT is used only with a SASL protocol"),
+        (without("KAFKA_SECURITY_PROTOCOL"), "KAFKA_OAUTH_CLIENT_SECRET is used only with a SASL protocol"),
+        ({"KAFKA_OAUTH_PROVIDER": "msk_iam"}, "KAFKA_OAUTH_PROVIDER is used only with a SASL protocol"),
         ({"KAFKA_SSL_CAFILE": __file__}, "TLS files are not used"),
         ({"KAFKA_SECURITY_PROTOCOL": "SSL", "KAFKA_SSL_KEYFILE": __file__}, "go together"),
         ({"HEARTBEAT_INTERVAL_S": "6"}, "TRACEWEIR_HEARTBEAT_INTERVAL_S=6 is more than half"),
@@ -159,6 +188,16 @@ def test_user_and_password_are_options_of_both_kafka_clients(monkeypatch: pytest
         "sasl_plain_username": "worker",
         "sasl_plain_password": "hunter2-hunter2",
     }
+
+
+def test_equal_settings_have_the_same_source_of_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
+    variables = {f"TRACEWEIR_{name}": value for name, value in BY_TOKEN.items()}
+    settings = load(monkeypatch, variables)
+
+    assert token_source(settings) is token_source(load_settings())
+    assert "hunter2" not in f"{settings!r} {settings.model_dump_json()} {aiokafka_options(settings)}"
+    other = load(monkeypatch, {"TRACEWEIR_KAFKA_OAUTH_SCOPE": "kafka"})
+    assert token_source(other) is not token_source(settings)
 
 
 def test_tls_verifies_the_brokers_certificate_and_name(monkeypatch: pytest.MonkeyPatch) -> None:

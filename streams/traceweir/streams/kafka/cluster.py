@@ -266,6 +266,11 @@ def _is_refusal(error: KafkaError) -> bool:
 
 def _locked_out(error: KafkaError, settings: Settings) -> str:
     where, why = settings.kafka_bootstrap_servers, error.str()
+    if error.code() == KafkaError._AUTHENTICATION and settings.kafka_uses_tokens:
+        return (
+            f"Kafka at {where} refuses the token of {settings.kafka_oauth_provider} ({why}): check that the brokers trust its issuer, "
+            "and that it has the audience and the scope that they require"
+        )
     if error.code() == KafkaError._AUTHENTICATION:
         return (
             f"Kafka at {where} refuses the login of user {settings.kafka_sasl_username!r} ({why}): check TRACEWEIR_KAFKA_SASL_USERNAME, "

@@ -7,5 +7,9 @@ class KafkaUnreachableError(Exception):
     """No broker answered in time; the message contains the address, the reason and the way out."""
 
 
+class TokenError(KafkaUnreachableError):
+    """There is no token with which a client could log in; the message contains where it was asked for, the reason and the way out."""
+
+
 class TopicsRefusedError(Exception):
     """The cluster refuses to create or to delete topics; the message names each topic with the reason."""

@@ -21,8 +21,8 @@ from aiokafka.errors import (
     NotEnoughReplicasAfterAppendError,
     NotEnoughReplicasError,
     PolicyViolationError,
-    RecordListTooLargeError,
     ProducerFenced,
+    RecordListTooLargeError,
     TransactionalIdAuthorizationFailed,
     UnsupportedVersionError,
 )
