@@ -353,3 +353,17 @@ async def test_a_record_from_the_near_future_closes_no_fresh_session() -> None:
 
     await flow.settle()
     assert flow.sessions() == []
+
+
+async def test_sessions_that_are_due_together_are_published_in_several_checkpoints_if_they_are_large() -> None:
+    flow = assemble_only()
+    for number in range(12):
+        flow.send(TOPICS.invocations, event("session.ended", session_id=f"{number}", note="x" * 700_000))
+    await flow.settle()
+    flow.pass_time(3)
+    sizes = []
+    for _ in range(3):
+        await flow.take(TOPICS.invocations)
+        flow.tick()
+        sizes.append(sum(len(output.value or b"") for output in flow.cut().outputs) // 700_000)
+    assert sizes == [6, 6, 0]

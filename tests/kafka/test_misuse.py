@@ -17,7 +17,7 @@ from tests.support.kafka_cluster import KafkaCluster
 from tests.support.workers import Fleet
 
 from traceweir.streams.kafka.topic_admin import check_transactions, create_topics
-from traceweir.streams.runtime.delivery import TRANSACTION_TIMEOUT_MS, NoTransactionsError, Transaction
+from traceweir.streams.runtime.delivery import NoTransactionsError, Transaction
 from traceweir.streams.settings import Settings
 from traceweir.streams.stages.partitioner import partition_of
 from traceweir.streams.testing import event
@@ -53,8 +53,8 @@ def home() -> Path:
     [
         (
             "transaction.max.timeout.ms=10000",
-            "the brokers' transaction.max.timeout.ms is 10000, and Traceweir's transactions need 20000: raise this setting",
-            "the brokers' transaction.max.timeout.ms is below 20000",
+            "the brokers' transaction.max.timeout.ms is 10000, and TRACEWEIR_TRANSACTION_TIMEOUT_S=60 needs 60000: raise",
+            "the brokers' transaction.max.timeout.ms is below 60000",
         ),
         (
             "transaction.state.log.replication.factor=3",
@@ -70,7 +70,7 @@ async def test_a_cluster_without_usable_transactions_is_reported_by_the_check_th
         servers = cluster.bootstrap_servers
         settings = Settings(kafka_bootstrap_servers=servers, topic_prefix="misuse.")
         create_topics(settings)
-        (problem,) = check_transactions(settings, TRANSACTION_TIMEOUT_MS)
+        (problem,) = check_transactions(settings)
         assert sentence in problem
 
         config = tmp_path / "config.json"
@@ -89,7 +89,7 @@ async def test_a_cluster_without_usable_transactions_is_reported_by_the_check_th
 
 
 def test_a_cluster_with_transactions_passes_the_check(kafka: str) -> None:
-    assert check_transactions(Settings(kafka_bootstrap_servers=kafka), TRANSACTION_TIMEOUT_MS) == []
+    assert check_transactions(Settings(kafka_bootstrap_servers=kafka)) == []
 
 
 # --- a full disk

@@ -72,7 +72,8 @@ class World:
         self._plans = read_plan(scenario.config), read_plan(scenario.changed_config)
         servers = ",".join(f"node{node}:9092" for node in self.cluster.nodes)
         variables = {"kafka_bootstrap_servers": servers, "partitions": PARTITIONS, **scenario.variables}
-        self.settings = Settings(**variables)
+        # Below the default, so that some of the freezes outlast it.
+        self.settings = Settings(transaction_timeout_s=20.0, **variables)
         self.application = application_id(self.settings.topic_prefix, self.stages)
         self.committed = SimulatedCommitted(
             self.cluster, self.settings.topic_prefix, self.application, spans=scenario.kind == "spans"

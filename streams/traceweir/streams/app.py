@@ -173,7 +173,9 @@ def create_app(
 
     def ownership() -> Ownership:
         if transactions:
-            return ClaimedPartitions(options, app.conf.id, table.changelog_topic_name, timed)
+            return ClaimedPartitions(
+                options, app.conf.id, table.changelog_topic_name, timed, timeout_s=settings.transaction_timeout_s
+            )
         return SharedPartitions(options, commit, timed)
 
     async def changelog_id() -> str:
@@ -188,6 +190,7 @@ def create_app(
         options,
         interval_s=settings.checkpoint_interval_s,
         limit=20_000,
+        transaction_timeout_s=settings.transaction_timeout_s,
     )
     checkpoints.first_offsets = application.first_offsets
     checkpoints.rounds.committed = (DeadLetterLog(topology.topics.dead_letters).committed,)

@@ -191,7 +191,8 @@ async def push(settings: Settings, decide: Callable[[TopicState], PushedConfig |
     transactions = await asyncio.to_thread(partial(usable_transactions, settings, embedded=embedded))
     options = aiokafka_options(settings)
     name = f"{settings.topic_prefix}configs"
-    delivery: Delivery = Transaction(options, name) if transactions else PlainSends(options)
+    timeout_s = settings.transaction_timeout_s
+    delivery: Delivery = Transaction(options, name, timeout_s=timeout_s) if transactions else PlainSends(options)
     try:
         await _within_time(settings, delivery.start())  # first: it fences other pushes, so that the state is complete
         state = await read_topic(settings, up_to_all=True)

@@ -37,6 +37,8 @@ def _usable_as_path(path: str | Path) -> str | Path:
     return path
 
 
+TRANSACTION_TIMEOUT_S = 60.0
+"""Seconds after which Kafka aborts an open transaction, where the environment does not say."""
 MAX_VALUE_CHARACTERS = 3_000
 """Characters of a value: enough for every path and every list of brokers, and few enough for a message to show all."""
 MAX_SECRET_CHARACTERS = 8_192
@@ -138,6 +140,12 @@ class Settings(BaseSettings):
     checkpoint_interval_s: Annotated[float, Field(gt=0, le=10)] = 0.02
     """Seconds between the starts of two checkpoints of a worker on average, up to 10, while results wait. After a
     pause some come sooner. A shorter interval publishes results sooner under load and needs more transactions."""
+
+    transaction_timeout_s: Annotated[float, Field(ge=1, le=3600)] = TRANSACTION_TIMEOUT_S
+    """Seconds, 1 to 3,600, after which Kafka aborts a transaction that is still open; at most the brokers'
+    `transaction.max.timeout.ms`, and less than `TRACEWEIR_STUCK_AFTER_S`. A worker makes transactions that take about a
+    quarter of this time, as far as it can. After the end of a worker without a successor, readers of committed records
+    wait up to this time for what follows its open transaction; a successor ends the transaction at once."""
 
     # --- Log and health
 
@@ -441,6 +449,11 @@ class Settings(BaseSettings):
                 f"{_env('stuck_after_s')}={self.stuck_after_s:g} is less than sixteen times {_env('checkpoint_interval_s')}="
                 f"{self.checkpoint_interval_s:g}: a worker that is far behind makes checkpoints up to eight times as far apart, "
                 "and would count as stuck"
+            )
+        if self.transaction_timeout_s >= self.stuck_after_s:
+            problems.append(
+                f"{_env('transaction_timeout_s')}={self.transaction_timeout_s:g} is not less than {_env('stuck_after_s')}="
+                f"{self.stuck_after_s:g}: a worker would count as stuck before Kafka aborts its transaction"
             )
         if self.grace_s > self.guard_s:
             problems.append(

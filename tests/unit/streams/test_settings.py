@@ -146,6 +146,10 @@ def test_one_message_contains_all_problems(monkeypatch: pytest.MonkeyPatch) -> N
         ),
         ({"OTLP_SPANS_TOPIC": "traceweir.spans"}, "topic 'traceweir.spans' has two tasks"),
         ({"TOPIC_PREFIX": "otlp_", "OTLP_LOGS_TOPIC": "otlp_traces"}, "topic 'otlp_traces' has two tasks"),
+        (
+            {"TRANSACTION_TIMEOUT_S": "120"},
+            "TRACEWEIR_TRANSACTION_TIMEOUT_S=120 is not less than TRACEWEIR_STUCK_AFTER_S=120",
+        ),
     ],
 )
 def test_contradictory_settings_are_rejected(

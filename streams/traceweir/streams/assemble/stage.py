@@ -24,7 +24,7 @@ from traceweir.streams.assemble.session_rows import (
     split,
     split_chunk_key,
 )
-from traceweir.streams.stages.base import Cut, Output, Read, Record, Rows, dead_letter
+from traceweir.streams.stages.base import CUT_BYTES, Cut, Output, Read, Record, Rows, dead_letter
 from traceweir.streams.stages.counters import Counters
 from traceweir.streams.stages.errors import RecordRejected, SessionFailed
 from traceweir.streams.stages.partitioner import partition_of
@@ -58,6 +58,7 @@ class AssembleStage:
         self._next: dict[str, int] = {}
         self._rows: Rows = []
         self._outputs: list[Output] = []
+        self._closed_bytes = 0
         self.counters = Counters()
 
     @property
@@ -177,10 +178,11 @@ class AssembleStage:
             self._watermark.note_lateness(used)
 
     def tick(self, now: float, behind: Mapping[str, float]) -> None:
-        """Moves the watermark, and closes due sessions."""
+        """Moves the watermark, and closes due sessions. Those beyond `CUT_BYTES` close in a tick after the next cut."""
         self._watermark.advance(now, behind)
         watermark = self._watermark.at
-        while self._due and self._due[0][0] < watermark:
+        # After a pause of a session's agents, or of the workers, many sessions can be due at the same time.
+        while self._due and self._due[0][0] < watermark and self._closed_bytes < CUT_BYTES:
             due, name = heapq.heappop(self._due)
             session = self._open.get(name)
             if session is None or session.due != due:
@@ -218,6 +220,7 @@ class AssembleStage:
             rows += self._watermark.rows()
         cut = Cut(rows, outputs, self._next)
         self._rows, self._outputs, self._next, self._dirty = [], [], {}, []
+        self._closed_bytes = 0
         return cut
 
     def drop(self) -> None:
@@ -370,6 +373,7 @@ class AssembleStage:
     def _close(self, session: OpenSession, why: Closed | None = None) -> None:
         session.why = why or ("session.ended" if session.ended else "idle")
         self.counters["closed"] += 1
+        self._closed_bytes += session.bytes
         del self._open[session.id]
         try:
             self._closed.add(session, self._watermark.at)

@@ -26,7 +26,7 @@ from traceweir.streams.collect.span_rows import (
     split_spans_key,
     unpack_row,
 )
-from traceweir.streams.stages.base import Cut, Output, Read, Record, Rows, dead_letter
+from traceweir.streams.stages.base import CUT_BYTES, Cut, Output, Read, Record, Rows, dead_letter
 from traceweir.streams.stages.counters import Counters
 from traceweir.streams.stages.errors import RecordRejected, SessionFailed
 from traceweir.streams.stages.partitioner import partition_of
@@ -35,7 +35,6 @@ from traceweir.streams.topics import Topics
 
 _TRACES_PER_CUT = 500
 _OUTPUTS_PER_CUT = 20_000
-_BYTES_PER_CUT = 16_000_000
 """Limits of what one checkpoint publishes, so that a backlog does not become one transaction."""
 
 
@@ -148,7 +147,7 @@ class CollectStage:
     def cut(self) -> Cut:
         """Returns new spans, published traces, forwarded spans and dead letters since the last cut."""
         outputs, published, size = self._outputs, 0, 0
-        while self._ready and published < _TRACES_PER_CUT and len(outputs) < _OUTPUTS_PER_CUT and size < _BYTES_PER_CUT:
+        while self._ready and published < _TRACES_PER_CUT and len(outputs) < _OUTPUTS_PER_CUT and size < CUT_BYTES:
             trace = next(iter(self._ready.values()))
             outputs += self._publish(trace)
             published += 1

@@ -203,7 +203,10 @@ class _Sender:
         self._servers, self._transactions = settings.kafka_bootstrap_servers, transactions
         options = aiokafka_options(settings)
         name = f"{settings.topic_prefix}dlq"
-        self._delivery: Delivery = Transaction(options, name) if transactions else PlainSends(options)
+        timeout_s = settings.transaction_timeout_s
+        self._delivery: Delivery = (
+            Transaction(options, name, timeout_s=timeout_s) if transactions else PlainSends(options)
+        )
         self._steps: list[ReplayStep] = []
         self._outputs: list[Output] = []
         self._bytes = self._sent = 0

@@ -14,7 +14,6 @@ from traceweir.streams.kafka.embedded_broker import is_embedded
 from traceweir.streams.kafka.errors import KafkaUnreachableError
 from traceweir.streams.kafka.topic_admin import check_transactions, inspect_topics, reach
 from traceweir.streams.kafka.topic_problems import expected_topics
-from traceweir.streams.runtime.delivery import TRANSACTION_TIMEOUT_MS
 from traceweir.streams.settings import Settings
 from traceweir.streams.topics import StageName, application_id
 
@@ -55,7 +54,7 @@ def _topics(settings: Settings, stages: Collection[StageName]) -> Iterator[Findi
 def _transactions(settings: Settings, stages: Collection[StageName]) -> Iterator[Finding]:
     """Starts a transactional producer, which writes nothing: only brokers know whether this user may do so."""
     try:
-        problems = check_transactions(settings, TRANSACTION_TIMEOUT_MS)
+        problems = check_transactions(settings)
     except KafkaUnreachableError as error:
         problems = [str(error)]
     yield from (Finding("transactions", "failure", problem) for problem in problems)

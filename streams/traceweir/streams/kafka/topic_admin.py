@@ -192,8 +192,8 @@ def topic_ids(settings: Settings, names: Collection[str]) -> dict[str, str]:
     return Cluster(settings).topic_ids(names)
 
 
-def check_transactions(settings: Settings, timeout_ms: int) -> list[str]:
-    """Returns a sentence for each reason why the cluster cannot run transactions of up to `timeout_ms` milliseconds.
+def check_transactions(settings: Settings) -> list[str]:
+    """Returns a sentence for each reason why the cluster cannot run transactions with the timeout of the settings.
 
     Settings that this user is not allowed to read are not checked; their problems appear when the worker takes over its
     first partition.
@@ -206,10 +206,11 @@ def check_transactions(settings: Settings, timeout_ms: int) -> list[str]:
     options = cluster.broker_options()
     problems = []
     most, copies = options.get("transaction.max.timeout.ms"), options.get("transaction.state.log.replication.factor")
-    if most is not None and int(most) < timeout_ms:
+    if most is not None and int(most) < settings.transaction_timeout_s * 1000:
         problems.append(
-            f"the brokers' transaction.max.timeout.ms is {most}, and Traceweir's transactions need {timeout_ms}: raise "
-            "this setting (Kafka's default is 900000)"
+            f"the brokers' transaction.max.timeout.ms is {most}, and TRACEWEIR_TRANSACTION_TIMEOUT_S="
+            f"{settings.transaction_timeout_s:g} needs {settings.transaction_timeout_s * 1000:.0f}: raise the former (Kafka's "
+            f"default is 900000), or set the latter to {int(most) / 1000:g}"
         )
     if copies is not None and int(copies) > len(metadata.brokers) and _TRANSACTIONS not in metadata.topics:
         problems.append(

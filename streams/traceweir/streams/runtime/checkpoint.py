@@ -39,8 +39,10 @@ from traceweir.streams.runtime.open_transactions import OpenTransactions
 from traceweir.streams.runtime.ownership import Ownership
 from traceweir.streams.runtime.suspects import StageFailed, describe
 from traceweir.streams.runtime.takeover import Parts, Takeover
+from traceweir.streams.runtime.transaction_bound import TransactionBound
 from traceweir.streams.runtime.watchdog import Duty
 from traceweir.streams.service_tasks import TaskCancelledError
+from traceweir.streams.settings import TRANSACTION_TIMEOUT_S
 from traceweir.streams.stages.base import End, Record, StageSpec, handed_topics
 
 log = logging.getLogger(__name__)
@@ -69,6 +71,7 @@ class Checkpoints:
         *,
         interval_s: float,
         limit: int = 20_000,
+        transaction_timeout_s: float = TRANSACTION_TIMEOUT_S,
     ) -> None:
         """Attaches the checkpoints to the app.
 
@@ -82,6 +85,7 @@ class Checkpoints:
             client_options: Connection options of aiokafka's clients.
             interval_s: Average time between two checkpoints, in seconds.
             limit: Pending records of a partition above which the consumer stops fetching for this partition.
+            transaction_timeout_s: Seconds after which Kafka aborts a transaction.
         """
         verify()
         self._app, self._table, self._new_ownership = app, Table(table), ownership
@@ -90,8 +94,11 @@ class Checkpoints:
         self._limit = limit
         self.inputs: Mapping[str, object] = {topic: spec for spec in specs for topic in spec.inputs}
         self.lanes: dict[int, Lane] = {}
+        self.transaction_timeout_s = transaction_timeout_s
+        """Seconds after which Kafka aborts a transaction."""
+        bound = TransactionBound(transaction_timeout_s)
         self.rounds = CheckpointRounds(
-            app, self._table, self.lanes, interval_s, fail=self.fail, lose=self.lose, isolate=self._isolate
+            app, self._table, self.lanes, interval_s, bound=bound, fail=self.fail, lose=self.lose, isolate=self._isolate
         )
         """The checkpoints of the lanes."""
         self._ends: Mapping[TP, End] = {}
@@ -295,7 +302,9 @@ class Checkpoints:
     def full(self, tp: TP) -> bool:
         """Returns whether the consumer should stop fetching this topic partition for now."""
         lane = self.lanes.get(tp.partition)
-        return lane is not None and tp.topic in self.inputs and lane.full(tp.topic, self._limit)
+        if lane is None or tp.topic not in self.inputs:
+            return False
+        return lane.full(tp.topic, self._limit) or self.rounds.full()
 
     def dropped(self, tp: TP) -> None:
         """Notes that a batch was dropped, because the consumer could not pass the batch on at that moment."""

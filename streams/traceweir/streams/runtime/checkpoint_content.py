@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -11,7 +12,7 @@ from traceweir.streams.clock import seconds_now
 from traceweir.streams.runtime.delivery import Changes
 from traceweir.streams.runtime.lane import Lane
 from traceweir.streams.runtime.suspects import StageFailed
-from traceweir.streams.stages.base import Output, Rows
+from traceweir.streams.stages.base import Cut, Output, Rows
 
 
 class Counted(NamedTuple):
@@ -28,7 +29,9 @@ class Counted(NamedTuple):
 class CheckpointContent:
     """The changes of one checkpoint, which can cut a lane several times."""
 
-    def __init__(self, changelog: str, now: float, handed: Collection[str], *, last: bool) -> None:
+    def __init__(
+        self, changelog: str, now: float, handed: Collection[str], *, last: bool, most_bytes: float = math.inf
+    ) -> None:
         """Starts without changes.
 
         Args:
@@ -37,8 +40,12 @@ class CheckpointContent:
             handed: The topics whose records can be handed over. Their outputs get the timestamp here, so that the stage
                 and the broker have the same one.
             last: Whether this is the last checkpoint of its lanes.
+            most_bytes: Bytes of keys and values beyond which no further lane is cut. A single cut can be larger.
         """
         self._changelog, self._now, self.handed, self._last = changelog, now, handed, last
+        self._most_bytes = most_bytes
+        self.bytes = self.taken_bytes = 0
+        """Bytes of keys and values of all changes, and bytes of the records that the stages took for them."""
         self.tried: dict[Lane, None] = {}
         """All lanes that were cut, with changes or without."""
         self.failed: dict[Lane, StageFailed] = {}
@@ -52,13 +59,24 @@ class CheckpointContent:
         self.sent: Sequence[Output] = ()
         """The outputs of the last call of `cut`."""
 
+    @property
+    def full(self) -> bool:
+        """Whether the changes have as many bytes as a transaction can have."""
+        return self.bytes >= self._most_bytes
+
     def cut(self, lanes: Iterable[Lane]) -> Changes | None:
-        """Cuts lanes, and returns their changes; None if there are none."""
+        """Cuts lanes, and returns their changes; None if there are none.
+
+        Lanes whose changes do not fit the transaction are left out, and come with a later checkpoint.
+        """
         rows: dict[TopicPartition, Rows] = {}
         outputs: list[Output] = []
         offsets: dict[TopicPartition, int] = {}
         before, timestamp = len(self.counted), int(seconds_now() * 1000)
         for lane in lanes:
+            if self.bytes and self.bytes + lane.pending_bytes > self._most_bytes:
+                continue
+            taken = lane.pending_bytes
             self.tried[lane] = None
             lane.cut_at, lane.in_checkpoint = self._now, True
             try:
@@ -71,6 +89,8 @@ class CheckpointContent:
                 dated = self._dated(cut.outputs, timestamp)
                 self.counted.append(Counted(lane, len(cut.rows), lane.counted.changes(), dated))
                 outputs += dated
+                self.taken_bytes += taken
+                self.bytes += _size(cut)
                 if cut.rows:
                     self.rows.setdefault(lane, []).extend(cut.rows)
                     rows[self.place(lane)] = cut.rows
@@ -90,3 +110,12 @@ class CheckpointContent:
             output._replace(timestamp=timestamp) if output.timestamp is None and output.topic in self.handed else output
             for output in outputs
         ]
+
+
+def _size(cut: Cut) -> int:
+    size = 0
+    for key, row in cut.rows:
+        size += len(key) + len(row or b"")
+    for output in cut.outputs:
+        size += len(output.key or b"") + len(output.value or b"")
+    return size

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
+from operator import attrgetter
 from time import monotonic
 from typing import Any
 
@@ -18,16 +19,20 @@ from traceweir.streams.runtime.delivery import TRANSACTIONS_ENDED, Delivery
 from traceweir.streams.runtime.hand_over import HandOver
 from traceweir.streams.runtime.lane import Lane
 from traceweir.streams.runtime.suspects import StageFailed
+from traceweir.streams.runtime.transaction_bound import TransactionBound
 from traceweir.streams.stages.base import Output
 
 log = logging.getLogger(__name__)
+
+_PENDING_BYTES: Callable[[Lane], int] = attrgetter("pending_bytes")
 
 
 class CheckpointRounds:
     """Commits the lanes of a worker: those that are due at the same time in one transaction.
 
     A transaction takes 3 ms of the worker and as much of the broker, whatever the number of its partitions. One lane
-    whose stage raises is left out, and the others are committed.
+    whose stage raises is left out, and the others are committed. Lanes whose changes together have too many bytes for one
+    transaction are committed one after the other.
     """
 
     def __init__(
@@ -37,6 +42,7 @@ class CheckpointRounds:
         lanes: dict[int, Lane],
         interval_s: float,
         *,
+        bound: TransactionBound,
         fail: Callable[[BaseException], Awaitable[object]],
         lose: Callable[[BaseException], Awaitable[object]],
         isolate: Callable[[Lane, StageFailed], Awaitable[object]],
@@ -48,12 +54,14 @@ class CheckpointRounds:
             table: The app's table.
             lanes: The owned partitions.
             interval_s: Average time between two checkpoints, in seconds.
+            bound: The bytes that a transaction can have.
             fail: Ends the worker after a failure with an unknown outcome.
             lose: Drops all lanes, and joins the group again, after Kafka has ended the transactions of the worker.
             isolate: Loads a lane again whose stage raised.
         """
         self._app, self._table, self._lanes = app, table, lanes
         self._pace = CheckpointPace(interval_s)
+        self._bound = bound
         self._fail, self._lose, self._isolate = fail, lose, isolate
         self.delivery: Delivery
         """Sends the checkpoints; set before there are lanes."""
@@ -87,9 +95,21 @@ class CheckpointRounds:
         lane.notify, lane.worked = self._woken.set, self._worked.set
         self._woken.set()
 
+    def full(self) -> bool:
+        """Returns whether the lanes have taken as many bytes as the next transaction can have; it then comes at once."""
+        if not self._is_full():
+            return False
+        self._woken.set()
+        return True
+
+    def _is_full(self) -> bool:
+        return sum(map(_PENDING_BYTES, self._lanes.values())) >= self._bound.pending_bytes
+
     async def last(self) -> None:
         """Commits a last checkpoint of every lane, and drops the lanes."""
-        await self._checkpoint(list(self._lanes.values()), last=True)
+        lanes = list(self._lanes.values())
+        while lanes:
+            lanes = await self._checkpoint(lanes, last=True)
 
     async def _run(self) -> None:
         while True:
@@ -98,9 +118,9 @@ class CheckpointRounds:
             shortest = min(waits.values(), default=None)
             if shortest is not None and shortest <= 0:
                 # Those that are due soon come with the others, so that their next checkpoints coincide too.
-                await self._checkpoint(
-                    [lane for lane, wait in waits.items() if wait <= self._pace.early_s(behind=lane.far_behind())]
-                )
+                due = [lane for lane, wait in waits.items() if wait <= self._pace.early_s(behind=lane.far_behind())]
+                # The first are those that an earlier checkpoint had no room for.
+                await self._checkpoint(sorted(due, key=lambda lane: lane.cut_at))
                 continue
             with suppress(TimeoutError):
                 async with asyncio.timeout(shortest):
@@ -108,18 +128,19 @@ class CheckpointRounds:
 
     def _waits(self) -> dict[Lane, float]:
         """Returns the time until the next checkpoint of each lane that can have changes."""
-        now = monotonic()
+        now, full = monotonic(), self._is_full()
         return {
-            lane: self._pace.wait_s(now, lane.cut_at, urgent=lane.urgent, behind=lane.far_behind())
+            lane: 0.0 if full else self._pace.wait_s(now, lane.cut_at, urgent=lane.urgent, behind=lane.far_behind())
             for lane in self._lanes.values()
             if lane.woken and not lane.dead
         }
 
-    async def _checkpoint(self, lanes: Sequence[Lane], *, last: bool = False) -> None:
+    async def _checkpoint(self, lanes: Sequence[Lane], *, last: bool = False) -> list[Lane]:
+        """Commits lanes, and returns those that did not fit the transaction."""
         # Shielded: a cancelled waiter must not leave half a transaction for the next checkpoint.
-        await asyncio.shield(self._guarded_commit(lanes, last))
+        return await asyncio.shield(self._guarded_commit(lanes, last))
 
-    async def _guarded_commit(self, lanes: Sequence[Lane], last: bool) -> None:
+    async def _guarded_commit(self, lanes: Sequence[Lane], last: bool) -> list[Lane]:
         async with self.lock:
             living = [lane for lane in lanes if not lane.dead]
             if last:
@@ -127,19 +148,23 @@ class CheckpointRounds:
                 self.not_committed += dead
             now = monotonic()
             self._pace.begin(now)
-            content = CheckpointContent(self._table.changelog, now, () if last else self.handed, last=last)
+            handed = () if last else self.handed
+            content = CheckpointContent(self._table.changelog, now, handed, last=last, most_bytes=self._bound.bytes)
             committed = False
             try:
                 committed = await self._commit(living, content)
             except TRANSACTIONS_ENDED as error:
-                await self._lose(error)
+                seconds = monotonic() - now
+                self._bound.note_end(content.bytes, seconds=seconds)
+                await self._lose(self._bound.reason(error, content.bytes, seconds=seconds))
             except Exception as error:  # noqa: BLE001  # after any failure it is unknown whether the checkpoint was committed
                 await self._fail(error)
+            left = [lane for lane in living if lane not in content.tried and self._lanes.get(lane.number) is lane]
             for lane in content.tried:
                 lane.in_checkpoint = False
                 lane.rounds += 1
             if last:
-                for lane in living:
+                for lane in content.tried:
                     # Otherwise this lane would start another checkpoint, and would lose its producer during that
                     # checkpoint.
                     self._lanes.pop(lane.number, None)
@@ -156,6 +181,7 @@ class CheckpointRounds:
                 )
             else:
                 await self._isolate(lane, raised)
+        return left
 
     async def _commit(self, lanes: Sequence[Lane], content: CheckpointContent) -> bool:
         """Commits the changes of the lanes, with what follows from them in other stages; returns whether there were any."""
@@ -163,7 +189,9 @@ class CheckpointRounds:
         if changes is None:
             return False
         further = HandOver(self._lanes, content, self._worked).further if content.handed else None
+        began = monotonic()
         ends = await self.delivery.send(*changes, further)
+        self._bound.note(content.bytes, content.taken_bytes, seconds=monotonic() - began)
         for lane, rows in content.rows.items():
             self._table.write(lane.number, rows, ends[content.place(lane)])
         for lane in self._lanes.values():  # a lane can have taken records without a cut after that

@@ -31,9 +31,9 @@ from traceweir.streams.errors import WorkerError
 from traceweir.streams.kafka.answer_limits import limit_answers
 from traceweir.streams.kafka.broker_list import require_broker_list
 from traceweir.streams.kafka.fast_close import close_producer
+from traceweir.streams.settings import TRANSACTION_TIMEOUT_S
 from traceweir.streams.stages.base import MAX_BATCH_BYTES, Output, Rows
 
-TRANSACTION_TIMEOUT_MS = 20_000
 FENCE_WITHIN_S = 60.0
 """Time limit for starting a transactional producer, including the abort of the former owner's open transaction."""
 _CREATE_TIME = 0
@@ -108,18 +108,26 @@ class Delivery(Protocol):
 class Transaction:
     """Sends a checkpoint in one transaction: `read_committed` readers see all of it, or nothing.
 
-    A caller that sends no offsets needs no group.
+    A caller that sends no offsets needs no group. Kafka aborts a transaction that is open for longer than `timeout_s`
+    seconds.
     """
 
-    def __init__(self, options: Mapping[str, Any], transactional_id: str, group: str | None = None) -> None:
-        self._id, self._group = transactional_id, group
+    def __init__(
+        self,
+        options: Mapping[str, Any],
+        transactional_id: str,
+        group: str | None = None,
+        *,
+        timeout_s: float = TRANSACTION_TIMEOUT_S,
+    ) -> None:
+        self._id, self._group, self._timeout_ms = transactional_id, group, int(timeout_s * 1000)
         self._producer = AIOKafkaProducer(
             **options,
             transactional_id=transactional_id,
             max_batch_size=MAX_BATCH_BYTES,
             max_request_size=4 * MAX_BATCH_BYTES,
             linger_ms=0,
-            transaction_timeout_ms=TRANSACTION_TIMEOUT_MS,
+            transaction_timeout_ms=self._timeout_ms,
             retry_backoff_ms=10,
         )
         require_broker_list(self._producer)
@@ -138,7 +146,7 @@ class Transaction:
             await stop_in_time(self)
             if isinstance(error, KafkaConnectionError):
                 raise
-            raise NoTransactionsError(_refusal(self._id, error)) from error
+            raise NoTransactionsError(_refusal(self._id, error, self._timeout_ms)) from error
         except BaseException:
             await stop_in_time(self)
             raise
@@ -234,12 +242,13 @@ class PlainSends:
         await close_producer(self._producer)
 
 
-def _refusal(transactional_id: str, error: BaseException) -> str:
+def _refusal(transactional_id: str, error: BaseException, timeout_ms: int) -> str:
     what = f"Kafka refuses transactions to {transactional_id!r}"
     if isinstance(error, InvalidTransactionTimeout):
         return (
-            f"{what}: the brokers' transaction.max.timeout.ms is below {TRANSACTION_TIMEOUT_MS}, which Traceweir needs; "
-            "raise this setting (Kafka's default is 900000)"
+            f"{what}: the brokers' transaction.max.timeout.ms is below {timeout_ms}, which "
+            f"TRACEWEIR_TRANSACTION_TIMEOUT_S={timeout_ms / 1000:g} needs; raise the former (Kafka's default is 900000), or "
+            "lower the latter"
         )
     if isinstance(error, TransactionalIdAuthorizationFailed):
         return (

@@ -18,7 +18,7 @@ def in_words(error: BaseException | None) -> str | None:
         return (
             "Kafka accepts no more transactions from this worker: another worker has taken over a partition, or a "
             "transaction was open for too long. This happens to a worker that was frozen, disconnected or starved of "
-            "CPU. No data is lost; start the worker again"
+            "CPU. No data is lost"
         )
     if isinstance(error, KafkaConnectionError):
         return (

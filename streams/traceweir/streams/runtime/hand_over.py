@@ -61,9 +61,8 @@ class HandOver:
         takers = self._give(firsts)
         if not takers or self._rounds == ROUNDS:
             return None
-        if any(
-            lane.far_behind() for lane in self._lanes.values()
-        ):  # what follows comes with the next, larger checkpoint
+        # What follows comes with the next checkpoint, which is larger, or does not make this one too large.
+        if self._content.full or any(lane.far_behind() for lane in self._lanes.values()):
             return None
         self._rounds += 1
         await self._until_done(takers)

@@ -104,6 +104,8 @@ class Lane:
         self.dead = False
         self.pending = 0
         """Number of records that the stages have taken since the last cut."""
+        self.pending_bytes = 0
+        """Bytes of their values."""
         self.rounds = 0
         """Number of finished checkpoints, including those without changes."""
         self.committed: dict[str, int] = {}
@@ -336,6 +338,7 @@ class Lane:
             return 0
         inbox.take_up(topic, records)
         self.pending += len(records)
+        self.pending_bytes += sum(len(record.value or b"") for record in records)
         self._wake()
         try:
             if poison is None:
@@ -408,7 +411,7 @@ class Lane:
                 self.suspects.passed(topic, last)
             inbox.pending, inbox.pending_offsets = 0, {}
         self.suspects.set_aside()
-        self.pending = 0
+        self.pending = self.pending_bytes = 0
         if offsets:
             self.committed |= offsets
             rows.append((OFFSETS, orjson.dumps(self.committed)))

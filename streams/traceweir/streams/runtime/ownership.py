@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping
+from functools import partial
 from typing import Any, Protocol
 from uuid import uuid4
 
@@ -32,6 +33,7 @@ from aiokafka import TopicPartition
 from traceweir.streams.runtime.delivery import Delivery, Offsets, PlainSends, Transaction, stop_in_time
 from traceweir.streams.runtime.lane import FORMAT_ROW, WRITER_ROW
 from traceweir.streams.runtime.state_directory import FORMAT
+from traceweir.streams.settings import TRANSACTION_TIMEOUT_S
 from traceweir.streams.stages.base import Rows
 
 
@@ -68,16 +70,24 @@ class ClaimedPartitions:
         application: The application id: the consumer group, and the beginning of all transactional ids.
         changelog: The changelog topic.
         timed: Measures a delivery.
+        timeout_s: Seconds after which Kafka aborts a transaction.
     """
 
     hands_over = True
 
     def __init__(
-        self, options: Mapping[str, Any], application: str, changelog: str, timed: Callable[[Delivery], Delivery]
+        self,
+        options: Mapping[str, Any],
+        application: str,
+        changelog: str,
+        timed: Callable[[Delivery], Delivery],
+        *,
+        timeout_s: float = TRANSACTION_TIMEOUT_S,
     ) -> None:
-        self._options, self._application, self._changelog = options, application, changelog
+        self._application, self._changelog = application, changelog
+        self._transaction = partial(Transaction, options, timeout_s=timeout_s)
         self._name = f"{application}-writer-{uuid4().hex}"
-        self.delivery = timed(Transaction(options, self._name, application))
+        self.delivery = timed(self._transaction(self._name, application))
         self._claims: dict[int, Transaction] = {}
         self._started: list[Delivery] = []
         self._stopped = False
@@ -86,7 +96,7 @@ class ClaimedPartitions:
     async def begin(self, numbers: Collection[int], stepped: Callable[[], object]) -> None:
         """Starts the producer of the worker, and one for the claim of each partition."""
         self._stepped = stepped
-        self._claims = {number: Transaction(self._options, f"{self._application}-{number}") for number in numbers}
+        self._claims = {number: self._transaction(f"{self._application}-{number}") for number in numbers}
 
         async def start(delivery: Delivery) -> None:
             await delivery.start()
@@ -103,7 +113,7 @@ class ClaimedPartitions:
         rows: Rows = [(WRITER_ROW, self._name.encode()), (FORMAT_ROW, b"%d" % FORMAT)]
 
         async def fence(writer: str) -> None:
-            successor = Transaction(self._options, writer)
+            successor = self._transaction(writer)
             await successor.start()
             self._stepped()
             await stop_in_time(successor)

@@ -20,9 +20,6 @@ def usable_transactions(settings: Settings, *, embedded: bool) -> bool:
             "use Apache Kafka, or set TRACEWEIR_DELIVERY=auto"
         )
     transactions = settings.delivery == "exactly_once" or (settings.delivery == "auto" and not embedded)
-    if transactions:
-        from traceweir.streams.runtime.delivery import TRANSACTION_TIMEOUT_MS  # loads aiokafka
-
-        if problems := check_transactions(settings, TRANSACTION_TIMEOUT_MS):
-            raise NotReadyError("\n".join(problems))
+    if transactions and (problems := check_transactions(settings)):
+        raise NotReadyError("\n".join(problems))
     return transactions

@@ -22,6 +22,9 @@ MAX_OUTPUT_BYTES = 950_000
 They must fit a batch with the headers; a larger output would stop the worker.
 """
 
+CUT_BYTES = 4_000_000
+"""Bytes of outputs beyond which a stage leaves what else is due to the next cut, so that a backlog is no single transaction."""
+
 MAX_KEY_BYTES = 4 * MAX_IDENTIFIER_CHARS
 """The largest key of an output, in bytes: an identifier, of which UTF-8 writes each character in at most 4 bytes."""
 

@@ -87,7 +87,7 @@ def checkpoints_of_two_partitions(**app: bool) -> Checkpoints:
 
 
 def lane(*, woken: bool = False, in_checkpoint: bool = False, full: bool = False) -> MagicMock:
-    found = MagicMock(rounds=7, woken=woken, in_checkpoint=in_checkpoint)
+    found = MagicMock(rounds=7, pending_bytes=0, woken=woken, in_checkpoint=in_checkpoint)
     found.full.return_value = full
     return found
 

@@ -10,6 +10,7 @@ from unittest.mock import AsyncMock
 
 import pytest
 from aiokafka import TopicPartition
+from aiokafka.errors import ProducerFenced
 from faust.types import TP
 from tests.unit.streams.runtime.test_checkpoint import app_of, owning, turns
 from tests.unit.streams.runtime.test_lane import Listing, records
@@ -20,6 +21,7 @@ from traceweir.streams.runtime.checkpoint import Checkpoints
 from traceweir.streams.runtime.delivery import RowsByPlace
 from traceweir.streams.runtime.lane import OFFSETS, Lane
 from traceweir.streams.stages.base import Cut, End, Output, StageSpec
+from traceweir.streams.testing import Message
 
 
 class Breaking(Listing):
@@ -165,3 +167,64 @@ async def test_a_last_checkpoint_hands_nothing_over(monkeypatch: pytest.MonkeyPa
     await checkpoints.revoke()
     assert delivery.asked == [None]
     assert "two/last" not in written
+
+
+class Wide(Listing):
+    """A stage with a row of 12 MB for each batch."""
+
+    def cut(self) -> Cut:
+        taken, self.applied = self.applied, []
+        return super().cut()._replace(rows=[(b"%d" % number, b"x" * 12_000_000) for number in range(len(taken))])
+
+
+def size(sent: RowsByPlace) -> int:
+    return sum(len(value or b"") for rows in sent.values() for _, value in rows)
+
+
+async def test_partitions_that_do_not_fit_a_transaction_come_with_the_next_ones(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    checkpoints, lanes, delivery = await three(monkeypatch, (Wide, Wide, Wide))
+    for number in lanes:
+        await checkpoints.take(TP("a", number), [*records("a", 1), *wide("a", 2)])
+    await turns()
+    assert [offsets(sent) for sent in delivery.sent] == [{number: 2} for number in lanes]
+    assert max(map(size, delivery.sent)) < 12_001_000
+
+
+async def test_a_last_checkpoint_has_as_many_transactions_as_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    checkpoints, lanes, delivery = await three(monkeypatch, (Wide, Wide, Wide))
+    for number in lanes:
+        await checkpoints.take(TP("a", number), [*records("a", 1), *wide("a", 2)])
+    await checkpoints.revoke()
+    assert [offsets(sent) for sent in delivery.sent] == [{number: 2} for number in lanes]
+    assert (checkpoints.lanes, checkpoints.rounds.not_committed) == ({}, [])
+
+
+async def test_a_last_checkpoint_that_fails_is_not_tried_with_other_partitions(monkeypatch: pytest.MonkeyPatch) -> None:
+    checkpoints, lanes, delivery = await three(monkeypatch, (Wide, Wide, Wide))
+    send = AsyncMock(side_effect=ProducerFenced("fenced"))
+    monkeypatch.setattr(delivery, "send", send)
+    for number in lanes:
+        await checkpoints.take(TP("a", number), [*records("a", 1), *wide("a", 2)])
+    await checkpoints.revoke()
+    assert send.await_count == 1
+    assert checkpoints.problems == ["the worker stops after ProducerFenced; its log contains the details"]
+
+
+async def test_the_consumer_stops_when_all_partitions_together_have_the_bytes_of_a_transaction(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    checkpoints, lanes, _ = await three(monkeypatch)
+    checkpoints.rounds.end()
+    found = []
+    for number in lanes:
+        found.append([checkpoints.full(TP("a", each)) for each in lanes])
+        await checkpoints.take(TP("a", number), wide("a", 1))
+    found.append([checkpoints.full(TP("a", each)) for each in lanes])
+    assert found == [[False] * 3, [False] * 3, [False] * 3, [True] * 3]
+
+
+def wide(topic: str, *numbers: int) -> list[Message]:
+    """Returns records of 5 MB."""
+    return [Message(topic, 0, number - 1, 1, b"key", b"x" * 5_000_000) for number in numbers]

@@ -142,6 +142,16 @@ async def test_the_next_stage_sees_the_timestamp_that_the_broker_gets() -> None:
     assert ground.second.taken[0].timestamp == sent.timestamp
 
 
+async def test_what_follows_comes_with_the_next_transaction_if_this_one_has_no_room() -> None:
+    ground = Ground()
+    ground.content = CheckpointContent("changelog", 5.0, ground.content.handed, last=False, most_bytes=20)
+    ground.hand_over = HandOver({0: ground.lane}, ground.content, ground.worked)
+    await ground.events("a longer value")
+    assert await ground.hand_over.further({PLACE: 7}) is None
+    assert ground.taken() == [(7, b"a longer value")]
+    assert ground.lane.woken
+
+
 @pytest.mark.parametrize("first", [6, 8, 9])
 async def test_records_that_do_not_follow_what_was_read_are_left_to_the_consumer(first: int) -> None:
     ground = Ground()
