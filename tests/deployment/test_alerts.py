@@ -46,8 +46,13 @@ CASES = {
         {f"traceweir_worker_problems{A}": "2x100"}, {f"traceweir_worker_problems{A}": "0x100"}, {"instance": "a"}
     ),
     "TraceweirCheckpointStuck": Case(
-        {f"traceweir_checkpoint_age_seconds{A}": "0+1x100"},
-        {f"traceweir_checkpoint_age_seconds{A}": "0x88 30 0x20"},
+        {f"traceweir_checkpoint_age_seconds{A}": "0+1x100", f"traceweir_transaction_timeout_seconds{A}": "60x100"},
+        {f"traceweir_checkpoint_age_seconds{A}": "0x88 70 0x20", f"traceweir_transaction_timeout_seconds{A}": "60x110"},
+        {"instance": "a"},
+    ),
+    "TraceweirTransactionSlow": Case(
+        {f"traceweir_checkpoint_age_seconds{A}": "0x87 31 0x20", f"traceweir_transaction_timeout_seconds{A}": "60x110"},
+        {f"traceweir_checkpoint_age_seconds{A}": "29x110", f"traceweir_transaction_timeout_seconds{A}": "60x110"},
         {"instance": "a"},
     ),
     "TraceweirOpenTransaction": Case(

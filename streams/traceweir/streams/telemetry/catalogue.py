@@ -136,7 +136,7 @@ CHECKPOINT_DURATION = Instrument(
     "s",
     "Time to send and to commit a checkpoint, with the wait for scores that come in the same transaction.",
     (),
-    _SECONDS,
+    (*_SECONDS, 20.0, 30.0, 60.0),
 )
 CHECKPOINT_FAILURES = Instrument(
     "traceweir.checkpoint.failures",
@@ -150,6 +150,12 @@ CHECKPOINT_FAILURES = Instrument(
 
 CHECKPOINT_AGE = Instrument(
     "traceweir.checkpoint.age", "gauge", "s", "Time since the checkpoint in work began; 0 if none is in work."
+)
+TRANSACTION_TIMEOUT = Instrument(
+    "traceweir.transaction.timeout",
+    "gauge",
+    "s",
+    "Time after which Kafka aborts a transaction of this worker (`TRACEWEIR_TRANSACTION_TIMEOUT_S`).",
 )
 LAG = Instrument(
     "traceweir.consumer.lag",
@@ -255,8 +261,8 @@ CATALOGUE: tuple[Instrument, ...] = (
     READ, RECORDS, PRODUCED, EVENTS, DEAD_LETTERS, SCORES, SCORE_VALUE, FRESHNESS, DECISIONS, REJECTIONS,
     JUDGE_TOKENS, JUDGE_COST, JUDGE_CACHED, JUDGE_DURATION, JUDGE_BREAKER, JUDGE_BUDGET_LEFT, EMBEDDER_DURATION, EMBEDDER_BATCH,
     EMBEDDER_TEXTS,
-    CHECKPOINT_DURATION, CHECKPOINT_FAILURES, CHECKPOINT_AGE, LAG, HELD_BACK, WATERMARK_LAG, OPEN_SESSIONS, SCOPES, PARTITIONS,
-    RESTORING, READY, PROBLEMS, SCORING_RESTARTS, SCORING_IN_FLIGHT, SCORING_SUSPECTS, CONFIGS_UNUSABLE, CHALLENGERS_UNUSABLE,
+    CHECKPOINT_DURATION, CHECKPOINT_FAILURES, CHECKPOINT_AGE, TRANSACTION_TIMEOUT, LAG, HELD_BACK, WATERMARK_LAG, OPEN_SESSIONS, SCOPES,
+    PARTITIONS, RESTORING, READY, PROBLEMS, SCORING_RESTARTS, SCORING_IN_FLIGHT, SCORING_SUSPECTS, CONFIGS_UNUSABLE, CHALLENGERS_UNUSABLE,
     CHALLENGER_WAITING, MEMORY, LOOP_LAG,
     BUILD,
 )  # fmt: skip

@@ -39,6 +39,10 @@ class Worker(Protocol):
     def restoring(self) -> int:
         """Number of offsets of changelogs that are still to be read."""
 
+    @property
+    def transaction_timeout_s(self) -> float:
+        """Seconds after which Kafka aborts a transaction."""
+
     def lag(self) -> Mapping[str, int]:
         """Returns the unread records by topic."""
 
@@ -121,6 +125,7 @@ class PresentState:
         yield Point(catalogue.PARTITIONS, (), len(worker.lanes))
         yield Point(catalogue.RESTORING, (), worker.restoring)
         yield Point(catalogue.CHECKPOINT_AGE, (), self._checkpoint_age_s())
+        yield Point(catalogue.TRANSACTION_TIMEOUT, (), worker.transaction_timeout_s)
         yield Point(catalogue.LOOP_LAG, (), self._loop_lag_s())
         for topic, number in worker.lag().items():
             yield Point(catalogue.LAG, (topic,), number)
