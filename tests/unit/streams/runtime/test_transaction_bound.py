@@ -94,3 +94,12 @@ def test_a_transaction_that_kafka_has_aborted_after_its_timeout_is_reported_with
 @pytest.mark.parametrize(("error", "seconds"), [(ProducerFenced("fenced"), 19.9), (KafkaError("other"), 44.0)])
 def test_another_failure_of_a_transaction_stays_as_it_is(error: KafkaError, seconds: float) -> None:
     assert TransactionBound(20.0).reason(error, 5, seconds=seconds) is error
+
+
+def test_after_a_transaction_that_kafka_has_aborted_for_its_time_the_next_one_is_small() -> None:
+    bound = TransactionBound(timeout_s=20)
+    before = bound.bytes
+    bound.note_end(4_000_000, seconds=3.0)
+    assert bound.bytes == before
+    bound.note_end(8_000_000, seconds=20.0)
+    assert (before, bound.bytes) == (5_000_000, 1_250_000)
