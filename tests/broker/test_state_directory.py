@@ -88,9 +88,12 @@ def test_a_worker_does_not_mix_its_rows_with_rows_of_another_worker_on_a_new_bro
     assert "the broker or the topic was created again" in log
 
 
+DAY_S = 86_400.0
+
+
 @pytest.mark.parametrize(("reached", "end"), [(-1, 0), (-1, 7), (3, 7), (6, 7)])
 def test_rows_up_to_an_offset_of_the_same_changelog_are_kept(reached: int, end: int) -> None:
-    assert misfit("c/1", reached, "c/1", end) is None
+    assert misfit("c/1", reached, "c/1", end, 3600.0, DAY_S) is None
 
 
 @pytest.mark.parametrize(
@@ -106,7 +109,17 @@ def test_rows_up_to_an_offset_of_the_same_changelog_are_kept(reached: int, end: 
 def test_rows_of_another_or_a_shorter_changelog_are_not_kept(
     source: str | None, reached: int, end: int, reason: str
 ) -> None:
-    assert reason in (misfit(source, reached, "c/1", end) or "")
+    assert reason in (misfit(source, reached, "c/1", end, 3600.0, DAY_S) or "")
+
+
+@pytest.mark.parametrize(
+    ("age_s", "kept"),
+    [(0.0, True), (-30.0, True), (0.89 * DAY_S, True), (0.91 * DAY_S, False), (-90.0, False), (None, False)],
+)
+def test_rows_are_kept_while_the_changelog_keeps_all_deletions_since_they_were_complete(
+    age_s: float | None, kept: bool
+) -> None:
+    assert (misfit("c/1", 3, "c/1", 7, age_s, DAY_S) is None) == kept
 
 
 @pytest.mark.broker

@@ -31,6 +31,7 @@ from tests.support.ledger import PARTITIONS, Refused, Sending
 from traceweir.scorers.evaluation.plan import read_plan
 from traceweir.streams import app as worker_app
 from traceweir.streams.configs.records import HOME
+from traceweir.streams.kafka.log_facts import LogFacts
 from traceweir.streams.scoring import processes
 from traceweir.streams.scoring.supervisor import ScoringSupervisor
 from traceweir.streams.settings import Settings
@@ -38,6 +39,8 @@ from traceweir.streams.stages.base import Read, Stage, StageSpec
 from traceweir.streams.topics import StageName, application_id
 from traceweir.streams.topology import Topology, topics_of
 
+TOMBSTONES_S = 86_400.0
+"""The option delete.retention.ms of the changelog, in seconds."""
 WRITE_S = 0.0005
 """Mean time of a write to a disk, in seconds. It counts only while everything is slow."""
 
@@ -63,7 +66,7 @@ class World:
         self.scorers = SimulatedScoringProcess.faults = ScorerFaults(random.Random(f"scorers {seed}"))
         start: Any = SimulatedScoringProcess
         seams.put(processes, "ScoringSupervisor", partial(ScoringSupervisor, start=start))
-        seams.put(worker_app, "topic_id", lambda settings, topic: f"simulated/{topic}")
+        seams.put(worker_app, "log_facts", _facts)
         seams.put(worker_app, "Topology", _stumbling(self))
         self.models = SimulatedModels(random.Random(f"models {seed}"))
         self.models.install()
@@ -347,6 +350,10 @@ def cluster_alone(seed: int) -> tuple[SimulatedLoop, Cluster]:
     )
     Network(loop, random.Random(f"network {seed}"), cluster).install()
     return loop, cluster
+
+
+def _facts(settings: Settings, changelog: str, inputs: Sequence[str]) -> LogFacts:
+    return LogFacts({topic: f"simulated/{topic}" for topic in (changelog, *inputs)}, TOMBSTONES_S)
 
 
 def _stumbling(world: World) -> type[Topology]:

@@ -63,12 +63,18 @@ def install(death: Death) -> None:
 
     write = Table.write
 
-    def write_rows(self: Table, partition: int, rows: Iterable[tuple[bytes, bytes | None]], offset: int) -> None:
+    def write_rows(
+        self: Table,
+        partition: int,
+        rows: Iterable[tuple[bytes, bytes | None]],
+        offset: int,
+        current_at: float | None = None,
+    ) -> None:
         if not death.due("store"):
-            write(self, partition, rows, offset)
+            write(self, partition, rows, offset, current_at)
             return
         if death.moment != "before":  # RocksDB writes a batch of rows completely or not at all, so `midway` is `after`
-            write(self, partition, rows, offset)
+            write(self, partition, rows, offset, current_at)
         death.come()
 
     Table.write = write_rows  # type: ignore[method-assign]

@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import faust
-from confluent_kafka import KafkaException, TopicCollection
-from confluent_kafka.admin import AdminClient
 from yarl import URL
 
 from traceweir.scorers.evaluation.plan import Plan
@@ -21,11 +19,10 @@ from traceweir.streams.configs.selectors import Configs
 from traceweir.streams.configs.usable import usable_plan
 from traceweir.streams.gate.presidio import load_entities
 from traceweir.streams.judges.budget import Share
-from traceweir.streams.kafka.client_options import aiokafka_options, confluent_options
+from traceweir.streams.kafka.client_options import aiokafka_options
 from traceweir.streams.kafka.config_digests import ConfigDigests
-from traceweir.streams.kafka.embedded_broker import is_embedded
-from traceweir.streams.kafka.errors import KafkaUnreachableError
 from traceweir.streams.kafka.followed_topics import FollowedTopics
+from traceweir.streams.kafka.log_facts import LogFacts, log_facts
 from traceweir.streams.kafka.record_reader import RecordReader
 from traceweir.streams.kafka.worker_challengers import WorkerChallengers
 from traceweir.streams.runtime.checkpoint import Checkpoints
@@ -33,6 +30,7 @@ from traceweir.streams.runtime.dead_letter_log import DeadLetterLog
 from traceweir.streams.runtime.delivery import Delivery, Offsets
 from traceweir.streams.runtime.ownership import ClaimedPartitions, Ownership, SharedPartitions
 from traceweir.streams.runtime.single_record import write_record
+from traceweir.streams.runtime.topic_watch import TopicWatch
 from traceweir.streams.runtime.watchdog import Duty
 from traceweir.streams.score.followed_configs import FollowedConfigs
 from traceweir.streams.scoring.launch import LaunchedProcess
@@ -54,7 +52,6 @@ MAX_REQUESTED_SESSIONS = 512
 The limit counts requests that the scoring process has not started, so that the scoring process never waits for the
 worker.
 """
-_TOPIC_ID_TIMEOUT_S = 30.0
 
 
 class WorkerApp(NamedTuple):
@@ -178,20 +175,34 @@ def create_app(
             )
         return SharedPartitions(options, commit, timed)
 
-    async def changelog_id() -> str:
-        return await asyncio.to_thread(topic_id, settings, table.changelog_topic_name)
+    specs = [application.fitted(spec) for spec in topology.specs(stages)]
+    inputs = [topic for spec in specs for topic in spec.inputs]
+
+    followed = topics_of("score", application.topics).followed if scoring is not None else ()
+
+    async def facts() -> LogFacts:
+        return await asyncio.to_thread(log_facts, settings, table.changelog_topic_name, [*inputs, *followed])
 
     checkpoints = Checkpoints(
         app,
         table,
-        [application.fitted(spec) for spec in topology.specs(stages)],
+        specs,
         ownership,
-        changelog_id,
+        facts,
         options,
         interval_s=settings.checkpoint_interval_s,
         limit=20_000,
         transaction_timeout_s=settings.transaction_timeout_s,
     )
+    watch = TopicWatch(
+        facts,
+        lambda: [lane.input_ids for lane in checkpoints.lanes.values()],
+        followed,
+        checkpoints.lose,
+        checkpoints.fail,
+        beacon=app.beacon,
+    )
+    app.add_dependency(watch)
     checkpoints.first_offsets = application.first_offsets
     checkpoints.rounds.committed = (DeadLetterLog(topology.topics.dead_letters).committed,)
     if scoring is not None:
@@ -207,32 +218,6 @@ def _scoring_by(scoring: ScoringProcesses, log: ConfigLog) -> Callable[[Configs]
         return scoring.under(configs, log.documents(configs), judged=log.ask_judges(configs))
 
     return by
-
-
-def topic_id(settings: Settings, topic: str) -> str:
-    """Returns an id that distinguishes a topic from every other topic of the same name.
-
-    The other topic can be an earlier or a later topic, on this cluster or on another cluster. An embedded broker has
-    no topic ids, but its topics live exactly as long as the broker. Its cluster id is a memory address, which a later
-    broker can reuse; the id therefore also contains the broker's port, because a reuse of both together is rare.
-
-    Raises:
-        KafkaUnreachableError: no broker returned the id within 30 s. A cluster that loses a node can need that long.
-    """
-    client = AdminClient(confluent_options(settings) | {"log_level": 0, "error_cb": lambda _: None})
-    try:
-        cluster = client.list_topics(timeout=_TOPIC_ID_TIMEOUT_S)
-        if is_embedded(cluster.cluster_id):
-            (node,) = cluster.brokers.values()
-            return f"{cluster.cluster_id}:{node.port}"
-        answers = client.describe_topics(TopicCollection([topic]), request_timeout=_TOPIC_ID_TIMEOUT_S)
-        return f"{cluster.cluster_id}/{answers[topic].result().topic_id}"
-    except KafkaException as error:
-        raise KafkaUnreachableError(
-            f"no Kafka broker at {settings.kafka_bootstrap_servers} returned the id of topic {topic!r} "
-            f"({error.args[0].str()}). Without the id the worker cannot trust its local rows: check that the broker runs "
-            "and allows Describe on the topic, and start the worker again"
-        ) from error
 
 
 def _faust_app(settings: Settings, name: str, folder: Path, options: Mapping[str, Any]) -> Any:

@@ -362,8 +362,8 @@ def restore_stops_early(world: World) -> None:
     """The restore leaves out the end of the changelog."""
     to_the_end = ChangelogRestore._to_the_end
 
-    async def early(self: Any, consumer: Any, logs: Any, ends: Any) -> None:
-        await to_the_end(self, consumer, logs, {place: max(0, end - 4) for place, end in ends.items()})
+    async def early(self: Any, consumer: Any, logs: Any, ends: Any, *others: Any) -> None:
+        await to_the_end(self, consumer, logs, {place: max(0, end - 4) for place, end in ends.items()}, *others)
 
     put(ChangelogRestore, "_to_the_end", early)
 

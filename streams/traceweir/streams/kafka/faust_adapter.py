@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import shutil
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.metadata import version
 from typing import Any, Protocol
@@ -61,7 +62,7 @@ _PARTS: tuple[tuple[Any, tuple[str, ...]], ...] = (
     (TableManager, ("on_actives_ready", "on_rebalance", "on_start", "_update_channels", "recovery")),
     (
         Store,
-        ("_db_for_partition", "offset_key", "persisted_offset", "set_persisted_offset"),
+        ("_db_for_partition", "basename", "offset_key", "path", "persisted_offset"),
     ),
     (TransactionManager, ("maybe_add_partition_to_txn",)),
     (fetcher, ("MemoryRecords", "PartitionRecords")),
@@ -320,6 +321,7 @@ class Table:
     """Reads and writes Faust's table of one application by partition."""
 
     _source_key = b"__traceweir\0source__"
+    _current_key = b"__traceweir\0current__"
 
     def __init__(self, table: Any) -> None:
         self._store = table.data
@@ -337,7 +339,7 @@ class Table:
     def rows(self, partition: int) -> dict[bytes, bytes]:
         """Returns all rows of a partition."""
         rows: dict[bytes, bytes] = dict(self._store._db_for_partition(partition).items())
-        for hidden in (self._store.offset_key, self._source_key):
+        for hidden in self._hidden:
             rows.pop(hidden, None)
         return rows
 
@@ -346,8 +348,26 @@ class Table:
         value: bytes | None = self._store._db_for_partition(partition).get(key)
         return value
 
-    def write(self, partition: int, rows: Iterable[tuple[bytes, bytes | None]], offset: int) -> None:
-        """Writes committed rows and their last changelog offset (inclusive) in one atomic batch."""
+    @property
+    def _hidden(self) -> tuple[bytes, ...]:
+        return self._store.offset_key, self._source_key, self._current_key
+
+    def write(
+        self,
+        partition: int,
+        rows: Iterable[tuple[bytes, bytes | None]],
+        offset: int,
+        current_at: float | None = None,
+    ) -> None:
+        """Writes committed rows and their last changelog offset (inclusive) in one atomic batch.
+
+        Args:
+            partition: The partition.
+            rows: The rows; None deletes a row.
+            offset: The offset.
+            current_at: A time, in seconds since 1970, before which no row was written that is missing here; None: the
+                time of the former rows holds.
+        """
         batch = WriteBatch(raw_mode=True)
         for key, value in rows:
             if value is None:
@@ -355,6 +375,8 @@ class Table:
             else:
                 batch.put(key, value)
         batch.put(self._store.offset_key, str(offset).encode())
+        if current_at is not None:
+            batch.put(self._current_key, str(current_at).encode())
         # A failed background flush surfaces here: RocksDB then refuses all writes. The rows on disk stay consistent.
         with self.translate_errors(partition):
             self._store._db_for_partition(partition).write(batch, _no_log())
@@ -381,26 +403,42 @@ class Table:
         offset = self._store.persisted_offset(TP(self.changelog, partition))
         return -1 if offset is None else int(offset)
 
-    def reach(self, partition: int, offset: int) -> None:
-        """Notes that the rows are written up to this changelog offset (inclusive)."""
-        with self.translate_errors(partition):
-            self._store.set_persisted_offset(TP(self.changelog, partition), offset)
+    def reach(self, partition: int, offset: int, current_at: float) -> None:
+        """Notes that the rows are written up to this changelog offset (inclusive), where the changelog ended at a time."""
+        self.write(partition, (), offset, current_at)
+
+    def current_at(self, partition: int) -> float | None:
+        """Returns a time, in seconds since 1970, before which no row was written that is missing here; None: unknown."""
+        noted = self.read(partition, self._current_key)
+        return None if noted is None else float(noted)
 
     def source(self, partition: int) -> str | None:
         """Returns the id of the changelog from which the rows were read; None if the id is unknown."""
         noted = self.read(partition, self._source_key)
         return None if noted is None else noted.decode()
 
-    def start_over(self, partition: int, source: str) -> int:
-        """Deletes all rows, notes the changelog of the following rows, and returns the number of deleted rows."""
+    def discard_all_but(self, partitions: Collection[int]) -> list[int]:
+        """Deletes the local rows of all other partitions; returns their numbers."""
+        found: list[int] = []
+        for file in self._store.path.glob(f"{self._store.basename}-*.db"):
+            number = file.stem.rpartition("-")[2]
+            if number.isdecimal() and int(number) not in partitions:
+                self._store._dbs.pop(int(number), None)
+                shutil.rmtree(file, ignore_errors=True)
+                found.append(int(number))
+        return sorted(found)
+
+    def start_over(self, partition: int, source: str, now: float) -> int:
+        """Deletes all rows, notes the changelog of the following rows and the time; returns the number of deleted rows."""
         db = self._store._db_for_partition(partition)
         keys = set(db.keys())
-        count = len(keys - {self._store.offset_key, self._source_key})
+        count = len(keys.difference(self._hidden))
         with self.translate_errors(partition):
             db.delete(
                 self._source_key
             )  # deleted first: after a crash in this function the remaining rows must not look complete
             for key in keys:
                 db.delete(key)
+            db.put(self._current_key, str(now).encode())
             db.put(self._source_key, source.encode())
         return count

@@ -6,15 +6,19 @@ import asyncio
 import itertools
 import logging
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
+from traceweir.streams.clock import seconds_now
+from traceweir.streams.errors import WorkerError
 from traceweir.streams.kafka.answer_limits import limit_answers
 from traceweir.streams.kafka.broker_list import require_broker_list
 from traceweir.streams.kafka.consumer_tasks import failing_with_tasks
 from traceweir.streams.kafka.fast_close import install_fast_close
 from traceweir.streams.kafka.faust_adapter import Table
+from traceweir.streams.kafka.high_watermarks import high_watermarks
+from traceweir.streams.kafka.log_facts import LogFacts
 from traceweir.streams.runtime.lane import WRITER_ROW
 
 log = logging.getLogger(__name__)
@@ -24,6 +28,26 @@ _MARKS_S = 0.005
 """Pause between two looks at the ends, in seconds."""
 _LOOKS = 200
 """Looks at an end before rows beyond it count as lost by the changelog."""
+
+
+USABLE_SHARE = 0.9
+"""The part of the time for which the changelog keeps deletions until which local rows can be used."""
+CLOCKS_APART_S = 60.0
+
+
+class RestoreTooSlowError(WorkerError):
+    """The changelog can have dropped deletions while it was read; the message contains the way out."""
+
+
+class Sources(NamedTuple):
+    """What the inputs of the restored partitions hold."""
+
+    ids: Mapping[str, str]
+    """By topic, the id of its log."""
+    begins: Mapping[TopicPartition, int]
+    """The first offset that can be read."""
+    ends: Mapping[TopicPartition, int]
+    """The offset after the last record, committed or not."""
 
 
 class ChangelogRestore:
@@ -46,26 +70,27 @@ class ChangelogRestore:
     async def read(
         self,
         numbers: Sequence[int],
-        changelog_id: Awaitable[str],
+        facts: Awaitable[LogFacts],
         inputs: Collection[str],
         claim: Callable[[Collection[str]], Awaitable[Mapping[int, int]]],
-    ) -> dict[TopicPartition, int]:
+    ) -> Sources:
         """Restores partitions, claims them on the way, and reads on to the committed end of their changelog.
 
-        Local rows that do not belong to this changelog are deleted first. When this is cancelled, the rows that were
-        read are kept.
+        Local rows that do not belong to this changelog, or are too old for it, are deleted first. When this is
+        cancelled, the rows that were read are kept.
 
         Args:
             numbers: The partitions.
-            changelog_id: The id of the changelog topic.
-            inputs: The topics whose first available offsets are asked for.
+            facts: What the cluster says of the changelog and the inputs.
+            inputs: The topics that the stages read.
             claim: Fences the former writers, by their names, and claims the partitions; returns the offsets of the claims.
 
         Returns:
-            The first available offset of each input.
+            What the inputs hold.
 
         Raises:
             ConsumerTaskEndedError: a background task of the consumer ended.
+            RestoreTooSlowError: the changelog can have dropped deletions while it was read.
         """
         consumer = AIOKafkaConsumer(
             **self._options,
@@ -78,32 +103,38 @@ class ChangelogRestore:
         limit_answers(consumer)
         require_broker_list(consumer)
         try:
-            found, _ = await asyncio.gather(changelog_id, consumer.start())
+            found, _ = await asyncio.gather(facts, consumer.start())
             logs = {TopicPartition(self._table.changelog, number): number for number in numbers}
             sources = [TopicPartition(topic, number) for topic in inputs for number in numbers]
-            consumer.assign([*logs, *sources])  # in one call: each wait for metadata costs 0.3 s
+            # In one call: each wait for metadata costs 0.3 s.
+            consumer.assign([*logs, *sources])
             consumer.pause(*sources)
             for number in numbers:
                 self._table.open(number)
+            log_id = found.ids[self._table.changelog]
             # The last transaction of this worker can lack its mark; rows of another changelog are deleted anyway.
             written = {
-                place: self._table.reached(number) if self._table.source(number) == found else -1
+                place: self._table.reached(number) if self._table.source(number) == log_id else -1
                 for place, number in logs.items()
             }
+            asked_at = seconds_now()
             ends, begins = await asyncio.gather(
                 self._ends_above(consumer, written, _LOOKS), consumer.beginning_offsets([*logs, *sources])
             )
             for place, number in logs.items():
-                self._leave_or_clear(number, found, ends[place])
+                self._leave_or_clear(number, log_id, ends[place], found.tombstones_s)
                 consumer.seek(place, max(begins[place], self._table.reached(number) + 1))
             async with failing_with_tasks(consumer):
-                await self._to_the_end(consumer, logs, ends)
+                await self._to_the_end(consumer, logs, ends, asked_at, found.tombstones_s)
                 claims = await claim({writer.decode() for n in numbers if (writer := self._table.read(n, WRITER_ROW))})
                 claimed = {place: claims.get(number, -1) for place, number in logs.items()}
-                await self._to_the_end(consumer, logs, await self._ends_above(consumer, claimed))
+                asked_at = seconds_now()
+                ends = await self._ends_above(consumer, claimed)
+                await self._to_the_end(consumer, logs, ends, asked_at, found.tombstones_s)
+                source_ends = await high_watermarks(consumer, sources)
         finally:
             await consumer.stop()
-        return {place: begins[place] for place in sources}
+        return Sources(found.ids, {place: begins[place] for place in sources}, source_ends)
 
     async def _ends_above(
         self, consumer: AIOKafkaConsumer, offsets: Mapping[TopicPartition, int], looks: int | None = None
@@ -120,8 +151,14 @@ class ChangelogRestore:
         return ends
 
     async def _to_the_end(
-        self, consumer: AIOKafkaConsumer, logs: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int]
+        self,
+        consumer: AIOKafkaConsumer,
+        logs: Mapping[TopicPartition, int],
+        ends: Mapping[TopicPartition, int],
+        asked_at: float,
+        tombstones_s: float,
     ) -> None:
+        """Reads up to these ends, which were asked for at a time in seconds since 1970."""
         todo = set(logs)
         while todo:
             positions = {place: await consumer.position(place) for place in todo}
@@ -129,8 +166,10 @@ class ChangelogRestore:
             for place, position in positions.items():
                 if position >= ends[place]:
                     todo.discard(place)
-                    if ends[place]:  # a transaction marker can be the last entry; Faust would wait for a record there
-                        self._table.reach(logs[place], ends[place] - 1)
+                    self._check_age(logs[place], tombstones_s)
+                    # A transaction marker can be the last entry; Faust would wait for a record there.
+                    if ends[place]:
+                        self._table.reach(logs[place], ends[place] - 1, asked_at)
             if todo:
                 for place, records in (await consumer.getmany(*todo, timeout_ms=20)).items():
                     rows = [(record.key, record.value) for record in records]
@@ -139,18 +178,37 @@ class ChangelogRestore:
                     self.bytes += sum(len(key) + len(value or b"") for key, value in rows)
                     self._stepped()
 
-    def _leave_or_clear(self, number: int, changelog_id: str, end: int) -> None:
-        """Deletes the local rows of a partition if they do not belong to its changelog."""
+    def _check_age(self, number: int, tombstones_s: float) -> None:
+        """Checks that no deletion can have left the changelog before it was read.
+
+        Raises:
+            RestoreTooSlowError: the changelog can have dropped deletions.
+        """
+        current_at = self._table.current_at(number)
+        if current_at is not None and seconds_now() - current_at > tombstones_s:
+            raise RestoreTooSlowError(
+                f"the rows of partition {number} took longer to read than {self._table.changelog} keeps deletions "
+                f"({tombstones_s:g} s): set its delete.retention.ms to 86400000 (`traceweir topics check` shows the command), "
+                "and start the worker again"
+            )
+
+    def _leave_or_clear(self, number: int, changelog_id: str, end: int, tombstones_s: float) -> None:
+        """Deletes the local rows of a partition if they cannot be used with its changelog."""
+        now = seconds_now()
+        current_at = self._table.current_at(number)
+        age_s = None if current_at is None else now - current_at
         reached = self._table.reached(number)
-        reason = misfit(self._table.source(number), reached, changelog_id, end)
+        reason = misfit(self._table.source(number), reached, changelog_id, end, age_s, tombstones_s)
         if reason is None:
             return
-        count = self._table.start_over(number, changelog_id)
+        count = self._table.start_over(number, changelog_id, now)
         if reached >= 0 or count:  # otherwise the partition is new on this machine
             log.warning("partition %d: deleted %d local rows, and restores them from Kafka: %s", number, count, reason)
 
 
-def misfit(source: str | None, reached: int, changelog_id: str, end: int) -> str | None:
+def misfit(
+    source: str | None, reached: int, changelog_id: str, end: int, age_s: float | None, tombstones_s: float
+) -> str | None:
     """Returns the reason why local rows cannot be used with this changelog; None if they can be used.
 
     The rows themselves cannot be compared, because compaction can have removed the records from which they were built.
@@ -160,6 +218,8 @@ def misfit(source: str | None, reached: int, changelog_id: str, end: int) -> str
         reached: Offset up to which the rows were read; -1: no row.
         changelog_id: Current id of the changelog.
         end: Current end offset of the changelog.
+        age_s: Seconds since no row was missing; None: unknown, as in rows of an earlier version.
+        tombstones_s: How long the changelog keeps deletions at least, in seconds.
     """
     if source is None:
         return f"the changelog that they were read from is unknown; the changelog is now {changelog_id}"
@@ -170,4 +230,13 @@ def misfit(source: str | None, reached: int, changelog_id: str, end: int) -> str
         )
     if reached >= end:
         return f"they reach offset {reached} of the changelog, which ends before {end}: the changelog has lost records"
+    if age_s is None:
+        return "it is unknown how old they are"
+    usable_s = tombstones_s * USABLE_SHARE
+    # Beyond this, a clock has been changed.
+    if age_s > usable_s or age_s < -CLOCKS_APART_S:
+        return (
+            f"they were complete {age_s / 3600:.1f} h ago, and the changelog keeps deletions for {tombstones_s / 3600:g} h "
+            "(delete.retention.ms): they can contain rows whose deletion is not there any more"
+        )
     return None

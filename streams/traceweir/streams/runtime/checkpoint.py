@@ -31,6 +31,7 @@ from faust.types import TP
 
 from traceweir.streams.clock import seconds_now
 from traceweir.streams.kafka.faust_adapter import Table, install, verify
+from traceweir.streams.kafka.log_facts import LogFacts
 from traceweir.streams.process_log import LAST_WORD
 from traceweir.streams.runtime.checkpoint_rounds import CheckpointRounds
 from traceweir.streams.runtime.failure import in_words
@@ -53,6 +54,9 @@ MAX_LOSSES = 5
 """How often a worker can lose its partitions within `LOSSES_WITHIN_S` seconds; at one more it ends."""
 EXIT_FAILED = 70
 
+DISCARD_AFTER_S = 600.0
+"""Seconds after a takeover in which the local rows of partitions of other workers are kept, in case they come back."""
+
 Phase = Literal["starting", "joining", "catching up", "ready", "stopping"]
 """The phases of a worker: it connects, joins its consumer group, restores partitions, processes records, and stops."""
 
@@ -66,7 +70,7 @@ class Checkpoints:
         table: Any,
         specs: Sequence[StageSpec],
         ownership: Callable[[], Ownership],
-        changelog_id: Callable[[], Awaitable[str]],
+        facts: Callable[[], Awaitable[LogFacts]],
         client_options: Mapping[str, Any],
         *,
         interval_s: float,
@@ -80,8 +84,7 @@ class Checkpoints:
             table: The app's only table.
             specs: The stages, in the order of processing.
             ownership: Creates what makes this worker the writer of the partitions of one assignment.
-            changelog_id: Returns the id of the changelog topic. A topic that was deleted and created again has another
-                id.
+            facts: Returns what the cluster says of the changelog and the inputs.
             client_options: Connection options of aiokafka's clients.
             interval_s: Average time between two checkpoints, in seconds.
             limit: Pending records of a partition above which the consumer stops fetching for this partition.
@@ -89,7 +92,7 @@ class Checkpoints:
         """
         verify()
         self._app, self._table, self._new_ownership = app, Table(table), ownership
-        self._parts = Parts(self._table, specs, changelog_id, client_options)
+        self._parts = Parts(self._table, specs, facts, client_options)
         self._ownership: Ownership | None = None
         self._limit = limit
         self.inputs: Mapping[str, object] = {topic: spec for spec in specs for topic in spec.inputs}
@@ -111,6 +114,7 @@ class Checkpoints:
         """The latest takeover; None after its revocation."""
         self._steps = 0
         self._losses: list[float] = []
+        self._discard: asyncio.TimerHandle | None = None
         self.first_offsets: Mapping[tuple[str, int], int] = {}
         """By topic and partition, the offset before which no record is read."""
         self.takes_over: Callable[[int], object] = lambda partitions: None
@@ -170,6 +174,7 @@ class Checkpoints:
                 self.lanes.update(lanes)
                 lanes = {}
                 self.rounds.begin()
+                self._discard = asyncio.get_running_loop().call_later(DISCARD_AFTER_S, self._discard_others, owned)
                 log.info("took over partitions %s in %.0f ms: %s", owned, (monotonic() - started) * 1e3, summary)
         except asyncio.CancelledError:
             if self.takeover_task is asyncio.current_task() and not self._stops():
@@ -189,6 +194,11 @@ class Checkpoints:
         if task is not None and not task.done():
             task.cancel()
             await asyncio.wait([task])
+
+    def _discard_others(self, owned: list[int]) -> None:
+        """Deletes local rows that get no changes any more; they would only become too old to be used."""
+        if numbers := self._table.discard_all_but(owned):
+            log.info("deleted the local rows of partitions %s, which other workers own", numbers)
 
     def _stops(self) -> bool:
         return bool(self.problems) or bool(self._app.should_stop)
@@ -242,6 +252,8 @@ class Checkpoints:
 
     def _forget(self) -> None:
         self.rounds.end()
+        if self._discard is not None:
+            self._discard.cancel()
         for number in list(self.lanes):
             self.lanes.pop(number).drop()
 

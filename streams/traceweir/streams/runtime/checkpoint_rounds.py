@@ -12,6 +12,7 @@ from typing import Any
 
 from faust.types import TP
 
+from traceweir.streams.clock import seconds_now
 from traceweir.streams.kafka.faust_adapter import Table
 from traceweir.streams.runtime.checkpoint_content import CheckpointContent
 from traceweir.streams.runtime.checkpoint_pace import CheckpointPace
@@ -189,11 +190,11 @@ class CheckpointRounds:
         if changes is None:
             return False
         further = HandOver(self._lanes, content, self._worked).further if content.handed else None
-        began = monotonic()
+        began, began_at = monotonic(), seconds_now()
         ends = await self.delivery.send(*changes, further)
         self._bound.note(content.bytes, content.taken_bytes, seconds=monotonic() - began)
         for lane, rows in content.rows.items():
-            self._table.write(lane.number, rows, ends[content.place(lane)])
+            self._table.write(lane.number, rows, ends[content.place(lane)], began_at)
         for lane in self._lanes.values():  # a lane can have taken records without a cut after that
             lane.note_committed()
         self._app.consumer._committed_offset.update({TP(*place): offset for place, offset in content.offsets.items()})

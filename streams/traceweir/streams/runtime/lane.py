@@ -14,6 +14,7 @@ import orjson
 from traceweir.streams.runtime.counted_stages import CountedStages
 from traceweir.streams.runtime.inbox import Inbox
 from traceweir.streams.runtime.known_ends import KnownEnds
+from traceweir.streams.runtime.positions import InputLogs, start_of
 from traceweir.streams.runtime.state_directory import FORMAT, check_format
 from traceweir.streams.runtime.suspects import StageFailed, Suspects, describe
 from traceweir.streams.stages.base import (
@@ -33,6 +34,8 @@ log = logging.getLogger(__name__)
 
 OFFSETS = b"checkpoint/offsets"
 """Row of the input offsets. It is part of the checkpoint, so its offsets always belong to the other rows."""
+INPUTS_ROW = b"checkpoint/inputs"
+"""Row with the ids of the logs to which the input offsets belong, by topic."""
 FORMAT_ROW = b"checkpoint/format"
 """Row with the format of all rows of the partition. Without this row the format is 1."""
 WRITER_ROW = b"checkpoint/writer"
@@ -73,6 +76,7 @@ class Lane:
         beginnings: Mapping[str, int],
         now: float,
         suspects: Suspects | None = None,
+        logs: InputLogs | None = None,
     ) -> None:
         """Loads the stages from the table.
 
@@ -83,13 +87,15 @@ class Lane:
             beginnings: The first available offset by input topic.
             now: Seconds since 1970.
             suspects: The records that come one at a time, because a stage raised on them before.
+            logs: The logs with which the stored offsets are compared; None: they were compared before.
 
         Raises:
+            OtherClusterError: the stored offsets are those of another cluster.
             StateDirectoryError: this version cannot read the format of the rows.
             StageFailed: a stage raised in its first tick, not because of one session.
         """
         self.number, self._specs = number, specs
-        self.beginnings = beginnings
+        self.beginnings, self._logs = beginnings, logs
         self.suspects = suspects or Suspects()
         self.woken = self.urgent = False
         """`woken`: there can be changes to cut. `urgent`: somebody waits for outputs, or there are many changes."""
@@ -133,10 +139,32 @@ class Lane:
             self._note_outputs(inbox)
         self._set_latest(now)
         self.committed = orjson.loads(rows.get(OFFSETS, b"{}"))
+        self.input_ids: dict[str, str] = orjson.loads(rows.get(INPUTS_ROW, b"{}"))
+        """By topic, the id of the log to which the committed offset belongs."""
+        self._unwritten_starts = False
         # Without an offset the position is the first available record; otherwise a gap after a rebalance would be missed.
-        self.position = {topic: max(self.committed.get(topic, 0), first) for topic, first in beginnings.items()}
+        self.position = {topic: self._start(topic, first) for topic, first in beginnings.items()}
         self._pending_seeks.update(self.position)
         self.suspects.start_at(self.position)
+
+    def _start(self, topic: str, first: int) -> int:
+        """Returns where to read on in an input; says, and counts, what was not read or is read again."""
+        stored = self.committed.get(topic)
+        if self._logs is None:
+            return max(stored or 0, first)
+        log_id, place = self._logs.ids[topic], f"{topic}/{self.number}"
+        start = start_of(place, stored, self.input_ids.get(topic), first, self._logs.ends.get(topic), log_id)
+        if start.problem is not None:
+            log.warning("%s", start.problem)
+        if start.problem is not None:
+            # Otherwise the same would be counted again at each takeover.
+            self.committed[topic] = start.offset
+        self._unwritten_starts |= start.problem is not None or self.input_ids.get(topic) != log_id
+        self.input_ids[topic] = log_id
+        counters = getattr(self._inbox_of[topic].stage, "counters", None)
+        if counters is not None:
+            counters.update({name: n for name, n in (("missed", start.missed), ("new_logs", start.is_new_log)) if n})
+        return start.offset
 
     def _load(self, spec: StageSpec, table: StateTable, rows: Mapping[bytes, bytes], now: float) -> Stage:
         """Returns a stage with its rows, without the sessions on which the stage has raised twice."""
@@ -412,9 +440,12 @@ class Lane:
             inbox.pending, inbox.pending_offsets = 0, {}
         self.suspects.set_aside()
         self.pending = self.pending_bytes = 0
-        if offsets:
+        if offsets or (rows and self._unwritten_starts):
             self.committed |= offsets
             rows.append((OFFSETS, orjson.dumps(self.committed)))
+            if self._unwritten_starts:
+                self._unwritten_starts = False
+                rows.append((INPUTS_ROW, orjson.dumps(self.input_ids)))
             if self._format != FORMAT:
                 self._format = FORMAT
                 rows.append((FORMAT_ROW, b"%d" % FORMAT))

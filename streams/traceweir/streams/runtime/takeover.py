@@ -19,9 +19,11 @@ from aiokafka import TopicPartition
 
 from traceweir.streams.clock import seconds_now
 from traceweir.streams.kafka.faust_adapter import Table
+from traceweir.streams.kafka.log_facts import LogFacts
 from traceweir.streams.runtime.changelog_restore import ChangelogRestore
 from traceweir.streams.runtime.lane import FORMAT_ROW, Lane, checked_format
 from traceweir.streams.runtime.ownership import Ownership
+from traceweir.streams.runtime.positions import InputLogs
 from traceweir.streams.stages.base import StageSpec
 
 
@@ -31,8 +33,8 @@ class Parts(NamedTuple):
     table: Table
     specs: Sequence[StageSpec]
     """The stages, in the order of processing."""
-    changelog_id: Callable[[], Awaitable[str]]
-    """Returns the id of the changelog topic."""
+    facts: Callable[[], Awaitable[LogFacts]]
+    """Returns what the cluster says of the changelog and the inputs."""
     client_options: Mapping[str, Any]
     """Connection options of aiokafka's clients."""
 
@@ -76,20 +78,23 @@ class Takeover:
 
         Raises:
             StateDirectoryError: this version cannot read the rows of a partition.
+            OtherClusterError: the rows are those of another cluster.
         """
         began = monotonic()
         await self._ownership.begin(self._numbers, self._stepped)
         topics = {topic for spec in self._parts.specs for topic in spec.inputs}
-        beginnings = await self._restore.read(self._numbers, self._parts.changelog_id(), topics, self._claim)
+        sources = await self._restore.read(self._numbers, self._parts.facts(), topics, self._claim)
         read = monotonic()
         lanes: dict[int, Lane] = {}
         try:
             for number in self._numbers:
+                places = {topic: TopicPartition(topic, number) for topic in topics}
                 firsts = {
-                    topic: max(beginnings[TopicPartition(topic, number)], self._first_offsets.get((topic, number), 0))
-                    for topic in topics
+                    topic: max(sources.begins[place], self._first_offsets.get((topic, number), 0))
+                    for topic, place in places.items()
                 }
-                lanes[number] = Lane(number, self._parts.specs, self._parts.table, firsts, seconds_now())
+                logs = InputLogs(sources.ids, {topic: sources.ends[place] for topic, place in places.items()})
+                lanes[number] = Lane(number, self._parts.specs, self._parts.table, firsts, seconds_now(), logs=logs)
                 self._stepped()
                 # Loading a large lane blocks the event loop for long.
                 await asyncio.sleep(0)

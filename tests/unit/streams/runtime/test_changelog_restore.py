@@ -10,10 +10,18 @@ from typing import Any
 import pytest
 from aiokafka import TopicPartition
 
+from traceweir.streams.kafka.log_facts import LogFacts
 from traceweir.streams.runtime import changelog_restore
-from traceweir.streams.runtime.changelog_restore import ChangelogRestore
+from traceweir.streams.runtime.changelog_restore import ChangelogRestore, RestoreTooSlowError
 from traceweir.streams.runtime.lane import WRITER_ROW
 from traceweir.streams.testing import Message
+
+NOW = 1_000_000.0
+
+
+@pytest.fixture(autouse=True)
+def _clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(changelog_restore, "seconds_now", lambda: NOW)
 
 
 class EmptyTable:
@@ -28,8 +36,15 @@ class EmptyTable:
     def source(self, partition: int) -> str:
         return "id"
 
+    def current_at(self, partition: int) -> float | None:
+        return NOW
+
     def read(self, partition: int, key: bytes) -> bytes | None:
         return None
+
+
+async def facts() -> LogFacts:
+    return LogFacts({"changelog": "id", "a": "other id"}, 86_400.0)
 
 
 async def claim_nothing(writers: Collection[str]) -> dict[int, int]:
@@ -63,11 +78,22 @@ class Client:
             await connection.ended.wait()
 
 
+class Fetcher:
+    """The parts of a fetcher that the product uses."""
+
+    def __init__(self) -> None:
+        self._isolation_level, self._pending_tasks, self._fetch_task = 1, set[object](), None
+
+    async def close(self) -> None:
+        """Does nothing: nothing is fetched."""
+
+
 class SlowConsumer:
     """A consumer that reads empty topics, and stops only after its connections have ended."""
 
     def __init__(self, **options: object) -> None:
-        self._client, self._fetcher, self._coordinator = Client(), None, None
+        self._client, self._coordinator = Client(), None
+        self._fetcher = Fetcher()
 
     async def start(self) -> None:
         """Does nothing: the consumer starts immediately."""
@@ -97,12 +123,10 @@ async def test_the_restore_does_not_wait_for_connections_to_close(monkeypatch: p
     monkeypatch.setattr(changelog_restore, "AIOKafkaConsumer", SlowConsumer)
     table: Any = EmptyTable()
 
-    async def changelog_id() -> str:
-        return "id"
+    found = await ChangelogRestore(table, {}, lambda: None).read([3], facts(), ["a"], claim_nothing)
 
-    found = await ChangelogRestore(table, {}, lambda: None).read([3], changelog_id(), ["a"], claim_nothing)
-
-    assert found == {TopicPartition("a", 3): 0}
+    assert found.ids["a"] == "other id"
+    assert found.begins == found.ends == {TopicPartition("a", 3): 0}
 
 
 class BatchConsumer(SlowConsumer):
@@ -134,7 +158,7 @@ class Rows(EmptyTable):
     def write(self, partition: int, rows: Sequence[object], offset: int) -> None:
         self.written.append(offset)
 
-    def reach(self, partition: int, offset: int) -> None:
+    def reach(self, partition: int, offset: int, current_at: float) -> None:
         """Does nothing: the last row is the end."""
 
 
@@ -145,9 +169,6 @@ async def test_every_restored_batch_is_a_step_so_that_the_watchdog_sees_progress
     table: Any = Rows()
     steps: list[int] = []
 
-    async def changelog_id() -> str:
-        return "id"
-
     remaining: list[int] = []
 
     def stepped() -> None:
@@ -155,7 +176,7 @@ async def test_every_restored_batch_is_a_step_so_that_the_watchdog_sees_progress
         remaining.append(restore.remaining)
 
     restore = ChangelogRestore(table, {}, stepped)
-    await restore.read([3], changelog_id(), [], claim_nothing)
+    await restore.read([3], facts(), [], claim_nothing)
 
     assert (table.written, steps) == ([1, 3], [1, 2])
     assert (restore.rows, restore.bytes) == (4, 16)
@@ -183,7 +204,7 @@ class Written(Rows):
     def reached(self, partition: int) -> int:
         return 2
 
-    def start_over(self, partition: int, source: str) -> int:
+    def start_over(self, partition: int, source: str, now: float) -> int:
         self.cleared.append(partition)
         return 3
 
@@ -197,10 +218,7 @@ async def test_rows_of_a_transaction_that_is_not_marked_yet_are_kept_and_rows_th
     monkeypatch.setattr(MarkedLater, "marked_at", marked_at)
     table: Any = Written()
 
-    async def changelog_id() -> str:
-        return "id"
-
-    await ChangelogRestore(table, {}, lambda: None).read([3], changelog_id(), [], claim_nothing)
+    await ChangelogRestore(table, {}, lambda: None).read([3], facts(), [], claim_nothing)
 
     assert table.cleared == cleared
 
@@ -211,7 +229,7 @@ class Claimed(BatchConsumer):
     ends: Iterator[int] = iter(())
 
     async def end_offsets(self, places: Collection[TopicPartition]) -> dict[TopicPartition, int]:
-        return dict.fromkeys(places, next(Claimed.ends))
+        return dict.fromkeys(places, next(Claimed.ends, 6))
 
 
 class Named(Rows):
@@ -229,14 +247,51 @@ async def test_the_former_writer_is_named_to_the_claim_and_the_rows_up_to_the_cl
     table: Any = Named()
     claims: list[tuple[Collection[str], list[int]]] = []
 
-    async def changelog_id() -> str:
-        return "id"
-
     async def claim(writers: Collection[str]) -> dict[int, int]:
         claims.append((writers, [*table.written]))
         return {3: 4}
 
-    await ChangelogRestore(table, {}, lambda: None).read([3], changelog_id(), [], claim)
+    await ChangelogRestore(table, {}, lambda: None).read([3], facts(), [], claim)
 
     assert claims == [({"former"}, [1])]
     assert table.written == [1, 3, 5]
+
+
+class Aged(Written):
+    """Local rows that were complete at a time."""
+
+    def __init__(self, current_at: float) -> None:
+        super().__init__()
+        self._current_at = current_at
+
+    def current_at(self, partition: int) -> float | None:
+        return self._current_at
+
+    def start_over(self, partition: int, source: str, now: float) -> int:
+        self._current_at = now
+        return super().start_over(partition, source, now)
+
+    def reach(self, partition: int, offset: int, current_at: float) -> None:
+        self._current_at = current_at
+
+
+@pytest.mark.parametrize(("age_s", "cleared"), [(70_000.0, []), (80_000.0, [3])])
+async def test_rows_that_are_older_than_the_deletions_of_the_changelog_are_restored_from_its_beginning(
+    age_s: float, cleared: list[int], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(changelog_restore, "AIOKafkaConsumer", BatchConsumer)
+    table: Any = Aged(NOW - age_s)
+    await ChangelogRestore(table, {}, lambda: None).read([3], facts(), [], claim_nothing)
+    assert table.cleared == cleared
+    assert ("deletion is not there any more" in caplog.text) == bool(cleared)
+    assert table.current_at(3) == NOW
+
+
+async def test_a_restore_that_takes_longer_than_deletions_are_kept_ends_with_the_option(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(changelog_restore, "AIOKafkaConsumer", BatchConsumer)
+    times = iter([NOW, NOW])
+    monkeypatch.setattr(changelog_restore, "seconds_now", lambda: next(times, NOW + 100_000))
+    with pytest.raises(RestoreTooSlowError, match=r"delete\.retention\.ms to 86400000"):
+        await ChangelogRestore(Aged(NOW), {}, lambda: None).read([3], facts(), [], claim_nothing)  # type: ignore[arg-type]

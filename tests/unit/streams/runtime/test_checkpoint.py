@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from typing import Any
 from unittest.mock import AsyncMock, MagicMock
 
 import pytest
@@ -14,7 +13,7 @@ from faust.types import TP
 from tests.unit.streams.runtime.test_lane import Listing, ends, records
 
 from traceweir.streams.kafka.faust_adapter import Table
-from traceweir.streams.runtime.changelog_restore import ChangelogRestore
+from traceweir.streams.runtime.changelog_restore import ChangelogRestore, Sources
 from traceweir.streams.runtime.checkpoint import MAX_LOSSES, Checkpoints
 from traceweir.streams.runtime.delivery import NoTransactionsError, RowsByPlace
 from traceweir.streams.runtime.lane import FORMAT_ROW, Lane
@@ -106,6 +105,12 @@ async def take_over(app: MagicMock, numbers: Sequence[int], inputs: Collection[s
     app.tables.actives_ready = True
 
 
+def empty(numbers: Collection[int], inputs: Collection[str] = ("a",)) -> Sources:
+    """Returns what empty inputs hold."""
+    ends = {TopicPartition(topic, number): 0 for topic in inputs for number in numbers}
+    return Sources({topic: f"cluster/{topic}" for topic in inputs}, ends, ends)
+
+
 async def turns() -> None:
     for _ in range(20):
         await asyncio.sleep(0)
@@ -148,9 +153,9 @@ async def test_each_producer_that_starts_counts_as_progress_of_catching_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def unending(
-        self: ChangelogRestore, numbers: object, changelog_id: Awaitable[str], inputs: object, claim: object
+        self: ChangelogRestore, numbers: object, facts: Awaitable[object], inputs: object, claim: object
     ) -> None:
-        await changelog_id
+        await facts
         await asyncio.Event().wait()
 
     monkeypatch.setattr(ChangelogRestore, "read", unending)
@@ -224,12 +229,12 @@ async def owning(
     async def read(
         self: ChangelogRestore,
         numbers: Sequence[int],
-        changelog_id: Awaitable[str],
+        facts: Awaitable[object],
         inputs: Collection[str],
         claim: object,
-    ) -> dict[Any, int]:
-        await changelog_id
-        return {TopicPartition(topic, number): 0 for topic in inputs for number in numbers}
+    ) -> Sources:
+        await facts
+        return empty(numbers, inputs)
 
     monkeypatch.setattr(ChangelogRestore, "read", read)
     delivery.may_start.set()
@@ -304,14 +309,14 @@ class Restoring:
         async def read(
             restore: ChangelogRestore,
             numbers: Sequence[int],
-            changelog_id: Awaitable[str],
+            facts: Awaitable[object],
             inputs: object,
             claim: object,
-        ) -> dict[Any, int]:
-            await changelog_id
+        ) -> Sources:
+            await facts
             self.began.set()
             await self.may_end.wait()
-            return {TopicPartition("a", number): 0 for number in numbers}
+            return empty(numbers)
 
         monkeypatch.setattr(ChangelogRestore, "read", read)
 
@@ -488,13 +493,13 @@ async def test_rows_of_a_newer_format_are_refused_before_the_partition_is_claime
     async def read(
         self: ChangelogRestore,
         numbers: object,
-        changelog_id: Awaitable[str],
+        facts: Awaitable[object],
         inputs: object,
         claim: Callable[[Collection[str]], Awaitable[object]],
-    ) -> dict[Any, int]:
-        await changelog_id
+    ) -> Sources:
+        await facts
         await claim(["former"])
-        return {TopicPartition("a", 0): 0}
+        return empty([0])
 
     monkeypatch.setattr(ChangelogRestore, "read", read)
     formats = {0: FORMAT}

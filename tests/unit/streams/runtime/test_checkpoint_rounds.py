@@ -62,7 +62,7 @@ async def test_partitions_that_are_due_at_the_same_time_have_one_checkpoint(monk
 async def test_each_partition_gets_its_own_rows_with_its_own_offset(monkeypatch: pytest.MonkeyPatch) -> None:
     checkpoints, _, delivery = await three(monkeypatch)
     written: dict[int, int] = {}
-    monkeypatch.setattr(Table, "write", lambda self, partition, rows, offset: written.update({partition: offset}))
+    monkeypatch.setattr(Table, "write", lambda self, partition, rows, offset, *_: written.update({partition: offset}))
 
     async def send(rows: RowsByPlace, *others: object) -> Mapping[TopicPartition, int]:
         return {place: 100 + place.partition for place in rows}
@@ -131,7 +131,7 @@ async def handing(monkeypatch: pytest.MonkeyPatch) -> tuple[Checkpoints, Handing
     """Returns checkpoints of a partition whose stage `two` reads what its stage `one` writes, and the rows as written."""
     written: dict[str, object] = {}
 
-    def write(self: Table, partition: int, rows: Sequence[tuple[bytes, bytes]], offset: int) -> None:
+    def write(self: Table, partition: int, rows: Sequence[tuple[bytes, bytes]], offset: int, *others: object) -> None:
         written.update({key.decode(): offset for key, _ in rows})
 
     monkeypatch.setattr(Table, "write", write)

@@ -1,0 +1,38 @@
+"""What a worker asks the cluster before it trusts its local rows and its positions."""
+
+from __future__ import annotations
+
+import pytest
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+
+from traceweir.streams.kafka.errors import KafkaUnreachableError
+from traceweir.streams.kafka.log_facts import log_facts
+from traceweir.streams.settings import Settings
+from traceweir.streams.topics import STAGES, application_id
+
+pytestmark = pytest.mark.kafka
+
+
+def changelog(settings: Settings) -> str:
+    return f"{application_id(settings.topic_prefix, STAGES)}-state-changelog"
+
+
+def test_the_ids_of_topics_and_the_age_of_deletions_are_those_of_the_cluster(settings: Settings) -> None:
+    name = changelog(settings)
+    found = log_facts(settings, name, [settings.topics.traces])
+    assert found.tombstones_s == 86_400.0
+    assert len({*found.ids.values()}) == 2
+    assert len({each.partition("/")[0] for each in found.ids.values()}) == 1
+
+    admin = AdminClient({"bootstrap.servers": settings.kafka_bootstrap_servers})
+    entry = ConfigEntry("delete.retention.ms", "1234", incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ResourceType.TOPIC, name, incremental_configs=[entry])
+    admin.incremental_alter_configs([resource])[resource].result()
+    # Brokers learn of a changed option a moment later.
+    looks = (log_facts(settings, name, []).tombstones_s for _ in range(200))
+    assert next(each for each in looks if each != 86_400.0) == 1.234
+
+
+def test_a_topic_that_does_not_exist_is_named(settings: Settings) -> None:
+    with pytest.raises(KafkaUnreachableError, match="no-such-topic"):
+        log_facts(settings, changelog(settings), ["no-such-topic"])

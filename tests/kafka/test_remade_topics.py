@@ -1,0 +1,110 @@
+"""A worker whose inputs were deleted and created again reads the new ones from their beginning, and says so."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, Producer
+from confluent_kafka.admin import AdminClient
+from tests.support.workers import Fleet
+
+from traceweir.streams.clock import utc_now
+from traceweir.streams.kafka.topic_admin import create_topics
+from traceweir.streams.settings import Settings
+
+pytestmark = pytest.mark.kafka
+
+WITHIN_S = 90.0
+
+
+def send(servers: str, prefix: str, names: list[str]) -> None:
+    """Sends sessions of one event each, which close at once."""
+    producer = Producer({"bootstrap.servers": servers})
+    for name in names:
+        event = {
+            "type": "session.ended",
+            "session_id": name,
+            "occurred_at": utc_now().isoformat(),
+            "expects": {"events": 1, "traces": 0},
+        }
+        producer.produce(f"{prefix}invocations", key=name, value=json.dumps(event))
+    assert producer.flush(30) == 0
+
+
+def closed(servers: str, prefix: str, names: list[str]) -> list[str]:
+    """Returns the ids of all closed sessions in order, once each of these names is there or the time is over."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": servers,
+            "group.id": f"reader-{time.monotonic_ns()}",
+            "auto.offset.reset": "earliest",
+            "isolation.level": "read_committed",
+        }
+    )
+    consumer.subscribe([f"{prefix}sessions"])
+    found: list[str] = []
+    deadline = time.monotonic() + WITHIN_S
+    while not set(names) <= set(found) and time.monotonic() < deadline:
+        message = consumer.poll(0.2)
+        if message is not None and message.error() is None:
+            found.append(json.loads(message.value() or b"")["session_id"])
+    consumer.close()
+    return sorted(found)
+
+
+def make_again(settings: Settings, topic: str) -> None:
+    admin = AdminClient({"bootstrap.servers": settings.kafka_bootstrap_servers})
+    admin.delete_topics([topic])[topic].result()
+    wait_until(lambda: topic not in admin.list_topics(timeout=10).topics)
+    assert create_topics(settings).wrong == ()
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + WITHIN_S
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+@pytest.mark.parametrize("count", [2, 9], ids=["the new log is shorter", "the new log is longer"])
+def test_a_topic_that_was_made_again_while_no_worker_ran_is_read_from_its_beginning(
+    count: int, kafka: str, prefix: str, settings: Settings, fleet: Fleet, tmp_path: Path
+) -> None:
+    before = [f"before-{number}" for number in range(6)]
+    send(kafka, prefix, before)
+    worker = fleet.start("w")
+    assert closed(kafka, prefix, before) == before
+    worker.terminate(30)
+
+    make_again(settings, f"{prefix}invocations")
+    after = [f"after-{number}" for number in range(count)]
+    send(kafka, prefix, after)
+    worker = fleet.start("w")
+    assert closed(kafka, prefix, after) == sorted(before + after)
+    assert "was deleted and created again" in worker.log.read_text()
+    worker.terminate(30)
+
+    more = ["more"]
+    send(kafka, prefix, more)
+    worker = fleet.start("w")
+    assert closed(kafka, prefix, more) == sorted(before + after + more)
+    assert "was deleted and created again" not in worker.log.read_bytes()[worker.since :].decode()
+
+
+def test_a_topic_that_is_made_again_under_a_running_worker_is_read_from_its_beginning(
+    kafka: str, prefix: str, settings: Settings, fleet: Fleet
+) -> None:
+    before = [f"before-{number}" for number in range(6)]
+    send(kafka, prefix, before)
+    worker = fleet.start("w")
+    assert closed(kafka, prefix, before) == before
+
+    make_again(settings, f"{prefix}invocations")
+    after = [f"after-{number}" for number in range(9)]
+    send(kafka, prefix, after)
+    assert closed(kafka, prefix, after) == sorted(before + after), worker.log.read_text()
+    assert not worker.ended
