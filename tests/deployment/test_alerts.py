@@ -70,6 +70,11 @@ CASES = {
         {f"traceweir_scoring_restarts_total{A}": "0x80 1x30"},
         {"instance": "a"},
     ),
+    "TraceweirClockApart": Case(
+        {f"traceweir_clock_ahead_seconds{A}": "-7x100"},
+        {f"traceweir_clock_ahead_seconds{A}": "0.1x87 9 0.1x20"},
+        {"instance": "a"},
+    ),
     "TraceweirEventLoopBlocked": Case(
         {f"traceweir_event_loop_lag_seconds{A}": "7x100"},
         {f"traceweir_event_loop_lag_seconds{A}": "0.1x87 9 0.1x20"},

@@ -5,14 +5,19 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import AsyncExitStack
+from dataclasses import dataclass
 
 import pytest
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import ProducerFenced
 from tests.kafka.test_delivery import NOTHING, Ground
 
+from traceweir.streams.clock import seconds_now
+from traceweir.streams.runtime.cluster_clock import EVERY_S, ClocksApartError, ClusterClock
 from traceweir.streams.runtime.ownership import ClaimedPartitions
 from traceweir.streams.stages.base import Rows
+
+pytestmark = pytest.mark.kafka
 
 Begin = Callable[[Collection[int]], "asyncio.Future[ClaimedPartitions] | asyncio.Task[ClaimedPartitions]"]
 
@@ -28,14 +33,33 @@ def steps() -> list[int]:
     return []
 
 
+@dataclass
+class Clock:
+    """The clock of the workers of one test."""
+
+    ahead_s: float = 0.0
+    """Seconds by which it is ahead of the real one."""
+    elapsed_s: float = 0.0
+    """Seconds that have passed for the workers."""
+
+
 @pytest.fixture
-async def begin(ground: Ground, steps: list[int]) -> AsyncIterator[Begin]:
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+async def begin(ground: Ground, steps: list[int], clock: Clock) -> AsyncIterator[Begin]:
     """Returns a function that connects a worker and keeps others from claiming its partitions."""
     async with AsyncExitStack() as stack:
 
         async def begin(numbers: Collection[int]) -> ClaimedPartitions:
             owner = ClaimedPartitions(
-                {"bootstrap_servers": [ground.servers]}, ground.group, ground.changelog, lambda delivery: delivery
+                {"bootstrap_servers": [ground.servers]},
+                ground.group,
+                ground.changelog,
+                lambda delivery: delivery,
+                ClusterClock(clock=lambda: seconds_now() + clock.ahead_s, elapsed=lambda: clock.elapsed_s),
             )
             stack.push_async_callback(owner.stop)
             await owner.begin(numbers, lambda: steps.append(len(numbers)))
@@ -110,3 +134,27 @@ async def test_a_worker_cannot_claim_a_partition_after_another_has_begun_to(grou
     with pytest.raises(ProducerFenced):
         await slow.claim([])
     assert await ground.visible() == NOTHING
+
+
+@pytest.mark.parametrize(
+    ("ahead_s", "words"), [(3_600, "s ahead of the cluster's"), (-3_600, "s behind the cluster's")]
+)
+async def test_a_worker_with_a_wrong_clock_claims_nothing_that_it_keeps(
+    ahead_s: float, words: str, begin: Begin, clock: Clock
+) -> None:
+    clock.ahead_s = ahead_s
+    worker = await begin([0, 1])
+    with pytest.raises(ClocksApartError, match=words):
+        await worker.claim([])
+
+
+async def test_a_clock_that_jumps_while_the_worker_runs_is_found_at_the_next_comparison(
+    ground: Ground, begin: Begin, clock: Clock
+) -> None:
+    worker = await begin([0, 1])
+    await worker.claim([])
+    clock.ahead_s = 3_600
+    await worker.delivery.send(in_both(ground, "within the minute"), [], {})
+    clock.elapsed_s = EVERY_S
+    with pytest.raises(ClocksApartError, match="ahead of the cluster's"):
+        await worker.delivery.send(in_both(ground, "after the minute"), [], {})

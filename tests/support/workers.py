@@ -218,6 +218,7 @@ class Fleet:
         mortal: bool = False,
         hanging: bool = False,
         stuck: str | None = None,
+        ahead_s: float = 0.0,
         variables: Mapping[str, str] | None = None,
         command: Sequence[str] | None = None,
     ) -> Worker:
@@ -230,6 +231,7 @@ class Fleet:
             mortal: Whether `doom` can kill the worker at a step of a checkpoint.
             hanging: Whether an orderly stop never ends.
             stuck: The duty that makes no progress, as `stuck_worker` names it.
+            ahead_s: Seconds by which the clock of the worker is ahead of the real one.
             variables: Additional environment variables.
             command: Another command of `traceweir` that runs a worker, with its options; None: `worker`.
         """
@@ -239,6 +241,8 @@ class Fleet:
             program = ["tests.support.stuck_worker", stuck]
         if mortal:
             program = ["tests.support.dying_worker"]
+        if ahead_s:
+            program = ["tests.support.wrong_clock_worker", str(ahead_s)]
         if command is None:
             command = ["worker", "--config", str(self._config), *(["--stages", stages] if stages else [])]
         since = log.stat().st_size if log.exists() else 0

@@ -26,6 +26,7 @@ from traceweir.streams.kafka.log_facts import LogFacts, log_facts
 from traceweir.streams.kafka.record_reader import RecordReader
 from traceweir.streams.kafka.worker_challengers import WorkerChallengers
 from traceweir.streams.runtime.checkpoint import Checkpoints
+from traceweir.streams.runtime.cluster_clock import ClusterClock
 from traceweir.streams.runtime.dead_letter_log import DeadLetterLog
 from traceweir.streams.runtime.delivery import Delivery, Offsets
 from traceweir.streams.runtime.ownership import ClaimedPartitions, Ownership, SharedPartitions
@@ -59,6 +60,8 @@ class WorkerApp(NamedTuple):
 
     app: Any
     checkpoints: Checkpoints
+    clock: ClusterClock
+    """Compares the clock of the worker with the brokers'."""
     embedder_id: str | None
     """Id of the embedder that computes the vectors for novelty; None: there is no embedder, and novelty is 0.5."""
     scoring: ScoringProcesses | None
@@ -168,10 +171,12 @@ def create_app(
     async def commit(offsets: Offsets) -> None:
         await app.consumer._thread.commit(dict(offsets))
 
+    clock = ClusterClock()
+
     def ownership() -> Ownership:
         if transactions:
             return ClaimedPartitions(
-                options, app.conf.id, table.changelog_topic_name, timed, timeout_s=settings.transaction_timeout_s
+                options, app.conf.id, table.changelog_topic_name, timed, clock, timeout_s=settings.transaction_timeout_s
             )
         return SharedPartitions(options, commit, timed)
 
@@ -209,7 +214,7 @@ def create_app(
         checkpoints.steps_before = lambda: reader.count
         checkpoints.takes_over = lambda partitions: scoring.set_budget_share(Share(partitions, settings.partitions))
     embedder_id = None if scoring is None else scoring.embedder_id
-    return WorkerApp(app, checkpoints, embedder_id, scoring, configs, challengers)
+    return WorkerApp(app, checkpoints, clock, embedder_id, scoring, configs, challengers)
 
 
 def _scoring_by(scoring: ScoringProcesses, log: ConfigLog) -> Callable[[Configs], Scoring]:

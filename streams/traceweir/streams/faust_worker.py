@@ -85,7 +85,7 @@ def run_app(
         launched=launched,
         application=application,
     )
-    app, checkpoints, embedder_id, scoring, configs, challengers = built
+    app, checkpoints, clock, embedder_id, scoring, configs, challengers = built
     log.info(
         "worker %s: stages %s, %s%s",
         app.conf.id,
@@ -117,7 +117,9 @@ def run_app(
         named = {"config_problems": config_problems(), "challenger_problems": challenger_problems()}
         return checkpoints.state() | {name: found for name, found in named.items() if found}
 
-    services = metrics.services(checkpoints, scoring, problems, config_problems, challenger_problems)
+    services = metrics.services(
+        checkpoints, scoring, problems, config_problems, challenger_problems, lambda: clock.ahead_s
+    )
     health = Health(port, problems, state, metrics.exposition)
     activity = Activity(list(checkpoints.inputs), checkpoints.ready_partitions, checkpoints.lag)
     checkpoints.rounds.committed = (*checkpoints.rounds.committed, activity.committed, metrics.work.committed)

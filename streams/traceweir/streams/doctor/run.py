@@ -6,7 +6,8 @@ import os
 from collections.abc import AsyncIterator, Collection
 
 from traceweir.scorers.evaluation.plan import Plan
-from traceweir.streams.clock import utc_now
+from traceweir.streams.clock import seconds_now, utc_now
+from traceweir.streams.doctor.clock import check_clock
 from traceweir.streams.doctor.cluster import check_cluster
 from traceweir.streams.doctor.finding import Finding
 from traceweir.streams.doctor.inputs import check_inputs
@@ -35,6 +36,7 @@ async def check_everything(
     try:
         for finding in check_cluster(settings, stages):
             yield finding
+        yield await check_clock(settings, stages, seconds_now)
         now_ms = int(utc_now().timestamp() * 1000)
         async for finding in check_inputs(settings, now_ms, minutes, spans="collect" in stages):
             yield finding

@@ -30,6 +30,7 @@ from uuid import uuid4
 
 from aiokafka import TopicPartition
 
+from traceweir.streams.runtime.cluster_clock import ClusterClock
 from traceweir.streams.runtime.delivery import Delivery, Offsets, PlainSends, Transaction, stop_in_time
 from traceweir.streams.runtime.lane import FORMAT_ROW, WRITER_ROW
 from traceweir.streams.runtime.state_directory import FORMAT
@@ -70,6 +71,7 @@ class ClaimedPartitions:
         application: The application id: the consumer group, and the beginning of all transactional ids.
         changelog: The changelog topic.
         timed: Measures a delivery.
+        clock: Compares the clock of this worker with the brokers', at the claim and then each minute.
         timeout_s: Seconds after which Kafka aborts a transaction.
     """
 
@@ -81,13 +83,16 @@ class ClaimedPartitions:
         application: str,
         changelog: str,
         timed: Callable[[Delivery], Delivery],
+        clock: ClusterClock,
         *,
         timeout_s: float = TRANSACTION_TIMEOUT_S,
     ) -> None:
         self._application, self._changelog = application, changelog
         self._transaction = partial(Transaction, options, timeout_s=timeout_s)
         self._name = f"{application}-writer-{uuid4().hex}"
-        self.delivery = timed(self._transaction(self._name, application))
+        self._clock = clock
+        self._writer = self._transaction(self._name, application, clock=clock)
+        self.delivery = timed(self._writer)
         self._claims: dict[int, Transaction] = {}
         self._started: list[Delivery] = []
         self._stopped = False
@@ -108,7 +113,11 @@ class ClaimedPartitions:
         await asyncio.gather(*(start(each) for each in (self.delivery, *self._claims.values())))
 
     async def claim(self, writers: Collection[str]) -> Mapping[int, int]:
-        """Starts a producer with the name of each former writer; then writes the name of this worker into the changelog."""
+        """Starts a producer with the name of each former writer; then writes the name of this worker into the changelog.
+
+        Raises:
+            ClocksApartError: the clock of this worker is wrong, or that of every broker; no other row was written.
+        """
         # An earlier version, which would not fence this writer, must refuse the rows from now on.
         rows: Rows = [(WRITER_ROW, self._name.encode()), (FORMAT_ROW, b"%d" % FORMAT)]
 
@@ -128,7 +137,11 @@ class ClaimedPartitions:
             return number, ends[place]
 
         await asyncio.gather(*(fence(writer) for writer in writers))
-        return dict(await asyncio.gather(*(claim(*each) for each in self._claims.items())))
+        since = self._clock.now()
+        claims = dict(await asyncio.gather(*(claim(*each) for each in self._claims.items())))
+        ends = {TopicPartition(self._changelog, number): end for number, end in claims.items()}
+        await self._clock.compare(self._writer.client, ends, since)
+        return claims
 
     async def stop(self) -> None:
         """Closes all producers."""

@@ -172,6 +172,14 @@ HELD_BACK = Instrument(
     "transaction of any producer, as this worker sees it. The partition with the longest time counts.",
     ("topic",),
 )
+CLOCK_AHEAD = Instrument(
+    "traceweir.clock.ahead",
+    "gauge",
+    "s",
+    "Time by which the clock of this worker was ahead of the brokers' at the last comparison, beyond the time that the "
+    "comparison took; negative: behind. Beyond 60 s the worker ends. Missing before the first comparison, and without "
+    "transactions.",
+)
 WATERMARK_LAG = Instrument(
     "traceweir.watermark.lag", "gauge", "s", "Time by which the slowest partition's watermark is behind the clock."
 )
@@ -261,7 +269,8 @@ CATALOGUE: tuple[Instrument, ...] = (
     READ, RECORDS, PRODUCED, EVENTS, DEAD_LETTERS, SCORES, SCORE_VALUE, FRESHNESS, DECISIONS, REJECTIONS,
     JUDGE_TOKENS, JUDGE_COST, JUDGE_CACHED, JUDGE_DURATION, JUDGE_BREAKER, JUDGE_BUDGET_LEFT, EMBEDDER_DURATION, EMBEDDER_BATCH,
     EMBEDDER_TEXTS,
-    CHECKPOINT_DURATION, CHECKPOINT_FAILURES, CHECKPOINT_AGE, TRANSACTION_TIMEOUT, LAG, HELD_BACK, WATERMARK_LAG, OPEN_SESSIONS, SCOPES,
+    CHECKPOINT_DURATION, CHECKPOINT_FAILURES, CHECKPOINT_AGE, TRANSACTION_TIMEOUT, LAG, HELD_BACK, CLOCK_AHEAD, WATERMARK_LAG,
+    OPEN_SESSIONS, SCOPES,
     PARTITIONS, RESTORING, READY, PROBLEMS, SCORING_RESTARTS, SCORING_IN_FLIGHT, SCORING_SUSPECTS, CONFIGS_UNUSABLE, CHALLENGERS_UNUSABLE,
     CHALLENGER_WAITING, MEMORY, LOOP_LAG,
     BUILD,

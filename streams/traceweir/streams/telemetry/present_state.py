@@ -99,6 +99,7 @@ class PresentState:
         problems: Returns the problems that `/healthz` lists.
         checkpoint_age_s: Returns the seconds since the checkpoint in work began.
         loop_lag_s: Returns the longest delay of the event loop.
+        clock_ahead_s: Returns by how much the clock of the worker is ahead of the brokers'; None: not compared yet.
     """
 
     def __init__(
@@ -110,7 +111,9 @@ class PresentState:
         loop_lag_s: Callable[[], float],
         config_problems: Callable[[], Sequence[str]] = tuple,
         challenger_problems: Callable[[], Sequence[str]] = tuple,
+        clock_ahead_s: Callable[[], float | None] = lambda: None,
     ) -> None:
+        self._clock_ahead_s = clock_ahead_s
         self._config_problems, self._challenger_problems = config_problems, challenger_problems
         self._worker, self._scoring, self._problems = worker, scoring, problems
         self._checkpoint_age_s, self._loop_lag_s = checkpoint_age_s, loop_lag_s
@@ -127,6 +130,8 @@ class PresentState:
         yield Point(catalogue.CHECKPOINT_AGE, (), self._checkpoint_age_s())
         yield Point(catalogue.TRANSACTION_TIMEOUT, (), worker.transaction_timeout_s)
         yield Point(catalogue.LOOP_LAG, (), self._loop_lag_s())
+        if (ahead_s := self._clock_ahead_s()) is not None:
+            yield Point(catalogue.CLOCK_AHEAD, (), ahead_s)
         for topic, number in worker.lag().items():
             yield Point(catalogue.LAG, (topic,), number)
         for topic, age_s in worker.held_back_s().items():

@@ -50,13 +50,21 @@ class WorkerMetrics:
         problems: Callable[[], Sequence[str]],
         config_problems: Callable[[], Sequence[str]] = tuple,
         challenger_problems: Callable[[], Sequence[str]] = tuple,
+        clock_ahead_s: Callable[[], float | None] = lambda: None,
     ) -> list[Any]:
         """Returns the services that measure and send while the worker runs."""
         loop_lag = LoopLag()
         if scoring is not None:
             scoring.on_activity(ScoringWork(self._measured).record)
         self._state = PresentState(
-            worker, scoring, problems, self.times.age_s, loop_lag.longest_s, config_problems, challenger_problems
+            worker,
+            scoring,
+            problems,
+            self.times.age_s,
+            loop_lag.longest_s,
+            config_problems,
+            challenger_problems,
+            clock_ahead_s,
         )
         if not is_sent("METRICS", os.environ):
             return [loop_lag]
