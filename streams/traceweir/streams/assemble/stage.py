@@ -6,6 +6,7 @@ A session closes after `session.ended`, when it is idle, or at a size limit.
 from __future__ import annotations
 
 import heapq
+import logging
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NoReturn
@@ -28,11 +29,16 @@ from traceweir.streams.stages.base import CUT_BYTES, Cut, Output, Read, Record, 
 from traceweir.streams.stages.counters import Counters
 from traceweir.streams.stages.errors import RecordRejected, SessionFailed
 from traceweir.streams.stages.partitioner import partition_of
-from traceweir.streams.stages.watermark import Watermark
+from traceweir.streams.stages.watermark import SET_BACK, Watermark
 from traceweir.streams.topics import Topics
 
 if TYPE_CHECKING:  # OpenTelemetry's SDK is loaded only where traces are on
     from traceweir.streams.tracing.stage_spans import AssembleSpans
+
+log = logging.getLogger(__name__)
+
+SEGMENTS_APART = 1_000_000
+"""Distance of the first segments before and after a watermark was set back; a session has fewer segments in an hour."""
 
 
 class AssembleStage:
@@ -179,7 +185,9 @@ class AssembleStage:
 
     def tick(self, now: float, behind: Mapping[str, float]) -> None:
         """Moves the watermark, and closes due sessions. Those beyond `CUT_BYTES` close in a tick after the next cut."""
-        self._watermark.advance(now, behind)
+        if ahead_ms := self._watermark.advance(now, behind):
+            self.counters["watermark_set_back"] += 1
+            log.warning(SET_BACK, self._partition, "assemble", ahead_ms / 1000)
         watermark = self._watermark.at
         # After a pause of a session's agents, or of the workers, many sessions can be due at the same time.
         while self._due and self._due[0][0] < watermark and self._closed_bytes < CUT_BYTES:
@@ -333,11 +341,23 @@ class AssembleStage:
         guard = self._closed.guard_of(session_id)
         self._closed.drop_content(session_id)
         self._make_room()
-        session = self._open[session_id] = OpenSession(session_id, guard.segment + 1 if guard else 0, timestamp)
+        session = self._open[session_id] = OpenSession(
+            session_id, guard.segment + 1 if guard else self._first_segment(), timestamp
+        )
         closing = self._closing
         # More records can be as late as this record, so the session stays open for at least the linger.
         self._await(session, max(timestamp + closing.idle_gap_ms, self._watermark.at + closing.linger_ms))
         return session
+
+    def _first_segment(self) -> int:
+        """Returns the number of the first segment of a session that has no guard.
+
+        An owner with a fast clock has forgotten sessions before their time. Until the time of their guards is over, new
+        segments have numbers that those sessions have not used, so that their ids do not come twice.
+        """
+        marks = self._watermark
+        forgot = marks.set_backs and marks.at <= marks.set_back_at + self._closing.guard_ms
+        return marks.set_backs * SEGMENTS_APART if forgot else 0
 
     def _make_room(self) -> None:
         """Closes the session that is due first if the partition has as many open sessions as it can have.

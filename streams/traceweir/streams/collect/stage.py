@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import logging
 import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -30,8 +31,10 @@ from traceweir.streams.stages.base import CUT_BYTES, Cut, Output, Read, Record, 
 from traceweir.streams.stages.counters import Counters
 from traceweir.streams.stages.errors import RecordRejected, SessionFailed
 from traceweir.streams.stages.partitioner import partition_of
-from traceweir.streams.stages.watermark import Watermark
+from traceweir.streams.stages.watermark import SET_BACK, Watermark
 from traceweir.streams.topics import Topics
+
+log = logging.getLogger(__name__)
 
 _TRACES_PER_CUT = 500
 _OUTPUTS_PER_CUT = 20_000
@@ -127,7 +130,9 @@ class CollectStage:
 
     def tick(self, now: float, behind: Mapping[str, float]) -> None:
         """Moves the watermark, plans the publication of due traces, and forgets traces that no late span can change."""
-        self._watermark.advance(now, behind)
+        if ahead_ms := self._watermark.advance(now, behind):
+            self.counters["watermark_set_back"] += 1
+            log.warning(SET_BACK, self._partition, "collect", ahead_ms / 1000)
         while (trace := self._take_due(self._watermark.at)) is not None:
             self._ready[trace.id] = trace
         while self._remembered:

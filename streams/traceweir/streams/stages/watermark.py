@@ -21,9 +21,18 @@ _AFTER_BACKLOG_MS = 60_000
 Later they have no effect: otherwise one sender with a slow clock would keep all sessions open.
 """
 
+MOST_AHEAD_MS = 120_000
+"""How far a stored watermark can be ahead of the next owner's clock: each of two owners can be 60 s from the brokers'."""
+SET_BACK = (
+    "partition %d: the watermark of the stage %s was %.0f s ahead of now and is set back, because a former owner had a fast "
+    "clock. That owner closed sessions early, and records that it rejected as `late` can be replayed: `traceweir dlq "
+    "replay --reason late`"
+)
+"""Warning about a watermark that was set back."""
+
 
 class Watermark:
-    """The watermark of a partition, which never goes back. All times are in milliseconds since 1970.
+    """The watermark of a partition, which never goes back under one owner. All times are in milliseconds since 1970.
 
     While inputs are behind, the watermark is the lowest of the times that they have reached, so that a fast input does
     not close a session early, and at most the clock, so that a record from the near future does not either. An input
@@ -41,6 +50,8 @@ class Watermark:
         self._row = b""
         self._lateness = self._settled_at = self._backlog_at = self._read_until = 0
         self._restored = False
+        self.set_backs = self.set_back_at = 0
+        """How often the watermark was set back so far, and the time of the last one; see `advance`."""
 
     def load(self, rows: Mapping[bytes, bytes]) -> None:
         """Restores the watermark of the last finished checkpoint."""
@@ -48,25 +59,36 @@ class Watermark:
         if self._row:
             marks = orjson.loads(self._row)
             self.at, self.high = marks["watermark"], marks["high"]
+            self.set_backs, self.set_back_at = marks.get("set_backs", 0), marks.get("set_back_at", 0)
             self._restored = True
 
     def rows(self) -> Rows:
         """Returns the row of the watermark, if it has changed since the last call."""
-        row = orjson.dumps({"watermark": self.at, "high": self.high})
+        marks = {"watermark": self.at, "high": self.high}
+        if self.set_backs:
+            marks |= {"set_backs": self.set_backs, "set_back_at": self.set_back_at}
+        row = orjson.dumps(marks)
         if row == self._row:
             return []
         self._row = row
         return [(MARKS_ROW, row)]
 
-    def advance(self, now: float, behind: Mapping[str, float]) -> None:
+    def advance(self, now: float, behind: Mapping[str, float]) -> int:
         """Moves the watermark.
+
+        The first call after `load` sets the watermark back if it is more than `MOST_AHEAD_MS` ahead of the time: its
+        writer had a fast clock.
 
         Args:
             now: Seconds since 1970.
             behind: The inputs that are not read to their end, each with the time in seconds since 1970 after which all
                 records were appended that are not read yet; 0 if that time is unknown.
+
+        Returns:
+            By how many milliseconds the watermark was ahead of the time before it was set back; 0 if it was not.
         """
         self.now = int(now * 1000)
+        ahead = self._set_back() if self._restored else 0
         if self._restored:  # while this partition had no worker, the strays of other partitions became late too
             self._restored, self._backlog_at = False, self.now
             self.note_lateness(max((self.at, *self.high.values())))
@@ -81,6 +103,19 @@ class Watermark:
             self._read_until = 0
             reached = self.now - held
         self.at = max(self.at, min(reached, self.now))
+        return ahead
+
+    def _set_back(self) -> int:
+        """Sets a watermark that is far ahead back to the newest record that its inputs have really reached."""
+        latest = self.now + MOST_AHEAD_MS
+        ahead = self.at - self.now
+        if self.at <= latest:
+            return 0
+        self.high = {topic: high for topic, high in self.high.items() if high <= latest}
+        self.at = min(self.now, max(self.high.values(), default=self.now))
+        self.set_backs += 1
+        self.set_back_at = self.now
+        return ahead
 
     def note_rejected(self, topic: str, timestamp: int) -> None:
         """Notes the timestamp of a record that no stage takes: its input has reached that time, unless it is in the future."""
