@@ -102,9 +102,17 @@ CASES = {
         {'traceweir_records_consumed_total{stage="score"}': "0+5x100", 'traceweir_scores_total{metric="m"}': "0+9x100"},
     ),
     "TraceweirDeadLetters": Case(
+        {f'traceweir_dead_letters_total{{{ASSEMBLE}, reason="invalid"}}': "0x80 3x20"},
         {f'traceweir_dead_letters_total{{{ASSEMBLE}, reason="late"}}': "0x80 3x20"},
-        {f'traceweir_dead_letters_total{{{ASSEMBLE}, reason="late"}}': "3x100"},
-        {"stage": "assemble", "reason": "late"},
+        {"stage": "assemble", "reason": "invalid"},
+    ),
+    "TraceweirRecordsLate": Case(
+        {f'traceweir_dead_letters_total{{{ASSEMBLE}, reason="late"}}': "0x80 300x20"},
+        {
+            f'traceweir_dead_letters_total{{{ASSEMBLE}, reason="late"}}': "3x100",
+            f'traceweir_dead_letters_total{{{ASSEMBLE}, reason="invalid"}}': "0x80 3x20",
+        },
+        {"stage": "assemble"},
     ),
     "TraceweirLagGrows": Case(
         {'traceweir_consumer_lag{topic="t"}': "0+100x100"},

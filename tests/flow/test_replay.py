@@ -94,6 +94,26 @@ async def test_a_replayed_late_record_joins_the_next_segment_of_its_session() ->
     assert assemble["consumed"] == assemble["joined"] + dead(assemble) == 5
 
 
+async def test_a_replay_scores_what_a_producer_sends_that_was_away_for_more_than_an_hour() -> None:
+    flow = Flow()
+    flow.send(TOPICS.invocations, event(session_id="of another producer", at=1))
+    await flow.finish()
+    flow.pass_time(8_000)
+    for number in range(100):
+        for at, kind in enumerate(("model.called", "tool.called", "session.ended")):
+            flow.send(TOPICS.invocations, event(kind, f"s{number}", number + at), at=number + at)
+    await flow.finish()
+    assert [letter.reason for letter in flow.dead_letters()] == ["late"] * 300
+
+    send_again(flow)
+    await flow.finish()
+
+    assert len(flow.dead_letters()) == 300
+    assert sorted(len(session["events"]) for session in flow.sessions()) == [1] + [3] * 100
+    assert all(session["segment"] == session["revision"] == 0 for session in flow.sessions())
+    assert flow.counters("score")["scored"] == 101
+
+
 @pytest.mark.parametrize("topic", [TOPICS.traces, TOPICS.invocations])
 async def test_a_replayed_late_stray_keeps_its_kind_and_joins_on_its_home_partition(topic: str) -> None:
     flow = Flow(partitions=3)
