@@ -148,6 +148,9 @@ def draw(seed: int) -> Scenario:
         # A plan with a judge has one in every case. The low seeds have one, so that those of the bugs stay the same.
         "scoring_processes": 1 + seed % 2 if seed > LOW_SEEDS else 1,
     }
+    if kind != "spans" and _distance_s(seed):
+        # Strays of a partition that nobody reads for minutes must still be in the grace of their sessions.
+        variables |= {"grace_s": 400.0}
     if kind == "spans":
         grace_s = rnd.choice((8.0, 20.0))
         variables |= {"trace_grace_s": grace_s, "trace_idle_s": grace_s}
