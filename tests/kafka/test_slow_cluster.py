@@ -6,7 +6,6 @@ import base64
 import json
 import os
 import random
-import socket
 import struct
 from collections.abc import Iterator
 from pathlib import Path
@@ -33,33 +32,24 @@ TIMEOUT_S = 10
 DEADLINE_S = 90
 _ALTER_CLIENT_QUOTAS = (49, 0)
 """Key and version of the request."""
+SOON = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": 1000, "quota.window.num": 3}
+"""Lets a node soon notice a transaction that is overdue, and a client that is above its quota.
+
+Kafka's defaults are ten seconds for both.
+"""
 
 
-class SlowCluster(KafkaCluster):
-    """A cluster of one node that soon notices a transaction that is overdue, and a client that is above its quota.
+def limit_producers(cluster: KafkaCluster, bytes_per_s: int) -> None:
+    """Gives each client a quota for the bytes that it produces.
 
-    Kafka's defaults are ten seconds for both.
+    The request is written out, because confluent-kafka has none for quotas, and not every distribution has the tool.
     """
-
-    def _configuration(self, number: int) -> str:
-        options = "transaction.abort.timed.out.transaction.cleanup.interval.ms=1000\nquota.window.num=3\n"
-        return f"{super()._configuration(number)}{options}"
-
-    def limit_producers(self, bytes_per_s: int) -> None:
-        """Gives each client a quota for the bytes that it produces.
-
-        The request is written out, because confluent-kafka has none for quotas, and not every distribution has the tool.
-        """
-        entity = _array(_text("client-id") + struct.pack(">h", -1))
-        operation = _array(_text("producer_byte_rate") + struct.pack(">d?", bytes_per_s, False))
-        request = struct.pack(">hhi", *_ALTER_CLIENT_QUOTAS, 1) + _text("test") + _array(entity + operation) + b"\0"
-        host, _, port = self.bootstrap_servers.rpartition(":")
-        with socket.create_connection((host, int(port)), timeout=30) as connection, connection.makefile("rwb") as file:
-            file.write(struct.pack(">i", len(request)) + request)
-            file.flush()
-            answer = file.read(*struct.unpack(">i", file.read(4)))
-        _, _, entries, error = struct.unpack_from(">iiih", answer)
-        assert (entries, error) == (1, 0), answer
+    entity = _array(_text("client-id") + struct.pack(">h", -1))
+    operation = _array(_text("producer_byte_rate") + struct.pack(">d?", bytes_per_s, False))
+    header = struct.pack(">hhi", *_ALTER_CLIENT_QUOTAS, 1) + _text("test")
+    answer = cluster.ask(header + _array(entity + operation) + b"\0")
+    _, _, entries, error = struct.unpack_from(">iiih", answer)
+    assert (entries, error) == (1, 0), answer
 
 
 def _text(text: str) -> bytes:
@@ -71,16 +61,15 @@ def _array(item: bytes) -> bytes:
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[SlowCluster]:
+def cluster() -> Iterator[KafkaCluster]:
     if "KAFKA_HOME" not in os.environ:
         pytest.skip("starts an Apache Kafka of its own: set KAFKA_HOME to an unpacked download (kafka.apache.org)")
-    cluster = SlowCluster(Path(os.environ["KAFKA_HOME"]).absolute())
-    with cluster:
+    with KafkaCluster(Path(os.environ["KAFKA_HOME"]).absolute(), options=SOON) as cluster:
         yield cluster
 
 
 def test_a_backlog_of_large_records_is_committed_on_a_cluster_that_takes_few_bytes_a_second(
-    cluster: SlowCluster, tmp_path: Path
+    cluster: KafkaCluster, tmp_path: Path
 ) -> None:
     servers, prefix = cluster.bootstrap_servers, "slow."
     assert create_topics(Settings(kafka_bootstrap_servers=servers, topic_prefix=prefix), ["assemble"]).wrong == ()
@@ -93,7 +82,7 @@ def test_a_backlog_of_large_records_is_committed_on_a_cluster_that_takes_few_byt
             record = json.dumps(event(kind, name, at, note=note))
             producer.produce(f"{prefix}invocations", record, name, partition_of(name.encode(), PARTITIONS))
         producer.flush(30)
-    cluster.limit_producers(BYTES_PER_S)
+    limit_producers(cluster, BYTES_PER_S)
     config = tmp_path / "config.json"
     config.write_text("{}")
 

@@ -6,6 +6,7 @@ import base64
 import os
 import random
 import socket
+import struct
 import subprocess
 import tempfile
 import time
@@ -32,7 +33,13 @@ class KafkaCluster:
     """
 
     def __init__(
-        self, home: Path, nodes: int = 1, certificates: Certificates | None = None, *, distant: bool = False
+        self,
+        home: Path,
+        nodes: int = 1,
+        certificates: Certificates | None = None,
+        *,
+        distant: bool = False,
+        options: Mapping[str, object] | None = None,
     ) -> None:
         """Stores the arguments; `with` starts the nodes.
 
@@ -42,8 +49,10 @@ class KafkaCluster:
             certificates: If given, nodes also listen for TLS with a required client certificate, for TLS with a
                 password, and for unsecured tokens without TLS. A connection ends with the token of its login.
             distant: Whether clients of `distant_servers` reach the nodes through networks that can be slow (`networks`).
+            options: Further options of the nodes, by name.
         """
         self._home = home
+        self._options = options or {}
         self._numbers = range(1, nodes + 1)
         self._certificates = certificates
         self._distant = distant
@@ -105,6 +114,17 @@ class KafkaCluster:
     def token_servers(self) -> str:
         """The addresses for unsecured tokens."""
         return ",".join(f"127.0.0.1:{port}" for port in self._token_ports.values())
+
+    def ask(self, request: bytes) -> bytes:
+        """Returns the answer of the first node to a request for which confluent-kafka has no function.
+
+        Both are without the four bytes of their length.
+        """
+        host, _, port = self.bootstrap_servers.partition(",")[0].rpartition(":")
+        with socket.create_connection((host, int(port)), timeout=30) as connection, connection.makefile("rwb") as file:
+            file.write(struct.pack(">i", len(request)) + request)
+            file.flush()
+            return file.read(*struct.unpack(">i", file.read(4)))
 
     def pid(self, number: int) -> int:
         """Returns the process id of a started node."""
@@ -214,6 +234,7 @@ class KafkaCluster:
             "auto.create.topics.enable": "false",
             "log.cleaner.dedupe.buffer.size": 4_194_304,  # 128 MB by default: half of the heap
         }
+        options |= self._options
         if self._certificates is not None:
             options |= self._secure(number, options)
         if self._distant:

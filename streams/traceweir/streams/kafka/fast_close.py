@@ -42,6 +42,11 @@ async def close_producer(producer: Any) -> None:
         # A failed sender has raised its error to those who wait for what it sent.
         if not task.cancelled():
             task.exception()
+    # After a failure, batches that were never sent have another future with the error, for which nobody waits.
+    for batches in producer._message_accumulator._batches.values():
+        for waiter in [batch._drain_waiter for batch in batches]:
+            if waiter.done() and not waiter.cancelled():
+                waiter.exception()
     await producer.client.close()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
@@ -15,15 +16,18 @@ from aiokafka.errors import (
     InvalidProducerEpoch,
     InvalidProducerIdMapping,
     InvalidTransactionTimeout,
+    InvalidTxnState,
     KafkaConnectionError,
     KafkaError,
     MessageSizeTooLargeError,
     NotEnoughReplicasAfterAppendError,
     NotEnoughReplicasError,
+    OutOfOrderSequenceNumber,
     PolicyViolationError,
     ProducerFenced,
     RecordListTooLargeError,
     TransactionalIdAuthorizationFailed,
+    UnknownProducerId,
     UnsupportedVersionError,
 )
 
@@ -42,7 +46,9 @@ _TOO_LARGE = MessageSizeTooLargeError, RecordListTooLargeError
 _FEW_REPLICAS = NotEnoughReplicasError, NotEnoughReplicasAfterAppendError
 STOP_WITHIN_S = 5.0
 """Time limit in seconds for the end of a client that nobody waits for."""
-TRANSACTIONS_ENDED = (ProducerFenced, InvalidProducerEpoch, InvalidProducerIdMapping)
+PRODUCER_FORGOTTEN = (InvalidProducerIdMapping, UnknownProducerId, OutOfOrderSequenceNumber, InvalidTxnState)
+"""What a transaction raises if Kafka does not know its producer any more, or knows another state of it."""
+TRANSACTIONS_ENDED = (ProducerFenced, InvalidProducerEpoch, *PRODUCER_FORGOTTEN)
 """What a transaction raises after which Kafka accepts none from this producer any more, but from a new one."""
 
 Offsets = Mapping[TopicPartition, int]
@@ -135,6 +141,7 @@ class Transaction:
         )
         require_broker_list(self._producer)
         limit_answers(self._producer)
+        logging.getLogger("aiokafka.producer.sender").addFilter(_is_unexpected)
 
     @property
     def client(self) -> Any:
@@ -165,14 +172,19 @@ class Transaction:
         """Sends everything in one transaction."""
         try:
             return await self._send(Changes(rows, outputs, offsets), further)
-        except (IllegalOperation, AssertionError) as error:
-            raise self._first_failure() or error from None
+        except (KafkaError, IllegalOperation, AssertionError) as error:
+            reason = self._first_failure() or error
+            if isinstance(reason.__cause__, TRANSACTIONS_ENDED):  # aiokafka has wrapped it
+                reason = reason.__cause__
+            if reason is error:
+                raise
+            raise reason from None
 
     def _first_failure(self) -> BaseException | None:
         """Returns why the transaction failed; None if it did not.
 
         After the first failure, for example of a fenced producer, aiokafka refuses each further step of the transaction
-        as an operation that is not allowed.
+        as an operation that is not allowed (`IllegalOperation`, `AssertionError`).
         """
         ended = self._producer._txn_manager.wait_for_transaction_end()
         if ended is None or not ended.done() or ended.cancelled():
@@ -205,6 +217,11 @@ class Transaction:
     async def stop(self) -> None:
         """Closes the connections."""
         await close_producer(self._producer)
+
+
+def _is_unexpected(record: logging.LogRecord) -> bool:
+    """Returns whether a line of the log is no traceback of an error after which a worker takes a new producer."""
+    return record.exc_info is None or not isinstance(record.exc_info[1], TRANSACTIONS_ENDED)
 
 
 async def stop_in_time(delivery: Delivery) -> None:

@@ -7,6 +7,7 @@ from aiokafka.errors import InvalidProducerEpoch, KafkaConnectionError, KafkaErr
 from traceweir.schemas.text import printable
 from traceweir.streams.errors import WorkerError
 from traceweir.streams.kafka.errors import KafkaUnreachableError
+from traceweir.streams.runtime.delivery import PRODUCER_FORGOTTEN
 from traceweir.streams.scoring.process import ScoringProcessDiedError
 
 
@@ -19,6 +20,12 @@ def in_words(error: BaseException | None) -> str | None:
             "Kafka accepts no more transactions from this worker: another worker has taken over a partition, or a "
             "transaction was open for too long. This happens to a worker that was frozen, disconnected or starved of "
             "CPU. No data is lost"
+        )
+    if isinstance(error, PRODUCER_FORGOTTEN):
+        return (
+            f"Kafka has forgotten the producer of this worker ({type(error).__name__}). This happens to a worker that has "
+            "committed nothing for longer than the brokers' transactional.id.expiration.ms (a week by default), and after "
+            "a cluster has lost records. No data is lost"
         )
     if isinstance(error, KafkaConnectionError):
         return (

@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from aiokafka.errors import (
     IllegalOperation,
+    InvalidProducerIdMapping,
     KafkaError,
     MessageSizeTooLargeError,
     NotEnoughReplicasAfterAppendError,
     NotEnoughReplicasError,
+    OutOfOrderSequenceNumber,
     PolicyViolationError,
     ProducerFenced,
     RecordListTooLargeError,
+    UnknownProducerId,
 )
 
 from traceweir.streams.runtime import delivery
-from traceweir.streams.runtime.delivery import Transaction
+from traceweir.streams.runtime.delivery import TRANSACTIONS_ENDED, Transaction
 from traceweir.streams.runtime.failure import in_words
 from traceweir.streams.stages.base import Output
 
@@ -75,6 +80,29 @@ async def test_a_refusal_without_an_earlier_failure_is_reported_as_it_is(
     with pytest.raises(type(refusal)) as raised:
         await send(None, refusal, monkeypatch)
     assert raised.value is refusal
+
+
+@pytest.mark.parametrize("cause", [InvalidProducerIdMapping(), UnknownProducerId(), OutOfOrderSequenceNumber()])
+async def test_a_forgotten_producer_is_reported_as_such_although_aiokafka_wraps_the_error(
+    cause: KafkaError, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wrapped = KafkaError("Unexpected error during batch delivery")
+    wrapped.__cause__ = cause
+    with pytest.raises(TRANSACTIONS_ENDED) as raised:
+        await send(wrapped, wrapped, monkeypatch)
+    assert raised.value is cause
+    assert (in_words(cause) or "").startswith("Kafka has forgotten the producer of this worker")
+
+
+async def test_only_errors_after_which_a_worker_takes_a_new_producer_have_no_traceback_in_the_log(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(delivery, "AIOKafkaProducer", partial(Producer, None, KafkaError()))
+    Transaction({}, "application-0")
+    log = logging.getLogger("aiokafka.producer.sender")
+    for error in (InvalidProducerIdMapping(), KafkaError("another")):
+        log.error("Unexpected error in sender routine", exc_info=error)
+    assert [record.exc_info[1] for record in caplog.records if record.exc_info] == [error]
 
 
 class Stopping:
