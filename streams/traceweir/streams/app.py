@@ -24,6 +24,7 @@ from traceweir.streams.kafka.config_digests import ConfigDigests
 from traceweir.streams.kafka.followed_topics import FollowedTopics
 from traceweir.streams.kafka.log_facts import LogFacts, log_facts
 from traceweir.streams.kafka.record_reader import RecordReader
+from traceweir.streams.kafka.static_member import StaticMember
 from traceweir.streams.kafka.worker_challengers import WorkerChallengers
 from traceweir.streams.runtime.checkpoint import Checkpoints
 from traceweir.streams.runtime.cluster_clock import ClusterClock
@@ -88,6 +89,7 @@ def create_app(
     timed: Callable[[Delivery], Delivery] = lambda delivery: delivery,
     launched: LaunchedProcess | None = None,
     application: Application | None = None,
+    member: StaticMember | None = None,
 ) -> WorkerApp:
     """Returns a worker's Faust app and its checkpoints. Starts the scoring process; connects to nothing yet.
 
@@ -100,6 +102,7 @@ def create_app(
         timed: Wraps the delivery of a partition, to measure it.
         launched: A Python process for the scorers that was launched before; None launches one if a stage needs it.
         application: The application of the worker; None: the live one of these stages.
+        member: The static member that the worker is; None: a dynamic one.
 
     Raises:
         EmbedderUnavailableError: the embedder that the settings name cannot be loaded.
@@ -208,6 +211,7 @@ def create_app(
         beacon=app.beacon,
     )
     app.add_dependency(watch)
+    checkpoints.place = member
     checkpoints.first_offsets = application.first_offsets
     checkpoints.rounds.committed = (DeadLetterLog(topology.topics.dead_letters).committed,)
     if scoring is not None:

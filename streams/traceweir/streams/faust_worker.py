@@ -12,12 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 from traceweir.scorers.evaluation.plan import Plan
 from traceweir.streams.application import Application
+from traceweir.streams.kafka.consumer_group import members
 from traceweir.streams.kafka.errors import KafkaUnreachableError
+from traceweir.streams.kafka.static_member import StaticMember
 from traceweir.streams.kafka.topic_admin import reach
 from traceweir.streams.process_setup import tune_gc
 from traceweir.streams.runtime.activity import Activity, in_key_values
 from traceweir.streams.runtime.checkpoint import Checkpoints
 from traceweir.streams.runtime.health import Health
+from traceweir.streams.runtime.state_directory import MEMBER
 from traceweir.streams.runtime.watchdog import ASK_EVERY_S, Watch
 from traceweir.streams.scoring.launch import LaunchedProcess
 from traceweir.streams.settings import Settings
@@ -69,11 +72,13 @@ def run_app(
         EmbedderUnavailableError: the embedder that the settings name cannot be loaded.
         JudgeUnavailableError: a criterion asks a judge, and the judge client is not installed.
         PresidioUnavailableError: the gate needs Presidio or a model that is not installed.
+        InstanceTakenError: another process has the place of this static member in the group.
     """
     _use_uvloop()  # before any object that belongs to an event loop is created
     from traceweir.streams.app import create_app
 
     application = application or Application.live(settings, stages)
+    member = None if embedded else _static_member(settings, application.id)
     metrics = WorkerMetrics(application.topics.results)
     built = create_app(
         settings,
@@ -84,6 +89,7 @@ def run_app(
         transactions=transactions,
         launched=launched,
         application=application,
+        member=member,
     )
     app, checkpoints, clock, embedder_id, scoring, configs, challengers = built
     log.info(
@@ -128,6 +134,15 @@ def run_app(
     if code == 0 and not checkpoints.problems:
         _log_orderly_end(activity, checkpoints.rounds.not_committed)
     return code
+
+
+def _static_member(settings: Settings, application: str) -> StaticMember | None:
+    if settings.group_instance_id is None:
+        return None
+    note = settings.state_dir / application / MEMBER
+    member = StaticMember(settings.group_instance_id, note, lambda: members(settings, application) or [])
+    member.require_place(settings.session_timeout_s)
+    return member
 
 
 def _log_orderly_end(activity: Activity, not_committed: Sequence[int]) -> None:

@@ -127,7 +127,8 @@ class Settings(BaseSettings):
     that another worker has joined or left; until then no worker reads the partitions of a worker that left."""
     group_instance_id: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,249}$")] | None = None
     """Name of this worker across restarts (static membership), for example the name of a StatefulSet's pod. A
-    restart within the session timeout then moves no partition. Two running workers must not share a name."""
+    restart with the same state directory within the session timeout then moves no partition. Each worker needs a name
+    of its own: a worker whose name a running worker has waits for the session timeout, and ends."""
 
     # --- Delivery and state
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from time import monotonic, sleep
+from typing import NamedTuple
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
@@ -14,6 +15,17 @@ from traceweir.streams.settings import Settings
 
 REQUEST_TIMEOUT_S = 10.0
 _LOOK_EVERY_S = 0.2
+
+
+class Member(NamedTuple):
+    """A member of a consumer group."""
+
+    member_id: str
+    """Kafka gives it to a process that joins; the next process in the place of a static member gets another one."""
+    instance_id: str | None
+    """The name of a static member; None: a dynamic one."""
+    host: str
+    """The address of the process; of a static member, that of the first process in its place."""
 
 
 class GroupOffsets:
@@ -57,8 +69,8 @@ class GroupOffsets:
         self._consumer.close()
 
 
-def members(settings: Settings, group: str) -> int | None:
-    """Returns the number of members of a group; None from a broker that cannot say it, as the embedded broker.
+def members(settings: Settings, group: str) -> list[Member] | None:
+    """Returns the members of a group; None from a broker that cannot say it, as the embedded broker.
 
     Raises:
         KafkaUnreachableError: no broker answered.
@@ -66,11 +78,11 @@ def members(settings: Settings, group: str) -> int | None:
     admin = _admin(settings)  # held, because its answers end with it
     try:
         (answer,) = admin.describe_consumer_groups([group], request_timeout=REQUEST_TIMEOUT_S).values()
-        return len(answer.result().members)
+        return [Member(each.member_id, each.group_instance_id, each.host) for each in answer.result().members]
     except KafkaException as error:
         code = error.args[0].code()
         if code == KafkaError.GROUP_ID_NOT_FOUND:
-            return 0
+            return []
         if code in (KafkaError._UNSUPPORTED_FEATURE, KafkaError.UNSUPPORTED_VERSION):
             return None
         raise KafkaUnreachableError(f"no broker described the group {group!r} ({error.args[0].str()})") from error

@@ -37,7 +37,7 @@ from traceweir.streams.kafka.fast_close import install_fast_close
 from traceweir.streams.kafka.fetch import PartitionRecords, read_as_parsed
 from traceweir.streams.kafka.fetch_pace import space_fetches
 from traceweir.streams.kafka.fetch_times import FetchTimes
-from traceweir.streams.kafka.rejoin import rejoin_on_error
+from traceweir.streams.kafka.rejoin import Place, end_if_replaced, rejoin_on_error
 from traceweir.streams.kafka.steady_thread import SteadyThread
 from traceweir.streams.stages.base import End, Record
 
@@ -56,7 +56,10 @@ _PARTS: tuple[tuple[Any, tuple[str, ...]], ...] = (
             "on_start",
         ),
     ),
-    (GroupCoordinator, ("_coordination_routine", "_push_error_to_user", "request_rejoin")),
+    (
+        GroupCoordinator,
+        ("_coordination_routine", "_do_rejoin_group", "_push_error_to_user", "request_rejoin", "reset_generation"),
+    ),
     (AIOKafkaClient, ("_get_conn", "_md_synchronizer", "bootstrap")),
     (AIOKafkaConnection, ("send",)),
     (TableManager, ("on_actives_ready", "on_rebalance", "on_start", "_update_channels", "recovery")),
@@ -108,6 +111,8 @@ class Intake(Protocol):
     """Receives the records."""
 
     inputs: Mapping[str, object]
+    place: Place | None
+    """The place of a static member; None: a dynamic one."""
 
     def full(self, tp: TP) -> bool:
         """Returns whether the consumer should stop fetching this partition for now."""
@@ -160,7 +165,9 @@ class _Thread(SteadyThread, driver.AIOKafkaConsumerThread):  # type: ignore[misc
         await super().on_start()
         install_fast_close(self._consumer)
         coordinator = self._consumer._coordinator
-        coordinator._push_error_to_user = rejoin_on_error(coordinator, self._fail)
+        coordinator._push_error_to_user = rejoin_on_error(coordinator, self._fail, self.intake.place)
+        if self.intake.place is not None:
+            end_if_replaced(coordinator, self.intake.place, self._fail)
         watch_tasks(self._consumer, self._fail)
 
     def _fail(self, error: BaseException) -> None:

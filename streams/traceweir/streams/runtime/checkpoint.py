@@ -32,8 +32,10 @@ from faust.types import TP
 from traceweir.streams.clock import seconds_now
 from traceweir.streams.kafka.faust_adapter import Table, install, verify
 from traceweir.streams.kafka.log_facts import LogFacts
+from traceweir.streams.kafka.rejoin import Place
 from traceweir.streams.process_log import LAST_WORD
 from traceweir.streams.runtime.checkpoint_rounds import CheckpointRounds
+from traceweir.streams.runtime.delivery import TRANSACTIONS_ENDED
 from traceweir.streams.runtime.failure import in_words
 from traceweir.streams.runtime.lane import Lane
 from traceweir.streams.runtime.open_transactions import OpenTransactions
@@ -121,6 +123,8 @@ class Checkpoints:
         """Called with the number of assigned partitions, before the worker takes them over."""
         self.steps_before: Callable[[], int] = lambda: 0
         """Returns a counter of the work that is done before the worker joins its group; for the watchdog."""
+        self.place: Place | None = None
+        """The place of a static member of the group; None: a dynamic one."""
         self.problems: list[str] = []
         """The reason why the worker failed; empty before a failure. The sentence contains no text from records."""
         for topic in self.inputs:
@@ -181,6 +185,8 @@ class Checkpoints:
                 await self.fail(TaskCancelledError("takes over partitions"))
             log.info("stopped taking over partitions %s; the rows that were read so far are kept", owned)
             await self._stop_writing()
+        except TRANSACTIONS_ENDED as error:
+            await self.lose(error)
         except Exception as error:  # noqa: BLE001  # nobody else sees an error of this task
             await self.fail(error)
         finally:

@@ -17,9 +17,9 @@ def in_words(error: BaseException | None) -> str | None:
         return str(error)
     if isinstance(error, ProducerFenced | InvalidProducerEpoch):
         return (
-            "Kafka accepts no more transactions from this worker: another worker has taken over a partition, or a "
-            "transaction was open for too long. This happens to a worker that was frozen, disconnected or starved of "
-            "CPU. No data is lost"
+            "Kafka accepts no more transactions from this worker: another worker has taken over a partition. This happens "
+            "to a worker that was frozen, disconnected or starved of CPU for longer than the session timeout, and to one "
+            "of two workers with the same TRACEWEIR_GROUP_INSTANCE_ID. No data is lost"
         )
     if isinstance(error, PRODUCER_FORGOTTEN):
         return (

@@ -25,7 +25,7 @@ FORMAT = 3
 """Format of all rows, on disk and in the changelog; raise this number for a change that an older worker would misread."""
 OLDEST = 1
 """Oldest format that this version reads."""
-MARK, LOCK = "state.json", "lock"
+MARK, LOCK, MEMBER = "state.json", "lock", "member"
 
 
 class Mark(BaseModel):

@@ -76,4 +76,4 @@ def _stop(settings: Settings, name: str) -> int | None:
             f"a process of shadow {name!r} has not left its group within {STOPPED_WITHIN_S:g} s: stop it with a signal "
             "on its machine, and try again"
         )
-    return running
+    return None if running is None else len(running)

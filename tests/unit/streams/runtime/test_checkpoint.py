@@ -413,6 +413,18 @@ async def test_a_takeover_that_fails_ends_the_worker_with_its_words(monkeypatch:
     assert app.crash.await_count == 1
 
 
+async def test_a_worker_that_is_fenced_while_it_takes_over_joins_its_group_again() -> None:
+    class Overtaken(Owner):
+        async def begin(self, numbers: Collection[int], stepped: Callable[[], object]) -> None:
+            raise ProducerFenced
+
+    app = app_of()
+    found = checkpoints_of(app, Overtaken())
+    await take_over(app, [0])
+    assert (found.lanes, found.problems) == ({}, [])
+    assert app.consumer.join_again.call_count == 1
+
+
 async def test_a_takeover_that_something_else_cancels_ends_the_worker(monkeypatch: pytest.MonkeyPatch) -> None:
     restoring, app = Restoring(monkeypatch), app_of()
     found = checkpoints_of(app, owner_that_starts())
