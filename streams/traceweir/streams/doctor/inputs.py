@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 import orjson
@@ -13,7 +14,7 @@ import orjson
 from traceweir.schemas.text import printable
 from traceweir.streams.assemble.parse import InOtherForm, checked_value, read_event, read_trace
 from traceweir.streams.doctor.finding import Finding
-from traceweir.streams.kafka.bounded_reader import BoundedReader
+from traceweir.streams.kafka.bounded_reader import BoundedReader, HeldBack
 from traceweir.streams.otlp.decoding import decode_spans
 from traceweir.streams.otlp.errors import OtlpError
 from traceweir.streams.settings import Settings
@@ -30,6 +31,11 @@ MAX_AHEAD_S = 5.0
 MAX_PRODUCERS = 20
 """Producers of a topic that are named; further ones are counted together."""
 UNNAMED, OTHERS = "a producer without a name", "other producers"
+OPEN_S, HANGING_S = 60.0, 900.0
+"""Ages of an open transaction, in seconds, from which on it is a warning, and a failure.
+
+The latter is the longest timeout that Kafka's brokers grant a transaction by default.
+"""
 
 
 class InputUnreadableError(Exception):
@@ -90,11 +96,16 @@ async def check_inputs(settings: Settings, now_ms: int, minutes: float, *, spans
     ]
     for topic, read in kinds:
         try:
-            records = await _latest(settings, topic, now_ms - int(minutes * 60_000))
+            records, held_back = await _latest(settings, topic, now_ms - int(minutes * 60_000))
         except InputUnreadableError as error:
             yield Finding("inputs", "failure", str(error))
             continue
+        waiting = list(_waiting(topic, settings, held_back, now_ms))
+        for finding in waiting:
+            yield finding
         if not records:
+            if waiting:
+                continue
             yield Finding("inputs", "not checked", f"{topic} has no record of the last minutes")
             continue
         ahead_s = (max(record.timestamp for record in records) - now_ms) / 1000
@@ -108,9 +119,10 @@ async def check_inputs(settings: Settings, now_ms: int, minutes: float, *, spans
             yield finding
 
 
-async def _latest(settings: Settings, topic: str, since_ms: int) -> list[Any]:
+async def _latest(settings: Settings, topic: str, since_ms: int) -> tuple[list[Any], dict[int, HeldBack]]:
     found: list[Any] = []
     async with BoundedReader(settings, topic, InputUnreadableError) as source:
+        held_back = await source.held_back()
         share, size = RECORDS // settings.partitions + 1, 0
         since = await source.begins_since(since_ms)
         begins = {number: max(at, source.ends[number] - share) for number, at in since.items()}
@@ -120,7 +132,32 @@ async def _latest(settings: Settings, topic: str, since_ms: int) -> list[Any]:
                 size += len(record.value or b"")
                 if size > BYTES:
                     break
-    return [record for record in found if record.timestamp >= since_ms]
+    return [record for record in found if record.timestamp >= since_ms], held_back
+
+
+def _waiting(topic: str, settings: Settings, held_back: Mapping[int, HeldBack], now_ms: int) -> Iterator[Finding]:
+    tool = f"kafka-transactions.sh --bootstrap-server {settings.kafka_bootstrap_servers}"
+    for partition, held in sorted(held_back.items()):
+        age_s = OPEN_S if held.since_ms is None else (now_ms - held.since_ms) / 1000
+        if age_s < OPEN_S:
+            continue
+        place = f"--topic {topic} --partition {partition}"
+        yield Finding(
+            "inputs", "failure" if age_s >= HANGING_S else "warning",
+            f"{topic}, partition {partition}: no worker reads the offsets {held.begin} to {held.end - 1}, because a "
+            f"transaction is open{_dated(held.since_ms)}. Its producer must end it. If the producer does not run any more, "
+            f"`{tool} find-hanging {place}` tells whether the transaction hangs, and `{tool} abort {place} --start-offset "
+            f"{held.begin}` ends it. Workers report such a time as traceweir_transactions_open_age_seconds",
+        )  # fmt: skip
+
+
+def _dated(first_ms: int | None) -> str:
+    if first_ms is None:
+        return ""
+    try:
+        return f", whose first record is dated {datetime.fromtimestamp(first_ms / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
+    except (OverflowError, ValueError):  # a producer can write any number
+        return ""
 
 
 def documents(topic: str, settings: Settings, records: list[Any]) -> Iterator[Finding]:

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Mapping
 from contextlib import aclosing
 from types import TracebackType
-from typing import Any
+from typing import Any, NamedTuple
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError
@@ -24,8 +24,21 @@ from traceweir.streams.settings import Settings
 
 STALLED_S = 60.0
 """Seconds without progress after which reading fails; a killed worker's transaction stays open half as long."""
+FIRST_WITHIN_MS = 5_000
+"""Milliseconds for reading the first record of an open transaction."""
 SILENT_S = 30.0
 """Seconds without a record after which a reader that follows a topic asks whether a broker still answers."""
+
+
+class HeldBack(NamedTuple):
+    """What follows the oldest open transaction of a partition: readers of committed records do not see it."""
+
+    begin: int
+    """The offset of the first record of the transaction."""
+    end: int
+    """The offset after the last record."""
+    since_ms: int | None
+    """The timestamp of the first record of the transaction, in milliseconds since 1970; None: it cannot be read."""
 
 
 class BoundedReader:
@@ -122,6 +135,28 @@ class BoundedReader:
         if None in offsets.values() and not is_embedded(await asyncio.to_thread(reach, self._settings)):
             begins = self.ends
         return {number: begins[number] if offset is None else offset for number, offset in offsets.items()}
+
+    async def held_back(self) -> dict[int, HeldBack]:
+        """Returns what an open transaction holds back now, by partition; other partitions are left out.
+
+        Raises:
+            Exception: the exception of `error`, if the topic cannot be read.
+        """
+        found: dict[int, HeldBack] = {}
+        try:
+            async with self._connection("read_uncommitted") as other:
+                ends = await other.end_offsets(self._places)
+                # Afterwards, so that a transaction that has just ended does not count.
+                stable = await self._consumer.end_offsets(self._places)
+                for place in [place for place in self._places if stable[place] < ends[place]]:
+                    other.assign([place])
+                    other.seek(place, stable[place])
+                    records = (await other.getmany(timeout_ms=FIRST_WITHIN_MS, max_records=1)).get(place, ())
+                    since_ms = records[0].timestamp if records else None
+                    found[place.partition] = HeldBack(stable[place], ends[place], since_ms)
+        except (KafkaError, OSError) as error:
+            raise self._unreadable(error) from error
+        return found
 
     async def time_of_first(self, partition: int) -> int | None:
         """Returns when the first record of a partition was written, in milliseconds since 1970; None without a record.
