@@ -7,29 +7,21 @@ import random
 import signal
 import subprocess
 import time
-from collections.abc import AsyncIterator, Callable, Set
-from contextlib import AbstractContextManager, asynccontextmanager
+from collections.abc import Callable, Set
+from contextlib import AbstractContextManager
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
-from tests.support.exporting import at_once, export_process
+from tests.support.exporting import LIMIT_S, export_process, exporting
 from tests.support.http_target import HttpTarget, Request, Said, http_target
 from tests.support.results import make_score, put_scores
 
-from traceweir.streams.clock import utc_now
 from traceweir.streams.export.errors import ExportError
-from traceweir.streams.export.http_post import HttpPost
-from traceweir.streams.export.otlp_environment import read_otlp_environment
-from traceweir.streams.export.otlp_target import OtlpTarget
-from traceweir.streams.export.problems import Problems
-from traceweir.streams.export.relay import Relay
 from traceweir.streams.kafka.embedded_broker import EmbeddedBroker
 from traceweir.streams.kafka.topic_admin import create_topics
 from traceweir.streams.settings import Settings
 
 pytestmark = [pytest.mark.broker, pytest.mark.usefixtures("restored_fetcher")]
-
-LIMIT_S = 60.0
 
 
 @pytest.fixture
@@ -37,33 +29,6 @@ def settings(embedded_broker: EmbeddedBroker) -> Settings:
     settings = Settings(kafka_bootstrap_servers=embedded_broker.bootstrap_servers)
     create_topics(settings)
     return settings
-
-
-@asynccontextmanager
-async def exporting(
-    settings: Settings, url: str, *, group: str = "export", only_new: bool = False, stop_within_s: float = 10.0
-) -> AsyncIterator[Relay]:
-    """Runs an exporter within the block, and then stops it in order."""
-    environment = read_otlp_environment({"OTEL_EXPORTER_OTLP_ENDPOINT": url}, "logs")
-    stop = asyncio.Event()
-    async with HttpPost(environment.url, timeout_s=10.0) as post:
-        target = OtlpTarget(
-            environment,
-            "logs",
-            post,
-            content="redacted",
-            version="1",
-            problems=Problems("traceweir.results", lambda: 0.0),
-            now=utc_now,
-            sleep=at_once,
-        )
-        relay = Relay(settings, target, group=group, only_new=only_new)
-        running = asyncio.create_task(relay.run(stop, stop_within_s))
-        try:
-            yield relay
-        finally:
-            stop.set()
-            await asyncio.wait_for(running, LIMIT_S)
 
 
 def put(settings: Settings, *names: str) -> set[str]:

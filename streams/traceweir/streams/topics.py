@@ -202,6 +202,15 @@ def shadows_topic(prefix: str) -> str:
     return f"{prefix}shadows"
 
 
+def exports_topic(prefix: str) -> str:
+    """Returns the compacted topic that says where each exporter stands; key: its consumer group.
+
+    >>> exports_topic("traceweir.")
+    'traceweir.exports'
+    """
+    return f"{prefix}exports"
+
+
 def changelog(application_id: str) -> str:
     """Returns the name of the changelog topic of an application's one table.
 

@@ -1,6 +1,7 @@
 """Reads scores in a consumer group, gives them to a target batch by batch, and commits what the target has dealt with.
 
-The offsets are in Kafka, and move only after the target has dealt with a whole batch. A kill costs repetitions, and no
+The offsets are in Kafka, and move only after the target has dealt with a whole batch. The topic `exports` keeps them for
+the case that no process of the group runs for so long that Kafka removes them. A kill costs repetitions, and no
 score. A target that is slow or away delays this process alone: nothing is read while a batch waits.
 """
 
@@ -27,13 +28,15 @@ from aiokafka.errors import (
 from traceweir.schemas.score import Score
 from traceweir.schemas.text import printable
 from traceweir.streams.export.errors import ExportError
+from traceweir.streams.export.kept_offsets import KeptOffsets
+from traceweir.streams.export.starting import Found, Start, start_of
 from traceweir.streams.kafka.broker_list import require_broker_list
 from traceweir.streams.kafka.client_options import aiokafka_options
 from traceweir.streams.kafka.consumer_tasks import ConsumerTaskEndedError, failing_with_tasks
 from traceweir.streams.kafka.errors import KafkaUnreachableError
 from traceweir.streams.kafka.fast_close import install_fast_close
 from traceweir.streams.kafka.fetch import read_as_parsed
-from traceweir.streams.kafka.topic_admin import check_partitions
+from traceweir.streams.kafka.topic_admin import check_partitions, topic_ids
 from traceweir.streams.results.reader import FoundScore
 from traceweir.streams.settings import Settings
 
@@ -71,6 +74,8 @@ class Relay:
         self._settings, self._target, self._group, self._only_new = settings, target, group, only_new
         self._topic = settings.topics.results
         self._batch: asyncio.Task[None] | None = None
+        self._kept = KeptOffsets(settings, group)
+        self._begun: set[TopicPartition] = set()
         self.leave_within_s = settings.session_timeout_s / 2
         """Seconds that a batch has to end when partitions move; the group waits twice as long for this process."""
         self.counts: Counter[str] = Counter()
@@ -89,8 +94,11 @@ class Relay:
         failures = 0
         while not stop.is_set():
             read_before = self.counts["read"]
+            self._kept = KeptOffsets(self._settings, self._group)
+            self._begun.clear()
             try:
-                await self._follow(stop, stop_within_s)
+                if await _unless(stop, self._kept.open()):
+                    await self._follow(stop, stop_within_s)
             except _PASSING as error:
                 failures = 0 if self.counts["read"] > read_before else failures
                 log.warning("no score is read now: %s", printable(str(error) or repr(error), 1_000))
@@ -98,6 +106,8 @@ class Relay:
                 failures += 1
                 with suppress(TimeoutError):
                     await asyncio.wait_for(stop.wait(), wait_s)
+            finally:
+                await self._kept.close()
 
     async def _follow(self, stop: asyncio.Event, stop_within_s: float) -> None:
         settings = self._settings
@@ -127,6 +137,7 @@ class Relay:
             ) from error
         finally:
             await self.end_batch(0.0)
+            await self._kept.write()
             await consumer.stop()
 
     async def _one_batch(self, consumer: AIOKafkaConsumer, stop: asyncio.Event, stop_within_s: float) -> None:
@@ -136,8 +147,11 @@ class Relay:
             await self.begin(consumer, list(error.args[0]) if error.args else consumer.assignment())
             return
         except NoOffsetForPartitionError:
-            await self.begin(consumer, consumer.assignment())
+            # Also raised for a fetch that was sent before the positions were set.
+            if missing := consumer.assignment() - self._begun:
+                await self.begin(consumer, missing)
             return
+        await self._kept.write_if_due()
         if not found:
             return
         offsets = {place: records[-1].offset + 1 for place, records in found.items()}
@@ -161,6 +175,7 @@ class Relay:
         self.counts["read"] += sum(map(len, found.values()))
         try:
             await consumer.commit(offsets)
+            self._kept.note({place.partition: offset for place, offset in offsets.items()})
         except (CommitFailedError, IllegalStateError):
             log.info("partitions moved to another process of the group before its offsets; their scores are sent again")
 
@@ -175,25 +190,38 @@ class Relay:
                     yield FoundScore(record.timestamp, place.partition, record.offset, score, record.value)
 
     async def begin(self, consumer: AIOKafkaConsumer, places: Collection[TopicPartition]) -> None:
-        """Sets the position of assigned partitions: the committed offset, or for a new group the beginning or the end."""
+        """Sets the position of assigned partitions, and logs where they begin and why."""
         if not places:
             log.info("waiting for a partition: other processes of the group own all of them")
             return
-        log.info("took over partitions %s", ", ".join(str(place.partition) for place in sorted(places)))
+        numbers = [place.partition for place in places]
+        topic_id = (await asyncio.to_thread(topic_ids, self._settings, [self._topic])).get(self._topic)
+        kept = await self._kept.read(numbers)
         begins, ends = await consumer.beginning_offsets(places), await consumer.end_offsets(places)
-        first = {}
-        for place in places:
+        starts, moved = {}, {}
+        for place in sorted(places):
             committed = await consumer.committed(place)
-            if committed is None:
-                first[place] = ends[place] if self._only_new else begins[place]
-                consumer.seek(place, first[place])
-            elif begins[place] <= committed <= ends[place]:
-                consumer.seek(place, committed)
-            else:
-                self._tell_removed(place, committed, begins[place], ends[place])
-                consumer.seek(place, begins[place])
-        if first:  # otherwise a new group would begin later if it ended before its first batch
-            await consumer.commit(first)
+            found = Found(begins[place], ends[place], committed, kept.get(place.partition), topic_id)
+            start = starts[place] = start_of(found, only_new=self._only_new)
+            consumer.seek(place, start.offset)
+            self.counts["removed"] += start.removed
+            if start.offset != committed:
+                moved[place] = start.offset
+        _log_starts(starts)
+        if moved:
+            # A new group would otherwise begin later if it ended before its first batch. The offset of a former topic is
+            # replaced before its id is, else a start between the two would take it for one of the new topic.
+            await consumer.commit(moved)
+        self._kept.note({place.partition: start.offset for place, start in starts.items()}, topic_id)
+        self._begun |= starts.keys()
+        await self._kept.write()
+
+    async def leave(self) -> None:
+        """Ends the batch in work before partitions move, and writes where the group stands."""
+        await self.end_batch(self.leave_within_s)
+        await self._kept.write()
+        self._kept.forget()
+        self._begun.clear()
 
     async def end_batch(self, within_s: float) -> None:
         """Waits for the batch in work, and then cancels it; its scores are sent again."""
@@ -205,19 +233,6 @@ class Relay:
             batch.cancel()
             await asyncio.wait({batch})
 
-    def _tell_removed(self, place: TopicPartition, committed: int, begin: int, end: int) -> None:
-        if committed < begin:
-            self.counts["removed"] += begin - committed
-            log.warning(
-                "%s[%d]: the records from offset %d to %d were removed by the topic's retention before they were sent",
-                *place, committed, begin,
-            )  # fmt: skip
-        else:
-            log.warning(
-                "%s[%d] ends at offset %d, and the group %r is at %d: the topic was deleted and created again, and is "
-                "read from its beginning", *place, end, self._group, committed,
-            )  # fmt: skip
-
 
 class _Ownership(ConsumerRebalanceListener):  # type: ignore[misc]  # untyped
     """Ends the batch in work before partitions move, so that no other process sends later scores of its sessions first."""
@@ -227,11 +242,19 @@ class _Ownership(ConsumerRebalanceListener):  # type: ignore[misc]  # untyped
 
     async def on_partitions_revoked(self, revoked: Collection[TopicPartition]) -> None:
         """Waits for the batch in work, as long as the group waits for this process."""
-        await self._relay.end_batch(self._relay.leave_within_s)
+        await self._relay.leave()
 
     async def on_partitions_assigned(self, assigned: Collection[TopicPartition]) -> None:
         """Sets the positions."""
         await self._relay.begin(self._consumer, assigned)
+
+
+def _log_starts(starts: Mapping[TopicPartition, Start]) -> None:
+    by_reason: dict[tuple[str, bool], list[str]] = {}
+    for place, start in starts.items():
+        by_reason.setdefault((start.why, start.unusual), []).append(f"{place.topic}[{place.partition}]@{start.offset}")
+    for (why, unusual), where in by_reason.items():
+        log.log(logging.WARNING if unusual else logging.INFO, "begins at %s: %s", ", ".join(where), why)
 
 
 async def _unless(stop: asyncio.Event, work: Coroutine[Any, Any, object]) -> bool:
