@@ -21,6 +21,7 @@ class MemoryWriter:
     """Keeps records in memory, in place of Kafka."""
 
     max_record_bytes: int = 1_000_000
+    problem: str | None = None
     written: dict[Signal, list[bytes]] = field(default_factory=lambda: {"spans": [], "logs": []})
     is_down: bool = False
     """Whether every write fails."""

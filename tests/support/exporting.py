@@ -41,7 +41,13 @@ async def at_once(seconds: float) -> None:
 
 @asynccontextmanager
 async def exporting(
-    settings: Settings, url: str, *, group: str = "export", only_new: bool = False, stop_within_s: float = 10.0
+    settings: Settings,
+    url: str,
+    *,
+    group: str = "export",
+    only_new: bool = False,
+    stop_within_s: float = 10.0,
+    lost_after_s: float = 60.0,
 ) -> AsyncIterator[Relay]:
     """Runs an exporter within the block, and then stops it in order."""
     environment = read_otlp_environment({"OTEL_EXPORTER_OTLP_ENDPOINT": url}, "logs")
@@ -57,7 +63,7 @@ async def exporting(
             now=utc_now,
             sleep=at_once,
         )
-        relay = Relay(settings, target, group=group, only_new=only_new)
+        relay = Relay(settings, target, group=group, only_new=only_new, lost_after_s=lost_after_s)
         running = asyncio.create_task(relay.run(stop, stop_within_s))
         try:
             yield relay

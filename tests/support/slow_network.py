@@ -16,7 +16,7 @@ class SlowNetwork:
 
     Args:
         target: The port to which connections are passed on.
-        port: The port that listens.
+        port: The port that listens; 0: any free one.
     """
 
     def __init__(self, target: int, port: int) -> None:
@@ -24,14 +24,18 @@ class SlowNetwork:
         """How long each byte is under way in each direction, in seconds; connections that are open follow a change."""
         self.bytes_a_second = 0.0
         """Limit of what goes to the target, for each connection; 0: no limit."""
-        self._target, self._port = target, port
+        self.target = target
+        """The port to which new connections are passed on."""
+        self.port = port
+        """The port that listens."""
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="slow network", daemon=True)
         self._connections: set[asyncio.Task[None]] = set()
 
     def __enter__(self) -> SlowNetwork:
         self._thread.start()
-        self._server = self._call(asyncio.start_server(self._serve, "127.0.0.1", self._port))
+        self._server = self._call(asyncio.start_server(self._serve, "127.0.0.1", self.port))
+        self.port = self._server.sockets[0].getsockname()[1]
         return self
 
     def __exit__(
@@ -57,7 +61,7 @@ class SlowNetwork:
         self._connections.add(task)
         task.add_done_callback(self._connections.discard)
         try:
-            there, back = await asyncio.open_connection("127.0.0.1", self._target)
+            there, back = await asyncio.open_connection("127.0.0.1", self.target)
         except OSError:
             writer.close()
             return

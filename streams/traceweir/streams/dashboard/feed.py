@@ -16,10 +16,11 @@ from aiokafka.errors import KafkaError, OffsetOutOfRangeError
 from traceweir.schemas.text import printable
 from traceweir.streams.kafka.broker_list import require_broker_list
 from traceweir.streams.kafka.client_options import aiokafka_options
-from traceweir.streams.kafka.consumer_tasks import ConsumerTaskEndedError, failing_with_tasks
+from traceweir.streams.kafka.consumer_tasks import ConsumerTaskEndedError
 from traceweir.streams.kafka.errors import KafkaUnreachableError
 from traceweir.streams.kafka.fast_close import install_fast_close
 from traceweir.streams.kafka.fetch import read_as_parsed
+from traceweir.streams.kafka.silence import failing_with_client
 from traceweir.streams.kafka.topic_admin import check_partitions, topic_ids
 from traceweir.streams.settings import Settings
 from traceweir.streams.store.errors import StoreError, StoreUnavailableError
@@ -121,7 +122,7 @@ class Feed:
         require_broker_list(consumer)
         await consumer.start()
         try:
-            async with failing_with_tasks(consumer):
+            async with failing_with_client(consumer):
                 await self._start_at_stored_offsets(consumer, names)
                 not_before_s = 0.0
                 while True:

@@ -105,9 +105,11 @@ async def _metrics(request: web.Request) -> web.Response:
 
 def _health(receiver: Receiver) -> _Handler:
     async def handle(request: web.Request) -> web.Response:
+        problem = receiver.problem
+        found = {"healthy": problem is None, "in_flight": receiver.in_flight.requests}
         return web.Response(
-            body=orjson.dumps({"healthy": not receiver.stopping, "in_flight": receiver.in_flight.requests}),
-            status=503 if receiver.stopping else 200,
+            body=orjson.dumps(found if problem is None else {**found, "problem": problem}),
+            status=200 if problem is None else 503,
             content_type=JSON,
             headers={"Cache-Control": "no-store"},
         )

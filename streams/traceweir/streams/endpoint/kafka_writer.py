@@ -3,24 +3,33 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Sequence
 from contextlib import suppress
 from types import TracebackType
-from typing import Any
 
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
 
+from traceweir.schemas.text import printable
 from traceweir.streams.endpoint.errors import EndpointError
 from traceweir.streams.endpoint.receiver import WriteError
+from traceweir.streams.kafka.broker_list import require_broker_list
 from traceweir.streams.kafka.client_options import aiokafka_options
 from traceweir.streams.kafka.embedded_broker import is_embedded
+from traceweir.streams.kafka.errors import KafkaUnreachableError
+from traceweir.streams.kafka.fast_close import close_producer
 from traceweir.streams.kafka.produced_topics import batch_limits, topic_problem
+from traceweir.streams.kafka.silence import LOST_AFTER_S, until_lost
 from traceweir.streams.kafka.topic_admin import reach
 from traceweir.streams.kafka.topic_options import KAFKAS_BATCH_BYTES
 from traceweir.streams.otlp.json_requests import Signal
 from traceweir.streams.settings import Settings
 
+log = logging.getLogger(__name__)
+
+RETRY_AFTER_S = (1.0, 2.0, 5.0, 10.0)
+"""Seconds to the next start of the producer after a failed one, by the number of failures so far; then the last of them."""
 CREATE = "traceweir topics create --stages collect,assemble,score,gate"
 _BATCH_BYTES = 262_144
 _LINGER_MS = 5
@@ -39,14 +48,23 @@ class KafkaWriter:
         EndpointError: a topic is missing or has a wrong number of partitions.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, *, lost_after_s: float = LOST_AFTER_S) -> None:
+        """Stores the arguments; the `async with` block connects.
+
+        Args:
+            settings: Where Kafka is, and the limits.
+            lost_after_s: Seconds without an answer of Kafka after which the producer is started again.
+        """
         self._settings = settings
         self._topics: dict[Signal, str] = {
             "spans": settings.topics.otlp_spans,
             "logs": settings.topics.otlp_logs,
         }
+        self._lost_after_s = lost_after_s
         self.max_record_bytes = 0
         """The largest value of a record; known in the `async with` block."""
+        self.problem: str | None = None
+        """Why nothing can be written now; None if records can be written, as far as is known."""
 
     async def __aenter__(self) -> KafkaWriter:
         settings, names = self._settings, tuple(self._topics.values())
@@ -54,15 +72,7 @@ class KafkaWriter:
         limits = {} if embedded else await asyncio.to_thread(batch_limits, settings, names)
         limit = min(limits.get(name, KAFKAS_BATCH_BYTES) for name in names)
         self.max_record_bytes = limit - _BATCH_FRAME_BYTES
-        options: dict[str, Any] = dict(aiokafka_options(settings))
-        self._producer = AIOKafkaProducer(
-            **options,
-            acks="all",
-            request_timeout_ms=round(settings.otlp_write_timeout_s * 1000),
-            linger_ms=_LINGER_MS,
-            max_batch_size=min(_BATCH_BYTES, limit),
-            max_request_size=limit,
-        )
+        self._producer = self._new_producer()
         try:
             await self._producer.start()
             problem = await topic_problem(self._producer, settings, names, embedded=embedded, create=CREATE)
@@ -78,11 +88,14 @@ class KafkaWriter:
         if problem is not None:
             await self._stop()
             raise EndpointError(problem)
+        self._keeping = asyncio.create_task(self._start_again_when_lost())
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._keeping.cancel()
+        await asyncio.wait({self._keeping})
         await self._stop()
 
     async def write(self, signal: Signal, values: Sequence[bytes]) -> None:
@@ -92,14 +105,53 @@ class KafkaWriter:
             WriteError: Kafka has not acknowledged a record in time; it can have taken others.
         """
         topic = self._topics[signal]
+        if self.problem is not None:
+            raise WriteError(self.problem)
         try:
-            answers = [await self._producer.send(topic, value=value) for value in values]
-            found = await asyncio.gather(*answers, return_exceptions=True)
-        except KafkaError as error:
+            # The producer itself gives up after half of this time, except one that is closed because Kafka is lost.
+            async with asyncio.timeout(2 * self._settings.otlp_write_timeout_s):
+                answers = [await self._producer.send(topic, value=value) for value in values]
+                found = await asyncio.gather(*answers, return_exceptions=True)
+        except (KafkaError, TimeoutError) as error:
             raise WriteError(f"{topic}: {error!r}") from error
         for each in found:
             if isinstance(each, BaseException):
                 raise WriteError(f"{topic}: {each!r}") from each
+
+    def _new_producer(self) -> AIOKafkaProducer:
+        limit = self.max_record_bytes + _BATCH_FRAME_BYTES
+        producer = AIOKafkaProducer(
+            **aiokafka_options(self._settings),
+            acks="all",
+            request_timeout_ms=round(self._settings.otlp_write_timeout_s * 1000),
+            linger_ms=_LINGER_MS,
+            max_batch_size=min(_BATCH_BYTES, limit),
+            max_request_size=limit,
+        )
+        require_broker_list(producer)
+        return producer
+
+    async def _start_again_when_lost(self) -> None:
+        """Starts the producer again whenever none of the nodes that it knows answers."""
+        while True:
+            self.problem = await until_lost(self._producer, lost_after_s=self._lost_after_s)
+            log.warning("%s", self.problem)
+            failures = 0
+            while self.problem is not None:
+                await self._stop()
+                await close_producer(self._producer)  # what `_stop` has left within its time
+                try:
+                    self._producer = self._new_producer()  # reads certificates again
+                    await self._producer.start()
+                    self.problem = None
+                except (KafkaError, KafkaUnreachableError, OSError) as error:
+                    problem = f"Kafka cannot be reached: {printable(str(error) or repr(error), 1_000)}"
+                    if problem != self.problem:
+                        self.problem = problem
+                        log.warning("%s; it is tried again", problem)
+                    await asyncio.sleep(RETRY_AFTER_S[min(failures, len(RETRY_AFTER_S) - 1)])
+                    failures += 1
+            log.info("Kafka answers again: the endpoint writes to it")
 
     async def _stop(self) -> None:
         with suppress(TimeoutError):  # without the limit, `stop` waits for a dead broker without end

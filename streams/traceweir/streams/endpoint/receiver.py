@@ -37,6 +37,8 @@ class Writer(Protocol):
 
     max_record_bytes: int
     """The largest value of a record, in bytes."""
+    problem: str | None
+    """Why nothing can be written now; None if records can be written, as far as is known."""
 
     async def write(self, signal: Signal, values: Sequence[bytes]) -> None:
         """Writes the values to the topic of the signal, and returns when Kafka has all of them.
@@ -68,6 +70,11 @@ class Receiver:
         self._large_checks = asyncio.Lock()
         self.stopping = False
         """Whether new requests are refused, because the process ends."""
+
+    @property
+    def problem(self) -> str | None:
+        """Why the endpoint takes no requests now; None if it takes them."""
+        return "the endpoint is stopping" if self.stopping else self._writer.problem
 
     def begin(self, authorization: str | None) -> Admission:
         """Admits a request by its header `Authorization`, before its body is read; release the admission afterwards.

@@ -18,6 +18,7 @@ from traceweir.streams.kafka.bounded_reader import BoundedReader
 from traceweir.streams.kafka.broker_list import require_broker_list
 from traceweir.streams.kafka.client_options import aiokafka_options
 from traceweir.streams.kafka.errors import KafkaUnreachableError, TopicsRefusedError
+from traceweir.streams.kafka.fast_close import close_producer
 from traceweir.streams.kafka.topic_admin import create_named
 from traceweir.streams.settings import Settings
 from traceweir.streams.topics import exports_topic
@@ -143,8 +144,7 @@ class KeptOffsets:
         """Disconnects, also after a failed `open`."""
         producer, self._producer = self._producer, None
         if producer is not None:
-            with suppress(TimeoutError):  # without the limit, `stop` waits for a dead broker without end
-                await asyncio.wait_for(producer.stop(), WRITE_WITHIN_S)
+            await close_producer(producer)
 
     def forget(self) -> None:
         """Forgets what was noted: other processes write where the group stands in these partitions."""

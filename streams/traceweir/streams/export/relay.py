@@ -32,10 +32,11 @@ from traceweir.streams.export.kept_offsets import KeptOffsets
 from traceweir.streams.export.starting import Found, Start, start_of
 from traceweir.streams.kafka.broker_list import require_broker_list
 from traceweir.streams.kafka.client_options import aiokafka_options
-from traceweir.streams.kafka.consumer_tasks import ConsumerTaskEndedError, failing_with_tasks
+from traceweir.streams.kafka.consumer_tasks import ConsumerTaskEndedError
 from traceweir.streams.kafka.errors import KafkaUnreachableError
 from traceweir.streams.kafka.fast_close import install_fast_close
 from traceweir.streams.kafka.fetch import read_as_parsed
+from traceweir.streams.kafka.silence import LOST_AFTER_S, failing_with_client
 from traceweir.streams.kafka.topic_admin import check_partitions, topic_ids
 from traceweir.streams.results.reader import FoundScore
 from traceweir.streams.settings import Settings
@@ -68,9 +69,19 @@ class Relay:
         target: Where the scores go.
         group: The consumer group, which keeps the offsets.
         only_new: Whether a group without offsets begins with the next record, in place of the oldest one.
+        lost_after_s: Seconds without an answer of Kafka after which its client is started again.
     """
 
-    def __init__(self, settings: Settings, target: Target, *, group: str, only_new: bool = False) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        target: Target,
+        *,
+        group: str,
+        only_new: bool = False,
+        lost_after_s: float = LOST_AFTER_S,
+    ) -> None:
+        self._lost_after_s = lost_after_s
         self._settings, self._target, self._group, self._only_new = settings, target, group, only_new
         self._topic = settings.topics.results
         self._batch: asyncio.Task[None] | None = None
@@ -127,7 +138,7 @@ class Relay:
         try:
             # A start waits for the group without a limit, and a stop signal must not.
             if await _unless(stop, consumer.start()):
-                async with failing_with_tasks(consumer):
+                async with failing_with_client(consumer, lost_after_s=self._lost_after_s):
                     while not stop.is_set():
                         await self._one_batch(consumer, stop, stop_within_s)
         except (GroupAuthorizationFailedError, TopicAuthorizationFailedError) as error:

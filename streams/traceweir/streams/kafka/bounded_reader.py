@@ -19,6 +19,7 @@ from traceweir.streams.kafka.embedded_broker import is_embedded
 from traceweir.streams.kafka.errors import KafkaUnreachableError
 from traceweir.streams.kafka.fast_close import install_fast_close
 from traceweir.streams.kafka.fetch import read_as_parsed
+from traceweir.streams.kafka.silence import answers
 from traceweir.streams.kafka.topic_admin import check_partitions, reach
 from traceweir.streams.settings import Settings
 
@@ -183,13 +184,15 @@ class BoundedReader:
         times = [time for time in found if time is not None]
         return (min(times), max(times)) if times else None
 
-    async def following(self, trouble: Callable[[str], None]) -> AsyncIterator[Any]:
+    async def following(self, trouble: Callable[[str], None], *, silent_s: float = SILENT_S) -> AsyncIterator[Any]:
         """Yields the records after the ends as they are committed, without end; call it after `records`.
 
-        A broker that stops or moves a partition delays the records and loses none.
+        A broker that stops or moves a partition delays the records and loses none. Where others have replaced all nodes that
+        the reader knows, it connects again by the bootstrap servers.
 
         Args:
             trouble: Receives a sentence when no broker answers, and another when a broker answers again.
+            silent_s: Seconds without a record after which the reader asks whether a broker still answers.
 
         Raises:
             Exception: the exception of `error`, if a broker refuses to return records.
@@ -207,13 +210,25 @@ class BoundedReader:
                         yield record
                 if batches:
                     heard_s = clock.time()
-                elif clock.time() - heard_s > SILENT_S:
+                elif clock.time() - heard_s > silent_s:
                     was_silent, silent = silent, await self._unreachable(trouble, known=silent)
                     if was_silent and not silent:
                         trouble(f"{self.topic}: a broker answers again")
+                    if not silent and not await answers(consumer):
+                        consumer = await self._connect_again(consumer)
                     heard_s = clock.time()
         except (KafkaError, OSError) as error:
             raise self._unreadable(error) from error
+
+    async def _connect_again(self, former: AIOKafkaConsumer) -> AIOKafkaConsumer:
+        positions = {place: await former.position(place) for place in self._places}
+        await former.stop()
+        consumer = self._consumer = self._connection("read_committed")
+        await consumer.start()
+        consumer.assign(self._places)
+        for place, position in positions.items():
+            consumer.seek(place, position)
+        return consumer
 
     async def _time_of_last(self, partition: int) -> int | None:
         begin, end = self.begins[partition], self.ends[partition]

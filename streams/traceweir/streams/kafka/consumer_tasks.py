@@ -46,16 +46,23 @@ async def failing_with_tasks(consumer: Any) -> AsyncIterator[None]:
     Raises:
         ConsumerTaskEndedError: a task ended.
     """
-    block, errors, left = asyncio.current_task(), list[ConsumerTaskEndedError](), False
+    async with ending_early() as end:
+        watch_tasks(consumer, end)
+        yield
 
-    def stop(error: ConsumerTaskEndedError) -> None:
+
+@asynccontextmanager
+async def ending_early() -> AsyncIterator[Callable[[Exception], None]]:
+    """Yields a function that ends the block with an error, whatever the block waits for; the first call counts."""
+    block, errors, left = asyncio.current_task(), list[Exception](), False
+
+    def end(error: Exception) -> None:
         if not left and not errors and block is not None:
             errors.append(error)
             block.cancel()
 
-    watch_tasks(consumer, stop)
     try:
-        yield
+        yield end
     except asyncio.CancelledError:
         if not errors or block is None:
             raise

@@ -374,6 +374,13 @@ async def test_health_needs_no_token() -> None:
         assert (found.status, orjson.loads(found.body)) == (200, {"healthy": True, "in_flight": 0})
 
 
+async def test_health_says_no_while_kafka_cannot_be_reached(served: Endpoint) -> None:
+    served.writer.problem = "no broker answers"
+    found = await post(served, None, method="GET", path="/healthz")
+    assert found.status == 503
+    assert orjson.loads(found.body) == {"healthy": False, "in_flight": 0, "problem": "no broker answers"}
+
+
 async def test_another_method_is_told_the_methods_of_the_path(served: Endpoint) -> None:
     found = await post(served, b"", path="/healthz")
     assert (found.status, found.headers["Allow"]) == (405, "GET, HEAD")
