@@ -6,11 +6,26 @@ import signal
 import hypothesis
 import pytest
 from tests.support.command_line import run
-from tests.support.kafka import certificates, embedded_broker, kafka, restored_fetcher, secured_kafka
+from tests.support.kafka import (
+    certificates,
+    embedded_broker,
+    kafka,
+    limited_decompression,
+    restored_fetcher,
+    secured_kafka,
+)
 
 from traceweir.streams import process_log
 
-__all__ = ["certificates", "embedded_broker", "kafka", "restored_fetcher", "run", "secured_kafka"]
+__all__ = [
+    "certificates",
+    "embedded_broker",
+    "kafka",
+    "limited_decompression",
+    "restored_fetcher",
+    "run",
+    "secured_kafka",
+]
 
 # A deadline would make speed a claim of the tests.
 hypothesis.settings.register_profile("traceweir", deadline=None)

@@ -7,15 +7,18 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Producer
+from tests.support.batches import send_claiming
 
 from traceweir.streams.kafka.bounded_reader import BoundedReader
 from traceweir.streams.kafka.embedded_broker import EmbeddedBroker
 from traceweir.streams.kafka.topic_admin import create_topics
 from traceweir.streams.settings import Settings
+from traceweir.streams.stages.base import UnreadableBatch
 
 pytestmark = [pytest.mark.broker, pytest.mark.xdist_group("bounded")]
 
 TOPIC = "traceweir.results"
+UNKNOWN = 6
 
 
 class UnreadableError(Exception):
@@ -47,6 +50,22 @@ async def test_partitions_are_read_in_order_and_again_without_later_records(sett
         put(settings, (0, b"later"))
         again = [record async for record in reader.records({0: 1})]
     assert (values(first), values(again)) == ([b"a", b"b", b"c"], [b"b"])
+
+
+async def test_a_batch_that_cannot_be_decompressed_is_an_error_or_a_record_for_a_caller_that_asks(
+    settings: Settings, restored_fetcher: None
+) -> None:
+    put(settings, (0, b"a"))
+    await send_claiming(settings.kafka_bootstrap_servers, TOPIC, UNKNOWN)
+    put(settings, (0, b"b"))
+    with pytest.raises(
+        UnreadableError, match=r"^traceweir\.results\[0\]: offsets 1 to 3, a batch of 3 records compressed"
+    ):
+        async with BoundedReader(settings, TOPIC, UnreadableError) as reader:
+            [record async for record in reader.records()]
+    async with BoundedReader(settings, TOPIC, UnreadableError, batches=True) as reader:
+        found = [(record.offset, isinstance(record, UnreadableBatch)) async for record in reader.records()]
+    assert found == [(0, False), (3, True), (4, False)]
 
 
 async def test_only_the_chosen_partitions_are_read(settings: Settings) -> None:

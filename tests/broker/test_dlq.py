@@ -5,15 +5,16 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from aiokafka import AIOKafkaProducer
+from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, Producer, TopicPartition
 from tests.audit.committed import Committed
-from tests.support.batches import rename_header
+from tests.support.batches import claim_codec, rename_header, with_codec
 from tests.support.dlq import Dlq, letter, put_letters
 from tests.support.ledger import home
 from tests.support.workers import Fleet
@@ -28,6 +29,7 @@ from traceweir.streams.testing import event, trace
 pytestmark = [pytest.mark.broker, pytest.mark.xdist_group("dlq")]
 
 DEADLINE_S = 60
+ZSTD, UNKNOWN = 4, 6
 
 
 @pytest.fixture
@@ -226,6 +228,63 @@ def test_a_truncated_value_is_sent_whole_if_its_topic_still_has_the_record(
     assert replayed.code == (0 if there else 1)
     sent = [row.value() for row in rows(dlq, "sessions") if row.headers()]
     assert sent == [WHOLE] * there
+
+
+def batch_of(values: Sequence[bytes], codec: int) -> bytes:
+    builder = DefaultRecordBatchBuilder(2, codec, False, -1, -1, -1, 1 << 20)
+    for number, value in enumerate(values):
+        builder.append(number, timestamp=1_000, key=b"k", value=value, headers=[("h", b"1")])
+    return bytes(builder.build())
+
+
+def test_the_records_of_a_batch_are_sent_once_when_it_can_be_decompressed(dlq: Dlq) -> None:
+    raw = batch_of([b"one", b"two"], ZSTD)
+    about = {"reason": "unreadable_batch"}
+    dlq.put([letter(0, value=raw, **about), letter(4, value=with_codec(raw, UNKNOWN), **about)])
+
+    replayed = dlq("replay", "--all", "--json")
+
+    assert [(line["id"], line["outcome"]) for line in replayed.lines if "id" in line] == [
+        ("0:1", "refused"), ("0:0", "sent"),
+    ]  # fmt: skip
+    assert replayed.lines[0]["because"].startswith("its batch still cannot be read (UnsupportedCodecError")
+    found = [(row.partition(), row.key(), row.value(), row.headers()) for row in rows(dlq, "traces")]
+    own = [("h", b"1"), ("traceweir.replay", b"0:0"), ("traceweir.timestamp", b"1000")]
+    assert found == [(0, b"k", b"one", own), (0, b"k", b"two", own)]
+    assert dlq.states() == {"0:0": "replayed", "0:1": "open"}
+
+
+async def send_large(servers: str, values: Sequence[bytes], codec: int) -> bytes:
+    """Sends a batch to the topic `traces`, and returns it as the broker stores it."""
+    async with AIOKafkaProducer(bootstrap_servers=servers, max_batch_size=1 << 20) as producer:
+        batch = producer.create_batch()
+        for value in values:
+            batch.append(key=b"k", value=value, timestamp=None)
+        if codec:
+            claim_codec(batch, codec)
+        raw = bytes(batch._build())  # noqa: SLF001  # aiokafka does not return it
+        await (await producer.send_batch(batch, "traceweir.traces", partition=0))
+    return raw[:12] + bytes(4) + raw[16:]
+
+
+async def test_the_records_of_a_large_batch_are_read_from_their_topic(dlq: Dlq) -> None:
+    values = [b"1" * 40_000, b"2" * 40_000]
+    raw = await send_large(dlq.servers, values, 0)
+    dlq.put([replace(letter(0, value=with_codec(raw, UNKNOWN), reason="unreadable_batch"), offset=1)])
+
+    await asyncio.to_thread(dlq, "replay", "--all")
+
+    assert [row.value() for row in await asyncio.to_thread(rows, dlq, "traces")] == values * 2
+
+
+async def test_a_large_batch_that_still_cannot_be_decompressed_is_refused(dlq: Dlq) -> None:
+    raw = await send_large(dlq.servers, [b"1" * 40_000, b"2" * 40_000], UNKNOWN)
+    dlq.put([replace(letter(0, value=raw, reason="unreadable_batch"), offset=1)])
+
+    replayed = await asyncio.to_thread(dlq, "replay", "--all", "--json")
+
+    (step,) = [line for line in replayed.lines if "id" in line]
+    assert step["because"].startswith("its batch still cannot be read (UnsupportedCodecError")
 
 
 def test_a_missing_dead_letter_is_reported_and_the_others_are_sent(dlq: Dlq) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 from collections.abc import Callable
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from tests.support.batches import send_claiming
 from tests.support.command_line import Run
 
 from traceweir.streams.kafka.embedded_broker import EmbeddedBroker
@@ -96,6 +98,23 @@ def test_each_producer_learns_what_is_wrong_with_its_records(doctor: Doctor) -> 
     assert any(
         "a producer without a name: 1 of 1 records cannot be read; the first: not_json" in text for text in texts
     )
+
+
+@pytest.mark.usefixtures("restored_fetcher")
+def test_a_batch_that_cannot_be_decompressed_is_named_and_hides_no_other_record(doctor: Doctor) -> None:
+    home = partition_of(b"s", 4)
+    for topic in ("traceweir.invocations", "otlp_spans"):
+        asyncio.run(send_claiming(Settings().kafka_bootstrap_servers, topic, 6, partition=home))
+    put("traceweir.invocations", ("s", said("s"), home))
+    code, findings = doctor("--stages", ",".join(ALL_STAGES))
+
+    assert code == 1
+    named = "1 of 1 {} cannot be read; the first: unreadable_batch: partition {}, offsets 0 to 2, a batch of 3 records compressed"
+    inputs = of(findings, "inputs")
+    for topic, unit in (("traceweir.invocations", "records"), ("otlp_spans", "traces")):
+        (text,) = [text for state, text in inputs if state == "failure" and text.startswith(topic)]
+        assert named.format(unit, home) in text
+    assert ("ok", "traceweir.invocations, shop: 1 records of the last minutes can be read") in inputs
 
 
 def test_a_record_of_the_future_is_a_sign_of_a_wrong_clock(doctor: Doctor) -> None:

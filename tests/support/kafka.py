@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from aiokafka.consumer import fetcher
+from aiokafka.record import default_records
 from tests.support.kafka_cluster import KafkaCluster
 from tests.support.kafka_security import Certificates
 
+from traceweir.streams.kafka.decompression import limit_decompression
 from traceweir.streams.kafka.embedded_broker import EmbeddedBroker
 
 SERVERS, HOME = "TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS", "KAFKA_HOME"
@@ -62,3 +65,12 @@ def restored_fetcher(monkeypatch: pytest.MonkeyPatch) -> None:
     """Restores the classes of aiokafka's fetcher afterwards, because readers of the product replace them."""
     for name in ("MemoryRecords", "PartitionRecords"):
         monkeypatch.setattr(fetcher, name, getattr(fetcher, name))
+
+
+@pytest.fixture
+def limited_decompression(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Limits what a batch becomes when it is decompressed, as every reader of the product does, for this test."""
+    for module in (default_records, sys.modules[default_records.DefaultRecordBatch.__module__]):
+        for codec in ("gzip", "snappy", "lz4", "zstd"):
+            monkeypatch.setattr(module, f"{codec}_decode", getattr(module, f"{codec}_decode"))
+    limit_decompression()

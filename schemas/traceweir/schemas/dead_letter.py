@@ -18,6 +18,7 @@ Reason = Literal[
     "future_timestamp",
     "late",
     "trace_id_conflict",
+    "unreadable_batch",
     "unreadable_session",
     "unreadable_candidate",
     "scoring_failed",

@@ -1,21 +1,30 @@
-"""Reads a record whole from its topic when its dead letter keeps only the beginning of the value.
+"""Returns the whole records of dead letters: from the dead letter, or from their topic if it keeps only their beginning.
 
-This works as long as the topic still holds the record.
+The latter works as long as the topic still holds the record.
 """
 
 from __future__ import annotations
 
 import hashlib
+from asyncio import gather
+from collections.abc import Sequence
 from dataclasses import replace
 from types import TracebackType
+from typing import Any
 
+from traceweir.schemas.dead_letter import ORIGIN, PREFIX, last_header
 from traceweir.streams.dead_letters.reader import Found
 from traceweir.streams.kafka.client_options import aiokafka_options
+from traceweir.streams.kafka.fetch import offsets_of, read_as_parsed, records_of
 from traceweir.streams.kafka.record_reader import RecordReader
 from traceweir.streams.settings import Settings
 from traceweir.streams.stages.errors import RecordUnavailable
 from traceweir.streams.topics import ALL_STAGES
 from traceweir.streams.topology import topics_of
+
+
+class UnreadableRecordsError(ValueError):
+    """The batch of a dead letter still cannot be decompressed; the message says why."""
 
 
 class Originals:
@@ -27,12 +36,44 @@ class Originals:
         self._reader = RecordReader(aiokafka_options(settings))
 
     async def __aenter__(self) -> Originals:
+        read_as_parsed((), batches_of=self._inputs)
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self._reader.disconnect()
+
+    async def records(self, found: Found) -> list[Found]:
+        """Returns the dead letter with its whole value, or one dead letter for each record of its batch.
+
+        A batch that could not be decompressed can be readable now, for example by a later version of Traceweir.
+
+        Raises:
+            UnreadableRecordsError: the batch still cannot be decompressed.
+        """
+        whole = await self.completed(found)
+        letter = whole.letter
+        if letter.reason != "unreadable_batch":
+            return [whole]
+        if letter.size is None:
+            try:
+                records = records_of(letter.value or b"")
+            except ValueError as error:
+                raise UnreadableRecordsError(str(error)) from None
+        elif letter.topic in self._inputs:
+            records = await self._read_all(letter.topic, letter.partition, offsets_of(letter.value or b""))
+        else:
+            records = []
+        return [_of_batch(whole, record) for record in records] or [whole]
+
+    async def _read_all(self, topic: str, partition: int, offsets: range) -> Sequence[Any]:
+        """Returns the records at these offsets; none if the topic no longer has all of them."""
+        try:
+            records = await gather(*(self._reader.read(topic, partition, offset) for offset in offsets))
+        except RecordUnavailable:
+            return []
+        return [] if None in records else records
 
     async def completed(self, found: Found) -> Found:
         """Returns the dead letter with the whole value if the value was cut; otherwise returns it unchanged.
@@ -51,3 +92,19 @@ class Originals:
         if value is None or hashlib.sha256(value).hexdigest() != letter.sha256:
             return found
         return replace(found, letter=replace(letter, value=value, size=None, sha256=None))
+
+
+def _of_batch(found: Found, record: Any) -> Found:
+    """Returns the dead letter that a record of the batch would have alone."""
+    letter = replace(
+        found.letter,
+        offset=record.offset,
+        key=record.key,
+        value=record.value,
+        headers=[(name, content) for name, content in record.headers if not name.startswith(PREFIX)],
+        size=None,
+        sha256=None,
+        timestamp=record.timestamp,
+        origin=last_header(record.headers, ORIGIN),
+    )
+    return replace(found, letter=letter)

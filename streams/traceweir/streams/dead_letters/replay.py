@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Awaitable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Literal, NamedTuple
@@ -18,7 +18,7 @@ from aiokafka.errors import KafkaError, ProducerFenced
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
 
 from traceweir.schemas.dead_letter import KEPT_BYTES, PREFIX, REPLAY, REPLAYED
-from traceweir.streams.dead_letters.originals import Originals
+from traceweir.streams.dead_letters.originals import Originals, UnreadableRecordsError
 from traceweir.streams.dead_letters.reader import DeadLetters, DeadLettersError, Found, LetterId, Wanted
 from traceweir.streams.kafka.client_options import aiokafka_options
 from traceweir.streams.kafka.embedded_broker import is_embedded
@@ -87,17 +87,21 @@ async def replay(
         name: problem for name in otlp_topics for problem in await asyncio.to_thread(check_partitions, settings, [name])
     }
 
-    async def planned(found: Found, originals: Originals) -> tuple[ReplayStep, Output | None]:
+    async def planned(found: Found, originals: Originals) -> tuple[ReplayStep, list[Output]]:
         if found.replayed and not again:
-            return ReplayStep(found, "already_replayed"), None
+            return ReplayStep(found, "already_replayed"), []
         try:
-            whole = _mended(found, mended[found.id]) if found.id in mended else await originals.completed(found)
-            output = resend(whole, topics, settings.partitions)
-        except NotReplayable as why:
-            return ReplayStep(found, "refused", because=str(why)), None
-        if (problem := otlp_problems.get(output.topic)) is not None:
-            return ReplayStep(found, "refused", because=problem), None
-        return ReplayStep(found, "would_send", (output.topic, output.partition)), output
+            if found.id in mended:
+                wholes = [_mended(found, mended[found.id])]
+            else:
+                wholes = await originals.records(found)
+            outputs = [resend(whole, topics, settings.partitions) for whole in wholes]
+        except (NotReplayable, UnreadableRecordsError) as why:
+            return ReplayStep(found, "refused", because=str(why)), []
+        place = outputs[0].topic, outputs[0].partition
+        if (problem := otlp_problems.get(place[0])) is not None:
+            return ReplayStep(found, "refused", because=problem), []
+        return ReplayStep(found, "would_send", place), outputs
 
     if dry_run:
         async with DeadLetters(settings) as letters, Originals(settings) as originals:
@@ -111,11 +115,11 @@ async def replay(
         )  # before reading: this fences other replays, so that the marks read afterwards are complete
         async with DeadLetters(settings, up_to_all=True) as letters, Originals(settings) as originals:
             async for found in letters.matching(wanted):
-                step, output = await planned(found, originals)
-                if output is None:
+                step, outputs = await planned(found, originals)
+                if not outputs:
                     yield step
                     continue
-                sender.add(step, output)
+                sender.add(step, outputs)
                 if sender.full:
                     for sent in await sender.send():
                         yield sent
@@ -220,11 +224,11 @@ class _Sender:
         """Connects, and fences other replays if transactions are used."""
         await self._with_timeout(self._delivery.start())
 
-    def add(self, step: ReplayStep, output: Output) -> None:
-        """Adds a record to the batch."""
+    def add(self, step: ReplayStep, outputs: Sequence[Output]) -> None:
+        """Adds the records of a dead letter to the batch."""
         self._steps.append(step._replace(outcome="sent"))
-        self._outputs.append(output)
-        self._bytes += len(output.value or b"") + envelope_size(output.key, output.headers)
+        self._outputs += outputs
+        self._bytes += sum(len(each.value or b"") + envelope_size(each.key, each.headers) for each in outputs)
 
     async def send(self) -> list[ReplayStep]:
         """Sends the batch with its marks; returns the steps that are done."""

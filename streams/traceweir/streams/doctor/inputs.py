@@ -21,6 +21,7 @@ from traceweir.streams.settings import Settings
 from traceweir.streams.spans import reader
 from traceweir.streams.spans.identity import app_of
 from traceweir.streams.spans.span import Span
+from traceweir.streams.stages.base import UnreadableBatch
 from traceweir.streams.stages.errors import RecordRejected
 from traceweir.streams.stages.partitioner import partition_of
 
@@ -63,6 +64,11 @@ class Seen:
         """Notes a record that cannot be read."""
         self.unreadable += 1
         self.first_problem = self.first_problem or problem
+
+    def refuse_batch(self, batch: UnreadableBatch) -> None:
+        """Notes a batch that cannot be decompressed; it counts as one record."""
+        self.records += 1
+        self.refuse(f"unreadable_batch: partition {batch.partition}, {batch.problem}")
 
 
 class Producers:
@@ -121,7 +127,7 @@ async def check_inputs(settings: Settings, now_ms: int, minutes: float, *, spans
 
 async def _latest(settings: Settings, topic: str, since_ms: int) -> tuple[list[Any], dict[int, HeldBack]]:
     found: list[Any] = []
-    async with BoundedReader(settings, topic, InputUnreadableError) as source:
+    async with BoundedReader(settings, topic, InputUnreadableError, batches=True) as source:
         held_back = await source.held_back()
         share, size = RECORDS // settings.partitions + 1, 0
         since = await source.begins_since(since_ms)
@@ -165,6 +171,9 @@ def documents(topic: str, settings: Settings, records: list[Any]) -> Iterator[Fi
     read = read_trace if topic.endswith("traces") else read_event
     producers = Producers()
     for record in records:
+        if isinstance(record, UnreadableBatch):
+            producers.of(None).refuse_batch(record)
+            continue
         document = _object(record.value)
         seen = producers.of(document.get("app_name"))
         seen.records += 1
@@ -189,6 +198,9 @@ def span_requests(topic: str, settings: Settings, records: list[Any]) -> Iterato
     producers = Producers()
     traces: dict[str, list[Span]] = {}
     for record in records:
+        if isinstance(record, UnreadableBatch):
+            producers.of(None).refuse_batch(record)
+            continue
         try:
             spans, problems = decode_spans(record.value or b"")
         except OtlpError as error:

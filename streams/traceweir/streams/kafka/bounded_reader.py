@@ -21,6 +21,7 @@ from traceweir.streams.kafka.fast_close import install_fast_close
 from traceweir.streams.kafka.fetch import read_as_parsed
 from traceweir.streams.kafka.silence import answers
 from traceweir.streams.kafka.topic_admin import check_partitions, reach
+from traceweir.streams.kafka.unreadable_batch import UnreadableBatchError
 from traceweir.streams.settings import Settings
 
 STALLED_S = 60.0
@@ -53,6 +54,7 @@ class BoundedReader:
         up_to_all: If true, the ends come after all records that were sent, also those of transactions that are still
             open; reading then waits until these transactions have ended. If false, the ends come after all records
             that were committed.
+        batches: Whether a batch that cannot be decompressed is yielded as an `UnreadableBatch`. Otherwise it is an error.
 
     Raises:
         KafkaUnreachableError: no broker answers.
@@ -66,9 +68,11 @@ class BoundedReader:
         *,
         partitions: Collection[int] | None = None,
         up_to_all: bool = False,
+        batches: bool = False,
     ) -> None:
         self._settings, self._error, self._up_to_all = settings, error, up_to_all
         self.topic = topic
+        self._batches_of = (topic,) if batches else ()
         numbers = range(settings.partitions) if partitions is None else sorted(partitions)
         self._places = [TopicPartition(topic, number) for number in numbers]
         self.begins: Mapping[int, int] = {}
@@ -80,7 +84,7 @@ class BoundedReader:
         if problems := await asyncio.to_thread(check_partitions, self._settings, [self.topic]):
             raise self._error("\n".join(problems))
         # A header name that is not UTF-8 would end confluent-kafka's consumer. Therefore this class reads with aiokafka.
-        read_as_parsed(())
+        read_as_parsed((), batches_of=self._batches_of)
         try:
             self._consumer = self._connection("read_committed")
             try:
@@ -294,6 +298,8 @@ class BoundedReader:
         return consumer
 
     def _unreadable(self, error: BaseException) -> Exception:
+        if isinstance(error, UnreadableBatchError):
+            return self._error(str(error))
         return self._error(
             f"{self.topic} cannot be read at {self._settings.kafka_bootstrap_servers}: {error!r}; check that Kafka runs "
             "and that this user is allowed to read the topic"

@@ -20,6 +20,7 @@ from aiokafka.conn import AIOKafkaConnection
 from aiokafka.consumer import fetcher
 from aiokafka.consumer.group_coordinator import GroupCoordinator
 from aiokafka.producer.transaction_manager import TransactionManager
+from aiokafka.record import default_records
 from aiokafka.record.default_records import _DefaultRecordBatchPy
 from faust.stores.rocksdb import Store
 from faust.tables.manager import TableManager
@@ -70,6 +71,7 @@ _PARTS: tuple[tuple[Any, tuple[str, ...]], ...] = (
     (TransactionManager, ("maybe_add_partition_to_txn",)),
     (fetcher, ("MemoryRecords", "PartitionRecords")),
     (fetcher.Fetcher, ("_fetch_requests_routine",)),
+    (default_records, ("gzip_decode", "lz4_decode", "snappy_decode", "zstd_decode")),
     (PartitionRecords, ("_consumer_record", "_unpack_records")),
     (_DefaultRecordBatchPy, ("_read_msg",)),
     (aiokafka.AIOKafkaProducer, ("create_batch", "send_batch", "send_offsets_to_transaction")),
@@ -311,7 +313,7 @@ def install(app: Any, intake: Intake, changelog: str) -> None:
     app.tables.on_actives_ready = on_actives_ready
     app.tables.on_start = start_tables
     app.transport.Consumer = Consumer
-    read_as_parsed({*intake.inputs, changelog})
+    read_as_parsed({*intake.inputs, changelog}, batches_of=intake.inputs)
 
 
 def _no_log() -> WriteOptions:

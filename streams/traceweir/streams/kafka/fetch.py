@@ -1,14 +1,16 @@
-"""Returns fetched records as aiokafka's parser creates them, and reads header names that are not UTF-8.
+"""Returns fetched records as aiokafka's parser creates them, and reads on after what aiokafka cannot read.
 
 aiokafka copies every record into a dataclass of eleven fields, which costs a third of the time that assemble spends on
-the record. aiokafka also raises an error for a header name that is not UTF-8, at every attempt: one such record would
-block its partition without end.
+the record. aiokafka also raises an error for a header name that is not UTF-8, and for a batch that it cannot decompress,
+at every attempt: one such record would block its partition without end. A second call after the error would skip the
+records before the batch.
 """
 
 from __future__ import annotations
 
+import math
 import struct
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -18,6 +20,10 @@ from aiokafka.record.default_records import _DefaultRecordBatchPy, _DefaultRecor
 from aiokafka.record.memory_records import MemoryRecords
 from aiokafka.record.util import decode_varint
 
+from traceweir.schemas.text import printable
+from traceweir.streams.kafka.decompression import MAX_BATCH_BYTES, decompressed_bytes, limit_decompression
+from traceweir.streams.kafka.unreadable_batch import UnreadableBatchError, unreadable_batch
+
 _LENGTH_AT, _BODY_AT = 8, 12
 """Offset of the length field in a batch, and offset from which the length counts, in bytes."""
 _FIRST_MAGIC_WITH_HEADERS = 2
@@ -26,17 +32,45 @@ PartitionRecords: Any = fetcher.PartitionRecords
 """aiokafka's own class, whatever `read_as_parsed` has put in its place."""
 
 
-def read_as_parsed(topics: Collection[str]) -> None:
+def read_as_parsed(topics: Collection[str], *, batches_of: Collection[str] = ()) -> None:
     """Makes all consumers of this process return the records of these topics uncopied.
 
     An uncopied record has no topic and no partition. A later call adds its topics to those of earlier calls.
 
     In all topics, bytes of a header name that are not UTF-8 are written as `\\xff`.
+
+    Args:
+        topics: Topics whose records are uncopied.
+        batches_of: Topics in which a batch that cannot be decompressed is returned as an `UnreadableBatch`. In all other
+            topics it raises `UnreadableBatchError`.
     """
     present = fetcher.PartitionRecords
-    former: Collection[str] = present.args[0] if isinstance(present, partial) else ()
+    former: Sequence[Collection[str]] = present.args if isinstance(present, partial) else ((), ())
+    limit_decompression()
     fetcher.MemoryRecords = Batches
-    fetcher.PartitionRecords = partial(ParsedRecords, {*former, *topics})
+    fetcher.PartitionRecords = partial(ParsedRecords, {*former[0], *topics}, {*former[1], *batches_of})
+
+
+def records_of(raw: bytes) -> Sequence[Any]:
+    """Returns the records of a batch, as an `UnreadableBatch` holds it.
+
+    Raises:
+        ValueError: the records still cannot be seen; the message says why.
+    """
+    try:
+        return list(LenientBatch(raw))
+    except Exception as error:  # whatever a decoder raises for bytes that a producer has chosen
+        raise ValueError(
+            f"its batch still cannot be read ({printable(f'{type(error).__name__}: {error}', 200)})"
+        ) from error
+
+
+def offsets_of(raw: bytes) -> range:
+    """Returns the offsets of a batch, from the bytes of its beginning; none if the bytes are too few."""
+    if len(raw) < LenientBatch.HEADER_STRUCT.size:
+        return range(0)
+    batch = LenientBatch(raw)
+    return range(batch.base_offset, batch.next_offset)
 
 
 class Batches:
@@ -46,31 +80,41 @@ class Batches:
         self._data, self._inner = data, MemoryRecords(data)
         self._begin = self._end = 0
         self._first: LenientBatch | None = None
+        self._full_at = math.inf
 
     def size_in_bytes(self) -> int:
         """Returns the size of the fetch in bytes."""
         return len(self._data)
 
     def has_next(self) -> bool:
-        """Returns whether a whole batch is left."""
-        return self._first is not None or self._inner.has_next()
+        """Returns whether a whole batch is left. Batches that are very large when decompressed come with a later fetch."""
+        if self._first is not None:
+            return True
+        return decompressed_bytes() < self._full_at and bool(self._inner.has_next())
 
     def next_batch(self) -> Any:
         """Returns the next batch."""
         if self._first is not None:
             batch, self._first = self._first, None
             return batch
+        if self._begin == self._end:
+            self._full_at = decompressed_bytes() + MAX_BATCH_BYTES
         self._begin = self._end
         (length,) = struct.unpack_from(">i", self._data, self._begin + _LENGTH_AT)
         self._end += _BODY_AT + length
         return self._inner.next_batch()
 
-    def again(self) -> bool:
-        """Schedules a second read of the current batch with `LenientBatch`; returns False if its format has no headers."""
-        if self._data[self._begin + _MAGIC_AT] < _FIRST_MAGIC_WITH_HEADERS:
-            return False
-        self._first = LenientBatch(self._data[self._begin : self._end])
-        return True
+    def again(self) -> None:
+        """Schedules a second read of the current batch with `LenientBatch`."""
+        self._first = LenientBatch(self.current())
+
+    def has_headers(self) -> bool:
+        """Returns whether the current batch is in Kafka's format 2 or a later one."""
+        return self._data[self._begin + _MAGIC_AT] >= _FIRST_MAGIC_WITH_HEADERS
+
+    def current(self) -> bytes:
+        """Returns the current batch as Kafka stores it."""
+        return self._data[self._begin : self._end]
 
 
 class LenientBatch(_DefaultRecordBatchPy):  # type: ignore[misc]  # final in name only
@@ -107,9 +151,10 @@ def _bytes(buffer: bytearray, at: int) -> tuple[bytes | None, int]:
 class ParsedRecords(PartitionRecords):  # type: ignore[misc]  # untyped
     """Returns the records of one partition in a fetch."""
 
-    def __init__(self, topics: Collection[str], tp: Any, *parts: Any) -> None:
+    def __init__(self, topics: Collection[str], batches_of: Collection[str], tp: Any, *parts: Any) -> None:
+        self.next_fetch_offset: int
         super().__init__(tp, *parts)
-        self._as_parsed = tp.topic in topics
+        self._as_parsed, self._with_batches = tp.topic in topics, tp.topic in batches_of
 
     def __iter__(self) -> Iterator[Any]:
         records: Iterator[Any] = self._records_iterator
@@ -119,15 +164,34 @@ class ParsedRecords(PartitionRecords):  # type: ignore[misc]  # untyped
         while True:
             try:
                 yield from super()._unpack_records()
-            except (
-                UnicodeDecodeError,
-                CorruptRecordException,
-            ) as error:  # raised by the parser in C, and by the parser in Python
-                misnamed = isinstance(error, UnicodeDecodeError) or isinstance(error.__cause__, UnicodeDecodeError)
-                if not (misnamed and self._records.again()):
+            except MemoryError:
+                raise  # a fault of the machine, and not of the batch
+            except Exception as error:  # whatever a decoder raises for bytes that a producer has chosen
+                if not self._records.has_headers():
                     raise
+                if _is_misnamed(error):
+                    self._records.again()
+                else:
+                    yield from self._unreadable(error)
             else:
                 return
 
+    def _unreadable(self, error: Exception) -> Iterator[Any]:
+        tp = self._tp
+        batch = unreadable_batch(tp.topic, tp.partition, self._records.current(), self.next_fetch_offset, error)
+        if not self._with_batches:
+            raise UnreadableBatchError(
+                f"{tp.topic}[{tp.partition}]: {batch.problem}. Nothing is skipped, because there are no dead letters of this "
+                "topic; docs/dead-letters.md says what to do (batches that cannot be read)"
+            ) from error
+        if batch.offset >= self.next_fetch_offset:
+            self.next_fetch_offset = batch.offset + 1
+            yield batch
+
     def _consumer_record(self, tp: Any, record: Any) -> Any:
         return record if self._as_parsed else super()._consumer_record(tp, record)
+
+
+def _is_misnamed(error: Exception) -> bool:
+    """Returns whether the parser in C, or the one in Python, has met a header name that is not UTF-8."""
+    return isinstance(error, UnicodeDecodeError) or isinstance(error.__cause__, UnicodeDecodeError)

@@ -19,7 +19,9 @@ from traceweir.streams.configs.records import HOME
 from traceweir.streams.kafka.broker_list import require_broker_list
 from traceweir.streams.kafka.consumer_tasks import failing_with_tasks, watch_tasks
 from traceweir.streams.kafka.fast_close import install_fast_close
+from traceweir.streams.kafka.fetch import read_as_parsed
 from traceweir.streams.service_tasks import service_task
+from traceweir.streams.stages.base import UnreadableBatch
 
 log = logging.getLogger(__name__)
 
@@ -63,6 +65,7 @@ class FollowedTopics(Service):  # type: ignore[misc]  # Faust's services are unt
 
     async def on_start(self) -> None:
         """Reads the topics to their ends."""
+        read_as_parsed((), batches_of=self._topics[:1])
         consumer = self._consumer = AIOKafkaConsumer(
             **self._options, enable_auto_commit=False, isolation_level="read_committed", auto_offset_reset="earliest"
         )
@@ -108,6 +111,9 @@ class FollowedTopics(Service):  # type: ignore[misc]  # Faust's services are unt
 
     def _take_reference(self, record: Any) -> None:
         where = f"reference at {record.topic}/{record.partition}/{record.offset}"
+        if isinstance(record, UnreadableBatch):
+            log.warning("%s is ignored, with its neighbours: %s", where, record.problem)
+            return
         try:
             reference = read_reference(record.value) if record.value else None
         except ValidationError as error:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import ClassVar, NamedTuple, Protocol, runtime_checkable
 
 from traceweir.schemas.base import MAX_IDENTIFIER_CHARS
 from traceweir.schemas.dead_letter import KEPT_BYTES, ORIGIN, REPLAY, DeadLetter, Headers, Reason, last_header
@@ -44,6 +44,25 @@ class Record(Protocol):
     def value(self) -> bytes | None: ...
     @property
     def headers(self) -> Headers: ...
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadableBatch:
+    """A batch whose records cannot be seen, in the form of one record. Its value is the batch as Kafka stores it.
+
+    Its offset is the last one of the batch, so that the next record has a higher one.
+    """
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int
+    """The highest timestamp in the batch, in milliseconds since 1970."""
+    value: bytes
+    problem: str
+    """The offsets, and why the records cannot be seen; one sentence."""
+    key: ClassVar[None] = None
+    headers: ClassVar[Headers] = ()
 
 
 class Output(NamedTuple):

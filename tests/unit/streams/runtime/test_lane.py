@@ -13,7 +13,7 @@ from traceweir.streams.runtime.inbox import QUEUE
 from traceweir.streams.runtime.lane import FORMAT_ROW, OFFSETS, Lane
 from traceweir.streams.runtime.state_directory import FORMAT
 from traceweir.streams.runtime.suspects import StageFailed, Suspects
-from traceweir.streams.stages.base import Cut, End, Read, Record, Rows, StageSpec
+from traceweir.streams.stages.base import Cut, End, Read, Record, Rows, StageSpec, UnreadableBatch
 from traceweir.streams.stages.errors import RecordRejected
 from traceweir.streams.testing import MemoryTable, Message
 
@@ -427,3 +427,28 @@ async def test_work_that_a_stage_has_finished_is_urgent() -> None:
     assert not lane.urgent
     told[0]()
     assert lane.urgent
+
+
+async def test_a_batch_that_cannot_be_decompressed_is_rejected_between_its_neighbours() -> None:
+    lane, stage = make_lane(inputs=("a",))
+    bad = [UnreadableBatch("a", 0, last, 100, b"raw", f"offset {last}") for last in (1, 4, 7)]
+    good = {offset: records("a", 100, first=offset)[0] for offset in (2, 5, 6)}
+    await lane.take("a", [bad[0], good[2], bad[1], good[5], good[6], bad[2]])
+    lane.fetched({("a", 0): End(8, 8, 101.0)}, 101.0)
+    assert stage.rejected == [("a", 1, "offset 1"), ("a", 4, "offset 4"), ("a", 7, "offset 7")]
+    assert stage.applied == [("a", [100]), ("a", [100, 100])]
+    assert lane.position == lane.cut().offsets == {"a": 8}
+
+    await lane.take("a", records("a", 102, first=8))
+    assert (len(stage.rejected), stage.applied[-1]) == (3, ("a", [102]))
+
+
+async def test_a_batch_that_cannot_be_decompressed_waits_for_its_turn() -> None:
+    lane, stage = make_lane()
+    lane.pending_seeks()
+    lane.fetched({("a", 0): End(0, 1, 99.0), ("b", 0): End(0, 1, 99.0)}, 100.0)
+    await lane.take("b", [UnreadableBatch("b", 0, 0, 99_500, b"raw", "why")])
+    assert stage.rejected == []
+    await lane.take("a", records("a", 99_400))
+    lane.fetched({("a", 0): End(1, 1, 100.0), ("b", 0): End(1, 1, 100.0)}, 100.0)
+    assert (stage.applied, stage.rejected) == ([("a", [99_400])], [("b", 0, "why")])
