@@ -117,6 +117,14 @@ def test_a_batch_that_cannot_be_decompressed_is_named_and_hides_no_other_record(
     assert ("ok", "traceweir.invocations, shop: 1 records of the last minutes can be read") in inputs
 
 
+def test_spans_in_an_envelope_that_workers_read_are_read(doctor: Doctor) -> None:
+    spans = {"resourceSpans": [{"scopeSpans": [{"spans": [{"traceId": "1" * 32, "spanId": "2" * 16, "name": "x"}]}]}]}
+    put("otlp_spans", (None, b"\0\0\0\0\7" + json.dumps(spans).encode(), 0))
+    _, findings = doctor("--stages", ",".join(ALL_STAGES))
+
+    assert [text for state, text in of(findings, "inputs") if state == "failure"] == []
+
+
 def test_a_record_of_the_future_is_a_sign_of_a_wrong_clock(doctor: Doctor) -> None:
     producer = Producer({"bootstrap.servers": Settings().kafka_bootstrap_servers, "log_level": 0})
     producer.produce("traceweir.invocations", said("s"), timestamp=int(time.time() * 1000) + 3_600_000)

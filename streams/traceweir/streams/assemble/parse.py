@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from hashlib import blake2b
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 from pydantic import ValidationError
 from pydantic_core import from_json
 
 from traceweir.schemas.base import MAX_IDENTIFIER_CHARS, explain
-from traceweir.schemas.dead_letter import KEPT_BYTES
+from traceweir.schemas.dead_letter import KEPT_BYTES, Headers
 from traceweir.schemas.events import EVENT, TYPES
 from traceweir.schemas.other_forms import event_in_schema_form, loses_digits, rewritten_json
 from traceweir.schemas.trace import ReasoningTrace, instant, require_short_names
 from traceweir.streams.stages.base import Record, envelope_size
+from traceweir.streams.stages.envelopes import described, opened
 from traceweir.streams.stages.errors import RecordRejected
 from traceweir.streams.stages.fast_decode import SHORT, NeedsFullValidation, fast_decoder, may_be_deep
 
@@ -41,44 +42,47 @@ times as long to build.
 
 
 class InOtherForm(Exception):  # noqa: N818  # an outcome that the caller handles
-    """An event has a part in another form than the schema's, with only one meaning."""
+    """A document is in an envelope, or an event has a part in another form than the schema's, with only one meaning."""
 
     def __init__(self, value: bytes, key: JoinKey) -> None:
         super().__init__()
         self.value = value
-        """The event in the form of the schema, which joins the session."""
+        """The event in the form of the schema, or the document without its envelope, which joins the session."""
         self.key = key
 
 
-def read_event(record: Record, value: bytes) -> JoinKey:
+def read_event(record: Record | _InEnvelope, value: bytes) -> JoinKey:
     """Parses an invocation event.
 
     The identity is the `event_id`; without one, the CloudEvents id; without both, a digest of the content.
 
     Raises:
         RecordRejected: The bytes are not a JSON object, or not an event.
-        InOtherForm: The event is valid only after rewriting; the outcome has the rewritten value and its fields.
+        InOtherForm: The event is valid only after rewriting, or in an envelope; the outcome has the event and its fields.
     """
-    parsed = _loaded(value) if len(value) > SHORT else None
     try:
-        event = _EVENT(value, parsed)
-    except NeedsFullValidation:
-        parsed = _loaded(value) if parsed is None else parsed
-        if (rewritten := _in_schema_form(value, parsed)) is not None:
-            raise InOtherForm(rewritten, read_event(record, rewritten)) from None
-        event = _validated(EVENT.validate_json, value, parsed)
-    if may_be_deep(value):
-        _refuse_deep(value)
-    if event.event_id is not None:
-        identity = blake2b(b"i" + event.event_id.encode(), digest_size=16).digest()
-    else:
-        identity = _cloud_event_identity(record) or _digest(b"b" + _content(value, parsed))
-    return (
-        event.session_id.encode(),
-        event.occurred_at.timestamp(),
-        identity,
-        event.type == "session.ended" and _end(event),
-    )
+        parsed = _loaded(value) if len(value) > SHORT else None
+        try:
+            event = _EVENT(value, parsed)
+        except NeedsFullValidation:
+            parsed = _loaded(value) if parsed is None else parsed
+            if (rewritten := _in_schema_form(value, parsed)) is not None:
+                raise InOtherForm(rewritten, read_event(record, rewritten)) from None
+            event = _validated(EVENT.validate_json, value, parsed)
+        if may_be_deep(value):
+            _refuse_deep(value)
+        if event.event_id is not None:
+            identity = blake2b(b"i" + event.event_id.encode(), digest_size=16).digest()
+        else:
+            identity = _cloud_event_identity(record) or _digest(b"b" + _content(value, parsed))
+        return (
+            event.session_id.encode(),
+            event.occurred_at.timestamp(),
+            identity,
+            event.type == "session.ended" and _end(event),
+        )
+    except RecordRejected as why:
+        raise _in_envelope(read_event, record, value, why) from None
 
 
 def end_in(value: bytes) -> bool | Expectation:
@@ -90,7 +94,7 @@ def end_in(value: bytes) -> bool | Expectation:
     return (expects["events"], expects["traces"]) if expects else True
 
 
-def read_trace(record: Record, value: bytes) -> JoinKey:
+def read_trace(record: Record | _InEnvelope, value: bytes) -> JoinKey:
     """Parses a reasoning trace.
 
     The session id is `metadata.session_id`; without one, the record's key; without both, the trace's id. The identity
@@ -98,23 +102,57 @@ def read_trace(record: Record, value: bytes) -> JoinKey:
 
     Raises:
         RecordRejected: The bytes are not a JSON object, or not a trace, or a name in the trace is too long.
+        InOtherForm: The trace is in an envelope.
     """
-    parsed = _loaded(value) if len(value) > SHORT else None
     try:
-        trace = _TRACE(value, parsed)
-    except NeedsFullValidation:
-        trace = _validated(ReasoningTrace.model_validate_json, value, parsed)
-    if may_be_deep(value):
-        _refuse_deep(value)
-    named = trace.metadata.session_id or _text(record.key)
+        parsed = _loaded(value) if len(value) > SHORT else None
+        try:
+            trace = _TRACE(value, parsed)
+        except NeedsFullValidation:
+            trace = _validated(ReasoningTrace.model_validate_json, value, parsed)
+        if may_be_deep(value):
+            _refuse_deep(value)
+        named = trace.metadata.session_id or _text(record.key)
+        try:
+            require_short_names(trace)
+        except ValueError as error:
+            raise RecordRejected("invalid", str(error)) from None
+        if len(named) > MAX_IDENTIFIER_CHARS:
+            detail = f"key: must have at most {MAX_IDENTIFIER_CHARS} characters, not {len(named)}"
+            raise RecordRejected("invalid", detail)  # noqa: TRY301  # as the other problems of a trace
+        created = instant(trace.metadata.created_at).timestamp()
+        return (named or trace.id).encode(), created, _digest(b"t" + _content(value, parsed)), False
+    except RecordRejected as why:
+        raise _in_envelope(read_trace, record, value, why) from None
+
+
+class _InEnvelope(NamedTuple):
+    """A record whose value was in an envelope; the stages see its other parts."""
+
+    key: bytes | None
+    headers: Headers
+
+
+def _in_envelope(
+    read: Callable[[Any, bytes], JoinKey], record: Record | _InEnvelope, value: bytes, why: RecordRejected
+) -> InOtherForm | RecordRejected:
+    """Returns the document in the envelopes of a value that cannot be read, or why it cannot be read.
+
+    This comes after the failure, so that records without an envelope pay nothing for it.
+    """
+    if isinstance(record, _InEnvelope):
+        return why
+    found = opened(value, record.headers)
+    if found is None:
+        what = described(value)
+        return why if what is None else RecordRejected(why.reason, f"{what} ({why.detail})")
+    own = [("ce_id", found.event_id.encode(errors="replace"))] if found.event_id else []
     try:
-        require_short_names(trace)
-    except ValueError as error:
-        raise RecordRejected("invalid", str(error)) from None
-    if len(named) > MAX_IDENTIFIER_CHARS:
-        raise RecordRejected("invalid", f"key: must have at most {MAX_IDENTIFIER_CHARS} characters, not {len(named)}")
-    created = instant(trace.metadata.created_at).timestamp()
-    return (named or trace.id).encode(), created, _digest(b"t" + _content(value, parsed)), False
+        return InOtherForm(found.value, read(_InEnvelope(record.key, [*own, *record.headers]), found.value))
+    except InOtherForm as other:
+        return other
+    except RecordRejected as inner:
+        return RecordRejected(inner.reason, f"{found.around}: {inner.detail}")
 
 
 def checked_value(record: Record, limit: int) -> bytes:
@@ -159,7 +197,7 @@ def _validated(validate: Callable[[bytes], Any], value: bytes, parsed: object) -
         raise _rejected(value, error) from None
 
 
-def _cloud_event_identity(record: Record) -> bytes | None:
+def _cloud_event_identity(record: Record | _InEnvelope) -> bytes | None:
     for name, content in record.headers:
         if name == "ce_id" and content:  # headers can lack a value, and an empty id identifies nothing
             return _digest(b"c" + content)

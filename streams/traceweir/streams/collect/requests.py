@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from traceweir.schemas.dead_letter import Headers
 from traceweir.streams.collect.span_rows import MAX_SPAN_BYTES
 from traceweir.streams.otlp.decoding import decode_log
 from traceweir.streams.otlp.errors import OtlpError
 from traceweir.streams.otlp.slices import LogSlice, log_slices, span_slices
 from traceweir.streams.spans.dialects import GENAI_EVENT, is_genai_event
+from traceweir.streams.stages.envelopes import described, opened
 from traceweir.streams.stages.errors import RecordRejected
 
 
@@ -33,8 +35,8 @@ class Request(NamedTuple):
     """Number of log records that are no GenAI events, or name no trace."""
 
 
-def read_request(value: bytes | None, *, logs: bool) -> Request:
-    """Returns the spans or log records of a request in protobuf or JSON.
+def read_request(value: bytes | None, headers: Headers = (), *, logs: bool) -> Request:
+    """Returns the spans or log records of a request in protobuf or JSON, or of one in JSON in an envelope.
 
     Raises:
         RecordRejected: The record has no value, or the value is not such a request.
@@ -44,7 +46,18 @@ def read_request(value: bytes | None, *, logs: bool) -> Request:
     try:
         return _logs(value) if logs else _spans(value)
     except OtlpError as error:
-        raise RecordRejected("invalid", str(error)) from None
+        return _in_envelope(value, headers, error, logs=logs)
+
+
+def _in_envelope(value: bytes, headers: Headers, error: OtlpError, *, logs: bool) -> Request:
+    found = opened(value, headers)
+    if found is None:
+        what = described(value)
+        raise RecordRejected("invalid", str(error) if what is None else f"{what} ({error})") from None
+    try:
+        return _logs(found.value) if logs else _spans(found.value)
+    except OtlpError as inner:
+        raise RecordRejected("invalid", f"{found.around}: {inner}") from None
 
 
 def joined(parts: Iterable[bytes], limit: int) -> Iterator[bytes]:

@@ -175,7 +175,7 @@ class CollectStage:
 
     def _collect(self, topic: str, record: Record) -> None:
         is_log = self._is_log(topic, record)
-        kind, found = LOG if is_log else SPAN, read_request(record.value, logs=is_log)
+        kind, found = LOG if is_log else SPAN, read_request(record.value, record.headers, logs=is_log)
         if found.other_logs:
             self.counters["other_logs"] += found.other_logs
         at_home = topic == self._topics.spans

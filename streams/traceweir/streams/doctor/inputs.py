@@ -13,6 +13,7 @@ import orjson
 
 from traceweir.schemas.text import printable
 from traceweir.streams.assemble.parse import InOtherForm, checked_value, read_event, read_trace
+from traceweir.streams.collect.requests import read_request
 from traceweir.streams.doctor.finding import Finding
 from traceweir.streams.kafka.bounded_reader import BoundedReader, HeldBack
 from traceweir.streams.otlp.decoding import decode_spans
@@ -202,9 +203,10 @@ def span_requests(topic: str, settings: Settings, records: list[Any]) -> Iterato
             producers.of(None).refuse_batch(record)
             continue
         try:
-            spans, problems = decode_spans(record.value or b"")
-        except OtlpError as error:
-            spans, problems = [], [str(error)]
+            parts, problems, _ = read_request(record.value, record.headers, logs=False)
+        except RecordRejected as why:
+            parts, problems = [], [why.detail]
+        spans = [span for part in parts for span in _decoded(part.data, problems)]
         for problem in problems:
             producers.of(None).records += 1
             producers.of(None).refuse(problem)
@@ -229,6 +231,14 @@ def span_requests(topic: str, settings: Settings, records: list[Any]) -> Iterato
     for name, seen in producers.seen.items():
         if seen.records:  # otherwise none of its traces is whole
             yield from _findings(topic, name, seen, "traces")
+
+
+def _decoded(part: bytes, problems: list[str]) -> list[Span]:
+    try:
+        return decode_spans(part).spans
+    except OtlpError as error:
+        problems.append(str(error))
+        return []
 
 
 def _findings(topic: str, name: str, seen: Seen, unit: str) -> Iterator[Finding]:
