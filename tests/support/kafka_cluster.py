@@ -28,8 +28,9 @@ _PORTS = (15_000, 32_000)
 class KafkaCluster:
     """Runs KRaft nodes within a `with` block; each node is broker and controller in one process.
 
-    A node keeps its ports and its log over `kill` and `start`, as a machine does. Nodes are numbered from 1. With
-    three nodes, every topic can have three replicas, and two replicas must have a record before it is acknowledged.
+    Each node is a rack of its own: node 1 is in `rack-1`. A node keeps its ports and its log over `kill` and `start`, as
+    a machine does. Nodes are numbered from 1. With three nodes, every topic can have three replicas, and two replicas
+    must have a record before it is acknowledged.
     """
 
     def __init__(
@@ -222,6 +223,8 @@ class KafkaCluster:
             "controller.listener.names": "CONTROLLER",
             "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
             "log.dirs": self.data(number),
+            "broker.rack": f"rack-{number}",
+            "replica.selector.class": "org.apache.kafka.common.replica.RackAwareReplicaSelector",
             "min.insync.replicas": in_sync,
             "offsets.topic.replication.factor": copies,
             "offsets.topic.num.partitions": 8,

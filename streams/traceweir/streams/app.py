@@ -19,7 +19,7 @@ from traceweir.streams.configs.selectors import Configs
 from traceweir.streams.configs.usable import usable_plan
 from traceweir.streams.gate.presidio import load_entities
 from traceweir.streams.judges.budget import Share
-from traceweir.streams.kafka.client_options import aiokafka_options
+from traceweir.streams.kafka.client_options import aiokafka_options, consumer_options, producer_options
 from traceweir.streams.kafka.config_digests import ConfigDigests
 from traceweir.streams.kafka.followed_topics import FollowedTopics
 from traceweir.streams.kafka.log_facts import LogFacts, log_facts
@@ -133,7 +133,9 @@ def create_app(
         if not (isinstance(error, WorkCancelledError) and app.should_stop):
             app.loop.create_task(checkpoints.fail(error))
 
-    records = RecordReader(options, beacon=app.beacon)
+    reading = consumer_options(settings)
+    writing = producer_options(settings)
+    records = RecordReader(reading, beacon=app.beacon)
     configs, challengers = None, None
     if scoring is not None:
         for supervisor in scoring.supervisors:
@@ -143,7 +145,7 @@ def create_app(
         configs = ConfigLog(partial(usable_plan, file=plan)) if application.follows_configs else None
         references_topic, configs_topic = topics_of("score", application.topics).followed
         names = references_topic, configs_topic
-        reader = FollowedTopics(scoring, configs, names, settings.partitions, options, beacon=app.beacon)
+        reader = FollowedTopics(scoring, configs, names, settings.partitions, reading, beacon=app.beacon)
         reader.failed = fail
         app.add_dependency(reader)
         if configs is not None:
@@ -152,7 +154,7 @@ def create_app(
             )
             # After the reader, so that the topic is read to its end when this starts.
             digests = ConfigDigests(
-                configs, plan, application.topics.configs, partial(write_record, options), beacon=app.beacon
+                configs, plan, application.topics.configs, partial(write_record, writing), beacon=app.beacon
             )
             for service in (*challengers.services, digests):
                 app.add_dependency(service)
@@ -179,9 +181,9 @@ def create_app(
     def ownership() -> Ownership:
         if transactions:
             return ClaimedPartitions(
-                options, app.conf.id, table.changelog_topic_name, timed, clock, timeout_s=settings.transaction_timeout_s
+                writing, app.conf.id, table.changelog_topic_name, timed, clock, timeout_s=settings.transaction_timeout_s
             )
-        return SharedPartitions(options, commit, timed)
+        return SharedPartitions(writing, commit, timed)
 
     specs = [application.fitted(spec) for spec in topology.specs(stages)]
     inputs = [topic for spec in specs for topic in spec.inputs]
@@ -197,7 +199,7 @@ def create_app(
         specs,
         ownership,
         facts,
-        options,
+        reading,
         interval_s=settings.checkpoint_interval_s,
         limit=20_000,
         transaction_timeout_s=settings.transaction_timeout_s,

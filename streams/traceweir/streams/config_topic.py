@@ -28,7 +28,7 @@ from traceweir.streams.configs.records import (
 )
 from traceweir.streams.configs.selectors import in_words
 from traceweir.streams.kafka.bounded_reader import BoundedReader
-from traceweir.streams.kafka.client_options import aiokafka_options
+from traceweir.streams.kafka.client_options import producer_options
 from traceweir.streams.kafka.embedded_broker import is_embedded
 from traceweir.streams.kafka.topic_admin import check_partitions, reach
 from traceweir.streams.runtime.delivery import Delivery, NoTransactionsError, PlainSends, Transaction, stop_in_time
@@ -189,7 +189,7 @@ async def push(settings: Settings, decide: Callable[[TopicState], PushedConfig |
     if problems := await asyncio.to_thread(check_partitions, settings, [settings.topics.configs]):
         raise ConfigTopicError("\n".join(problems))
     transactions = await asyncio.to_thread(partial(usable_transactions, settings, embedded=embedded))
-    options = aiokafka_options(settings)
+    options = producer_options(settings)
     name = f"{settings.topic_prefix}configs"
     timeout_s = settings.transaction_timeout_s
     delivery: Delivery = Transaction(options, name, timeout_s=timeout_s) if transactions else PlainSends(options)

@@ -15,7 +15,7 @@ from aiokafka.errors import KafkaError
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
 
 from traceweir.streams.formats.base import AgentRecord, DocumentRecords
-from traceweir.streams.kafka.client_options import aiokafka_options
+from traceweir.streams.kafka.client_options import producer_options
 from traceweir.streams.kafka.embedded_broker import is_embedded
 from traceweir.streams.kafka.produced_topics import batch_limits, topic_problem
 from traceweir.streams.kafka.topic_admin import reach
@@ -162,4 +162,4 @@ class _Sending:
 
 
 def _options(settings: Settings) -> dict[str, Any]:
-    return dict(aiokafka_options(settings))
+    return dict(producer_options(settings))

@@ -23,6 +23,7 @@ from traceweir.streams.topics import DEFAULT_OTLP_LOGS, DEFAULT_OTLP_SPANS, DEFA
 SecurityProtocol = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
 SaslMechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"]
 Delivery = Literal["auto", "exactly_once", "at_least_once"]
+Compression = Literal["none", "gzip", "snappy", "lz4", "zstd"]
 
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=1)]
@@ -106,6 +107,14 @@ class Settings(BaseSettings):
     """PEM file with the certificate of this client, for mutual TLS. Requires the key file."""
     kafka_ssl_keyfile: PemFile | None = None
     """PEM file with the unencrypted private key of the client's certificate."""
+
+    kafka_compression: Compression = "none"
+    """How records are compressed that this process writes, changelogs included: `none`, `gzip`, `snappy`, `lz4` or `zstd`.
+    Records are read in every codec. `zstd` saves most of the bytes on disks and networks, for some CPU of the worker."""
+    kafka_client_rack: Annotated[str, Field(min_length=1, max_length=200)] | None = None
+    """Rack or availability zone of this process (`client.rack`). It then reads from a replica in its own zone, if the brokers
+    have `broker.rack` and `replica.selector.class=org.apache.kafka.common.replica.RackAwareReplicaSelector`. Unset: from
+    the leader."""
 
     # --- Kafka: topics and group
 

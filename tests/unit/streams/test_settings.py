@@ -9,7 +9,13 @@ from pathlib import Path
 import pytest
 
 from traceweir.schemas.export import texts_below_fields
-from traceweir.streams.kafka.client_options import aiokafka_options, confluent_options, token_source
+from traceweir.streams.kafka.client_options import (
+    aiokafka_options,
+    confluent_options,
+    consumer_options,
+    producer_options,
+    token_source,
+)
 from traceweir.streams.settings import InvalidSettingsError, Settings, load_settings
 
 SASL = {
@@ -61,6 +67,17 @@ def test_the_defaults_are_for_a_broker_on_this_machine() -> None:
     assert (settings.delivery, settings.embedder, settings.checkpoint_interval_s) == ("auto", "auto", 0.02)
     assert confluent_options(settings) == {"bootstrap.servers": "127.0.0.1:9092", "security.protocol": "PLAINTEXT"}
     assert aiokafka_options(settings) == {"bootstrap_servers": ["127.0.0.1:9092"], "security_protocol": "PLAINTEXT"}
+
+
+def test_consumers_have_the_rack_and_producers_the_codec(monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = load(monkeypatch, {})
+    assert consumer_options(plain) == aiokafka_options(plain) | {"client_rack": None}
+    assert producer_options(plain) == aiokafka_options(plain) | {"compression_type": None}
+
+    variables = {"TRACEWEIR_KAFKA_COMPRESSION": "zstd", "TRACEWEIR_KAFKA_CLIENT_RACK": "zone-b"}
+    chosen = load(monkeypatch, variables)
+    assert consumer_options(chosen) == aiokafka_options(plain) | {"client_rack": "zone-b"}
+    assert producer_options(chosen) == aiokafka_options(plain) | {"compression_type": "zstd"}
 
 
 def test_a_variable_sets_the_field_of_its_name(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ from aiokafka.errors import KafkaError, OffsetOutOfRangeError
 
 from traceweir.schemas.text import printable
 from traceweir.streams.kafka.broker_list import require_broker_list
-from traceweir.streams.kafka.client_options import aiokafka_options
+from traceweir.streams.kafka.client_options import consumer_options
 from traceweir.streams.kafka.consumer_tasks import ConsumerTaskEndedError
 from traceweir.streams.kafka.errors import KafkaUnreachableError
 from traceweir.streams.kafka.fast_close import install_fast_close
@@ -111,7 +111,7 @@ class Feed:
             raise _NotYetError("\n".join(problems))
         read_as_parsed(())
         consumer = AIOKafkaConsumer(
-            **aiokafka_options(self._settings),
+            **consumer_options(self._settings),
             enable_auto_commit=False,
             isolation_level="read_committed",
             # Retention can remove records before they are read, and a topic can be deleted and created again. A start

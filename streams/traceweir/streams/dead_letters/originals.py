@@ -14,7 +14,7 @@ from typing import Any
 
 from traceweir.schemas.dead_letter import ORIGIN, PREFIX, last_header
 from traceweir.streams.dead_letters.reader import Found
-from traceweir.streams.kafka.client_options import aiokafka_options
+from traceweir.streams.kafka.client_options import consumer_options
 from traceweir.streams.kafka.fetch import offsets_of, read_as_parsed, records_of
 from traceweir.streams.kafka.record_reader import RecordReader
 from traceweir.streams.settings import Settings
@@ -33,7 +33,7 @@ class Originals:
     def __init__(self, settings: Settings) -> None:
         topics = settings.topics
         self._inputs = {name for stage in ALL_STAGES for name in topics_of(stage, topics).inputs}
-        self._reader = RecordReader(aiokafka_options(settings))
+        self._reader = RecordReader(consumer_options(settings))
 
     async def __aenter__(self) -> Originals:
         read_as_parsed((), batches_of=self._inputs)

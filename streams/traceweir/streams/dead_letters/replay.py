@@ -20,7 +20,7 @@ from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from traceweir.schemas.dead_letter import KEPT_BYTES, PREFIX, REPLAY, REPLAYED
 from traceweir.streams.dead_letters.originals import Originals, UnreadableRecordsError
 from traceweir.streams.dead_letters.reader import DeadLetters, DeadLettersError, Found, LetterId, Wanted
-from traceweir.streams.kafka.client_options import aiokafka_options
+from traceweir.streams.kafka.client_options import producer_options
 from traceweir.streams.kafka.embedded_broker import is_embedded
 from traceweir.streams.kafka.topic_admin import check_partitions, reach
 from traceweir.streams.runtime.delivery import Delivery, PlainSends, Transaction, stop_in_time
@@ -205,7 +205,7 @@ class _Sender:
     def __init__(self, settings: Settings, *, transactions: bool) -> None:
         self._letters = settings.topics.dead_letters
         self._servers, self._transactions = settings.kafka_bootstrap_servers, transactions
-        options = aiokafka_options(settings)
+        options = producer_options(settings)
         name = f"{settings.topic_prefix}dlq"
         timeout_s = settings.transaction_timeout_s
         self._delivery: Delivery = (

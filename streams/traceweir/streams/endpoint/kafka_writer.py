@@ -15,7 +15,7 @@ from traceweir.schemas.text import printable
 from traceweir.streams.endpoint.errors import EndpointError
 from traceweir.streams.endpoint.receiver import WriteError
 from traceweir.streams.kafka.broker_list import require_broker_list
-from traceweir.streams.kafka.client_options import aiokafka_options
+from traceweir.streams.kafka.client_options import producer_options
 from traceweir.streams.kafka.embedded_broker import is_embedded
 from traceweir.streams.kafka.errors import KafkaUnreachableError
 from traceweir.streams.kafka.fast_close import close_producer
@@ -121,7 +121,7 @@ class KafkaWriter:
     def _new_producer(self) -> AIOKafkaProducer:
         limit = self.max_record_bytes + _BATCH_FRAME_BYTES
         producer = AIOKafkaProducer(
-            **aiokafka_options(self._settings),
+            **producer_options(self._settings),
             acks="all",
             request_timeout_ms=round(self._settings.otlp_write_timeout_s * 1000),
             linger_ms=_LINGER_MS,

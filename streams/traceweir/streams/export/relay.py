@@ -31,7 +31,7 @@ from traceweir.streams.export.errors import ExportError
 from traceweir.streams.export.kept_offsets import KeptOffsets
 from traceweir.streams.export.starting import Found, Start, start_of
 from traceweir.streams.kafka.broker_list import require_broker_list
-from traceweir.streams.kafka.client_options import aiokafka_options
+from traceweir.streams.kafka.client_options import consumer_options
 from traceweir.streams.kafka.consumer_tasks import ConsumerTaskEndedError
 from traceweir.streams.kafka.errors import KafkaUnreachableError
 from traceweir.streams.kafka.fast_close import install_fast_close
@@ -123,7 +123,7 @@ class Relay:
     async def _follow(self, stop: asyncio.Event, stop_within_s: float) -> None:
         settings = self._settings
         consumer = AIOKafkaConsumer(
-            **aiokafka_options(settings),
+            **consumer_options(settings),
             group_id=self._group,
             enable_auto_commit=False,
             isolation_level="read_committed",

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError
 
-from traceweir.streams.kafka.client_options import aiokafka_options
+from traceweir.streams.kafka.client_options import consumer_options
 from traceweir.streams.kafka.embedded_broker import is_embedded
 from traceweir.streams.kafka.errors import KafkaUnreachableError
 from traceweir.streams.kafka.fast_close import install_fast_close
@@ -289,7 +289,7 @@ class BoundedReader:
 
     def _connection(self, isolation_level: str) -> AIOKafkaConsumer:
         consumer = AIOKafkaConsumer(
-            **aiokafka_options(self._settings),
+            **consumer_options(self._settings),
             enable_auto_commit=False,
             isolation_level=isolation_level,
             auto_offset_reset="earliest",  # retention can delete the oldest records during reading

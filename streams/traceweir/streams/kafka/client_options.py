@@ -93,6 +93,25 @@ def aiokafka_options(settings: Settings) -> dict[str, object]:
     return options
 
 
+def consumer_options(settings: Settings) -> dict[str, object]:
+    """Returns the options of an aiokafka consumer: those of its connection, and the rack.
+
+    Raises:
+        OSError: As `aiokafka_options`.
+    """
+    return aiokafka_options(settings) | {"client_rack": settings.kafka_client_rack}
+
+
+def producer_options(settings: Settings) -> dict[str, object]:
+    """Returns the options of an aiokafka producer: those of its connection, and the compression.
+
+    Raises:
+        OSError: As `aiokafka_options`.
+    """
+    codec = settings.kafka_compression
+    return aiokafka_options(settings) | {"compression_type": None if codec == "none" else codec}
+
+
 class AiokafkaTokens(AbstractTokenProvider):  # type: ignore[misc]
     """Gives the tokens of a source to aiokafka's clients, in any event loop."""
 

@@ -70,7 +70,7 @@ _PARTS: tuple[tuple[Any, tuple[str, ...]], ...] = (
     ),
     (TransactionManager, ("maybe_add_partition_to_txn",)),
     (fetcher, ("MemoryRecords", "PartitionRecords")),
-    (fetcher.Fetcher, ("_fetch_requests_routine",)),
+    (fetcher.Fetcher, ("_fetch_requests_routine", "_select_read_replica")),
     (default_records, ("gzip_decode", "lz4_decode", "snappy_decode", "zstd_decode")),
     (PartitionRecords, ("_consumer_record", "_unpack_records")),
     (_DefaultRecordBatchPy, ("_read_msg",)),
@@ -161,6 +161,7 @@ class _Thread(SteadyThread, driver.AIOKafkaConsumerThread):  # type: ignore[misc
     Worker = _WorkerThread
     ends: Mapping[TP, End] = {}
     intake: Intake
+    client_rack: str | None = None
     _fetch_times: FetchTimes
 
     async def on_start(self) -> None:
@@ -196,6 +197,7 @@ class _Thread(SteadyThread, driver.AIOKafkaConsumerThread):  # type: ignore[misc
         consumer._isolation_level = "read_committed"
         consumer._fetch_max_wait_ms = FETCH_WAIT_MS
         consumer._fetch_min_bytes = FETCH_BYTES
+        consumer._client_rack = self.client_rack
         return consumer
 
     def join_again(self) -> None:
@@ -243,11 +245,11 @@ def _is_no_seek_of_a_rebalance(record: logging.LogRecord) -> bool:
     return "exception performing seek when flow not active" not in record.getMessage()
 
 
-def install(app: Any, intake: Intake, changelog: str) -> None:
+def install(app: Any, intake: Intake, changelog: str, client_rack: str | None = None) -> None:
     """Passes the records of the intake's inputs to the intake in batches, and calls the intake before a revocation.
 
     Changelog records are not copied either: Faust reads none of them, because the table is restored before Faust
-    compares the table with its changelog.
+    compares the table with its changelog. Faust has no setting for the rack (KIP-392).
     """
 
     logging.getLogger(__name__).addFilter(_is_no_seek_of_a_rebalance)
@@ -258,6 +260,7 @@ def install(app: Any, intake: Intake, changelog: str) -> None:
         def _new_consumer_thread(self) -> _Thread:
             thread = _Thread(self, loop=self.loop, beacon=self.beacon)
             thread.intake = intake
+            thread.client_rack = client_rack
             return thread
 
         def join_again(self) -> None:

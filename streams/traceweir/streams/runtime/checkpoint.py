@@ -87,7 +87,7 @@ class Checkpoints:
             specs: The stages, in the order of processing.
             ownership: Creates what makes this worker the writer of the partitions of one assignment.
             facts: Returns what the cluster says of the changelog and the inputs.
-            client_options: Connection options of aiokafka's clients.
+            client_options: Options of aiokafka's consumers.
             interval_s: Average time between two checkpoints, in seconds.
             limit: Pending records of a partition above which the consumer stops fetching for this partition.
             transaction_timeout_s: Seconds after which Kafka aborts a transaction.
@@ -131,7 +131,7 @@ class Checkpoints:
             app.topics.add(
                 app.topic(topic, key_type=bytes, value_type=bytes, key_serializer="raw", value_serializer="raw")
             )
-        install(app, self, self._table.changelog)
+        install(app, self, self._table.changelog, client_options.get("client_rack"))
         self._faust_on_rebalance = app.tables.on_rebalance
         app.tables.on_rebalance = self._on_rebalance
 

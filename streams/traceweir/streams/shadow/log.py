@@ -12,7 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from traceweir.schemas.base import explain
 from traceweir.streams.kafka.bounded_reader import BoundedReader
-from traceweir.streams.kafka.client_options import aiokafka_options
+from traceweir.streams.kafka.client_options import producer_options
 from traceweir.streams.runtime.delivery import PlainSends, stop_in_time
 from traceweir.streams.settings import Settings
 from traceweir.streams.shadow.definition import Definition
@@ -211,7 +211,7 @@ def send(settings: Settings, topic: str, records: Iterable[tuple[int, bytes, byt
 
 
 async def _send(settings: Settings, topic: str, outputs: Sequence[Output]) -> None:
-    delivery = PlainSends(aiokafka_options(settings))
+    delivery = PlainSends(producer_options(settings))
     try:
         async with asyncio.timeout(_SENT_WITHIN_S):
             await delivery.start()
