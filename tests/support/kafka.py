@@ -13,8 +13,8 @@ from aiokafka.record import default_records
 from tests.support.kafka_cluster import KafkaCluster
 from tests.support.kafka_security import Certificates
 
-from traceweir.streams.kafka.decompression import limit_decompression
 from traceweir.streams.kafka.embedded_broker import EmbeddedBroker
+from traceweir.streams.kafka.fetch import read_as_parsed
 
 SERVERS, HOME = "TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS", "KAFKA_HOME"
 NEEDS_NODES = f"needs nodes of an Apache Kafka: set {HOME} to an unpacked download (kafka.apache.org, needs Java 17)"
@@ -68,9 +68,9 @@ def restored_fetcher(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def limited_decompression(monkeypatch: pytest.MonkeyPatch) -> None:
+def limited_decompression(restored_fetcher: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Limits what a batch becomes when it is decompressed, as every reader of the product does, for this test."""
     for module in (default_records, sys.modules[default_records.DefaultRecordBatch.__module__]):
         for codec in ("gzip", "snappy", "lz4", "zstd"):
             monkeypatch.setattr(module, f"{codec}_decode", getattr(module, f"{codec}_decode"))
-    limit_decompression()
+    read_as_parsed(())

@@ -147,6 +147,14 @@ def test_a_batch_of_damaged_records_is_one_record_after_those_before_the_damage(
     assert "offsets 5 to 6, a batch of 3 records without compression, cannot be read" in found[1].problem
 
 
+def test_the_next_fetch_begins_after_an_unreadable_batch() -> None:
+    bad = with_codec(batch(4, CONTENTS), UNKNOWN)
+    place = TopicPartition("t", 0)
+    fetch = ParsedRecords(["t"], ["t"], place, Batches(bad), None, 4, None, None, True, READ_COMMITTED)
+    assert [record.offset for record in fetch] == [7]
+    assert fetch.next_fetch_offset == 8
+
+
 def test_a_batch_that_was_read_before_comes_not_again() -> None:
     bad = with_codec(batch(4, CONTENTS), UNKNOWN)
     assert [record.offset for record in read(bad + batch(8, CONTENTS[:1]), 8)] == [8]
