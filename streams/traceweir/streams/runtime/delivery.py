@@ -83,6 +83,10 @@ class NoTransactionsError(WorkerError):
     """The cluster refuses transactions to this worker; the message contains the reason and the way out."""
 
 
+class MissingPartitionError(WorkerError):
+    """A topic has lost a partition; the message contains its name and the way out."""
+
+
 class Delivery(Protocol):
     """Sends checkpoints."""
 
@@ -363,9 +367,18 @@ async def _send(producer: AIOKafkaProducer, place: TopicPartition, records: Sequ
                 f"a batch of {MAX_BATCH_BYTES} bytes"
             )
         size = batch.size()
-        acknowledged.append(
-            (await producer.send_batch(batch, place.topic, partition=place.partition), at - start, size)
-        )
+        try:
+            written_later = await producer.send_batch(batch, place.topic, partition=place.partition)
+        except AssertionError as error:
+            # aiokafka's only answer to a partition that the topic does not have; other assertions have other words.
+            if "Unrecognized partition" not in str(error):
+                raise
+            raise MissingPartitionError(
+                f"the topic {place.topic} has no partition {place.partition} any more: it was deleted, and a client may have "
+                "created it again with the brokers' default number of partitions (auto.create.topics.enable). Delete it if "
+                "`traceweir topics check` names it, run `traceweir topics create`, and start the worker again"
+            ) from None
+        acknowledged.append((written_later, at - start, size))
     first: int | None = None
     last = -1
     for number, (future, count, size) in enumerate(acknowledged):

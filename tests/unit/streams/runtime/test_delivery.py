@@ -24,7 +24,7 @@ from aiokafka.errors import (
 )
 
 from traceweir.streams.runtime import delivery
-from traceweir.streams.runtime.delivery import TRANSACTIONS_ENDED, Transaction
+from traceweir.streams.runtime.delivery import TRANSACTIONS_ENDED, MissingPartitionError, Transaction
 from traceweir.streams.runtime.failure import in_words
 from traceweir.streams.stages.base import Output
 
@@ -161,3 +161,17 @@ async def test_a_refused_batch_is_reported_with_its_topic_and_what_refuses_it(
         await Transaction({}, "application-0").send({}, [Output("acme.results", 0, b"k", b"v")], {})
     sentence = in_words(raised.value) or ""
     assert f"topic 'acme.results' refuses a batch of 1 bytes{words}" in sentence
+
+
+async def test_a_partition_that_does_not_exist_any_more_is_named_with_the_way_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    refusal = AssertionError("Unrecognized partition")
+
+    class Shrunk(Producer):
+        async def begin_transaction(self) -> None:
+            """Begins."""
+
+    monkeypatch.setattr(delivery, "AIOKafkaProducer", lambda **options: Shrunk(None, refusal, **options))
+    with pytest.raises(MissingPartitionError, match=r"the topic results has no partition 0 any more.*topics create"):
+        await Transaction({}, "application-0").send({}, [Output("results", 0, b"k", b"v")], {})
