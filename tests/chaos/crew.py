@@ -10,11 +10,12 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from time import monotonic
 
 from tests.chaos.pusher import ConfigPusher
-from tests.chaos.scenario import PUSHES, Drawn, Scenario
+from tests.chaos.scenario import NETWORK, PUSHES, Drawn, Scenario
 from tests.chaos.small_disk import SmallDisk
 from tests.support.kafka_cluster import KafkaCluster
 from tests.support.workers import Fleet, Worker
@@ -64,6 +65,7 @@ class Crew:
         self._lives: Counter[str] = Counter()
         self._leaving: list[tuple[Worker, float]] = []
         self._stopped: set[int] = set()
+        self._set_networks(scenario.distance_s)
         self._scale(scenario.workers)
         for fault in scenario.faults:
             self._at(fault.at_s, lambda fault=fault: self._do(fault))  # type: ignore[misc]
@@ -112,7 +114,9 @@ class Crew:
         return not self._due and not self._leaving and not doomed and not pushing and serving
 
     def release(self) -> None:
-        """Kills frozen processes, which would never detect that their worker has ended."""
+        """Ends what lasts: the networks become fast, and frozen processes, which would never detect that their worker has
+        ended, are killed."""
+        self._set_networks(0.0)
         for pid in self._stopped:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
@@ -165,6 +169,9 @@ class Crew:
             return True
         if fault.kind == "node killed":
             return self._kill_node(fault)
+        if fault.kind in NETWORK:
+            self._slow_the_network(fault)
+            return True
         if fault.kind in PUSHES:
             assert self._pusher is not None
             self.counters[fault.kind] += 1
@@ -280,6 +287,20 @@ class Crew:
         cluster.kill(node)
         self._later(fault.for_s, lambda: cluster.start(node))
         return True
+
+    def _slow_the_network(self, fault: Drawn) -> None:
+        assert self._cluster is not None
+        name, slow, usual = "bytes_a_second", fault.bytes_a_second, 0.0
+        if fault.kind == "distant broker":
+            name, slow, usual = "delay_s", fault.delay_s, self._scenario.distance_s
+        self.counters[fault.kind] += 1
+        for network in self._cluster.networks:
+            setattr(network, name, slow)
+            self._later(fault.for_s, partial(setattr, network, name, usual))
+
+    def _set_networks(self, delay_s: float) -> None:
+        for network in self._cluster.networks if self._cluster is not None else ():
+            network.delay_s, network.bytes_a_second = delay_s, 0.0
 
     def _stop(self, pid: int, number: signal.Signals) -> None:
         with suppress(ProcessLookupError):

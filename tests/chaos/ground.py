@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple
 
-from tests.chaos.scenario import Broker, Kind, Scenario
+from tests.chaos.scenario import NETWORK, Broker, Kind, Scenario
 from tests.chaos.small_disk import can_mount
 from tests.support.kafka import HOME, SERVERS, kafka_home
 from tests.support.kafka_cluster import KafkaCluster
@@ -35,7 +35,8 @@ class Ground:
         self.impossible: dict[Kind, str] = {}
         """The faults that are not possible here, with the reason."""
         if self._servers:
-            self.impossible["node killed"] = f"the nodes of {SERVERS} are not ours"
+            for kind in ("node killed", *NETWORK):
+                self.impossible[kind] = f"the nodes of {SERVERS} are not ours"
         if not can_mount(folder):
             self.impossible["disk full"] = "only root can mount a small disk"
 
@@ -62,7 +63,7 @@ class Ground:
         if scenario.nodes not in self._clusters:
             if self._home is None:
                 raise LookupError(f"no Apache Kafka is available for rounds: set {SERVERS} or {HOME}")
-            cluster = KafkaCluster(self._home, scenario.nodes)
+            cluster = KafkaCluster(self._home, scenario.nodes, distant=True)
             self._clusters[scenario.nodes] = self._stack.enter_context(cluster)
         cluster = self._clusters[scenario.nodes]
         return Place(cluster.bootstrap_servers, cluster)

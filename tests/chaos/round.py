@@ -87,13 +87,18 @@ def play(
     plugins = str(folder / "plugins")
     file = json.loads(config.read_text())
     once = scenario.broker == "kafka"
+    patience_s = PATIENCE_S + scenario.takeover_s
     with ExitStack() as stack:
         stack.callback(sys.path.remove, plugins)
         applications = make_topics(bootstrap_servers, prefix, scenario)
         stack.callback(delete_topics, bootstrap_servers, prefix)
         disk = stack.enter_context(SmallDisk(folder / "disk")) if scenario.small_disk else None
         committed = stack.enter_context(Committed(bootstrap_servers, prefix, *applications))
-        fleet = stack.enter_context(Fleet(bootstrap_servers, prefix, folder, config, variables=variables))
+        servers = bootstrap_servers
+        if scenario.slows_network:
+            assert cluster is not None
+            servers = cluster.distant_servers
+        fleet = stack.enter_context(Fleet(servers, prefix, folder, config, variables=variables))
         load = Load(ledger, bootstrap_servers, prefix, scenario.rate, idempotent=once)
         settings = Settings(kafka_bootstrap_servers=bootstrap_servers, topic_prefix=prefix)
         pusher = stack.enter_context(ConfigPusher(settings, file, APPS, scenario.seed)) if scenario.pushes else None
@@ -107,10 +112,10 @@ def play(
             is_warm=lambda: bool(committed.rows["results"]),
             on_warm=lambda: setattr(ledger, "warm", True),
         )
-        rest(load, crew, committed, report_phase, once=once)
+        rest(load, crew, committed, report_phase, once=once, patience_s=patience_s)
         if pusher is not None:
             settled = _settle(load, crew, committed, pusher, report_phase)
-            rest(load, crew, committed, report_phase, once=once)
+            rest(load, crew, committed, report_phase, once=once, patience_s=patience_s)
         if cluster is not None:
             cluster.wait()
         report_phase("auditing")

@@ -62,6 +62,7 @@ def tables(lines: Sequence[Line]) -> Group:
         ", ".join(str(sum(each["scenario"]["workers"] == n for each in played[broker])) for n in (1, 2, 4))
         for broker in brokers
     ]
+    rows["with distant nodes"] = _sums(played.values(), lambda each: each["scenario"].get("distance_s", 0) > 0)
     rows["records sent"] = _sums(played.values(), lambda each: each["sent"]["records"])
     rows["joined"] = _sums(played.values(), lambda each: each["sent"]["joined"])
     rows["dead-lettered"] = _sums(played.values(), lambda each: each["dead_lettered"])

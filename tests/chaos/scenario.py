@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
@@ -20,6 +21,8 @@ Kind = Literal[
     "scaled",
     "state lost",
     "node killed",
+    "distant broker",
+    "slow bytes",
     "disk full",
     "scorer killed",
     "scorer frozen",
@@ -49,6 +52,15 @@ PUSHED = 0.5
 """The share of the rounds on Apache Kafka in which configs are pushed."""
 PUSH_EVERY_S, REFUSED_EVERY_S = 4.0, 10.0
 LONGER_THAN_THE_SESSION_S = (7.0, 11.0)
+NETWORK: Collection[Kind] = ("distant broker", "slow bytes")
+"""The faults of the networks between the workers and the nodes."""
+DISTANT = 0.2
+"""The share of the rounds on Apache Kafka in which the nodes are in another region than the workers all the time."""
+SLOWED = 0.3
+"""The share of these rounds in which the nodes are distant for some seconds only. Bytes are slow in both shares."""
+DISTANCES_S = (0.05, 0.3)
+BYTES_A_SECOND = (10_000.0, 200_000.0)
+"""Of the bytes that a worker sends to a node in these rounds. Without a limit, it sends some 300 kB a second."""
 
 
 class Drawn(NamedTuple):
@@ -67,6 +79,10 @@ class Drawn(NamedTuple):
     """The number of workers after scaling."""
     stage: str = ""
     """The stage that raises."""
+    delay_s: float = 0.0
+    """Time that each byte is under way in each direction, in seconds."""
+    bytes_a_second: float = 0.0
+    """Limit of what each connection of a worker carries to a node."""
 
 
 @dataclass(frozen=True)
@@ -87,6 +103,19 @@ class Scenario:
     faults: tuple[Drawn, ...]
     spans: bool = False
     """Whether the load consists of OTLP requests, which the stage collect reads."""
+
+    distance_s: float = 0.0
+    """Time that each byte between a worker and a node is under way at least, in seconds, in the whole round."""
+
+    @property
+    def slows_network(self) -> bool:
+        """Whether the workers reach the nodes through networks that are slow at some time."""
+        return bool(self.distance_s) or any(fault.kind in NETWORK for fault in self.faults)
+
+    @property
+    def takeover_s(self) -> float:
+        """About how much longer a takeover lasts than with near nodes, in seconds."""
+        return 50 * self.distance_s
 
     @property
     def pushes(self) -> bool:
@@ -112,6 +141,7 @@ class Scenario:
         return (
             f"seed {self.seed}: {self.broker}, {self.nodes} nodes, {self.workers} workers{' a stage' * self.split}, "
             f"{'spans, ' * self.spans}{'pushed configs, ' * self.pushes}"
+            f"{f'{self.distance_s:.2f} s to each node, ' if self.distance_s else ''}"
             f"{len(self.faults)} faults"
         )
 
@@ -176,8 +206,12 @@ def draw(
             Drawn(load_s * rnd.uniform(0.1, 0.3), "scaled", 0, workers=4),
             Drawn(load_s * rnd.uniform(0.6, 0.8), "scaled", 0, workers=2),
         ]
+    distance_s = 0.0
     if not embedded and not spans:
         faults += _pushes(random.Random(f"pushes {seed}"), load_s)
+        if not any(kind in impossible for kind in NETWORK):
+            distance_s, slowed = _network(random.Random(f"network {seed}"), load_s)
+            faults += slowed
     faults += _stumbles(random.Random(f"stumbles {seed}"), load_s, ("collect", *ALL_STAGES) if spans else STAGES)
     return Scenario(
         seed=seed,
@@ -190,6 +224,7 @@ def draw(
         rate=rate,
         faults=tuple(sorted(faults)),
         spans=spans,
+        distance_s=distance_s,
     )
 
 
@@ -211,6 +246,28 @@ def _pushes(rnd: random.Random, load_s: float) -> list[Drawn]:
         for kind, every_s in every.items()
         for _ in range(round(load_s / every_s))
     ]
+
+
+def _network(rnd: random.Random, load_s: float) -> tuple[float, list[Drawn]]:
+    """Draws how far the nodes are, and when their networks are slow, with random numbers of their own too."""
+    share = rnd.random()
+    if share >= DISTANT + SLOWED:
+        return 0.0, []
+    faults = [
+        Drawn(rnd.uniform(1, load_s), "slow bytes", 0, rnd.uniform(3, 10), bytes_a_second=_between(rnd, BYTES_A_SECOND))
+        for _ in range(rnd.randint(1, 2))
+    ]
+    if share < DISTANT:
+        return rnd.uniform(*DISTANCES_S), faults
+    return 0.0, faults + [
+        Drawn(rnd.uniform(1, load_s), "distant broker", 0, rnd.uniform(5, 15), delay_s=rnd.uniform(*DISTANCES_S))
+        for _ in range(rnd.randint(1, 2))
+    ]
+
+
+def _between(rnd: random.Random, limits: tuple[float, float]) -> float:
+    """Draws a number of which the order of magnitude is drawn evenly."""
+    return math.exp(rnd.uniform(*map(math.log, limits)))
 
 
 def _fault(rnd: random.Random, at_s: float, kind: Kind, steps: Collection[str]) -> Drawn:
