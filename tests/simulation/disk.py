@@ -86,6 +86,11 @@ class Disk:
         for database in self.databases.values():
             database.crash()
 
+    def flush(self) -> None:
+        """Makes all writes safe."""
+        for database in self.databases.values():
+            database.flush()
+
     def wipe(self) -> None:
         """Loses everything."""
         self.databases.clear()

@@ -136,11 +136,11 @@ async def _run(world: World, load: Ledger | SpanLedger, played: Faults, faults: 
 
 
 async def _rests(world: World) -> bool:
-    until = world.loop.time() + _within_s(world)
+    until = max([world.loop.time(), *world.away.values()]) + _within_s(world)
     while world.loop.time() < until:
         await asyncio.sleep(1.0)
         world.committed.read()
-        at_rest = world.committed.is_at_rest() and not world.committed.unread()
+        at_rest = not world.away and world.committed.is_at_rest() and not world.committed.unread()
         if at_rest and not world.replays.running and not _waits_for_judges(world) and not _is_held_back(world):
             return True
     return False

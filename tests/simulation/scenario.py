@@ -88,6 +88,8 @@ class Scenario:
     """Time that each message between a worker and a node takes at least, in seconds."""
     pushes: bool = False
     """Whether configs are pushed while the workers run."""
+    away: bool = False
+    """Whether workers are away for so long that compaction removes tombstones which they have not read."""
 
     @property
     def takeover_s(self) -> float:
@@ -103,7 +105,7 @@ class Scenario:
             self.seed,
             live=8,
             late=0.05,
-            former=0.004,
+            former=0.0 if self.away else 0.004,  # these are older than the short guard of such a seed
             former_s=450.0,
             too_late_s=1500.0,
             unsteady=unsteady,
@@ -135,6 +137,15 @@ With spans, a worker that reads late publishes traces without their late spans, 
 """
 PUSHED = 0.5
 """The share of the higher seeds in which configs are pushed."""
+DELETE_RETENTION_S = 60.0
+"""`delete.retention.ms` of the compacted topics in the seeds in which workers are away, in seconds."""
+AWAY_GUARD_S = 270.0
+"""The guard in these seeds, in seconds: a closed session leaves no row after it, so that an old row makes it open again."""
+AWAY = 0.0
+"""The share of the higher seeds in which a worker is away for longer than this, with its disk.
+
+It is 0 as long as a worker takes rows from an old disk whose deletions its changelog has forgotten.
+"""
 
 
 def draw(seed: int) -> Scenario:
@@ -148,14 +159,16 @@ def draw(seed: int) -> Scenario:
         # A plan with a judge has one in every case. The low seeds have one, so that those of the bugs stay the same.
         "scoring_processes": 1 + seed % 2 if seed > LOW_SEEDS else 1,
     }
-    if kind != "spans" and _distance_s(seed):
+    if _is_away(seed):
+        variables["guard_s"] = AWAY_GUARD_S
+    elif kind != "spans" and _distance_s(seed):
         # Strays of a partition that nobody reads for minutes must still be in the grace of their sessions.
         variables |= {"grace_s": 400.0}
     if kind == "spans":
         grace_s = rnd.choice((8.0, 20.0))
         variables |= {"trace_grace_s": grace_s, "trace_idle_s": grace_s}
         config: dict[str, Any] = spans.CONFIG
-        return Scenario(seed, kind, config, config, ALL_STAGES, variables, static, 60, pause_s)
+        return Scenario(seed, kind, config, config, ALL_STAGES, variables, static, 60, pause_s, away=_is_away(seed))
     criteria: dict[str, Any] = {TRAJECTORY: 0.5}
     config = {"criteria": criteria, "gate": GATE}
     if kind == "judged":
@@ -174,7 +187,12 @@ def draw(seed: int) -> Scenario:
         records=90 if kind == "judged" else 150,
         distance_s=_distance_s(seed),
         pushes=seed > LOW_SEEDS and random.Random(f"pushes {seed}").random() < PUSHED,
+        away=_is_away(seed),
     )
+
+
+def _is_away(seed: int) -> bool:
+    return seed > LOW_SEEDS and random.Random(f"away {seed}").random() < AWAY
 
 
 def _distance_s(seed: int) -> float:

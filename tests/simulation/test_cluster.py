@@ -20,8 +20,11 @@ from aiokafka.protocol.transaction import (
     InitProducerIdRequest,
     TxnOffsetCommitRequest,
 )
+from aiokafka.record.memory_records import MemoryRecords
+from tests.simulation.cluster.batches import Sent, batch_of
 from tests.simulation.cluster.broker import VERSIONS, Cluster, refusal
 from tests.simulation.cluster.network import Link, Network
+from tests.simulation.cluster.partition_log import PartitionLog
 from tests.simulation.faults.of_the_cluster import REFUSALS
 from tests.simulation.loop import SimulatedLoop
 
@@ -101,3 +104,32 @@ def test_what_was_sent_before_a_connection_breaks_is_played(link: Link) -> None:
 
 def test_a_node_that_stops_loses_what_it_has_not_worked_on(link: Link) -> None:
     assert _send(link, lambda: link._network.break_links(1)) == (0, 0)
+
+
+def _compacted(values: list[bytes | None], times_ms: list[int], delete_retention_ms: int | None) -> list[bytes | None]:
+    """Writes values of one key, and a record of another; returns which of the values are there after compactions."""
+    log = PartitionLog()
+    log.delete_retention_ms = delete_retention_ms
+    for key, value in [*((b"k", value) for value in values), (b"last", b"x")]:
+        log.append(batch_of([Sent(key, value, 0)]))
+    for now_ms in times_ms:
+        log.compact(now_ms)
+    _, raw, _ = log.read(0, 1 << 20, committed=True)
+    records, found = MemoryRecords(raw), list[bytes | None]()
+    while records.has_next():
+        found += [record.value for record in records.next_batch() if record.key == b"k"]
+    return found
+
+
+def test_compaction_keeps_a_tombstone_until_its_retention_after_the_first_compaction_is_over() -> None:
+    assert _compacted([b"a", None], [5_000], 1_000) == [None]
+    assert _compacted([b"a", None], [5_000, 5_999], 1_000) == [None]
+    assert _compacted([b"a", None], [5_000, 6_000], 1_000) == []
+
+
+def test_compaction_keeps_tombstones_for_ever_without_a_retention() -> None:
+    assert _compacted([b"a", None], [5_000, 6_000, 9_000_000], None) == [None]
+
+
+def test_compaction_keeps_the_value_after_a_tombstone() -> None:
+    assert _compacted([b"a", None, b"b"], [5_000, 6_000], 1_000) == [b"b"]

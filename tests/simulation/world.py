@@ -23,7 +23,7 @@ from tests.simulation.loop import START_S, Process, SimulatedLoop
 from tests.simulation.models import SimulatedModels
 from tests.simulation.pushes import ConfigPushes
 from tests.simulation.replays import Replays
-from tests.simulation.scenario import APPS, Scenario
+from tests.simulation.scenario import APPS, DELETE_RETENTION_S, Scenario
 from tests.simulation.scorer import ScorerFaults, SimulatedScoringProcess
 from tests.simulation.worker import SimulatedWorker
 from tests.support.ledger import PARTITIONS, Refused, Sending
@@ -39,8 +39,11 @@ from traceweir.streams.stages.base import Read, Stage, StageSpec
 from traceweir.streams.topics import StageName, application_id
 from traceweir.streams.topology import Topology, topics_of
 
-TOMBSTONES_S = 86_400.0
-"""The option delete.retention.ms of the changelog, in seconds."""
+COMPACTED_EVERY_S = 10.0
+"""Time between two compactions while a worker is away, in seconds."""
+SETTLED_S = 25.0
+"""Time within which a worker that was away has taken partitions over and has published what its old rows make it publish,
+in seconds; beside the scenario's `takeover_s`."""
 WRITE_S = 0.0005
 """Mean time of a write to a disk, in seconds. It counts only while everything is slow."""
 
@@ -63,6 +66,8 @@ class World:
         self.network = Network(self.loop, random.Random(f"network {seed}"), self.cluster)
         self.network.distance_s = scenario.distance_s
         self.network.install()
+        if scenario.away:
+            self.cluster.delete_retention_ms = int(DELETE_RETENTION_S * 1000)
         self.scorers = SimulatedScoringProcess.faults = ScorerFaults(random.Random(f"scorers {seed}"))
         start: Any = SimulatedScoringProcess
         seams.put(processes, "ScoringSupervisor", partial(ScoringSupervisor, start=start))
@@ -106,6 +111,8 @@ class World:
         """The names of the workers that start with the changed config."""
         self.gone: set[str] = set()
         """The names of the workers that do not start again."""
+        self.away: dict[str, float] = {}
+        """By the name of a worker that starts again after a long time, when it has done so and has settled, by the loop."""
         self.restarts = True
         """Whether workers that end start again."""
         self.story: list[str] = []
@@ -176,6 +183,28 @@ class World:
         """Kills a worker, which does not start again."""
         self.gone.add(worker.process.name)
         self.workers[worker.process.name].process.end(-9)
+
+    def send_away(self, worker: SimulatedWorker, for_s: float, *, stops: bool) -> None:
+        """Ends a worker, lets it start again later with the disk that it has now, and lets the cluster compact its logs.
+
+        Args:
+            worker: The worker.
+            for_s: How long it is away, in seconds.
+            stops: Whether it gets SIGTERM; otherwise it is killed.
+        """
+        name = worker.process.name
+        settled_s = for_s + self.scenario.takeover_s + SETTLED_S
+        self.away[name] = self.loop.time() + settled_s
+        self.gone.add(name)
+        self.disk(name).flush()
+        if stops:
+            worker.terminate()
+        else:
+            worker.process.end(-9)
+        for number in range(1, int(for_s / COMPACTED_EVERY_S) + 1):
+            self.after(number * COMPACTED_EVERY_S, self.compact)
+        self.after(for_s, partial(self.start, name))
+        self.after(settled_s, lambda: self.away.pop(name))
 
     def calm(self) -> None:
         """Ends all faults that last: from now on everything works."""
@@ -263,7 +292,7 @@ class World:
         self.committed.read()
         configs = {self.settings.topics.configs} if self._configs_are_read() else set()
         return sum(
-            log.compact()
+            log.compact(int(self.now() * 1000))
             for (name, _), log in self.cluster.logs.items()
             if name.endswith("-changelog") or name in configs
         )

@@ -78,6 +78,8 @@ class Cluster:
         self.leaders: dict[Place, int] = {}
         self.groups: dict[str, Group] = {}
         self.transactions = TransactionCoordinator(self)
+        self.delete_retention_ms: int | None = None
+        """How long compaction keeps tombstones in topics that are created from now on, as in `PartitionLog`."""
         self.marker_s = 0.004
         """Mean time until the markers of a transaction are written, in seconds."""
         self._moved: dict[tuple[int, str], int] = {}
@@ -95,7 +97,8 @@ class Cluster:
         """Creates a topic; its partitions are led by the nodes in turn."""
         self.topics[name] = partitions
         for number in range(partitions):
-            self.logs[name, number] = PartitionLog()
+            log = self.logs[name, number] = PartitionLog()
+            log.delete_retention_ms = self.delete_retention_ms
             self.leaders[name, number] = self.nodes[(zlib.crc32(name.encode()) + number) % len(self.nodes)]
 
     def node_of(self, kind: int, name: str) -> int | None:

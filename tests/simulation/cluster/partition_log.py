@@ -32,6 +32,8 @@ class Batch(NamedTuple):
     control: bool
     timestamp: int
     """The largest timestamp of its records, in milliseconds since 1970."""
+    horizon_ms: int | None = None
+    """Time from which on compaction removes its tombstones; None: it was not compacted with tombstones yet."""
 
 
 class _Producer:
@@ -54,6 +56,8 @@ class PartitionLog:
     """A log whose offsets, errors and markers are those of Kafka."""
 
     def __init__(self) -> None:
+        self.delete_retention_ms: int | None = None
+        """How long compaction keeps a tombstone that it has seen, in milliseconds; None: for ever."""
         self.batches: list[Batch] = []
         self.begin = 0
         """The first offset that is still there."""
@@ -179,10 +183,11 @@ class PartitionLog:
         """Forgets the producers without an open transaction, as after `producer.id.expiration.ms`."""
         self._producers = {name: each for name, each in self._producers.items() if name in self.open}
 
-    def compact(self) -> int:
+    def compact(self, now_ms: int) -> int:
         """Keeps only the last record of each key, and no record of an aborted transaction; returns how many are gone.
 
-        Offsets, markers and tombstones stay. The last batch is not compacted, as the active segment of Kafka.
+        A tombstone stays for `delete_retention_ms` after the first compaction that has seen it, as since KIP-534. Offsets
+        and markers stay. The last batch is not compacted, as the active segment of Kafka.
         """
         until = self._place(self.stable) - 1
         if until <= 0:
@@ -199,7 +204,14 @@ class PartitionLog:
             if place not in found:
                 kept.append(batch)
                 continue
-            stay = [record for record in found[place] if last[record.key] == record.offset]
+            expired = batch.horizon_ms is not None and now_ms >= batch.horizon_ms
+            stay = [
+                record
+                for record in found[place]
+                if last[record.key] == record.offset and not (expired and record.value is None)
+            ]
+            if self.delete_retention_ms is not None and any(record.value is None for record in stay):
+                batch = batch._replace(horizon_ms=batch.horizon_ms or now_ms + self.delete_retention_ms)
             count = _count(batch)
             gone += count - len(stay)
             if len(stay) == count:

@@ -16,7 +16,7 @@ from tests.simulation.faults import (  # noqa: F401  # they add theirs
     of_stages,
     of_the_cluster,
 )
-from tests.simulation.faults.registry import IF_PUSHED, ONLY, SHARES, Stumble
+from tests.simulation.faults.registry import NEEDS, ONLY, SHARES, Stumble
 from tests.simulation.worker import SimulatedWorker
 from tests.simulation.world import World
 
@@ -50,10 +50,12 @@ class Faults:
         self.over = False
         """Whether no fault happens any more."""
         self._ambushes: list[Ambush] = []
-        kind = world.scenario.kind
-        pushed = () if world.scenario.pushes else IF_PUSHED
+        scenario = world.scenario
         self._shares = {
-            work: share for work, share in SHARES.items() if kind in ONLY.get(work, (kind,)) and work not in pushed
+            work: share
+            for work, share in SHARES.items()
+            if scenario.kind in ONLY.get(work, (scenario.kind,))
+            and (work not in NEEDS or getattr(scenario, NEEDS[work]))
         }
         world.network.before_message = self._message
         world.cluster.refuse = self._refuses

@@ -5,13 +5,13 @@ from __future__ import annotations
 from tests.simulation.faults.registry import Acts, fault
 
 
-@fault(3.5, only=("records", "judged"), if_pushed=True)
+@fault(3.5, only=("records", "judged"), needs="pushes")
 def push(f: Acts) -> None:
     """Someone pushes a config, rolls one back, or withdraws one."""
     f.note("config pushed", f.world.pushes.push(f.rnd))
 
 
-@fault(1.0, only=("records", "judged"), if_pushed=True)
+@fault(1.0, only=("records", "judged"), needs="pushes")
 def refused_config(f: Acts) -> None:
     """A program writes a record that is no config to the topic of configs."""
     what = f.world.pushes.send_refused(f.rnd)

@@ -9,6 +9,7 @@ from typing import Any
 from tests.simulation import scorer
 from tests.simulation.cluster.network import Link
 from tests.simulation.faults.registry import Acts, fault
+from tests.simulation.scenario import DELETE_RETENTION_S
 
 from traceweir.scorers.evaluation import runner
 
@@ -154,6 +155,20 @@ def upgrade(f: Acts) -> None:
         f.note("version changed", f"{worker.process.name} is stopped to start in another version")
         f.world.upgraded.add(worker.process.name)
         worker.terminate()
+
+
+@fault(4.0, needs="away")
+def be_away(f: Acts) -> None:
+    """A worker is away for longer than tombstones stay, and comes back with its old disk; others own its partitions."""
+    worker, world = f.worker(), f.world
+    if worker is None or world.away or worker.process.name.endswith("'"):
+        return
+    if all(each is worker or not each.process.alive for each in world.workers.values()):
+        world.start(f"w{len(world.workers) + 1}")
+    # A session's rows are deleted after the guard, and their tombstones at the second of two compactions that far apart.
+    for_s = world.settings.guard_s + DELETE_RETENTION_S + f.rnd.uniform(50, 80)
+    f.note("away with its disk", f"{worker.process.name} is away for {for_s:.1f} s, and its disk stays as it is")
+    world.send_away(worker, for_s, stops=f.rnd.random() < 0.5)
 
 
 @fault(0.5)

@@ -59,19 +59,19 @@ SHARES: dict[Fault, float] = {}
 """How often each fault is drawn, relative to the others, once the modules beside this one are imported."""
 ONLY: dict[Fault, Collection[str]] = {}
 """The kinds of scenarios in which a fault is possible, for those that are not possible in all."""
-IF_PUSHED: set[Fault] = set()
-"""The faults that are possible only in scenarios in which configs are pushed."""
+NEEDS: dict[Fault, str] = {}
+"""For faults that are possible in some scenarios only, the field of `Scenario` that says whether they are."""
 
 
-def fault(share: float, *, only: Collection[str] = (), if_pushed: bool = False) -> Callable[[Fault], Fault]:
+def fault(share: float, *, only: Collection[str] = (), needs: str = "") -> Callable[[Fault], Fault]:
     """Adds a fault to the list."""
 
     def add(work: Fault) -> Fault:
         SHARES[work] = share
         if only:
             ONLY[work] = only
-        if if_pushed:
-            IF_PUSHED.add(work)
+        if needs:
+            NEEDS[work] = needs
         return work
 
     return add
