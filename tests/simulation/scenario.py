@@ -90,6 +90,8 @@ class Scenario:
     """Whether configs are pushed while the workers run."""
     away: bool = False
     """Whether workers are away for so long that compaction removes tombstones which they have not read."""
+    wrong_clocks: bool = False
+    """Whether clocks of workers are wrong by hours."""
 
     @property
     def takeover_s(self) -> float:
@@ -146,6 +148,12 @@ AWAY = 0.0
 
 It is 0 as long as a worker takes rows from an old disk whose deletions its changelog has forgotten.
 """
+WRONG_CLOCKS = 0.0
+"""The share of the higher seeds without spans in which clocks of workers are wrong by hours.
+
+It is 0 as long as a worker with a fast clock writes a watermark by which later owners judge all records late. The audit
+raises then (`KeyError: 'session_id'`), because it knows no replayed dead letter that was a trace of the load.
+"""
 
 
 def draw(seed: int) -> Scenario:
@@ -188,6 +196,7 @@ def draw(seed: int) -> Scenario:
         distance_s=_distance_s(seed),
         pushes=seed > LOW_SEEDS and random.Random(f"pushes {seed}").random() < PUSHED,
         away=_is_away(seed),
+        wrong_clocks=seed > LOW_SEEDS and random.Random(f"clocks {seed}").random() < WRONG_CLOCKS,
     )
 
 

@@ -107,6 +107,8 @@ class World:
         """The values of records on which the stage assemble raises each time."""
         self.refused: list[Refused] = []
         """The records of people and agents outside the load that must become dead letters."""
+        self.clock_errors_s: dict[str, float] = {}
+        """Seconds by which the clocks of machines are ahead, also of the processes that start there later."""
         self.changed: set[str] = set()
         """The names of the workers that start with the changed config."""
         self.gone: set[str] = set()
@@ -146,6 +148,7 @@ class World:
         plan = self._plans[name in self.changed]
         worker = SimulatedWorker(self.loop, name, settings, plan, self.stages, lambda process: True)
         worker.process.version = name in self.upgraded
+        worker.process.clock_offset_s = self.clock_errors_s.get(name, 0.0)
         seams.World.disks[worker.process] = self.disk(name)
         self.disk(name).gone = False
         worker.process.ended = partial(self._ended, worker)
@@ -206,6 +209,11 @@ class World:
         self.after(for_s, partial(self.start, name))
         self.after(settled_s, lambda: self.away.pop(name))
 
+    def set_clock(self, name: str, error_s: float) -> None:
+        """Sets the clock of a worker's machine, which the worker's process and later ones there have."""
+        self.clock_errors_s[name] = error_s
+        self.workers[name].process.clock_offset_s = error_s
+
     def calm(self) -> None:
         """Ends all faults that last: from now on everything works."""
         for node in [*self.cluster.down]:
@@ -220,6 +228,8 @@ class World:
         for worker in [*self.workers.values()]:
             disk, process = self.disk(worker.process.name), worker.process
             disk.full, disk.fails_in, disk.ends_in = False, None, None
+            if process.name in self.clock_errors_s:
+                self.set_clock(process.name, 0.0)
             self.loop.resume(process)
             self.loop.unblock(process)
             if worker.process.alive and bool(self.upgraded) > process.version:

@@ -18,6 +18,8 @@ NAMES = {0: "Produce", 22: "InitProducerId", 24: "AddPartitionsToTxn", 25: "AddO
 NAMES |= {28: "TxnOffsetCommit", 1: "Fetch", 11: "JoinGroup", 14: "SyncGroup", 2: "ListOffsets", 9: "OffsetFetch"}
 """The requests at which a process can die or a connection can break, by their keys."""
 MOST_WORKERS = 4
+WRONG_BY_S = (3_600.0, 43_200.0)
+"""By how much a wrong clock is ahead or behind, in seconds."""
 
 
 @fault(1.0)
@@ -210,6 +212,16 @@ def jump(f: Acts) -> None:
         by_s = f.rnd.choice((-1, 1)) * f.rnd.uniform(0.5, 5)
         f.note("clock jumps", f"the clock of {worker.process.name} jumps by {by_s:.1f} s")
         worker.process.clock_offset_s += by_s
+
+
+@fault(2.0, needs="wrong_clocks")
+def set_clock_wrong(f: Acts) -> None:
+    """The clock of a machine is wrong by hours until the last fault, or until another fault sets it."""
+    worker = f.worker()
+    if worker is not None:
+        error_s = f.rnd.choice((-1, 1)) * f.rnd.uniform(*WRONG_BY_S)
+        f.note("clock wrong by hours", f"the clock of {worker.process.name} is set wrong by {error_s / 3600:.1f} h")
+        f.world.set_clock(worker.process.name, error_s)
 
 
 @fault(1.0)
