@@ -143,16 +143,13 @@ DELETE_RETENTION_S = 60.0
 """`delete.retention.ms` of the compacted topics in the seeds in which workers are away, in seconds."""
 AWAY_GUARD_S = 270.0
 """The guard in these seeds, in seconds: a closed session leaves no row after it, so that an old row makes it open again."""
-AWAY = 0.0
-"""The share of the higher seeds in which a worker is away for longer than this, with its disk.
-
-It is 0 as long as a worker takes rows from an old disk whose deletions its changelog has forgotten.
-"""
+AWAY = 0.15
+"""The share of the higher seeds in which a worker is away for longer than this, with its disk."""
 WRONG_CLOCKS = 0.0
 """The share of the higher seeds without spans in which clocks of workers are wrong by hours.
 
-It is 0 as long as a worker with a fast clock writes a watermark by which later owners judge all records late. The audit
-raises then (`KeyError: 'session_id'`), because it knows no replayed dead letter that was a trace of the load.
+It is 0 as long as the audit knows no replayed dead letter that was a trace of the load: it raises `KeyError:
+'session_id'` then.
 """
 
 
@@ -206,4 +203,5 @@ def _is_away(seed: int) -> bool:
 
 def _distance_s(seed: int) -> float:
     rnd = random.Random(f"distance {seed}")
-    return rnd.choice((0.1, 0.3, 0.5)) if seed > LOW_SEEDS and rnd.random() < DISTANT else 0.0
+    distant = seed > LOW_SEEDS and rnd.random() < DISTANT and not _is_away(seed)
+    return rnd.choice((0.1, 0.3, 0.5)) if distant else 0.0

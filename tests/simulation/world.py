@@ -71,7 +71,8 @@ class World:
         self.scorers = SimulatedScoringProcess.faults = ScorerFaults(random.Random(f"scorers {seed}"))
         start: Any = SimulatedScoringProcess
         seams.put(processes, "ScoringSupervisor", partial(ScoringSupervisor, start=start))
-        seams.put(worker_app, "log_facts", _facts)
+        tombstones_s = DELETE_RETENTION_S if scenario.away else math.inf
+        seams.put(worker_app, "log_facts", partial(_facts, tombstones_s=tombstones_s))
         seams.put(worker_app, "Topology", _stumbling(self))
         self.models = SimulatedModels(random.Random(f"models {seed}"))
         self.models.install()
@@ -391,8 +392,8 @@ def cluster_alone(seed: int) -> tuple[SimulatedLoop, Cluster]:
     return loop, cluster
 
 
-def _facts(settings: Settings, changelog: str, inputs: Sequence[str]) -> LogFacts:
-    return LogFacts({topic: f"simulated/{topic}" for topic in (changelog, *inputs)}, TOMBSTONES_S)
+def _facts(settings: Settings, changelog: str, others: Sequence[str], *, tombstones_s: float) -> LogFacts:
+    return LogFacts({topic: f"simulated/{topic}" for topic in (changelog, *others)}, tombstones_s)
 
 
 def _stumbling(world: World) -> type[Topology]:

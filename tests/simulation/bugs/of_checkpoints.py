@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Sequence
 from contextlib import suppress
 from itertools import count
@@ -355,6 +356,14 @@ def restore_reads_uncommitted_rows(world: World) -> None:
         return consumer(**options | {"isolation_level": "read_uncommitted"})
 
     put(changelog_restore, "AIOKafkaConsumer", lenient)
+
+
+@bug_of_higher_seeds
+def old_rows_are_trusted(world: World) -> None:
+    """Local rows are used whose deletion compaction has removed."""
+    misfit = changelog_restore.misfit
+    put(changelog_restore, "misfit", lambda *facts: misfit(*facts[:4], 0.0, math.inf))
+    put(ChangelogRestore, "_check_age", lambda self, number, tombstones_s: None)
 
 
 @bug
