@@ -20,8 +20,8 @@ pytestmark = pytest.mark.kafka
 
 TOOLS = {"kafka-transactions.sh": "org.apache.kafka.tools.TransactionsCommand"}
 """Classes of the tools that a distribution can have without a script."""
-RUN_ELSEWHERE = {"traceweir", "kubectl"}
-"""`test_documented_commands` and `test_k8s` have the commands of these programs."""
+RUN_ELSEWHERE = {"traceweir", "kubectl", "timedatectl"}
+"""`test_documented_commands` and `test_k8s` have the commands of the first two; `timedatectl` is a part of systemd."""
 DASHBOARD = "http://127.0.0.1:4180"
 AGE = ("transactions_open_age_seconds", "traces")
 DEADLINE_S = 60
@@ -42,7 +42,13 @@ def test_each_command_of_the_runbooks_runs(fleet: Fleet, kafka: str, prefix: str
     worker.until_ready()
     address = re.findall(r"health: (http://\S+)/healthz", worker.log.read_text())[-1]
     commands = runbook_commands()
-    assert {shlex.split(each)[0] for each in commands} == {"curl", "df", "kafka-topics.sh", "kafka-transactions.sh"}
+    assert {shlex.split(each)[0] for each in commands} == {
+        "curl",
+        "df",
+        "kafka-configs.sh",
+        "kafka-topics.sh",
+        "kafka-transactions.sh",
+    }
     for command in commands:
         words = shlex.split(command.replace("$TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS", kafka))
         if (script := words[0]).startswith("kafka-"):

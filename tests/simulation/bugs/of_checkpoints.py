@@ -362,7 +362,11 @@ def restore_reads_uncommitted_rows(world: World) -> None:
 def old_rows_are_trusted(world: World) -> None:
     """Local rows are used whose deletion compaction has removed."""
     misfit = changelog_restore.misfit
-    put(changelog_restore, "misfit", lambda *facts: misfit(*facts[:4], 0.0, math.inf))
+
+    def trusting(source: Any, reached: int, changelog_id: str, end: int, *_: Any) -> str | None:
+        return misfit(source, reached, changelog_id, end, 0.0, math.inf)
+
+    put(changelog_restore, "misfit", trusting)
     put(ChangelogRestore, "_check_age", lambda self, number, tombstones_s: None)
 
 

@@ -30,6 +30,7 @@ from typing import Any, Literal
 from faust.types import TP
 
 from traceweir.streams.clock import seconds_now
+from traceweir.streams.errors import WorkerError
 from traceweir.streams.kafka.faust_adapter import Table, install, verify
 from traceweir.streams.kafka.log_facts import LogFacts
 from traceweir.streams.kafka.rejoin import Place
@@ -61,6 +62,10 @@ DISCARD_AFTER_S = 600.0
 
 Phase = Literal["starting", "joining", "catching up", "ready", "stopping"]
 """The phases of a worker: it connects, joins its consumer group, restores partitions, processes records, and stops."""
+
+
+class MissingInputError(WorkerError):
+    """An input has no such partition; the message contains the way out."""
 
 
 class Checkpoints:
@@ -213,7 +218,7 @@ class Checkpoints:
         """Returns the partitions of which this worker owns the changelog.
 
         Raises:
-            RuntimeError: The assignment does not contain all inputs of such a partition.
+            MissingInputError: The assignment does not contain all inputs of such a partition.
         """
         numbers = sorted(
             tp.partition for tp in assigned if tp.topic == self._table.changelog and self._app.assignor.is_active(tp)
@@ -221,9 +226,10 @@ class Checkpoints:
         for number in numbers:
             missing = [topic for topic in self.inputs if TP(topic, number) not in assigned]
             if missing:
-                raise RuntimeError(
-                    f"partition {number} was assigned without {', '.join(missing)}; all topics must have the same "
-                    "partition count; `traceweir topics check` names the wrong topics"
+                raise MissingInputError(
+                    f"partition {number} was assigned without {', '.join(missing)}: the topic was deleted, or has fewer "
+                    "partitions than the others. `traceweir topics check` names the wrong topics, and `traceweir topics "
+                    "create` creates missing ones; start the worker again"
                 )
         return numbers
 
