@@ -207,7 +207,7 @@ def create_app(
     watch = TopicWatch(
         facts,
         lambda: [lane.input_ids for lane in checkpoints.lanes.values()],
-        followed,
+        [table.changelog_topic_name, *followed],
         checkpoints.lose,
         checkpoints.fail,
         beacon=app.beacon,

@@ -16,7 +16,7 @@ from traceweir.streams.clock import utc_now
 from traceweir.streams.export.starting import Kept
 from traceweir.streams.kafka.bounded_reader import BoundedReader
 from traceweir.streams.kafka.broker_list import require_broker_list
-from traceweir.streams.kafka.client_options import aiokafka_options
+from traceweir.streams.kafka.client_options import producer_options
 from traceweir.streams.kafka.errors import KafkaUnreachableError, TopicsRefusedError
 from traceweir.streams.kafka.fast_close import close_producer
 from traceweir.streams.kafka.topic_admin import create_named
@@ -75,7 +75,7 @@ class KeptOffsets:
         except TopicsRefusedError as error:
             self._give_up(str(error))
             return
-        producer = AIOKafkaProducer(**aiokafka_options(self._settings), acks="all")
+        producer = AIOKafkaProducer(**producer_options(self._settings), acks="all")
         require_broker_list(producer)
         self._producer = producer
         await producer.start()

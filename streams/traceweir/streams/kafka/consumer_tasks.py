@@ -66,7 +66,9 @@ async def ending_early() -> AsyncIterator[Callable[[Exception], None]]:
     except asyncio.CancelledError:
         if not errors or block is None:
             raise
-        block.uncancel()
+        # Somebody else has cancelled the block, too.
+        if block.uncancel() > 0:
+            raise
         raise errors[0] from None
     finally:
         left = True

@@ -19,6 +19,7 @@ from aiokafka.client import AIOKafkaClient
 from aiokafka.conn import AIOKafkaConnection
 from aiokafka.consumer import fetcher
 from aiokafka.consumer.group_coordinator import GroupCoordinator
+from aiokafka.consumer.subscription_state import TopicPartitionState
 from aiokafka.producer.transaction_manager import TransactionManager
 from aiokafka.record import default_records
 from aiokafka.record.default_records import _DefaultRecordBatchPy
@@ -63,6 +64,7 @@ _PARTS: tuple[tuple[Any, tuple[str, ...]], ...] = (
     ),
     (AIOKafkaClient, ("_get_conn", "_md_synchronizer", "bootstrap")),
     (AIOKafkaConnection, ("send",)),
+    (TopicPartitionState, ("await_reset", "has_valid_position")),
     (TableManager, ("on_actives_ready", "on_rebalance", "on_start", "_update_channels", "recovery")),
     (
         Store,
@@ -134,6 +136,9 @@ class Intake(Protocol):
     def waited(self) -> None:
         """Notes that nothing was fetched for a moment, because all partitions are full."""
 
+    async def out_of_range(self, places: Sequence[TP]) -> None:
+        """Notes that the broker does not have the offsets at which these partitions were read."""
+
     async def revoke(self) -> None:
         """Finishes the work on the partitions before they are revoked."""
 
@@ -160,11 +165,13 @@ class _Thread(SteadyThread, driver.AIOKafkaConsumerThread):  # type: ignore[misc
     logger = driver.logger
     Worker = _WorkerThread
     ends: Mapping[TP, End] = {}
+    out_of_range: set[TP]
     intake: Intake
     client_rack: str | None = None
     _fetch_times: FetchTimes
 
     async def on_start(self) -> None:
+        self.out_of_range = set()
         await super().on_start()
         install_fast_close(self._consumer)
         coordinator = self._consumer._coordinator
@@ -213,12 +220,17 @@ class _Thread(SteadyThread, driver.AIOKafkaConsumerThread):  # type: ignore[misc
         await self.call_thread(self._seek, tp, offset)
 
     async def _seek(self, tp: TP, offset: int) -> None:
-        self._ensure_consumer().seek(tp, offset)
+        consumer = self._ensure_consumer()
+        consumer.seek(tp, offset)
+        # Faust has sought the group's offset before, which the broker may not have any more.
+        _out_of_range(consumer, {tp})
+        self.out_of_range.discard(tp)
 
     async def _fetch_records(self, consumer: Any, *args: Any, **kwargs: Any) -> Any:
         records = await super()._fetch_records(consumer, *args, **kwargs)
         # Set in this thread, before the records are passed on, so that the ends belong to these records.
         self.ends = dict(_ends(consumer, self._fetch_times))
+        self.out_of_range |= _out_of_range(consumer)
         return records
 
 
@@ -234,6 +246,34 @@ def _ends(consumer: Any, fetches: FetchTimes) -> Iterable[tuple[TP, End]]:
             # aiokafka discards the answer to a fetch from another position: then the earlier end keeps an earlier time.
             at = min(fetches.read_at(tp), state.timestamp / 1000)
             yield TP(tp.topic, tp.partition), End(state.position, stable, at, state.highwater > stable)
+
+
+def note_resets() -> None:
+    """Lets aiokafka's partitions remember that they have lost a position, because the broker has no such offset."""
+    if hasattr(TopicPartitionState, "lost_position"):
+        return
+    await_reset = TopicPartitionState.await_reset
+
+    def await_reset_and_note(self: Any, strategy: Any) -> None:
+        self.lost_position = self.has_valid_position
+        await_reset(self, strategy)
+
+    TopicPartitionState.lost_position = False
+    TopicPartitionState.await_reset = await_reset_and_note
+
+
+def _out_of_range(consumer: Any, of: Collection[TP] | None = None) -> set[TP]:
+    """Returns those of all partitions, or of these, whose position the broker does not have; each is returned once."""
+    subscription = consumer._subscription.subscription
+    if subscription is None or subscription.assignment is None:
+        return set()
+    found = set()
+    for tp in list(subscription.assignment.tps):
+        state = subscription.assignment.state_value(tp)
+        if state is not None and state.lost_position and (of is None or tp in of):
+            state.lost_position = False
+            found.add(TP(tp.topic, tp.partition))
+    return found
 
 
 def _is_no_seek_of_a_rebalance(record: logging.LogRecord) -> bool:
@@ -253,6 +293,7 @@ def install(app: Any, intake: Intake, changelog: str, client_rack: str | None = 
     """
 
     logging.getLogger(__name__).addFilter(_is_no_seek_of_a_rebalance)
+    note_resets()
 
     class Consumer(driver.Consumer):  # type: ignore[misc]
         logger = driver.logger
@@ -285,6 +326,10 @@ def install(app: Any, intake: Intake, changelog: str, client_rack: str | None = 
                     return {}
             records = await super()._getmany(active_partitions, min(timeout, FETCH_WAIT_MS / 1000))
             ends = self._thread.ends
+            lost, self._thread.out_of_range = self._thread.out_of_range, set()
+            if lost and self.app.tables.actives_ready and self.flow_active:
+                await intake.out_of_range(sorted(tp for tp in lost if tp.topic in intake.inputs))
+                return {}
             for place in [place for place in records if place.topic in intake.inputs]:
                 batch, tp = records.pop(place), TP(place.topic, place.partition)
                 current = generation == self.app.consumer_generation_id

@@ -16,6 +16,7 @@ from traceweir.schemas.reference import Reference
 from traceweir.schemas.text import printable
 from traceweir.streams.configs.log import ConfigLog
 from traceweir.streams.configs.records import HOME
+from traceweir.streams.kafka.answer_limits import limit_answers
 from traceweir.streams.kafka.broker_list import require_broker_list
 from traceweir.streams.kafka.consumer_tasks import failing_with_tasks, watch_tasks
 from traceweir.streams.kafka.fast_close import install_fast_close
@@ -70,6 +71,7 @@ class FollowedTopics(Service):  # type: ignore[misc]  # Faust's services are unt
             **self._options, enable_auto_commit=False, isolation_level="read_committed", auto_offset_reset="earliest"
         )
         install_fast_close(consumer)
+        limit_answers(consumer)
         require_broker_list(consumer)
         await consumer.start()
         async with failing_with_tasks(consumer):

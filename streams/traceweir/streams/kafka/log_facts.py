@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Mapping
+from functools import cache
 from typing import NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
@@ -68,10 +69,16 @@ def _tombstones_s(client: AdminClient, changelog: str) -> float:
     except KafkaException as error:
         if error.args[0].code() not in _REFUSALS:
             raise
-        log.warning(
-            "this user lacks the right DescribeConfigs on %s, so its delete.retention.ms is not known; the worker takes "
-            "Kafka's default of 24 h: grant the right, or make sure that the option is not shorter",
-            changelog,
-        )
+        _warn(changelog)
         return KAFKAS_RETENTION_S
     return float(found["delete.retention.ms"].value) / 1000
+
+
+@cache
+def _warn(changelog: str) -> None:
+    """Says once that the option cannot be read."""
+    log.warning(
+        "this user lacks the right DescribeConfigs on %s, so its delete.retention.ms is not known; the worker takes "
+        "Kafka's default of 24 h: grant the right, or make sure that the option is not shorter",
+        changelog,
+    )

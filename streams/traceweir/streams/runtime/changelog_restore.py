@@ -102,8 +102,10 @@ class ChangelogRestore:
         install_fast_close(consumer)
         limit_answers(consumer)
         require_broker_list(consumer)
+        asked = asyncio.ensure_future(facts)
         try:
-            found, _ = await asyncio.gather(facts, consumer.start())
+            await consumer.start()
+            found = await asked
             logs = {TopicPartition(self._table.changelog, number): number for number in numbers}
             sources = [TopicPartition(topic, number) for topic in inputs for number in numbers]
             # In one call: each wait for metadata costs 0.3 s.
@@ -133,6 +135,7 @@ class ChangelogRestore:
                 await self._to_the_end(consumer, logs, ends, asked_at, found.tombstones_s)
                 source_ends = await high_watermarks(consumer, sources)
         finally:
+            asked.cancel()
             await consumer.stop()
         return Sources(found.ids, {place: begins[place] for place in sources}, source_ends)
 

@@ -68,6 +68,10 @@ class MissingInputError(WorkerError):
     """An input has no such partition; the message contains the way out."""
 
 
+class OffsetOutOfRangeError(WorkerError):
+    """The broker does not have the offset at which an input is read on."""
+
+
 class Checkpoints:
     """Runs the stages of all owned partitions on a Faust app, and commits their work."""
 
@@ -361,6 +365,17 @@ class Checkpoints:
         self._app.monitor.stream_inbound_time[tp] = monotonic()
         self._app.monitor.track_tp_end_offset(tp, self._app.consumer.highwater(tp))
 
+    async def out_of_range(self, places: Sequence[TP]) -> None:
+        """Takes the partitions over again, which compares their positions with the logs."""
+        if any(place.partition in self.lanes for place in places):
+            named = ", ".join(f"{place.topic}/{place.partition}" for place in places)
+            await self.lose(
+                OffsetOutOfRangeError(
+                    f"the broker does not have the next offset of {named}: retention has deleted unread records, or the "
+                    "log has lost records"
+                )
+            )
+
     def fetched(self, ends: Mapping[TP, End]) -> None:
         """Passes the time and the ends of the inputs to every lane, after a fetch."""
         now = seconds_now()
@@ -462,7 +477,15 @@ class Checkpoints:
                     number,
                     failed.for_log,
                 )
-                again = Lane(number, self._parts.specs, self._table, lane.beginnings, seconds_now(), suspects)
+                again = Lane(
+                    number,
+                    self._parts.specs,
+                    self._table,
+                    lane.beginnings,
+                    seconds_now(),
+                    suspects,
+                    lane.undecided_logs,
+                )
             except Exception as error:  # noqa: BLE001  # the lane cannot be built, so the partition has no owner
                 await self.fail(error.error if isinstance(error, StageFailed) else error)
                 return

@@ -44,6 +44,7 @@ FENCE_WITHIN_S = 60.0
 _CREATE_TIME = 0
 _TOO_LARGE = MessageSizeTooLargeError, RecordListTooLargeError
 _FEW_REPLICAS = NotEnoughReplicasError, NotEnoughReplicasAfterAppendError
+_stopping: set[asyncio.Future[None]] = set()
 STOP_WITHIN_S = 5.0
 """Time limit in seconds for the end of a client that nobody waits for."""
 PRODUCER_FORGOTTEN = (InvalidProducerIdMapping, UnknownProducerId, OutOfOrderSequenceNumber, InvalidTxnState)
@@ -229,7 +230,14 @@ def _is_unexpected(record: logging.LogRecord) -> bool:
 
 
 async def stop_in_time(delivery: Delivery) -> None:
-    """Disconnects, and gives up after `STOP_WITHIN_S`."""
+    """Disconnects, and gives up after `STOP_WITHIN_S`. A caller that is cancelled leaves the end to a task."""
+    stopping = asyncio.ensure_future(_stopped(delivery))
+    _stopping.add(stopping)
+    stopping.add_done_callback(_stopping.discard)
+    await asyncio.shield(stopping)
+
+
+async def _stopped(delivery: Delivery) -> None:
     with suppress(TimeoutError, KafkaError):
         await asyncio.wait_for(delivery.stop(), STOP_WITHIN_S)
 

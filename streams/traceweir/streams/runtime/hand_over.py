@@ -2,8 +2,8 @@
 
 Without this, a session waits for three transactions and two fetches until its traces are decided on. The broker's answer
 to a send contains the offset of the records, while the transaction is open. The lanes of this worker take the records at
-that moment. What follows from them is sent in the same transaction, or in a later one. If the transaction fails, the
-worker ends, and these lanes are dropped.
+that moment. What follows from them is sent in the same transaction, or in a later one. If the transaction fails,
+these lanes are dropped.
 
 The consumer reads the same records later, and a lane leaves out what it has taken. Records that do not directly follow
 what the lane has read are left to the consumer: another worker can have written in between.

@@ -169,6 +169,11 @@ class Lane:
             counters.update({name: n for name, n in (("missed", start.missed), ("new_logs", start.is_new_log)) if n})
         return start.offset
 
+    @property
+    def undecided_logs(self) -> InputLogs | None:
+        """The logs with which the stored offsets are still to be compared, until a checkpoint has the outcome."""
+        return self._logs if self._unwritten_starts else None
+
     def _load(self, spec: StageSpec, table: StateTable, rows: Mapping[bytes, bytes], now: float) -> Stage:
         """Returns a stage with its rows, without the sessions on which the stage has raised twice."""
         while True:

@@ -23,9 +23,9 @@ then takes its partitions over again.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 from uuid import uuid4
 
 from aiokafka import TopicPartition
@@ -36,6 +36,8 @@ from traceweir.streams.runtime.lane import FORMAT_ROW, WRITER_ROW
 from traceweir.streams.runtime.state_directory import FORMAT
 from traceweir.streams.settings import TRANSACTION_TIMEOUT_S
 from traceweir.streams.stages.base import Rows
+
+T = TypeVar("T")
 
 
 class Ownership(Protocol):
@@ -110,7 +112,7 @@ class ClaimedPartitions:
             if self._stopped:
                 await self.stop()
 
-        await asyncio.gather(*(start(each) for each in (self.delivery, *self._claims.values())))
+        await _together(start(each) for each in (self.delivery, *self._claims.values()))
 
     async def claim(self, writers: Collection[str]) -> Mapping[int, int]:
         """Starts a producer with the name of each former writer; then writes the name of this worker into the changelog.
@@ -136,9 +138,9 @@ class ClaimedPartitions:
                 await stop_in_time(producer)
             return number, ends[place]
 
-        await asyncio.gather(*(fence(writer) for writer in writers))
+        await _together(fence(writer) for writer in writers)
         since = self._clock.now()
-        claims = dict(await asyncio.gather(*(claim(*each) for each in self._claims.items())))
+        claims = dict(await _together(claim(*each) for each in self._claims.items()))
         ends = {TopicPartition(self._changelog, number): end for number, end in claims.items()}
         await self._clock.compare(self._writer.client, ends, since)
         return claims
@@ -147,7 +149,16 @@ class ClaimedPartitions:
         """Closes all producers."""
         self._stopped = True
         started, self._started = self._started, []
-        await asyncio.gather(*(stop_in_time(each) for each in started))
+        await _together(stop_in_time(each) for each in started)
+
+
+async def _together(work: Iterable[Awaitable[T]]) -> list[T]:
+    """Waits for the end of all work, also after a failure or a cancellation, so that nothing goes on behind the caller."""
+    found = await asyncio.gather(*work, return_exceptions=True)
+    for each in found:
+        if isinstance(each, BaseException):
+            raise each
+    return [each for each in found if not isinstance(each, BaseException)]
 
 
 class SharedPartitions:

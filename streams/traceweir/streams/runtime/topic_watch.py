@@ -43,7 +43,8 @@ class TopicWatch(Service):  # type: ignore[misc]  # Faust's services are untyped
         Args:
             facts: Returns what the cluster says of the topics.
             known: Returns the ids of the inputs by topic, for each owned partition.
-            followed: The topics that the worker reads as a whole.
+            followed: The topics that the worker reads as a whole, and its changelog, which lacks all rows and the name of
+                the writer when it is made again.
             lose: Lets the worker take its partitions over again.
             fail: Ends the worker.
             kwargs: Arguments of the service.

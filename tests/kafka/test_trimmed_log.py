@@ -1,0 +1,41 @@
+"""Records that retention deletes before a running worker has read them are named and counted, and the worker goes on."""
+
+from __future__ import annotations
+
+import pytest
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import AdminClient
+from tests.kafka.test_remade_topics import closed, send
+from tests.support.workers import Fleet
+
+from traceweir.streams.settings import Settings
+
+pytestmark = pytest.mark.kafka
+
+
+def test_a_worker_that_retention_has_overtaken_says_what_it_missed_and_reads_on(
+    kafka: str, prefix: str, settings: Settings, fleet: Fleet
+) -> None:
+    before = [f"before-{number}" for number in range(8)]
+    send(kafka, prefix, before)
+    worker = fleet.start("w")
+    assert closed(kafka, prefix, before) == before
+
+    worker.freeze()
+    try:
+        # The fetch that waits at the broker brings the first of them.
+        for part in range(5):
+            send(kafka, prefix, [f"gone-{part}-{number}" for number in range(8)])
+        admin = AdminClient({"bootstrap.servers": kafka})
+        ends = [TopicPartition(f"{prefix}invocations", number, -1) for number in range(settings.partitions)]
+        for trimmed in admin.delete_records(ends).values():
+            trimmed.result()
+        after = [f"after-{number}" for number in range(8)]
+        send(kafka, prefix, after)
+    finally:
+        worker.thaw()
+    assert set(after) <= set(closed(kafka, prefix, after)), worker.log.read_text()
+    assert not worker.ended
+    log = worker.log.read_text()
+    assert "the broker does not have the next offset of" in log
+    assert "were never read: retention has deleted the records" in log
