@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
-from tests.support.workers import START_WITHIN_S, Fleet, Worker
+from tests.support.workers import SESSION_TIMEOUT_S, START_WITHIN_S, Fleet, Worker
 
 pytestmark = pytest.mark.kafka
 
@@ -14,8 +14,13 @@ WORDS = "another worker with the same TRACEWEIR_GROUP_INSTANCE_ID ('worker-0')"
 WAITS = "this worker waits up to"
 
 
-def start(fleet: Fleet, name: str) -> Worker:
-    return fleet.start(name, variables=VARIABLES)
+LONG_S = 20.0
+"""A session timeout, in seconds, within which another worker starts on a busy machine, too."""
+
+
+def start(fleet: Fleet, name: str, session_timeout_s: float = SESSION_TIMEOUT_S) -> Worker:
+    timeout = {"TRACEWEIR_SESSION_TIMEOUT_S": str(session_timeout_s)}
+    return fleet.start(name, variables={**VARIABLES, **timeout})
 
 
 def test_a_worker_whose_instance_id_a_living_worker_has_ends_and_the_living_one_stays(fleet: Fleet) -> None:
@@ -51,12 +56,12 @@ def test_of_two_workers_with_one_instance_id_that_start_together_exactly_one_sta
 def test_a_killed_worker_takes_its_place_again_at_once_and_another_machine_when_kafka_has_expelled_it(
     fleet: Fleet,
 ) -> None:
-    start(fleet, "first").until_ready()
+    start(fleet, "first", LONG_S).until_ready()
     fleet.started[-1].kill()
-    again = start(fleet, "first")
+    again = start(fleet, "first", LONG_S)
     again.until_ready()
     assert WAITS not in again.log.read_text()
     again.kill()
-    other = start(fleet, "other")
+    other = start(fleet, "other", LONG_S)
     other.wait_for_log(WAITS)
     assert other.until_ready()["partitions"] == [0, 1, 2, 3]
