@@ -8,17 +8,13 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 from traceweir.streams.kafka.errors import KafkaUnreachableError
 from traceweir.streams.kafka.log_facts import log_facts
 from traceweir.streams.settings import Settings
-from traceweir.streams.topics import STAGES, application_id
+from traceweir.streams.topics import STAGES, application_id, changelog
 
 pytestmark = pytest.mark.kafka
 
 
-def changelog(settings: Settings) -> str:
-    return f"{application_id(settings.topic_prefix, STAGES)}-state-changelog"
-
-
 def test_the_ids_of_topics_and_the_age_of_deletions_are_those_of_the_cluster(settings: Settings) -> None:
-    name = changelog(settings)
+    name = changelog(application_id(settings.topic_prefix, STAGES))
     found = log_facts(settings, name, [settings.topics.traces])
     assert found.tombstones_s == 86_400.0
     assert len({*found.ids.values()}) == 2
@@ -35,4 +31,4 @@ def test_the_ids_of_topics_and_the_age_of_deletions_are_those_of_the_cluster(set
 
 def test_a_topic_that_does_not_exist_is_named(settings: Settings) -> None:
     with pytest.raises(KafkaUnreachableError, match="no-such-topic"):
-        log_facts(settings, changelog(settings), ["no-such-topic"])
+        log_facts(settings, changelog(application_id(settings.topic_prefix, STAGES)), ["no-such-topic"])

@@ -2,59 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient
+from tests.support.short_sessions import closed, send
 from tests.support.workers import Fleet
 
-from traceweir.streams.clock import utc_now
 from traceweir.streams.kafka.topic_admin import create_topics
 from traceweir.streams.settings import Settings
 
 pytestmark = pytest.mark.kafka
 
 WITHIN_S = 90.0
-
-
-def send(servers: str, prefix: str, names: list[str]) -> None:
-    """Sends sessions of one event each, which close at once."""
-    producer = Producer({"bootstrap.servers": servers})
-    for name in names:
-        event = {
-            "type": "session.ended",
-            "session_id": name,
-            "occurred_at": utc_now().isoformat(),
-            "expects": {"events": 1, "traces": 0},
-        }
-        producer.produce(f"{prefix}invocations", key=name, value=json.dumps(event))
-    assert producer.flush(30) == 0
-
-
-def closed(servers: str, prefix: str, names: list[str], meanwhile: Callable[[], object] = lambda: None) -> list[str]:
-    """Returns the ids of all closed sessions in order, once each of these names is there or the time is over."""
-    consumer = Consumer(
-        {
-            "bootstrap.servers": servers,
-            "group.id": f"reader-{time.monotonic_ns()}",
-            "auto.offset.reset": "earliest",
-            "isolation.level": "read_committed",
-        }
-    )
-    consumer.subscribe([f"{prefix}sessions"])
-    found: list[str] = []
-    deadline = time.monotonic() + WITHIN_S
-    while not set(names) <= set(found) and time.monotonic() < deadline:
-        meanwhile()
-        message = consumer.poll(0.2)
-        if message is not None and message.error() is None:
-            found.append(json.loads(message.value() or b"")["session_id"])
-    consumer.close()
-    return sorted(found)
 
 
 def make_again(settings: Settings, topic: str) -> None:
@@ -115,6 +77,6 @@ def test_a_topic_that_is_made_again_under_a_running_worker_is_read_from_its_begi
             started.append(fleet.start("w"))
 
     log = worker.log
-    assert closed(kafka, prefix, after, supervise) == sorted(before + after), log.read_text()
+    assert closed(kafka, prefix, after, meanwhile=supervise) == sorted(before + after), log.read_text()
     assert "was deleted and created again" in log.read_text()
     assert "Traceback" not in log.read_text()

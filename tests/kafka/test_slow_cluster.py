@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 import random
 import struct
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
 from tests.audit.committed import Committed
+from tests.support.kafka import NEEDS_NODES, kafka_home
 from tests.support.kafka_cluster import KafkaCluster
 from tests.support.ledger import PARTITIONS
 from tests.support.workers import Fleet
@@ -29,6 +30,8 @@ SESSIONS, EVENTS, EVENT_BYTES = 60, 50, 10_000
 """30 MB: the worker writes them twice, as rows and as sessions."""
 BYTES_PER_S = 2_000_000
 TIMEOUT_S = 10
+WITHIN_S = 180.0
+"""Time limit for the sessions, in seconds."""
 DEADLINE_S = 90
 _ALTER_CLIENT_QUOTAS = (49, 0)
 """Key and version of the request."""
@@ -62,9 +65,8 @@ def _array(item: bytes) -> bytes:
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[KafkaCluster]:
-    if "KAFKA_HOME" not in os.environ:
-        pytest.skip("starts an Apache Kafka of its own: set KAFKA_HOME to an unpacked download (kafka.apache.org)")
-    with KafkaCluster(Path(os.environ["KAFKA_HOME"]).absolute(), options=SOON) as cluster:
+    home = kafka_home() or pytest.skip(NEEDS_NODES)
+    with KafkaCluster(home, options=SOON) as cluster:
         yield cluster
 
 
@@ -93,8 +95,10 @@ def test_a_backlog_of_large_records_is_committed_on_a_cluster_that_takes_few_byt
         variables = {"TRACEWEIR_TRANSACTION_TIMEOUT_S": f"{TIMEOUT_S}"}
         worker = fleet.start("worker", stages="assemble", variables=variables)
         worker.until_ready()
+        deadline = time.monotonic() + WITHIN_S
         while len(committed.rows["sessions"]) < SESSIONS:
             assert not worker.ended, worker.log.read_text()
+            assert time.monotonic() < deadline, worker.log.read_text()
             committed.read(0.5)
         worker.terminate(DEADLINE_S)
     found = sorted((session["session_id"], len(session["events"])) for session in committed.sessions())

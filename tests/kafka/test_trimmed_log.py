@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
-from tests.kafka.test_remade_topics import closed, send
+from tests.support.short_sessions import closed, send
 from tests.support.workers import Fleet
 
 from traceweir.streams.settings import Settings

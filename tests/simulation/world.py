@@ -392,8 +392,10 @@ def cluster_alone(seed: int) -> tuple[SimulatedLoop, Cluster]:
     return loop, cluster
 
 
-def _facts(settings: Settings, changelog: str, others: Sequence[str], *, tombstones_s: float) -> LogFacts:
-    return LogFacts({topic: f"simulated/{topic}" for topic in (changelog, *others)}, tombstones_s)
+def _facts(
+    settings: Settings, changelog: str, others: Sequence[str], *, options: bool = True, tombstones_s: float
+) -> LogFacts:
+    return LogFacts({topic: f"simulated/{topic}" for topic in (changelog, *others)}, "simulated", tombstones_s)
 
 
 def _stumbling(world: World) -> type[Topology]:

@@ -191,7 +191,11 @@ def create_app(
     followed = topics_of("score", application.topics).followed if scoring is not None else ()
 
     async def facts() -> LogFacts:
-        return await asyncio.to_thread(log_facts, settings, table.changelog_topic_name, [*inputs, *followed])
+        return await asyncio.to_thread(log_facts, settings, table.changelog_topic_name, inputs)
+
+    async def ids() -> Mapping[str, str]:
+        asked = partial(log_facts, settings, table.changelog_topic_name, [*inputs, *followed], options=False)
+        return (await asyncio.to_thread(asked)).ids
 
     checkpoints = Checkpoints(
         app,
@@ -205,7 +209,7 @@ def create_app(
         transaction_timeout_s=settings.transaction_timeout_s,
     )
     watch = TopicWatch(
-        facts,
+        ids,
         lambda: [lane.input_ids for lane in checkpoints.lanes.values()],
         [table.changelog_topic_name, *followed],
         checkpoints.lose,

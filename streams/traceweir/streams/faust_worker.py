@@ -14,6 +14,7 @@ from traceweir.scorers.evaluation.plan import Plan
 from traceweir.streams.application import Application
 from traceweir.streams.kafka.consumer_group import members
 from traceweir.streams.kafka.errors import KafkaUnreachableError
+from traceweir.streams.kafka.silence import ASK_EVERY_S
 from traceweir.streams.kafka.static_member import StaticMember
 from traceweir.streams.kafka.topic_admin import reach
 from traceweir.streams.process_setup import tune_gc
@@ -21,7 +22,7 @@ from traceweir.streams.runtime.activity import Activity, in_key_values
 from traceweir.streams.runtime.checkpoint import Checkpoints
 from traceweir.streams.runtime.health import Health
 from traceweir.streams.runtime.state_directory import MEMBER
-from traceweir.streams.runtime.watchdog import ASK_EVERY_S, Watch
+from traceweir.streams.runtime.watchdog import Watch
 from traceweir.streams.scoring.launch import LaunchedProcess
 from traceweir.streams.settings import Settings
 from traceweir.streams.telemetry.worker_metrics import WorkerMetrics

@@ -137,7 +137,7 @@ class Settings(BaseSettings):
     group_instance_id: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,249}$")] | None = None
     """Name of this worker across restarts (static membership), for example the name of a StatefulSet's pod. A
     restart with the same state directory within the session timeout then moves no partition. Each worker needs a name
-    of its own: a worker whose name a running worker has waits for the session timeout, and ends."""
+    of its own: a worker that starts with the name of a running one waits for the session timeout, and ends."""
 
     # --- Delivery and state
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Callable, Collection
 from time import monotonic
 from typing import Any
@@ -13,10 +14,11 @@ from aiokafka.errors import KafkaError
 from traceweir.streams.clock import iso
 from traceweir.streams.doctor.finding import Finding
 from traceweir.streams.kafka.client_options import aiokafka_options
+from traceweir.streams.kafka.clients import client_of
 from traceweir.streams.kafka.embedded_broker import is_embedded
 from traceweir.streams.kafka.fast_close import install_fast_close
 from traceweir.streams.kafka.topic_admin import reach
-from traceweir.streams.kafka.transaction_markers import Marker, by_leader, client_of, next_marker
+from traceweir.streams.kafka.transaction_markers import Marker, by_leader, next_marker
 from traceweir.streams.runtime.cluster_clock import MAX_APART_S, ahead_s
 from traceweir.streams.settings import Settings
 from traceweir.streams.topics import StageName, application_id, changelog
@@ -57,10 +59,11 @@ async def check_clock(settings: Settings, stages: Collection[StageName], now: Ca
         await by_leader(client, places)
         ends = await consumer.end_offsets(places)
         since, began = now(), monotonic()
-        while monotonic() - began < WATCHED_S:
-            for place, end in ends.items():
-                if (marker := await next_marker(client, place, end, _BYTES)) is not None:
-                    return _compared(marker, since, now(), place)
+        for place, end in itertools.cycle(ends.items()):
+            if monotonic() - began >= WATCHED_S:
+                break
+            if (marker := await next_marker(client, place, end, _BYTES)) is not None:
+                return _compared(marker, since, now(), place)
         return await _unknown(client, ends, now())
     except KafkaError as error:
         return Finding("broker clock", "not checked", f"the transactions in {topic} cannot be read: {error}")

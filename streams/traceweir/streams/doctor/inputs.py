@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any
 
 import orjson
 
 from traceweir.schemas.text import printable
 from traceweir.streams.assemble.parse import InOtherForm, checked_value, read_event, read_trace
+from traceweir.streams.clock import iso
 from traceweir.streams.collect.requests import read_request
 from traceweir.streams.doctor.finding import Finding
 from traceweir.streams.kafka.bounded_reader import BoundedReader, HeldBack
@@ -159,12 +159,7 @@ def _waiting(topic: str, settings: Settings, held_back: Mapping[int, HeldBack], 
 
 
 def _dated(first_ms: int | None) -> str:
-    if first_ms is None:
-        return ""
-    try:
-        return f", whose first record is dated {datetime.fromtimestamp(first_ms / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
-    except (OverflowError, ValueError):  # a producer can write any number
-        return ""
+    return "" if first_ms is None else f", whose first record is dated {iso(first_ms)}"
 
 
 def documents(topic: str, settings: Settings, records: list[Any]) -> Iterator[Finding]:

@@ -138,8 +138,8 @@ class KafkaWriter:
             log.warning("%s", self.problem)
             failures = 0
             while self.problem is not None:
-                await self._stop()
-                await close_producer(self._producer)  # what `_stop` has left within its time
+                # Nothing is flushed: the nodes of this producer are lost.
+                await close_producer(self._producer)
                 try:
                     self._producer = self._new_producer()  # reads certificates again
                     await self._producer.start()

@@ -11,8 +11,8 @@ import aiohttp
 
 from traceweir.schemas.text import printable
 from traceweir.streams.export.answers import Later
+from traceweir.streams.http_answers import beginning
 
-MAX_ANSWER_BYTES = 65_536
 SHOWN_CHARACTERS = 300
 
 
@@ -64,18 +64,10 @@ class HttpPost:
             async with self._session.post(
                 self._url, data=body, headers={"Accept-Encoding": "identity", **headers}, allow_redirects=False
             ) as response:
-                return Reply(response.status, response.headers, await _beginning(response.content))
+                return Reply(response.status, response.headers, await beginning(response.content))
         except TimeoutError:
             return Later(f"the target has not answered within {self._timeout_s:g} s")
         except aiohttp.InvalidURL:  # its text is the address, which can contain a secret
             return Later("the target's address is not valid")
         except (aiohttp.ClientError, OSError) as error:
             return Later(f"the target cannot be reached ({printable(str(error) or repr(error), SHOWN_CHARACTERS)})")
-
-
-async def _beginning(content: aiohttp.StreamReader) -> bytes:
-    parts, size = [], 0
-    while size < MAX_ANSWER_BYTES and (part := await content.read(MAX_ANSWER_BYTES - size)):
-        parts.append(part)
-        size += len(part)
-    return b"".join(parts)

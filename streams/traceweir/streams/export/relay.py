@@ -221,7 +221,7 @@ class Relay:
         _log_starts(starts)
         if moved:
             # A new group would otherwise begin later if it ended before its first batch. The offset of a former topic is
-            # replaced before its id is, else a start between the two would take it for one of the new topic.
+            # replaced before its id is; otherwise a start between the two would take it for one of the new topic.
             await consumer.commit(moved)
         self._kept.note({place.partition: start.offset for place, start in starts.items()}, topic_id)
         self._begun |= starts.keys()

@@ -64,6 +64,9 @@ def start_of(found: Found, *, only_new: bool) -> Start:
     stood = committed if committed is not None else kept.offset if kept is not None else begin
     if stood > end:
         return _on_another_topic(begin)
+    if stood == begin - 1:
+        # The last entry of a log is often the marker of a transaction, which is no record.
+        return Start(begin, "the offset of the group")
     if stood < begin:
         return Start(
             begin,

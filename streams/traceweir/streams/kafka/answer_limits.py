@@ -15,12 +15,14 @@ from aiokafka.protocol.fetch import FetchRequest
 from aiokafka.protocol.group import JoinGroupRequest, SyncGroupRequest
 from aiokafka.protocol.produce import ProduceRequest
 
+from traceweir.streams.kafka.clients import client_of
+
 ANSWER_WITHIN_S = 5.0
 """Time limit in seconds for a connection, and for an answer that does not wait for other members or for records."""
 RECORDS_WITHIN_S = 30.0
 """Time limit in seconds for the records of a fetch or of a produce request, which can be 50 MB, and for an answer that
 waits behind them."""
-_WITH_RECORDS = (FetchRequest, ProduceRequest)
+_WITH_RECORDS = frozenset({FetchRequest.API_KEY, ProduceRequest.API_KEY})
 
 
 def limit_answers(user: Any) -> None:
@@ -28,7 +30,7 @@ def limit_answers(user: Any) -> None:
 
     The limit for a join remains the same.
     """
-    client = user._client if hasattr(user, "_client") else user.client
+    client = client_of(user)
     join_within_s = client._request_timeout_ms / 1000
     client._request_timeout_ms = int(ANSWER_WITHIN_S * 1000)  # for new connections
     connect, limited = client._get_conn, WeakSet[Any]()
@@ -43,7 +45,7 @@ def limit_answers(user: Any) -> None:
             else:
                 # A broker answers the requests of a connection in their order, so an answer can wait behind records.
                 waiting = [before.API_KEY for _, before, _ in connection._requests]
-                records = {kind.API_KEY for kind in _WITH_RECORDS}.intersection([request.API_KEY, *waiting])
+                records = not _WITH_RECORDS.isdisjoint([request.API_KEY, *waiting])
                 connection._request_timeout = RECORDS_WITHIN_S if records else ANSWER_WITHIN_S
             return send(request, expect_response)
 

@@ -15,6 +15,8 @@ from typing import Any
 from aiokafka.client import ConnectionGroup
 from aiokafka.errors import KafkaConnectionError
 
+from traceweir.streams.kafka.clients import client_of
+
 log = logging.getLogger(__name__)
 
 LISTED_WITHIN_S = 30.0
@@ -29,7 +31,7 @@ def require_broker_list(user: Any) -> None:
     aiokafka asks the servers in random order. `start` raises `KafkaConnectionError` if no server can be reached, or if
     no node names a broker in time.
     """
-    client = user._client if hasattr(user, "_client") else user.client
+    client = client_of(user)
     bootstrap = client.bootstrap
 
     async def bootstrap_with_list() -> None:

@@ -17,12 +17,12 @@ from pydantic import SecretStr
 
 from traceweir.schemas.text import printable
 from traceweir.streams.clock import seconds_now
+from traceweir.streams.http_answers import beginning
 from traceweir.streams.kafka.errors import TokenError
 from traceweir.streams.kafka.tokens import Token
 
 TIMEOUT_S = 8.0
 """Seconds for a request. confluent-kafka's clients wait 10 s for their first token."""
-MAX_ANSWER_BYTES = 65_536
 _ERROR = re.compile(r"[a-z_]{1,40}")
 """The codes of errors of RFC 6749. Other words of an answer are not shown: they could repeat the secret."""
 _OK = 200
@@ -68,7 +68,7 @@ class ClientCredentials:
                 # A redirect would send the secret to an address that nobody has configured.
                 session.post(self.endpoint, data=fields, headers=headers, allow_redirects=False) as response,
             ):
-                return self._read(response.status, await _beginning(response.content), asked_at)
+                return self._read(response.status, await beginning(response.content), asked_at)
         except TimeoutError:
             raise self._unreachable(f"no answer within {TIMEOUT_S:g} s") from None
         except (aiohttp.ClientError, OSError, ValueError) as error:
@@ -121,11 +121,3 @@ class ClientCredentials:
                 "TRACEWEIR_KAFKA_OAUTH_CLIENT_SECRET_FILE"
             )
         return secret
-
-
-async def _beginning(content: aiohttp.StreamReader) -> bytes:
-    parts, size = [], 0
-    while size < MAX_ANSWER_BYTES and (part := await content.read(MAX_ANSWER_BYTES - size)):
-        parts.append(part)
-        size += len(part)
-    return b"".join(parts)

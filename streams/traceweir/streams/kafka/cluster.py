@@ -20,7 +20,7 @@ REQUEST_TIMEOUT_S = 10.0
 METADATA_DELAY_S = 30.0
 """Time limit until every broker knows a topic that the controller has created."""
 _FIRST_LOOK_S = 1.0
-"""Time in seconds until the first look whether a broker has refused this user, which would else be tried again."""
+"""Time in seconds until the first look whether a broker has refused this user, which would be tried again otherwise."""
 _ASK_AGAIN_AFTER_S = 0.1
 _WAITING = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._TIMED_OUT, KafkaError.REQUEST_TIMED_OUT)
 """Codes of a broker that does not know a new topic yet, or has not answered in time."""
@@ -34,8 +34,10 @@ _NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 class Cluster:
     """Requests to a cluster: Apache Kafka or the embedded broker."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, timeout_s: float | None = None) -> None:
+        """Stores the settings, and the time limit for each answer in seconds (None: `REQUEST_TIMEOUT_S`)."""
         self._settings = settings
+        self._timeout_s = REQUEST_TIMEOUT_S if timeout_s is None else timeout_s
         self._errors: list[KafkaError] = []
         # The callback collects errors for Traceweir's message; librdkafka would also write them to stderr.
         quiet = {"log_level": 0, "error_cb": self._errors.append}
@@ -58,16 +60,14 @@ class Cluster:
         """Returns the brokers and all topics.
 
         Raises:
-            KafkaUnreachableError: no broker answered within `timeout_s` seconds (None: `REQUEST_TIMEOUT_S`).
+            KafkaUnreachableError: no broker answered within `timeout_s` seconds (None: the usual limit).
         """
-        timeout_s = REQUEST_TIMEOUT_S if timeout_s is None else timeout_s
+        timeout_s = self._timeout_s if timeout_s is None else timeout_s
         # Always for all topics: a request by name creates the topic if the cluster allows automatic creation.
         deadline = time.monotonic() + timeout_s
-        look_s = _FIRST_LOOK_S / 2
+        look_s = _FIRST_LOOK_S
         while True:
             left = deadline - time.monotonic()
-            # A distant broker needs longer than the first look for each answer.
-            look_s *= 2
             try:
                 metadata = self._client.list_topics(timeout=max(0.0, min(left, look_s)))
                 if metadata.brokers:
@@ -91,6 +91,8 @@ class Cluster:
                         "start a broker (`docker compose up`, or `traceweir broker` for a trial), or set "
                         "TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS"
                     ) from error
+                # A distant broker needs longer than the first look for each answer.
+                look_s *= 2
         self._embedded = embedded_broker.is_embedded(metadata.cluster_id)
         return metadata
 
@@ -118,7 +120,7 @@ class Cluster:
         deadline = time.monotonic() + METADATA_DELAY_S
         while True:
             try:
-                answers = self._client.describe_configs(asked, request_timeout=REQUEST_TIMEOUT_S)
+                answers = self._client.describe_configs(asked, request_timeout=self._timeout_s)
                 found = {}
                 for resource, answer in answers.items():
                     try:
@@ -140,7 +142,7 @@ class Cluster:
         known = [name for name in names if name in metadata.topics]
         if self.embedded or not known:
             return dict.fromkeys(known, metadata.cluster_id)
-        asked = self._client.describe_topics(TopicCollection(known), request_timeout=REQUEST_TIMEOUT_S)
+        asked = self._client.describe_topics(TopicCollection(known), request_timeout=self._timeout_s)
         try:
             found = {name: str(answer.result().topic_id) for name, answer in asked.items()}
         except KafkaException as error:
@@ -155,7 +157,7 @@ class Cluster:
         if self.embedded or not names:
             return []
         asked = self._client.describe_topics(
-            TopicCollection(list(names)), include_authorized_operations=True, request_timeout=REQUEST_TIMEOUT_S
+            TopicCollection(list(names)), include_authorized_operations=True, request_timeout=self._timeout_s
         )
         try:
             rights = {name: answer.result().authorized_operations for name, answer in asked.items()}
@@ -179,7 +181,7 @@ class Cluster:
         broker = next(iter(self.metadata().brokers))
         asked = ConfigResource(ResourceType.BROKER, str(broker))
         try:
-            answer = self._client.describe_configs([asked], request_timeout=REQUEST_TIMEOUT_S)[asked].result()
+            answer = self._client.describe_configs([asked], request_timeout=self._timeout_s)[asked].result()
         except KafkaException:
             return {}
         return {name: entry.value for name, entry in answer.items()}
@@ -194,7 +196,7 @@ class Cluster:
         if not found:
             return
         refusals = []
-        for name, answer in self._client.delete_topics(found, request_timeout=REQUEST_TIMEOUT_S).items():
+        for name, answer in self._client.delete_topics(found, request_timeout=self._timeout_s).items():
             try:
                 answer.result()
             except KafkaException as error:
@@ -216,7 +218,7 @@ class Cluster:
         if self.embedded:
             try:
                 for name in wanted:  # a request by name creates the topic
-                    self._client.list_topics(name, timeout=REQUEST_TIMEOUT_S)
+                    self._client.list_topics(name, timeout=self._timeout_s)
             except KafkaException as error:
                 raise self._no_answer("the topics", error) from error
             return set(), {}
@@ -233,7 +235,7 @@ class Cluster:
             for name, policy in wanted.items()
         }
         made, refusals = set(), {}
-        for name, answer in self._client.create_topics([*asked.values()], request_timeout=REQUEST_TIMEOUT_S).items():
+        for name, answer in self._client.create_topics([*asked.values()], request_timeout=self._timeout_s).items():
             try:
                 answer.result()
                 made.add(name)

@@ -16,6 +16,7 @@ from typing import Any
 from aiokafka.errors import KafkaError
 from aiokafka.protocol.metadata import MetadataRequest
 
+from traceweir.streams.kafka.clients import client_of
 from traceweir.streams.kafka.consumer_tasks import ending_early, watch_tasks
 from traceweir.streams.kafka.errors import KafkaUnreachableError
 
@@ -32,7 +33,7 @@ async def answers(user: Any) -> bool:
 
     The question names no topic, so the answer is short.
     """
-    client = user._client if hasattr(user, "_client") else user.client
+    client = client_of(user)
     try:
         async with asyncio.timeout(ASK_EVERY_S):
             return await _any_answers(client)

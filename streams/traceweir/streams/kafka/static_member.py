@@ -9,7 +9,7 @@ process at a time can use:
 
 - At its start, a process finds the member with its instance id in the group. If the id of that member is the noted one, it
   is its predecessor, which has ended: the process takes its place at once, and no partition moves. Otherwise it waits
-  whether Kafka expels that member. A member that stays is alive, and the process ends.
+  to see whether Kafka expels that member. A member that stays is alive, and the process ends.
 - A process that Kafka does not know any more as a member looks again before it joins. If the id of the member is none that
   it has had, another process has its place, and it ends.
 """
@@ -92,8 +92,8 @@ class StaticMember:
                 if not told:
                     log.warning(
                         "a member with the same TRACEWEIR_GROUP_INSTANCE_ID (%r) is in the consumer group, from %s, which "
-                        "is not known in the state directory of this worker; this worker waits up to %g s whether Kafka "
-                        "expels it",
+                        "is not known in the state directory of this worker; this worker waits up to %g s to see whether "
+                        "Kafka expels it",
                         self._instance_id,
                         printable(other.host),
                         session_timeout_s + MARGIN_S,

@@ -10,7 +10,7 @@ import struct
 from collections.abc import Collection, Iterator
 from typing import Any, NamedTuple
 
-from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka import TopicPartition
 from aiokafka.errors import for_code
 from aiokafka.protocol.fetch import FetchRequest
 
@@ -33,11 +33,6 @@ class Marker(NamedTuple):
     offset: int
     at_ms: int
     """The time of the broker that leads the partition, in milliseconds since 1970."""
-
-
-def client_of(consumer: AIOKafkaConsumer) -> Any:
-    """Returns the client of a consumer, which sends its requests."""
-    return consumer._client
 
 
 async def by_leader(client: Any, places: Collection[TopicPartition]) -> dict[int | None, TopicPartition]:

@@ -19,6 +19,7 @@ from traceweir.streams.kafka.fast_close import install_fast_close
 from traceweir.streams.kafka.faust_adapter import Table
 from traceweir.streams.kafka.high_watermarks import high_watermarks
 from traceweir.streams.kafka.log_facts import LogFacts
+from traceweir.streams.runtime.cluster_clock import MAX_APART_S
 from traceweir.streams.runtime.lane import WRITER_ROW
 
 log = logging.getLogger(__name__)
@@ -31,8 +32,7 @@ _LOOKS = 200
 
 
 USABLE_SHARE = 0.9
-"""The part of the time for which the changelog keeps deletions until which local rows can be used."""
-CLOCKS_APART_S = 60.0
+"""Share of `delete.retention.ms`; older local rows are not used."""
 
 
 class RestoreTooSlowError(WorkerError):
@@ -113,7 +113,8 @@ class ChangelogRestore:
             consumer.pause(*sources)
             for number in numbers:
                 self._table.open(number)
-            log_id = found.ids[self._table.changelog]
+            # A broker without topic ids names its cluster at least.
+            log_id = found.ids.get(self._table.changelog, found.cluster)
             # The last transaction of this worker can lack its mark; rows of another changelog are deleted anyway.
             written = {
                 place: self._table.reached(number) if self._table.source(number) == log_id else -1
@@ -190,9 +191,10 @@ class ChangelogRestore:
         current_at = self._table.current_at(number)
         if current_at is not None and seconds_now() - current_at > tombstones_s:
             raise RestoreTooSlowError(
-                f"the rows of partition {number} took longer to read than {self._table.changelog} keeps deletions "
-                f"({tombstones_s:g} s): set its delete.retention.ms to 86400000 (`traceweir topics check` shows the command), "
-                "and start the worker again"
+                f"the rows of partition {number} were last complete {(seconds_now() - current_at) / 3600:.1f} h ago, longer "
+                f"than {self._table.changelog} keeps deletions ({tombstones_s / 3600:g} h, delete.retention.ms). Start the "
+                "worker again: it reads the changelog from its beginning. If that takes longer than the option, raise the "
+                "option"
             )
 
     def _leave_or_clear(self, number: int, changelog_id: str, end: int, tombstones_s: float) -> None:
@@ -237,7 +239,7 @@ def misfit(
         return "it is unknown how old they are"
     usable_s = tombstones_s * USABLE_SHARE
     # Beyond this, a clock has been changed.
-    if age_s > usable_s or age_s < -CLOCKS_APART_S:
+    if age_s > usable_s or age_s < -MAX_APART_S:
         return (
             f"they were complete {age_s / 3600:.1f} h ago, and the changelog keeps deletions for {tombstones_s / 3600:g} h "
             "(delete.retention.ms): they can contain rows whose deletion is not there any more"

@@ -179,7 +179,7 @@ class Checkpoints:
                 takeover = self._takeover = Takeover(owned, self._parts, ownership, self.first_offsets, self._step)
                 lanes = await takeover.run()
                 summary = takeover.summary
-                self.rounds.delivery = ownership.delivery
+                self.rounds.ownership = ownership
                 self.rounds.handed = handed_topics(self._parts.specs) if ownership.hands_over else ()
             await self._faust_on_rebalance(*assignment)
             if not self._stops():

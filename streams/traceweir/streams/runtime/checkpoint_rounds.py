@@ -8,17 +8,20 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from operator import attrgetter
 from time import monotonic
-from typing import Any
+from typing import Any, NamedTuple
 
+from aiokafka import TopicPartition
 from faust.types import TP
 
 from traceweir.streams.clock import seconds_now
 from traceweir.streams.kafka.faust_adapter import Table
 from traceweir.streams.runtime.checkpoint_content import CheckpointContent
 from traceweir.streams.runtime.checkpoint_pace import CheckpointPace
-from traceweir.streams.runtime.delivery import TRANSACTIONS_ENDED, Delivery
+from traceweir.streams.runtime.cluster_clock import ClocksApartError
+from traceweir.streams.runtime.delivery import TRANSACTIONS_ENDED
 from traceweir.streams.runtime.hand_over import HandOver
 from traceweir.streams.runtime.lane import Lane
+from traceweir.streams.runtime.ownership import Ownership
 from traceweir.streams.runtime.suspects import StageFailed
 from traceweir.streams.runtime.transaction_bound import TransactionBound
 from traceweir.streams.stages.base import Output
@@ -26,6 +29,15 @@ from traceweir.streams.stages.base import Output
 log = logging.getLogger(__name__)
 
 _PENDING_BYTES: Callable[[Lane], int] = attrgetter("pending_bytes")
+
+
+class _Committed(NamedTuple):
+    """A committed checkpoint."""
+
+    ends: Mapping[TopicPartition, int]
+    """The offset of the last row in each partition of the changelog."""
+    began_at: float
+    """When it began, in seconds since 1970."""
 
 
 class CheckpointRounds:
@@ -64,10 +76,10 @@ class CheckpointRounds:
         self._pace = CheckpointPace(interval_s)
         self._bound = bound
         self._fail, self._lose, self._isolate = fail, lose, isolate
-        self.delivery: Delivery
-        """Sends the checkpoints; set before there are lanes."""
+        self.ownership: Ownership
+        """Sends the checkpoints, and compares the clocks afterwards; set before there are lanes."""
         self.handed: Collection[str] = ()
-        """The topics whose records can be handed over to the next stage; set with `delivery`."""
+        """The topics whose records can be handed over to the next stage; set with `ownership`."""
         self._task: asyncio.Task[None] | None = None
         self._woken, self._worked = asyncio.Event(), asyncio.Event()
         self.lock = asyncio.Lock()
@@ -151,7 +163,7 @@ class CheckpointRounds:
             self._pace.begin(now)
             handed = () if last else self.handed
             content = CheckpointContent(self._table.changelog, now, handed, last=last, most_bytes=self._bound.bytes)
-            committed = False
+            committed: _Committed | None = None
             try:
                 committed = await self._commit(living, content)
             except TRANSACTIONS_ENDED as error:
@@ -170,8 +182,10 @@ class CheckpointRounds:
                     # checkpoint.
                     self._lanes.pop(lane.number, None)
                     lane.drop()
-        if committed:
+        if committed is not None:
             self.finished()
+            if not last:
+                await self._compare_clocks(committed)
         for lane, raised in content.failed.items():
             if last:
                 self.not_committed.append(lane.number)
@@ -184,14 +198,14 @@ class CheckpointRounds:
                 await self._isolate(lane, raised)
         return left
 
-    async def _commit(self, lanes: Sequence[Lane], content: CheckpointContent) -> bool:
-        """Commits the changes of the lanes, with what follows from them in other stages; returns whether there were any."""
+    async def _commit(self, lanes: Sequence[Lane], content: CheckpointContent) -> _Committed | None:
+        """Commits the changes of the lanes, with what follows from them in other stages; None if there were none."""
         changes = content.cut(lanes)
         if changes is None:
-            return False
+            return None
         further = HandOver(self._lanes, content, self._worked).further if content.handed else None
         began, began_at = monotonic(), seconds_now()
-        ends = await self.delivery.send(*changes, further)
+        ends = await self.ownership.delivery.send(*changes, further)
         self._bound.note(content.bytes, content.taken_bytes, seconds=monotonic() - began)
         for lane, rows in content.rows.items():
             self._table.write(lane.number, rows, ends[content.place(lane)], began_at)
@@ -202,4 +216,11 @@ class CheckpointRounds:
             log.debug("partition %d: committed %d rows and %d outputs", cut.lane.number, cut.rows, len(cut.outputs))
             for note in self.committed:
                 note(cut.counts, cut.outputs)
-        return True
+        return _Committed(ends, began_at)
+
+    async def _compare_clocks(self, committed: _Committed) -> None:
+        """Compares the clocks outside of the checkpoint, whose time says how fast the cluster is."""
+        try:
+            await self.ownership.compare_clocks(*committed)
+        except ClocksApartError as error:
+            await self._fail(error)

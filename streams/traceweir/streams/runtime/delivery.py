@@ -35,7 +35,6 @@ from traceweir.streams.errors import WorkerError
 from traceweir.streams.kafka.answer_limits import limit_answers
 from traceweir.streams.kafka.broker_list import require_broker_list
 from traceweir.streams.kafka.fast_close import close_producer
-from traceweir.streams.runtime.cluster_clock import ClusterClock
 from traceweir.streams.settings import TRANSACTION_TIMEOUT_S
 from traceweir.streams.stages.base import MAX_BATCH_BYTES, Output, Rows
 
@@ -121,7 +120,7 @@ class Transaction:
     """Sends a checkpoint in one transaction: `read_committed` readers see all of it, or nothing.
 
     A caller that sends no offsets needs no group. Kafka aborts a transaction that is open for longer than `timeout_s`
-    seconds. With a `clock`, a transaction with rows compares it with the brokers', once each minute.
+    seconds.
     """
 
     def __init__(
@@ -131,10 +130,8 @@ class Transaction:
         group: str | None = None,
         *,
         timeout_s: float = TRANSACTION_TIMEOUT_S,
-        clock: ClusterClock | None = None,
     ) -> None:
         self._id, self._group, self._timeout_ms = transactional_id, group, int(timeout_s * 1000)
-        self._clock = clock
         self._producer = AIOKafkaProducer(
             **options,
             transactional_id=transactional_id,
@@ -213,10 +210,7 @@ class Transaction:
             more = await further(firsts) if further is not None else None
         if offsets:  # after the sends: while the broker adds a partition, it refuses other requests
             await self._producer.send_offsets_to_transaction(offsets, self._group)
-        since = self._clock.now() if self._clock is not None else 0.0
         await self._producer.commit_transaction()
-        if self._clock is not None and ends:
-            await self._clock.compare_each_minute(self.client, ends, since)
         return ends
 
     async def stop(self) -> None:

@@ -155,15 +155,17 @@ class Lane:
         stored = self.committed.get(topic)
         if self._logs is None:
             return max(stored or 0, first)
-        log_id, place = self._logs.ids[topic], f"{topic}/{self.number}"
+        log_id, place = self._logs.ids.get(topic), f"{topic}/{self.number}"
         start = start_of(place, stored, self.input_ids.get(topic), first, self._logs.ends.get(topic), log_id)
         if start.problem is not None:
             log.warning("%s", start.problem)
-        if start.problem is not None:
             # Otherwise the same would be counted again at each takeover.
             self.committed[topic] = start.offset
         self._unwritten_starts |= start.problem is not None or self.input_ids.get(topic) != log_id
-        self.input_ids[topic] = log_id
+        if log_id is None:
+            self.input_ids.pop(topic, None)
+        else:
+            self.input_ids[topic] = log_id
         counters = getattr(self._inbox_of[topic].stage, "counters", None)
         if counters is not None:
             counters.update({name: n for name, n in (("missed", start.missed), ("new_logs", start.is_new_log)) if n})

@@ -61,6 +61,17 @@ class Ownership(Protocol):
             The offset of the claim in each partition of the changelog. Rows before it are final.
         """
 
+    async def compare_clocks(self, ends: Mapping[TopicPartition, int], since: float) -> None:
+        """Compares the clock of this worker with the brokers', if a comparison is due.
+
+        Args:
+            ends: The offset of the last row of a committed checkpoint in some partitions of the changelog.
+            since: A time before its commit, by the clock of this worker.
+
+        Raises:
+            ClocksApartError: the clock of this worker is wrong, or that of every broker.
+        """
+
     async def stop(self) -> None:
         """Closes the connections. An open transaction is not committed."""
 
@@ -93,7 +104,7 @@ class ClaimedPartitions:
         self._transaction = partial(Transaction, options, timeout_s=timeout_s)
         self._name = f"{application}-writer-{uuid4().hex}"
         self._clock = clock
-        self._writer = self._transaction(self._name, application, clock=clock)
+        self._writer = self._transaction(self._name, application)
         self.delivery = timed(self._writer)
         self._claims: dict[int, Transaction] = {}
         self._started: list[Delivery] = []
@@ -145,6 +156,10 @@ class ClaimedPartitions:
         await self._clock.compare(self._writer.client, ends, since)
         return claims
 
+    async def compare_clocks(self, ends: Mapping[TopicPartition, int], since: float) -> None:
+        """Compares the clocks, once each minute."""
+        await self._clock.compare_each_minute(self._writer.client, ends, since)
+
     async def stop(self) -> None:
         """Closes all producers."""
         self._stopped = True
@@ -188,6 +203,9 @@ class SharedPartitions:
     async def claim(self, writers: Collection[str]) -> Mapping[int, int]:
         """Claims nothing, because the broker cannot fence."""
         return {}
+
+    async def compare_clocks(self, ends: Mapping[TopicPartition, int], since: float) -> None:
+        """Compares nothing, because only transactions tell the time of a broker."""
 
     async def stop(self) -> None:
         """Closes the connection."""

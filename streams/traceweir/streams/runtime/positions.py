@@ -16,7 +16,7 @@ class InputLogs(NamedTuple):
     """The logs of the inputs of a partition, as the cluster has them now."""
 
     ids: Mapping[str, str]
-    """By topic, an id of the form `cluster/topic`."""
+    """By topic, an id of the form `cluster/topic`; a topic is missing if its broker has no topic ids."""
     ends: Mapping[str, int]
     """By topic, the offset after the last record, committed or not."""
 
@@ -37,7 +37,9 @@ class Start(NamedTuple):
     """What the operator should know; None if everything is as expected."""
 
 
-def start_of(place: str, stored: int | None, stored_id: str | None, begin: int, end: int | None, log_id: str) -> Start:
+def start_of(
+    place: str, stored: int | None, stored_id: str | None, begin: int, end: int | None, log_id: str | None
+) -> Start:
     """Returns where to read on in an input.
 
     >>> start_of("traces/0", 70, "a/1", 0, 90, "a/1")
@@ -49,14 +51,14 @@ def start_of(place: str, stored: int | None, stored_id: str | None, begin: int, 
         stored_id: The id of the log to which `stored` belongs; None: an earlier version has not stored it.
         begin: The first offset that can be read.
         end: The offset after the last record, committed or not; None: it was not asked for.
-        log_id: The id of the log.
+        log_id: The id of the log; None: its broker has no topic ids.
 
     Raises:
         OtherClusterError: the stored offset belongs to a log of another cluster.
     """
     if stored is None:
         return Start(begin)
-    if stored_id is not None and stored_id != log_id:
+    if None not in (stored_id, log_id) and stored_id != log_id:
         if _cluster(stored_id) != _cluster(log_id):
             raise OtherClusterError(
                 f"the state of {place} belongs to another cluster ({_cluster(stored_id)}; this one is {_cluster(log_id)}): a "
@@ -81,7 +83,7 @@ def start_of(place: str, stored: int | None, stored_id: str | None, begin: int, 
             f"{begin - 1}. The worker was down, or behind, for longer than the topic's retention.ms or retention.bytes allow",
         )
     if end is not None and stored > end:
-        if stored_id is None:
+        if None in (stored_id, log_id):
             return Start(
                 begin,
                 is_new_log=True,
@@ -98,5 +100,5 @@ def start_of(place: str, stored: int | None, stored_id: str | None, begin: int, 
     return Start(stored)
 
 
-def _cluster(log_id: str) -> str:
-    return log_id.partition("/")[0]
+def _cluster(log_id: str | None) -> str:
+    return (log_id or "").partition("/")[0]

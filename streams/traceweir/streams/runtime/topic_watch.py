@@ -1,4 +1,4 @@
-"""Notices that a topic was deleted and created again under a running worker, which else would read on at old offsets.
+"""Notices that a topic was deleted and created again under a running worker: it would read on at old offsets.
 
 Kafka's answer to a fetch does not say so: the client is told that its offset is out of range, or nothing at all once the
 new log has grown past it.
@@ -14,7 +14,6 @@ from mode import Service
 
 from traceweir.streams.errors import WorkerError
 from traceweir.streams.kafka.errors import KafkaUnreachableError
-from traceweir.streams.kafka.log_facts import LogFacts
 from traceweir.streams.service_tasks import service_task
 
 log = logging.getLogger(__name__)
@@ -31,7 +30,7 @@ class TopicWatch(Service):  # type: ignore[misc]  # Faust's services are untyped
 
     def __init__(
         self,
-        facts: Callable[[], Awaitable[LogFacts]],
+        ids: Callable[[], Awaitable[Mapping[str, str]]],
         known: Callable[[], Iterable[Mapping[str, str]]],
         followed: Collection[str],
         lose: Callable[[BaseException], Awaitable[object]],
@@ -41,7 +40,7 @@ class TopicWatch(Service):  # type: ignore[misc]  # Faust's services are untyped
         """Stores the arguments; the service starts later.
 
         Args:
-            facts: Returns what the cluster says of the topics.
+            ids: Returns the ids of the topics, by topic; of those that have none, nothing.
             known: Returns the ids of the inputs by topic, for each owned partition.
             followed: The topics that the worker reads as a whole, and its changelog, which lacks all rows and the name of
                 the writer when it is made again.
@@ -50,29 +49,29 @@ class TopicWatch(Service):  # type: ignore[misc]  # Faust's services are untyped
             kwargs: Arguments of the service.
         """
         super().__init__(**kwargs)
-        self._facts, self._known, self._lose, self._fail = facts, known, lose, fail
+        self._ids, self._known, self._lose, self._fail = ids, known, lose, fail
         self._followed: dict[str, str | None] = dict.fromkeys(followed)
 
     @service_task("compares the topics with those that the worker knows")
     async def _look(self) -> None:
         while not self.should_stop:
-            await self.look()
             await self.sleep(LOOK_EVERY_S)
+            await self.look()
 
     async def look(self) -> None:
         """Compares once."""
         try:
-            ids = (await self._facts()).ids
+            ids = await self._ids()
         except KafkaUnreachableError as error:
             log.warning("the ids of the topics cannot be compared now: %s", error)
             return
         for topic, former in self._followed.items():
-            if former is not None and former != ids[topic]:
+            if former is not None and former != ids.get(topic, former):
                 await self._fail(
                     TopicMadeAgainError(f"{_made_again(topic, former, ids[topic])}: start the worker again")
                 )
                 return
-            self._followed[topic] = ids[topic]
+            self._followed[topic] = ids.get(topic)
         for inputs in self._known():
             for topic, former in inputs.items():
                 if former != ids.get(topic, former):

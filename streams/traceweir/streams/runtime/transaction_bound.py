@@ -1,6 +1,6 @@
 """Bounds the bytes of a transaction by what the last transactions have moved a second.
 
-Kafka aborts a transaction that is open for longer than its timeout, and the worker starts again. Without a bound, a
+Kafka aborts a transaction that is open for longer than its timeout, and the worker joins its group again. Without a bound, a
 cluster that takes bytes slower than it gives them makes each transaction larger than the last, until one takes too long:
 the worker then does the same work again, without end.
 """
@@ -20,9 +20,9 @@ SHARE = 0.25
 """The part of the timeout that a transaction of the largest size takes: brokers can become slower while it is open."""
 FIRST_BYTES_PER_S = 1_000_000
 FIRST_BYTES = 15_000_000
-"""The bound before anything was measured: for a cluster that takes so many bytes a second, and at most so many bytes.
+"""The bound before the first measurement: a quarter of the timeout at `FIRST_BYTES_PER_S`, at most `FIRST_BYTES`.
 
-It does not grow with a long timeout, so that a longer timeout helps.
+With the maximum, a longer timeout helps a cluster that is slower than that.
 """
 LEAST_BYTES = 1_000_000
 """The lowest bound: one full batch. A transaction takes some time whatever its size, so a lower bound would not help."""

@@ -18,14 +18,12 @@ from typing import Any, NamedTuple
 from mode import Service
 
 from traceweir.streams.errors import WorkerError
+from traceweir.streams.kafka.silence import ASK_EVERY_S, LOST_AFTER_S
 from traceweir.streams.service_tasks import service_task
 
 log = logging.getLogger(__name__)
 
 LOOK_EVERY_S = 1.0
-LOST_AFTER_S = 60.0
-"""Silence of all brokers in seconds after which the worker ends; the Kafka clients would retry without end."""
-ASK_EVERY_S = 5.0
 LIMIT_SETTING = "TRACEWEIR_STUCK_AFTER_S"
 EXIT_LOST = 1
 EXIT_HELD = 70

@@ -142,7 +142,8 @@ CHECKPOINT_FAILURES = Instrument(
     "traceweir.checkpoint.failures",
     "counter",
     "{checkpoint}",
-    "Checkpoints that were not known to be committed. Their transaction is aborted, and the worker ends: this is also the "
+    "Checkpoints that were not known to be committed. Their transaction is aborted, and the worker drops its "
+    "partitions, or ends: this is also the "
     "number of aborted transactions, because a worker aborts no other.",
 )
 

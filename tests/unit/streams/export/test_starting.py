@@ -40,3 +40,8 @@ def test_removed_records_are_counted_and_named() -> None:
     start = start_of(Found(6, 9, None, kept(4), "id"), only_new=False)
     assert start.removed == 2
     assert "from offset 4 to 6" in start.why
+
+
+def test_the_marker_of_the_last_transaction_is_no_removed_record() -> None:
+    start = start_of(Found(6, 9, 5, None, "id"), only_new=False)
+    assert (start.offset, start.removed, start.unusual) == (6, 0, False)

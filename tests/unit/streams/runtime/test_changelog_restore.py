@@ -44,7 +44,7 @@ class EmptyTable:
 
 
 async def facts() -> LogFacts:
-    return LogFacts({"changelog": "id", "a": "other id"}, 86_400.0)
+    return LogFacts({"changelog": "id", "a": "other id"}, "cluster", 86_400.0)
 
 
 async def claim_nothing(writers: Collection[str]) -> dict[int, int]:
@@ -293,5 +293,7 @@ async def test_a_restore_that_takes_longer_than_deletions_are_kept_ends_with_the
     monkeypatch.setattr(changelog_restore, "AIOKafkaConsumer", BatchConsumer)
     times = iter([NOW, NOW])
     monkeypatch.setattr(changelog_restore, "seconds_now", lambda: next(times, NOW + 100_000))
-    with pytest.raises(RestoreTooSlowError, match=r"delete\.retention\.ms to 86400000"):
+    with pytest.raises(
+        RestoreTooSlowError, match=r"longer than changelog keeps deletions \(24 h, delete\.retention\.ms\)"
+    ):
         await ChangelogRestore(Aged(NOW), {}, lambda: None).read([3], facts(), [], claim_nothing)  # type: ignore[arg-type]

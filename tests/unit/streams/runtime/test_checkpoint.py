@@ -48,6 +48,7 @@ class Owner:
 
     def __init__(self, delivery: GatedDelivery | None = None) -> None:
         self.delivery, self.stopped = delivery or GatedDelivery(), 0
+        self.compared: list[Mapping[TopicPartition, int]] = []
 
     async def begin(self, numbers: Collection[int], stepped: Callable[[], object]) -> None:
         for _ in numbers:
@@ -57,6 +58,9 @@ class Owner:
 
     async def claim(self, writers: Collection[str]) -> Mapping[int, int]:
         return {}
+
+    async def compare_clocks(self, ends: Mapping[TopicPartition, int], since: float) -> None:
+        self.compared.append(ends)
 
     async def stop(self) -> None:
         self.stopped += 1

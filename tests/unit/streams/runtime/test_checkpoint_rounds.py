@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -18,6 +19,7 @@ from tests.unit.streams.runtime.test_stage_failures import Kept
 
 from traceweir.streams.kafka.faust_adapter import Table
 from traceweir.streams.runtime.checkpoint import Checkpoints
+from traceweir.streams.runtime.cluster_clock import ClocksApartError
 from traceweir.streams.runtime.delivery import RowsByPlace
 from traceweir.streams.runtime.lane import OFFSETS, Lane
 from traceweir.streams.stages.base import Cut, End, Output, StageSpec
@@ -57,6 +59,35 @@ async def test_partitions_that_are_due_at_the_same_time_have_one_checkpoint(monk
     await turns()
     assert [offsets(sent) for sent in delivery.sent] == [{0: 1, 2: 3}]
     assert checkpoints.lanes == lanes
+
+
+async def test_a_comparison_of_the_clocks_delays_no_checkpoint_and_is_no_part_of_its_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    checkpoints, _, delivery = await three(monkeypatch)
+    owner, began, may_end = checkpoints.rounds.ownership, asyncio.Event(), asyncio.Event()
+
+    async def compare(ends: Mapping[TopicPartition, int], since: float) -> None:
+        assert not checkpoints.rounds.lock.locked()
+        began.set()
+        await may_end.wait()
+
+    monkeypatch.setattr(owner, "compare_clocks", compare)
+    await checkpoints.take(TP("a", 0), records("a", 1))
+    await began.wait()
+    assert len(delivery.sent) == 1
+    await checkpoints.take(TP("a", 1), records("a", 1))
+    await checkpoints.revoke()
+    assert len(delivery.sent) == 2
+
+
+async def test_clocks_that_are_apart_end_the_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    checkpoints, _, _ = await three(monkeypatch)
+    compare = AsyncMock(side_effect=ClocksApartError("60 s"))
+    monkeypatch.setattr(checkpoints.rounds.ownership, "compare_clocks", compare)
+    await checkpoints.take(TP("a", 0), records("a", 1))
+    await turns()
+    assert checkpoints.problems == ["the worker stops after ClocksApartError; its log contains the details"]
 
 
 async def test_each_partition_gets_its_own_rows_with_its_own_offset(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -36,6 +36,15 @@ def test_where_to_read_on(
     assert (start.problem is None) == (not missed and not is_new_log)
 
 
+@pytest.mark.parametrize(("stored_id", "log_id"), [(None, "c/1"), ("c/1", None), (None, None)])
+@pytest.mark.parametrize(("stored", "offset", "is_new_log"), [(5, 5, False), (12, 0, True)])
+def test_without_an_id_only_the_end_tells_a_new_log(
+    stored_id: str | None, log_id: str | None, stored: int, offset: int, is_new_log: bool
+) -> None:
+    start = start_of("traces/0", stored, stored_id, 0, 9, log_id)
+    assert (start.offset, start.is_new_log) == (offset, is_new_log)
+
+
 def test_the_offsets_of_another_cluster_are_refused() -> None:
     with pytest.raises(OtherClusterError, match="belongs to another cluster \\(b; this one is c\\)"):
         start_of("traces/0", 5, "b/1", 0, 9, "c/1")

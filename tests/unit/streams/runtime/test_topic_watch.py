@@ -7,7 +7,6 @@ from collections.abc import Mapping
 import pytest
 
 from traceweir.streams.kafka.errors import KafkaUnreachableError
-from traceweir.streams.kafka.log_facts import LogFacts
 from traceweir.streams.runtime.topic_watch import TopicWatch
 
 
@@ -17,12 +16,12 @@ class World:
     def __init__(self) -> None:
         self.ids: Mapping[str, str] | None = {"a": "c/1", "b": "c/2"}
         self.ends: list[tuple[str, str]] = []
-        self.watch = TopicWatch(self.facts, lambda: [{"a": "c/1"}] * 2, ["b"], self.lose, self.fail)
+        self.watch = TopicWatch(self.ask, lambda: [{"a": "c/1"}] * 2, ["b"], self.lose, self.fail)
 
-    async def facts(self) -> LogFacts:
+    async def ask(self) -> Mapping[str, str]:
         if self.ids is None:
             raise KafkaUnreachableError("no broker")
-        return LogFacts(self.ids, 1.0)
+        return self.ids
 
     async def lose(self, error: BaseException) -> None:
         self.ends.append(("lose", str(error)))
@@ -59,3 +58,13 @@ async def test_a_cluster_that_does_not_answer_is_asked_again_later(
     world.ids = None
     await world.watch.look()
     assert (world.ends, "cannot be compared now: no broker" in caplog.text) == ([], True)
+
+    world.ids = {"a": "c/7", "b": "c/2"}
+    await world.watch.look()
+    assert [what for what, _ in world.ends] == ["lose"]
+
+
+async def test_topics_without_ids_are_not_compared(world: World) -> None:
+    world.ids = {}
+    await world.watch.look()
+    assert world.ends == []

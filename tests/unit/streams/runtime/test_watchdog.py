@@ -7,16 +7,9 @@ from collections.abc import Iterable
 
 import pytest
 
+from traceweir.streams.kafka.silence import ASK_EVERY_S, LOST_AFTER_S
 from traceweir.streams.runtime.failure import in_words
-from traceweir.streams.runtime.watchdog import (
-    ASK_EVERY_S,
-    LOOK_EVERY_S,
-    LOST_AFTER_S,
-    Duty,
-    StuckError,
-    Watch,
-    Watchdogs,
-)
+from traceweir.streams.runtime.watchdog import LOOK_EVERY_S, Duty, StuckError, Watch, Watchdogs
 
 LIMIT_S = 10.0
 LOOKS = int(LIMIT_S / LOOK_EVERY_S)
