@@ -7,6 +7,7 @@ import time
 import pytest
 from confluent_kafka import Producer
 
+from traceweir.streams.clock import iso
 from traceweir.streams.doctor.finding import Finding
 from traceweir.streams.doctor.inputs import HANGING_S, OPEN_S, check_inputs
 from traceweir.streams.settings import Settings
@@ -45,7 +46,6 @@ async def test_records_behind_an_open_transaction_are_named_with_its_age_and_the
     assert [found.state for found in (*young, *old, *hanging)] == ["not checked", "warning", "failure"]
     text = old[0].text
     assert text.startswith(f"{topic}, partition 2: no worker reads the offsets 0 to 1, because a transaction is open")
-    dated = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(dated_ms / 1000))
-    assert f"whose first record is dated {dated} UTC" in text
+    assert f"whose first record is dated {iso(dated_ms)}" in text
     assert f"abort --topic {topic} --partition 2 --start-offset 0" in text
     assert not [found for found in ended if found.state in ("warning", "failure")]

@@ -154,7 +154,13 @@ async def test_a_clock_that_jumps_while_the_worker_runs_is_found_at_the_next_com
     worker = await begin([0, 1])
     await worker.claim([])
     clock.ahead_s = 3_600
-    await worker.delivery.send(in_both(ground, "within the minute"), [], {})
+
+    async def commit(value: str) -> None:
+        since = seconds_now() + clock.ahead_s
+        ends = await worker.delivery.send(in_both(ground, value), [], {})
+        await worker.compare_clocks(ends, since)
+
+    await commit("within the minute")
     clock.elapsed_s = EVERY_S
     with pytest.raises(ClocksApartError, match="ahead of the cluster's"):
-        await worker.delivery.send(in_both(ground, "after the minute"), [], {})
+        await commit("after the minute")

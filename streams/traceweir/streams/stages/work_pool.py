@@ -66,6 +66,8 @@ class WorkPool:
                 if self._queue:
                     self._start_task()  # the limit can have grown
                 await work(item)
+                # While this task lets others run, it must not keep the stage alive whose work is done.
+                del work, item
                 if time.monotonic() > deadline:
                     await asyncio.sleep(0)
                     deadline = time.monotonic() + _TIME_SLICE_S

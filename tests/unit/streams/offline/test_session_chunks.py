@@ -13,11 +13,14 @@ from traceweir.streams.offline.session_chunks import ChunkScoring, ChunkSession
 from traceweir.streams.process_setup import paused_gc
 from traceweir.streams.scoring.session_scoring import SessionScoring, score_bytes
 from traceweir.streams.settings import Settings
+from traceweir.streams.stages import work_pool
 from traceweir.streams.stages.base import Stage
 
 
-async def test_a_chunk_is_freed_with_its_stage_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("slice_s", [60.0, -1.0], ids=["fast scoring", "scoring that gives way afterwards"])
+async def test_a_chunk_is_freed_with_its_stage_at_once(slice_s: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """A cycle would hold its sessions and scores until a collection, which is rare: it held 100 MB of a run and more."""
+    monkeypatch.setattr(work_pool, "_TIME_SLICE_S", slice_s)
     stages: list[weakref.ref[Stage]] = []
 
     def watched(*arguments: object, **options: object) -> Stage:
