@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import wraps
 from typing import Any, TypeVar
 
@@ -52,3 +52,20 @@ def service_task(what: str) -> Callable[[Callable[[S], Awaitable[None]]], Any]:
         return run
 
     return decorated
+
+
+async def intervals(service: Service, every_s: float) -> AsyncIterator[None]:
+    """Yields after each interval, until the service stops.
+
+    `sleep` of a service returns when the service stops, and takes the cancellation of the task with it. A task that then
+    did its work once more could make the stop wait for a broker that is away.
+
+    Args:
+        service: The service whose task this is.
+        every_s: The interval, in seconds.
+    """
+    while True:
+        await service.sleep(every_s)
+        if service.should_stop:
+            return
+        yield

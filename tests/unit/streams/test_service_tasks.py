@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 from mode import Service
 
-from traceweir.streams.service_tasks import TaskCancelledError, service_task
+from traceweir.streams.service_tasks import TaskCancelledError, intervals, service_task
 
 
 class Following(Service):  # type: ignore[misc]  # mode's services are untyped
@@ -62,3 +62,28 @@ async def test_a_task_can_end_by_itself(following: Following) -> None:
     await ended(following)
     assert not following.crashed
     assert following.worker.crash_reason is None
+
+
+class Looking(Service):  # type: ignore[misc]  # mode's services are untyped
+    """Looks at something in intervals, and counts its looks."""
+
+    def __init__(self, every_s: float) -> None:
+        super().__init__()
+        self._every_s, self.looks, self.looked = every_s, 0, asyncio.Event()
+
+    @service_task("looks")
+    async def _look(self) -> None:
+        async for _ in intervals(self, self._every_s):
+            self.looks += 1
+            self.looked.set()
+
+
+async def test_a_task_works_in_intervals() -> None:
+    async with Looking(0.001) as looking:
+        await looking.looked.wait()
+
+
+async def test_a_task_in_intervals_does_not_work_once_more_when_its_service_stops() -> None:
+    async with Looking(1000) as looking:
+        await asyncio.sleep(0)
+    assert looking.looks == 0

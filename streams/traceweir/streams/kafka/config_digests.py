@@ -24,7 +24,7 @@ from traceweir.scorers.evaluation.plan import Plan
 from traceweir.streams.clock import utc_now
 from traceweir.streams.configs.log import ConfigLog
 from traceweir.streams.configs.records import HOME, digest_record
-from traceweir.streams.service_tasks import service_task
+from traceweir.streams.service_tasks import intervals, service_task
 from traceweir.streams.stages.base import MAX_OUTPUT_BYTES, Output
 
 log = logging.getLogger(__name__)
@@ -138,8 +138,7 @@ class ConfigDigests(Service):  # type: ignore[misc]  # Faust's services are unty
 
     @service_task("writes configs to the topic of configs")
     async def _look(self) -> None:
-        while not self.should_stop:
-            await self.sleep(LOOK_EVERY_S)
+        async for _ in intervals(self, LOOK_EVERY_S):
             await self.look()
 
 

@@ -14,7 +14,7 @@ from mode import Service
 
 from traceweir.streams.errors import WorkerError
 from traceweir.streams.kafka.errors import KafkaUnreachableError
-from traceweir.streams.service_tasks import service_task
+from traceweir.streams.service_tasks import intervals, service_task
 
 log = logging.getLogger(__name__)
 
@@ -54,8 +54,7 @@ class TopicWatch(Service):  # type: ignore[misc]  # Faust's services are untyped
 
     @service_task("compares the topics with those that the worker knows")
     async def _look(self) -> None:
-        while not self.should_stop:
-            await self.sleep(LOOK_EVERY_S)
+        async for _ in intervals(self, LOOK_EVERY_S):
             await self.look()
 
     async def look(self) -> None:

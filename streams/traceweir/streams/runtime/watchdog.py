@@ -19,7 +19,7 @@ from mode import Service
 
 from traceweir.streams.errors import WorkerError
 from traceweir.streams.kafka.silence import ASK_EVERY_S, LOST_AFTER_S
-from traceweir.streams.service_tasks import service_task
+from traceweir.streams.service_tasks import intervals, service_task
 
 log = logging.getLogger(__name__)
 
@@ -118,8 +118,7 @@ class Watch(Service):  # type: ignore[misc]  # Faust's services are untyped
 
     @service_task("checks the duties of the worker")
     async def _look(self) -> None:
-        while not self.should_stop:
-            await self.sleep(LOOK_EVERY_S)
+        async for _ in intervals(self, LOOK_EVERY_S):
             self._looks += 1
             await self.look()
 
@@ -134,8 +133,7 @@ class Watch(Service):  # type: ignore[misc]  # Faust's services are untyped
 
     @service_task("asks the brokers for answers")
     async def _listen(self) -> None:
-        while not self.should_stop:
-            await self.sleep(ASK_EVERY_S)
+        async for _ in intervals(self, ASK_EVERY_S):
             if self.note_answer(answered=await self._ask()):
                 # Nothing can be committed any more, and an orderly stop would wait for the brokers. This exit is as
                 # safe as a kill.

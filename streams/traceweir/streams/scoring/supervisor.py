@@ -26,7 +26,7 @@ from traceweir.streams.scoring.protocol import Setup
 from traceweir.streams.scoring.quarantine import DeathCounts, Quarantine
 from traceweir.streams.scoring.result import Scoring, ScoringResult
 from traceweir.streams.scoring.silence import SilenceLimits
-from traceweir.streams.service_tasks import service_task
+from traceweir.streams.service_tasks import intervals, service_task
 from traceweir.streams.stages.errors import SessionRejected
 
 log = logging.getLogger(__name__)
@@ -306,8 +306,7 @@ class ScoringSupervisor(Service):  # type: ignore[misc]  # Faust's services are 
 
     @service_task("checks the scoring process")
     async def _watch(self) -> None:
-        while not self.should_stop:
-            await self.sleep(LOOK_EVERY_S)
+        async for _ in intervals(self, LOOK_EVERY_S):
             self.looks += 1
             if self._ready.is_set():
                 self._process.kill_if_stuck(self._limits)

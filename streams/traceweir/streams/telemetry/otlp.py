@@ -30,7 +30,7 @@ from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 
 from traceweir.schemas.text import printable
-from traceweir.streams.service_tasks import service_task
+from traceweir.streams.service_tasks import intervals, service_task
 from traceweir.streams.settings import InvalidSettingsError
 from traceweir.streams.telemetry.catalogue import Instrument
 from traceweir.streams.telemetry.measured import Distribution, Point
@@ -100,8 +100,7 @@ class MetricExport(Service):  # type: ignore[misc]  # Faust's services are untyp
 
     @service_task("reads the metrics for OTLP")
     async def _read_in_intervals(self) -> None:
-        while not self.should_stop:
-            await self.sleep(self._every_s)
+        async for _ in intervals(self, self._every_s):
             if self._waiting.empty():  # else the endpoint has not answered the last one yet
                 self._read()
 
