@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-_TIME_SLICE_S = 0.003
+TIME_SLICE_S = 0.003
 """How long one task can hold the event loop when its work never waits."""
 
 
@@ -59,7 +59,7 @@ class WorkPool:
             task.add_done_callback(self._ended)
 
     async def _run(self) -> None:
-        deadline = time.monotonic() + _TIME_SLICE_S
+        deadline = time.monotonic() + TIME_SLICE_S
         try:
             while self._queue and self._running <= self._limit():
                 work, item = self._queue.popleft()
@@ -70,7 +70,7 @@ class WorkPool:
                 del work, item
                 if time.monotonic() > deadline:
                     await asyncio.sleep(0)
-                    deadline = time.monotonic() + _TIME_SLICE_S
+                    deadline = time.monotonic() + TIME_SLICE_S
         finally:
             self._running -= 1
 

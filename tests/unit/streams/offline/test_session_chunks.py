@@ -20,7 +20,7 @@ from traceweir.streams.stages.base import Stage
 @pytest.mark.parametrize("slice_s", [60.0, -1.0], ids=["fast scoring", "scoring that gives way afterwards"])
 async def test_a_chunk_is_freed_with_its_stage_at_once(slice_s: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """A cycle would hold its sessions and scores until a collection, which is rare: it held 100 MB of a run and more."""
-    monkeypatch.setattr(work_pool, "_TIME_SLICE_S", slice_s)
+    monkeypatch.setattr(work_pool, "TIME_SLICE_S", slice_s)
     stages: list[weakref.ref[Stage]] = []
 
     def watched(*arguments: object, **options: object) -> Stage:
