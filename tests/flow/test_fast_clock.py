@@ -55,6 +55,23 @@ async def test_a_session_that_a_fast_clock_forgot_does_not_get_its_ids_again() -
     assert published_events(flow) == [(0, 0, "a"), (1_000_000, 0, "b"), (1_000_000, 0, "c"), (0, 0, "d")]
 
 
+async def test_so_it_is_if_the_fast_clock_took_no_record() -> None:
+    flow = assemble_only()
+    await send_event(flow, "a", 0)
+    await advance_to(flow, 303)
+    flow.now += AHEAD_S
+    flow.crash()
+    flow.pass_time(SETTLED_S)
+    await flow.settle()
+    flow.now -= AHEAD_S
+    flow.crash()
+    assert flow.rows(b"assemble/g") == {}  # forgotten
+    await send_event(flow, "b", 364)
+    await flow.finish()
+
+    assert published_events(flow) == [(0, 0, "a"), (1_000_000, 0, "b")]
+
+
 async def test_a_second_fast_clock_begins_at_further_segments() -> None:
     flow = assemble_only()
     await send_event(flow, "a", 0)

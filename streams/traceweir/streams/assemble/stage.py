@@ -224,7 +224,7 @@ class AssembleStage:
         for session in self._dirty:
             session.dirty = False
         rows += self.counters.rows()
-        if self._next:
+        if self._next or rows or outputs:  # what the watermark has closed or forgotten is never without it
             rows += self._watermark.rows()
         cut = Cut(rows, outputs, self._next)
         self._rows, self._outputs, self._next, self._dirty = [], [], {}, []

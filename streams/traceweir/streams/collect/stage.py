@@ -162,7 +162,7 @@ class CollectStage:
         for trace in self._dirty.values():
             rows += trace.changed_rows()
         rows += self.counters.rows()
-        if self._next:
+        if self._next or rows or outputs:  # what the watermark has closed or forgotten is never without it
             rows += self._watermark.rows()
         cut = Cut(rows, outputs, self._next)
         self._rows, self._outputs, self._next, self._dirty = [], [], {}, {}
