@@ -71,6 +71,11 @@ class CollectStage:
         """Number of traces that wait for their publication."""
         return len(self._traces) - len(self._remembered)
 
+    @property
+    def watermark_ms(self) -> int:
+        """The watermark in milliseconds since 1970; 0 before the first look at the clock."""
+        return self._watermark.at
+
     def load(self, rows: Mapping[bytes, bytes]) -> None:
         """Restores the traces and the watermark from the last finished checkpoint."""
         self.counters.load(rows)

@@ -17,7 +17,7 @@ from traceweir.streams.clock import seconds_now
 from traceweir.streams.kafka.faust_adapter import Table
 from traceweir.streams.runtime.checkpoint_content import CheckpointContent
 from traceweir.streams.runtime.checkpoint_pace import CheckpointPace
-from traceweir.streams.runtime.cluster_clock import ClocksApartError
+from traceweir.streams.runtime.cluster_clock import ClocksApartError, ClockWentBackError, require_no_step_back
 from traceweir.streams.runtime.delivery import TRANSACTIONS_ENDED
 from traceweir.streams.runtime.hand_over import HandOver
 from traceweir.streams.runtime.lane import Lane
@@ -69,7 +69,8 @@ class CheckpointRounds:
             interval_s: Average time between two checkpoints, in seconds.
             bound: The bytes that a transaction can have.
             fail: Ends the worker after a failure with an unknown outcome.
-            lose: Drops all lanes, and joins the group again, after Kafka has ended the transactions of the worker.
+            lose: Drops all lanes, and joins the group again, after Kafka has ended the transactions of the worker, or after
+                its clock has gone back.
             isolate: Loads a lane again whose stage raised.
         """
         self._app, self._table, self._lanes = app, table, lanes
@@ -219,8 +220,15 @@ class CheckpointRounds:
         return _Committed(ends, began_at)
 
     async def _compare_clocks(self, committed: _Committed) -> None:
-        """Compares the clocks outside of the checkpoint, whose time says how fast the cluster is."""
+        """Compares the clocks outside of the checkpoint, whose time says how fast the cluster is.
+
+        A clock that was ahead between two comparisons, and is right again, has left watermarks by which all records are
+        `late`. A takeover sets them back.
+        """
         try:
             await self.ownership.compare_clocks(*committed)
+            require_no_step_back({number: lane.watermark_ms for number, lane in self._lanes.items()}, seconds_now())
         except ClocksApartError as error:
             await self._fail(error)
+        except ClockWentBackError as error:
+            await self._lose(error)

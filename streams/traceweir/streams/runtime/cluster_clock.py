@@ -19,6 +19,7 @@ from aiokafka.errors import KafkaError
 from traceweir.streams.clock import iso, seconds_now
 from traceweir.streams.errors import WorkerError
 from traceweir.streams.kafka.transaction_markers import by_leader, next_marker
+from traceweir.streams.stages.watermark import MOST_AHEAD_MS
 
 log = logging.getLogger(__name__)
 
@@ -32,6 +33,30 @@ WITHIN_S = 5.0
 
 class ClocksApartError(WorkerError):
     """The clock of this worker and those of the brokers are too far apart."""
+
+
+class ClockWentBackError(WorkerError):
+    """The clock of this worker has gone back so far that it was wrong before, or is wrong now."""
+
+
+def require_no_step_back(watermarks: Mapping[int, int], now: float) -> None:
+    """Checks that the clock of this worker has not gone back far behind a watermark that followed it.
+
+    Args:
+        watermarks: The highest watermark of each partition, in milliseconds since 1970.
+        now: Seconds since 1970, by this worker.
+
+    Raises:
+        ClockWentBackError: a watermark is more than `MOST_AHEAD_MS` ahead of the time.
+    """
+    number = max(watermarks, key=lambda each: watermarks[each], default=None)
+    if number is None or (ahead_ms := watermarks[number] - now * 1000) <= MOST_AHEAD_MS:
+        return
+    raise ClockWentBackError(
+        f"the clock of this worker has gone back: partition {number} has reached {iso(watermarks[number])}, which is "
+        f"{ahead_ms / 1000:.0f} s ahead of {iso(int(now * 1000))}. Either the clock was wrong then, or it is wrong now; the "
+        "next takeover compares it with the cluster's. Keep the clock right (NTP). No data is lost"
+    )
 
 
 class ClusterClock:

@@ -233,6 +233,11 @@ class Lane:
         """Returns the number of records on which stages still work."""
         return sum(inbox.in_flight() for inbox in self._inboxes.values())
 
+    @property
+    def watermark_ms(self) -> int:
+        """The highest watermark of the stages, in milliseconds since 1970; 0 if they have none."""
+        return max((getattr(stage, "watermark_ms", 0) for stage in self.stages.values()), default=0)
+
     def far_behind(self) -> bool:
         """Returns whether throughput is more important than the time of one session."""
         return self.lag > FAR_BEHIND or self.busy()

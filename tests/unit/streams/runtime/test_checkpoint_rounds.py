@@ -17,6 +17,7 @@ from tests.unit.streams.runtime.test_checkpoint import app_of, owning, turns
 from tests.unit.streams.runtime.test_lane import Listing, records
 from tests.unit.streams.runtime.test_stage_failures import Kept
 
+from traceweir.streams.clock import seconds_now
 from traceweir.streams.kafka.faust_adapter import Table
 from traceweir.streams.runtime.checkpoint import Checkpoints
 from traceweir.streams.runtime.cluster_clock import ClocksApartError
@@ -88,6 +89,19 @@ async def test_clocks_that_are_apart_end_the_worker(monkeypatch: pytest.MonkeyPa
     await checkpoints.take(TP("a", 0), records("a", 1))
     await turns()
     assert checkpoints.problems == ["the worker stops after ClocksApartError; its log contains the details"]
+
+
+@pytest.mark.parametrize(("ahead_s", "stays"), [(100, True), (200, False)])
+async def test_a_clock_that_has_gone_back_lets_the_worker_take_its_partitions_over_again(
+    ahead_s: int, stays: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checkpoints, lanes, _ = await three(monkeypatch)
+    stage: Any = lanes[1].stages["one"]
+    stage.watermark_ms = int((seconds_now() + ahead_s) * 1000)
+    await checkpoints.take(TP("a", 0), records("a", 1))
+    await turns()
+    assert (checkpoints.lanes, checkpoints.problems) == (lanes if stays else {}, [])
+    assert all(lane.dead is not stays for lane in lanes.values())
 
 
 async def test_each_partition_gets_its_own_rows_with_its_own_offset(monkeypatch: pytest.MonkeyPatch) -> None:

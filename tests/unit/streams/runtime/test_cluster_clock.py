@@ -12,7 +12,14 @@ from aiokafka.errors import KafkaConnectionError
 from tests.simulation.cluster.partition_log import PartitionLog
 
 from traceweir.streams.kafka.transaction_markers import Marker, markers
-from traceweir.streams.runtime.cluster_clock import EVERY_S, MAX_APART_S, ClocksApartError, ClusterClock
+from traceweir.streams.runtime.cluster_clock import (
+    EVERY_S,
+    MAX_APART_S,
+    ClocksApartError,
+    ClockWentBackError,
+    ClusterClock,
+    require_no_step_back,
+)
 
 NOT_LEADER = 6
 """The error code of Kafka for a broker that does not lead the partition any more."""
@@ -119,3 +126,11 @@ async def test_a_running_worker_compares_once_in_each_interval() -> None:
     for elapsed[0] in (0.0, EVERY_S - 1, EVERY_S, EVERY_S + 1):
         await own.compare_each_minute(brokers, {PLACES[0]: 4}, NOW_S)
     assert brokers.asked == 2
+
+
+def test_a_watermark_far_ahead_of_the_time_shows_that_the_clock_has_gone_back() -> None:
+    require_no_step_back({}, NOW_S)
+    require_no_step_back({0: 0, 1: int((NOW_S + 120) * 1000)}, NOW_S)
+    words = "partition 1 has reached 2027-01-15T10:00:00Z, which is 7200 s ahead of 2027-01-15T08:00:00Z"
+    with pytest.raises(ClockWentBackError, match=words):
+        require_no_step_back({0: 0, 1: int((NOW_S + 7_200) * 1000)}, NOW_S)
