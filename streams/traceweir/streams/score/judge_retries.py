@@ -90,6 +90,7 @@ class JudgeRetries:
         self._taken: set[bytes] = set()
         self._changed: dict[bytes, bytes | None] = {}
         self._now_ms = 0
+        self._restored = False
 
     def load(self, rows: Mapping[bytes, bytes]) -> None:
         """Restores the waiting sessions from the rows of the last finished checkpoint.
@@ -110,6 +111,7 @@ class JudgeRetries:
         for row_key, pending in sorted(found, key=lambda item: item[1].offset):
             self._pending[row_key] = pending
             self._schedule(row_key, pending.due_ms)
+        self._restored = True
 
     def note(self, session: bytes, offset: int, result: ScoringResult) -> bool:
         """Notes that a revision was scored for the first time.
@@ -144,6 +146,9 @@ class JudgeRetries:
     def take_due(self, now: float) -> list[bytes]:
         """Returns the row keys of the due sessions.
 
+        The first call after `load` plans a retry again that is further away than the interval: an owner with a fast clock
+        has planned it.
+
         A returned key is not returned again until `put_back`, `give_up` or `retried` is called for the key. At most
         `AT_ONCE` keys are in progress at the same time.
 
@@ -151,6 +156,9 @@ class JudgeRetries:
             now: Seconds since 1970.
         """
         self._now_ms = round(now * 1000)
+        if self._restored:
+            self._restored = False
+            self._plan_again()
         due = []
         while self._queue and self._queue[0][0] <= self._now_ms and len(self._taken) < AT_ONCE:
             due_ms, row_key = heapq.heappop(self._queue)
@@ -221,6 +229,14 @@ class JudgeRetries:
         if len(self._queue) > 2 * len(self._due) + 64:  # most entries were scheduled again or removed
             self._queue = [(due_ms, row_key) for row_key, due_ms in self._due.items()]
             heapq.heapify(self._queue)
+
+    def _plan_again(self) -> None:
+        if self._config is None:
+            return
+        latest = self._now_ms + round(self._config.after_s * 1000)
+        for row_key, pending in [*self._pending.items()]:
+            if pending.due_ms > latest:
+                self._keep(row_key, msgspec.structs.replace(pending, due_ms=latest))
 
     def _make_room(self, limit: int) -> None:
         while len(self._pending) > limit:

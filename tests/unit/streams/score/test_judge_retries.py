@@ -49,6 +49,17 @@ def test_a_retry_is_due_once_after_its_time_also_after_a_restart() -> None:
         assert each.take_due(NOW_S + 10_000) == []
 
 
+def test_a_retry_that_a_fast_clock_has_planned_waits_for_the_interval_only() -> None:
+    before = retries()
+    before.take_due(NOW_S + 7_200)
+    before.note(b"s", 7, result())
+    after = restarted(before)
+    assert after.take_due(NOW_S) == []
+    assert after.take_due(NOW_S + 899) == []
+    again = restarted(after)
+    assert len(again.take_due(NOW_S + 900)) == len(after.take_due(NOW_S + 900)) == 1
+
+
 def test_each_retry_uses_an_attempt_until_none_is_left_and_published_retries_count() -> None:
     waiting = retries()
     waiting.note(b"s", 7, result(unanswered=5))
