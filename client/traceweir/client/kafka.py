@@ -17,6 +17,8 @@ MAX_RECORD_BYTES = 1_000_000
 
 _DEFAULTS: KafkaOptions = {
     "acks": "all",
+    # A topic that does not exist would get the brokers' default number of partitions, and no worker would start.
+    "allow.auto.create.topics": False,
     "client.id": "traceweir-client",
     "compression.type": "gzip",  # of all kinds, every Kafka client in Python reads this one without a further package
     "enable.idempotence": True,

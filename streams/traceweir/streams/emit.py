@@ -19,6 +19,7 @@ from traceweir.streams.kafka.client_options import producer_options
 from traceweir.streams.kafka.embedded_broker import is_embedded
 from traceweir.streams.kafka.produced_topics import batch_limits, topic_problem
 from traceweir.streams.kafka.topic_admin import reach
+from traceweir.streams.kafka.topic_creation import create_no_topics
 from traceweir.streams.kafka.topic_options import KAFKAS_BATCH_BYTES
 from traceweir.streams.settings import Settings
 from traceweir.streams.stages.partitioner import partition_of
@@ -78,6 +79,7 @@ async def emit(
         max_batch_size=min([_BATCH, *limits.values()]),
         max_request_size=max([KAFKAS_BATCH_BYTES, *limits.values()]),
     )
+    create_no_topics(producer)
     sending = _Sending(producer, settings.partitions, topics, limits)
     try:
         await producer.start()

@@ -22,6 +22,7 @@ from traceweir.streams.kafka.fast_close import install_fast_close
 from traceweir.streams.kafka.fetch import read_as_parsed
 from traceweir.streams.kafka.silence import failing_with_client
 from traceweir.streams.kafka.topic_admin import check_partitions, topic_ids
+from traceweir.streams.kafka.topic_creation import create_no_topics
 from traceweir.streams.settings import Settings
 from traceweir.streams.store.errors import StoreError, StoreUnavailableError
 from traceweir.streams.store.opening import Store
@@ -120,6 +121,7 @@ class Feed:
         )
         install_fast_close(consumer)
         require_broker_list(consumer)
+        create_no_topics(consumer)
         await consumer.start()
         try:
             async with failing_with_client(consumer):

@@ -18,6 +18,7 @@ from traceweir.streams.kafka.clients import client_of
 from traceweir.streams.kafka.embedded_broker import is_embedded
 from traceweir.streams.kafka.fast_close import install_fast_close
 from traceweir.streams.kafka.topic_admin import reach
+from traceweir.streams.kafka.topic_creation import create_no_topics
 from traceweir.streams.kafka.transaction_markers import Marker, by_leader, next_marker
 from traceweir.streams.runtime.cluster_clock import MAX_APART_S, ahead_s
 from traceweir.streams.settings import Settings
@@ -52,6 +53,7 @@ async def check_clock(settings: Settings, stages: Collection[StageName], now: Ca
     topic = changelog(application_id(settings.topic_prefix, stages))
     consumer = AIOKafkaConsumer(**aiokafka_options(settings))
     install_fast_close(consumer)
+    create_no_topics(consumer)
     try:
         await consumer.start()
         client = client_of(consumer)

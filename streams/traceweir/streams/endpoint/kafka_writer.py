@@ -22,6 +22,7 @@ from traceweir.streams.kafka.fast_close import close_producer
 from traceweir.streams.kafka.produced_topics import batch_limits, topic_problem
 from traceweir.streams.kafka.silence import LOST_AFTER_S, until_lost
 from traceweir.streams.kafka.topic_admin import reach
+from traceweir.streams.kafka.topic_creation import create_no_topics
 from traceweir.streams.kafka.topic_options import KAFKAS_BATCH_BYTES
 from traceweir.streams.otlp.json_requests import Signal
 from traceweir.streams.settings import Settings
@@ -129,6 +130,7 @@ class KafkaWriter:
             max_request_size=limit,
         )
         require_broker_list(producer)
+        create_no_topics(producer)
         return producer
 
     async def _start_again_when_lost(self) -> None:

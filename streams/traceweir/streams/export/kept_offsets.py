@@ -20,6 +20,7 @@ from traceweir.streams.kafka.client_options import producer_options
 from traceweir.streams.kafka.errors import KafkaUnreachableError, TopicsRefusedError
 from traceweir.streams.kafka.fast_close import close_producer
 from traceweir.streams.kafka.topic_admin import create_named
+from traceweir.streams.kafka.topic_creation import create_no_topics
 from traceweir.streams.settings import Settings
 from traceweir.streams.topics import exports_topic
 
@@ -77,6 +78,7 @@ class KeptOffsets:
             return
         producer = AIOKafkaProducer(**producer_options(self._settings), acks="all")
         require_broker_list(producer)
+        create_no_topics(producer)
         self._producer = producer
         await producer.start()
 

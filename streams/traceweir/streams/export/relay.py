@@ -38,6 +38,7 @@ from traceweir.streams.kafka.fast_close import install_fast_close
 from traceweir.streams.kafka.fetch import read_as_parsed
 from traceweir.streams.kafka.silence import LOST_AFTER_S, failing_with_client
 from traceweir.streams.kafka.topic_admin import check_partitions, topic_ids
+from traceweir.streams.kafka.topic_creation import create_no_topics
 from traceweir.streams.results.reader import FoundScore
 from traceweir.streams.settings import Settings
 
@@ -134,6 +135,7 @@ class Relay:
         )
         install_fast_close(consumer)
         require_broker_list(consumer)
+        create_no_topics(consumer)
         consumer.subscribe([self._topic], listener=_Ownership(self, consumer))
         try:
             # A start waits for the group without a limit, and a stop signal must not.

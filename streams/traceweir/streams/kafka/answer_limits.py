@@ -9,13 +9,12 @@ lost the request.
 from __future__ import annotations
 
 from typing import Any
-from weakref import WeakSet
 
 from aiokafka.protocol.fetch import FetchRequest
 from aiokafka.protocol.group import JoinGroupRequest, SyncGroupRequest
 from aiokafka.protocol.produce import ProduceRequest
 
-from traceweir.streams.kafka.clients import client_of
+from traceweir.streams.kafka.clients import client_of, prepare_connections
 
 ANSWER_WITHIN_S = 5.0
 """Time limit in seconds for a connection, and for an answer that does not wait for other members or for records."""
@@ -33,7 +32,6 @@ def limit_answers(user: Any) -> None:
     client = client_of(user)
     join_within_s = client._request_timeout_ms / 1000
     client._request_timeout_ms = int(ANSWER_WITHIN_S * 1000)  # for new connections
-    connect, limited = client._get_conn, WeakSet[Any]()
 
     def limit(connection: Any) -> None:
         send = connection.send
@@ -51,11 +49,4 @@ def limit_answers(user: Any) -> None:
 
         connection.send = send_within_limit
 
-    async def connect_with_limits(*node: Any, **options: Any) -> Any:
-        connection = await connect(*node, **options)
-        if connection is not None and connection not in limited:
-            limited.add(connection)
-            limit(connection)
-        return connection
-
-    client._get_conn = connect_with_limits
+    prepare_connections(client, limit)

@@ -21,6 +21,7 @@ from traceweir.streams.kafka.fast_close import install_fast_close
 from traceweir.streams.kafka.fetch import read_as_parsed
 from traceweir.streams.kafka.silence import answers
 from traceweir.streams.kafka.topic_admin import check_partitions, reach
+from traceweir.streams.kafka.topic_creation import create_no_topics
 from traceweir.streams.kafka.unreadable_batch import UnreadableBatchError
 from traceweir.streams.settings import Settings
 
@@ -295,6 +296,7 @@ class BoundedReader:
             auto_offset_reset="earliest",  # retention can delete the oldest records during reading
         )
         install_fast_close(consumer)
+        create_no_topics(consumer)
         return consumer
 
     def _unreadable(self, error: BaseException) -> Exception:

@@ -35,7 +35,7 @@ then reports both as delivered (KAFKA-15591). aiokafka never has two requests in
 
 
 def confluent_options(settings: Settings) -> dict[str, object]:
-    """Returns the connection options of a confluent-kafka client, by librdkafka's names.
+    """Returns the connection options of a confluent-kafka client, by librdkafka's names. It creates no topics by asking.
 
     Raises:
         TokenError: there is no token to log in with. The client itself would say after 10 s that it has none, and not why.
@@ -43,6 +43,8 @@ def confluent_options(settings: Settings) -> dict[str, object]:
     options: dict[str, object] = {
         "bootstrap.servers": settings.kafka_bootstrap_servers,
         "security.protocol": settings.kafka_security_protocol,
+        # True for producers and admin clients by default, although librdkafka lists the option as one of consumers.
+        "allow.auto.create.topics": False,
     }
     if settings.kafka_sasl_username is not None and settings.kafka_sasl_password is not None:
         options |= {

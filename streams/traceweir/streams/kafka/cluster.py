@@ -40,9 +40,9 @@ class Cluster:
         self._timeout_s = REQUEST_TIMEOUT_S if timeout_s is None else timeout_s
         self._errors: list[KafkaError] = []
         # The callback collects errors for Traceweir's message; librdkafka would also write them to stderr.
-        quiet = {"log_level": 0, "error_cb": self._errors.append}
+        self._options = confluent_options(settings) | {"log_level": 0, "error_cb": self._errors.append}
         try:
-            self._client = AdminClient(confluent_options(settings) | quiet)
+            self._client = AdminClient(self._options)
         except KafkaException as error:  # an invalid TLS file, or an option that this build of librdkafka lacks
             raise KafkaUnreachableError(f"Kafka's client does not start: {error.args[0].str()}") from error
         self._embedded: bool | None = None
@@ -63,7 +63,6 @@ class Cluster:
             KafkaUnreachableError: no broker answered within `timeout_s` seconds (None: the usual limit).
         """
         timeout_s = self._timeout_s if timeout_s is None else timeout_s
-        # Always for all topics: a request by name creates the topic if the cluster allows automatic creation.
         deadline = time.monotonic() + timeout_s
         look_s = _FIRST_LOOK_S
         while True:
@@ -217,8 +216,9 @@ class Cluster:
             return set(), {}
         if self.embedded:
             try:
+                creator = AdminClient(self._options | {"allow.auto.create.topics": True})
                 for name in wanted:  # a request by name creates the topic
-                    self._client.list_topics(name, timeout=self._timeout_s)
+                    creator.list_topics(name, timeout=self._timeout_s)
             except KafkaException as error:
                 raise self._no_answer("the topics", error) from error
             return set(), {}

@@ -41,11 +41,13 @@ from traceweir.streams.kafka.fetch_pace import space_fetches
 from traceweir.streams.kafka.fetch_times import FetchTimes
 from traceweir.streams.kafka.rejoin import Place, end_if_replaced, rejoin_on_error
 from traceweir.streams.kafka.steady_thread import SteadyThread
+from traceweir.streams.kafka.topic_creation import create_no_topics
 from traceweir.streams.stages.base import End, Record
 
 PINNED = {"faust-streaming": "0.15.3", "aiokafka": "0.14.0", "mode-streaming": "0.7.1"}
 _PARTS: tuple[tuple[Any, tuple[str, ...]], ...] = (
     (driver.Consumer, ("_getmany", "_new_consumer_thread", "_seek", "wait_empty")),
+    (driver.Producer, ("_new_producer",)),
     (
         driver.AIOKafkaConsumerThread,
         (
@@ -197,6 +199,7 @@ class _Thread(SteadyThread, driver.AIOKafkaConsumerThread):  # type: ignore[misc
     def _create_worker_consumer(self, transport: Any) -> aiokafka.AIOKafkaConsumer:
         consumer = super()._create_worker_consumer(transport)
         require_broker_list(consumer)
+        create_no_topics(consumer)
         limit_answers(consumer)
         # In this order: a fetch is sent after its pause.
         self._fetch_times = FetchTimes(consumer._client, seconds_now, FETCH_WAIT_MS / 1000)
@@ -344,6 +347,14 @@ def install(app: Any, intake: Intake, changelog: str, client_rack: str | None = 
             await intake.revoke()
             await super().wait_empty()
 
+    class Producer(driver.Producer):  # type: ignore[misc]
+        logger = driver.logger
+
+        def _new_producer(self, transactional_id: str | None = None) -> aiokafka.AIOKafkaProducer:
+            producer = super()._new_producer(transactional_id)
+            create_no_topics(producer)
+            return producer
+
     async def start_tables() -> None:
         # Faust's own function first waits a second for tables that are declared late. Traceweir's table exists already,
         # and partitions would wait.
@@ -361,6 +372,7 @@ def install(app: Any, intake: Intake, changelog: str, client_rack: str | None = 
     app.tables.on_actives_ready = on_actives_ready
     app.tables.on_start = start_tables
     app.transport.Consumer = Consumer
+    app.transport.Producer = Producer
     read_as_parsed({*intake.inputs, changelog}, batches_of=intake.inputs)
 
 

@@ -21,6 +21,7 @@ from traceweir.streams.kafka.broker_list import require_broker_list
 from traceweir.streams.kafka.consumer_tasks import failing_with_tasks, watch_tasks
 from traceweir.streams.kafka.fast_close import install_fast_close
 from traceweir.streams.kafka.fetch import read_as_parsed
+from traceweir.streams.kafka.topic_creation import create_no_topics
 from traceweir.streams.service_tasks import service_task
 from traceweir.streams.stages.base import UnreadableBatch
 
@@ -73,6 +74,7 @@ class FollowedTopics(Service):  # type: ignore[misc]  # Faust's services are unt
         install_fast_close(consumer)
         limit_answers(consumer)
         require_broker_list(consumer)
+        create_no_topics(consumer)
         await consumer.start()
         async with failing_with_tasks(consumer):
             await self._read_to_the_end(consumer)

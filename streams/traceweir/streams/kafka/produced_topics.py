@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
 
@@ -10,6 +11,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 
 from traceweir.streams.kafka.client_options import confluent_options
+from traceweir.streams.kafka.cluster import Cluster
 from traceweir.streams.settings import Settings
 
 
@@ -29,6 +31,8 @@ async def topic_problem(
 ) -> str | None:
     """Returns what is wrong with the first of these topics that is missing or has a wrong number of partitions.
 
+    On an embedded broker this creates the topics.
+
     Args:
         producer: A producer that has started.
         settings: The expected number of partitions.
@@ -36,11 +40,11 @@ async def topic_problem(
         embedded: Whether the broker is an embedded one.
         create: The command that creates the topics.
     """
+    if embedded:  # which is always new, and has no administration
+        await asyncio.to_thread(Cluster(settings).create, dict.fromkeys(names, "delete"))
     known = await producer.client.fetch_all_metadata()
     for name in names:
-        # An embedded broker creates a topic when a client asks for its metadata by name. Apache Kafka can do so too, but with its
-        # own default number of partitions, so only the embedded broker is asked by name.
-        found = await producer.partitions_for(name) if embedded else known.partitions_for_topic(name)
+        found = known.partitions_for_topic(name)
         if not found:
             return f"topic {name!r} does not exist: run `{create}`"
         if len(found) != settings.partitions:

@@ -13,6 +13,7 @@ from mode import Service
 from traceweir.scorers.evaluation.runner import cancelled_from_outside
 from traceweir.streams.kafka.broker_list import require_broker_list
 from traceweir.streams.kafka.fast_close import install_fast_close
+from traceweir.streams.kafka.topic_creation import create_no_topics
 from traceweir.streams.stages.errors import RecordUnavailable
 
 READ_WITHIN_S = 10.0
@@ -175,6 +176,7 @@ class RecordReader(Service):  # type: ignore[misc]  # Faust's services are untyp
             )
             install_fast_close(consumer)
             require_broker_list(consumer)
+            create_no_topics(consumer)
             self._consumer = consumer  # set before start, so that `disconnect` stops it
             await consumer.start()
         return self._consumer

@@ -19,6 +19,7 @@ from traceweir.streams.kafka.fast_close import install_fast_close
 from traceweir.streams.kafka.faust_adapter import Table
 from traceweir.streams.kafka.high_watermarks import high_watermarks
 from traceweir.streams.kafka.log_facts import LogFacts
+from traceweir.streams.kafka.topic_creation import create_no_topics
 from traceweir.streams.runtime.cluster_clock import MAX_APART_S
 from traceweir.streams.runtime.lane import WRITER_ROW
 
@@ -102,6 +103,7 @@ class ChangelogRestore:
         install_fast_close(consumer)
         limit_answers(consumer)
         require_broker_list(consumer)
+        create_no_topics(consumer)
         asked = asyncio.ensure_future(facts)
         try:
             await consumer.start()

@@ -28,6 +28,7 @@ from aiokafka.errors import (
     RecordListTooLargeError,
     TransactionalIdAuthorizationFailed,
     UnknownProducerId,
+    UnknownTopicOrPartitionError,
     UnsupportedVersionError,
 )
 
@@ -35,6 +36,7 @@ from traceweir.streams.errors import WorkerError
 from traceweir.streams.kafka.answer_limits import limit_answers
 from traceweir.streams.kafka.broker_list import require_broker_list
 from traceweir.streams.kafka.fast_close import close_producer
+from traceweir.streams.kafka.topic_creation import create_no_topics
 from traceweir.streams.settings import TRANSACTION_TIMEOUT_S
 from traceweir.streams.stages.base import MAX_BATCH_BYTES, Output, Rows
 
@@ -142,6 +144,7 @@ class Transaction:
             retry_backoff_ms=10,
         )
         require_broker_list(self._producer)
+        create_no_topics(self._producer)
         limit_answers(self._producer)
         logging.getLogger("aiokafka.producer.sender").addFilter(_is_unexpected)
 
@@ -252,6 +255,7 @@ class PlainSends:
             **options, acks="all", max_batch_size=MAX_BATCH_BYTES, max_request_size=4 * MAX_BATCH_BYTES
         )
         require_broker_list(self._producer)
+        create_no_topics(self._producer)
         limit_answers(self._producer)
 
     async def start(self) -> None:
@@ -376,9 +380,13 @@ async def _send(producer: AIOKafkaProducer, place: TopicPartition, records: Sequ
             if "Unrecognized partition" not in str(error):
                 raise
             raise MissingPartitionError(
-                f"the topic {place.topic} has no partition {place.partition} any more: it was deleted, and a client may have "
-                "created it again with the brokers' default number of partitions (auto.create.topics.enable). Delete it if "
-                "`traceweir topics check` names it, run `traceweir topics create`, and start the worker again"
+                f"the topic {place.topic} has no partition {place.partition} any more: it was deleted, and another client may "
+                "have created it again with the brokers' default number of partitions (auto.create.topics.enable). Delete it "
+                "if `traceweir topics check` names it, run `traceweir topics create`, and start the worker again"
+            ) from None
+        except UnknownTopicOrPartitionError:
+            raise MissingPartitionError(
+                f"the topic {place.topic} does not exist any more: run `traceweir topics create`, and start the worker again"
             ) from None
         acknowledged.append((written_later, at - start, size))
     first: int | None = None

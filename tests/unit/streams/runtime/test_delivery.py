@@ -21,6 +21,7 @@ from aiokafka.errors import (
     ProducerFenced,
     RecordListTooLargeError,
     UnknownProducerId,
+    UnknownTopicOrPartitionError,
 )
 
 from traceweir.streams.runtime import delivery
@@ -163,15 +164,20 @@ async def test_a_refused_batch_is_reported_with_its_topic_and_what_refuses_it(
     assert f"topic 'acme.results' refuses a batch of 1 bytes{words}" in sentence
 
 
+@pytest.mark.parametrize(
+    ("refusal", "words"),
+    [
+        (AssertionError("Unrecognized partition"), "the topic results has no partition 0 any more.*topics create"),
+        (UnknownTopicOrPartitionError(), "the topic results does not exist any more.*topics create"),
+    ],
+)
 async def test_a_partition_that_does_not_exist_any_more_is_named_with_the_way_out(
-    monkeypatch: pytest.MonkeyPatch,
+    refusal: Exception, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    refusal = AssertionError("Unrecognized partition")
-
     class Shrunk(Producer):
         async def begin_transaction(self) -> None:
             """Begins."""
 
     monkeypatch.setattr(delivery, "AIOKafkaProducer", lambda **options: Shrunk(None, refusal, **options))
-    with pytest.raises(MissingPartitionError, match=r"the topic results has no partition 0 any more.*topics create"):
+    with pytest.raises(MissingPartitionError, match=words):
         await Transaction({}, "application-0").send({}, [Output("results", 0, b"k", b"v")], {})
