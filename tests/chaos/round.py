@@ -33,7 +33,7 @@ from traceweir.streams.kafka.topic_admin import create_topics
 from traceweir.streams.settings import Settings
 from traceweir.streams.topics import STAGES, application_id
 
-GRACE_S, FORMER_S, GUARD_S, TOO_LATE_S = 240.0, 450.0, 900.0, 1500.0
+GRACE_S, FORMER_S, GUARD_S, AWAY_S = 240.0, 450.0, 900.0, 1500.0
 """Far enough from each other and from the duration of a round that no pause decides which records belong together.
 
 In a backlog strays arrive as late as the backlog is long, and beyond the grace they would start their own segment.
@@ -80,7 +80,7 @@ def play(
         # A session that ends its process once and whose process a fault kills once would correctly be taken for poison.
         without=("kills-once",) if scenario.harms_scorers or scenario.poisonous else (),
         poisonous=scenario.poisonous,
-        too_late_s=TOO_LATE_S,
+        away_s=AWAY_S,
         apps=APPS if scenario.pushes else (),
     )
     config, variables = _configure(folder)

@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 import pytest
-from tests.support.flow import TOPICS, assemble_only
+from tests.support.flow import TOPICS, advance_to, assemble_only
 
 from traceweir.streams.assemble.session_rows import CHUNK
 from traceweir.streams.assemble.stage import AssembleStage
@@ -227,7 +227,8 @@ async def test_the_rows_of_a_closed_session_are_kept_for_the_grace_and_its_guard
     assert len(flow.rows(b"assemble/c")) > 10
     flow.pass_time(2)
     await flow.settle()
-    assert set(flow.rows(b"assemble/")) == {b"assemble/#", b"assemble/w", b"assemble/gs"}
+    no_forgotten = b"assemble/f\0\0\0\0"
+    assert set(flow.rows(b"assemble/")) == {b"assemble/#", b"assemble/w", b"assemble/gs", no_forgotten}
     flow.pass_time(closed_at + 3_600 - flow.now)
     await flow.settle()
     assert len(flow.rows(b"assemble/g")) == 1
@@ -236,16 +237,18 @@ async def test_the_rows_of_a_closed_session_are_kept_for_the_grace_and_its_guard
     assert flow.rows(b"assemble/g") == {}
 
 
-async def test_a_record_is_late_only_if_it_is_older_than_the_guard() -> None:
+async def test_a_record_of_a_forgotten_session_is_late_only_if_it_is_older_than_the_guard() -> None:
     flow = assemble_only()
-    flow.pass_time(10_000)
-    flow.send(TOPICS.invocations, event(), at=6_400)
+    flow.send(TOPICS.invocations, event(), at=0)
+    await flow.finish()
+    await advance_to(flow, 10_000)
     flow.send(TOPICS.invocations, event(), at=6_399.9)
+    flow.send(TOPICS.invocations, event(), at=6_400)
     await flow.settle()
 
     (letter,) = flow.dead_letters()
     assert (letter.reason, letter.offset) == ("late", 1)
-    assert flow.counters("assemble")["joined"] == 1
+    assert flow.counters("assemble")["joined"] == 2
 
 
 async def test_a_restart_with_open_sessions_loses_nothing() -> None:

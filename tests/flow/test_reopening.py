@@ -99,7 +99,8 @@ async def test_an_event_after_the_grace_starts_the_next_segment_and_after_the_gu
     await send_event(flow, "a", 0)
     await advance_to(flow, 901)
     await send_event(flow, "b", 1)
-    await advance_to(flow, 3_603)
+    await advance_to(flow, 904)
+    await advance_to(flow, 905 + 3_600)
     await send_event(flow, "c", 2)
     await flow.finish()
 

@@ -166,7 +166,7 @@ def _waits_for_judges(world: World) -> bool:
 
 
 def _is_warm(world: World) -> bool:
-    """Returns whether every partition has a committed watermark, so that a record can be too late for it."""
+    """Returns whether every partition has a committed watermark, so that a record can be behind it."""
     marks = {
         row.partition: row.document["watermark"]
         for row in world.committed.rows[CHANGELOG]

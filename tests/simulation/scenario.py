@@ -109,7 +109,7 @@ class Scenario:
             late=0.05,
             former=0.0 if self.away else 0.004,  # these are older than the short guard of such a seed
             former_s=450.0,
-            too_late_s=1500.0,
+            away_s=1500.0,
             unsteady=unsteady,
             without=without,
             apps=APPS if self.pushes else (),

@@ -23,6 +23,8 @@ ENVIRONMENTS = ("", PRODUCTION)
 """The environments of the sessions of a load with several apps; empty: the session names none."""
 MARKS = {"raises": 0.008, "returns-rubbish": 0.008, "is-no-number": 0.008, "hangs": 0.0015, "kills-once": 0.002}
 """Marks, and the share of sessions with each: the scorer in `unsteady.py` acts on ids that end with `~` and a mark."""
+_AWAY = "away"
+"""The kind of a record whose producer was away."""
 POISON = "holds"
 """The mark of a session for which the scorer blocks its process without end."""
 
@@ -74,12 +76,12 @@ class Ledger:
     """Marks that no session gets."""
     poisonous: int = 0
     """Number of sessions that block the scoring process without end."""
-    too_late_s: float | None = None
-    """From which age of its timestamp on a record is refused; None: the load has no such record."""
+    away_s: float | None = None
+    """Age of the records of a producer that was away for longer than the guard; None: the load has no such record."""
     apps: Collection[str] = ()
     """The apps of the sessions, half of which then name an environment; empty: all have one app and no environment."""
     warm: bool = False
-    """Whether every partition has a watermark. The caller sets this; before that no record is too late."""
+    """Whether every partition has a watermark. The caller sets this; before that no record is behind one."""
     events: dict[str, set[str]] = field(default_factory=dict)
     """The canonical JSON of each event that was sent, by session."""
     before: dict[str, str] = field(default_factory=dict)
@@ -267,13 +269,21 @@ class Ledger:
             ("invocations", _json({**event, "x": number}), "future_timestamp", self._now + 1800),
         ]
         key, partition = b"g%d" % number, rnd.randrange(PARTITIONS)
-        if self.too_late_s and self.warm:
-            kinds.append(("invocations", _json({**event, "x": number}), "late", self._now - self.too_late_s))
+        if self.away_s and self.warm:
+            kinds.append(("invocations", b"", _AWAY, None))
         topic, value, reason, timestamp = rnd.choice(kinds)
-        if reason == "late":
-            partition = home(key.decode())  # elsewhere it would be forwarded first
+        if reason == _AWAY:
+            return self._of_absent(f"away{number}", {**event, "session_id": f"away{number}"}, partition)
         self.refused.append(Refused(topic, key, value, reason))
         return Sending(topic, partition, key, value, at=timestamp)
+
+    def _of_absent(self, session: str, end: Document, partition: int) -> Sending:
+        """Returns the only record of a session whose producer was away."""
+        self.events[session] = {canonical(end)}
+        self.sent["joined"] += 1
+        self.sent["forwarded"] += partition != home(session)
+        at = self._now - (self.away_s or 0.0)
+        return Sending("invocations", partition, session.encode(), _json(end), at=at)
 
 
 def home(session: str) -> int:

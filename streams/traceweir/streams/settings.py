@@ -188,8 +188,8 @@ class Settings(BaseSettings):
     the session as its next revision; a later event begins the session's next segment. The state keeps the content
     of the session for this time."""
     guard_s: Seconds = 3600.0
-    """Seconds for which the worker remembers a closed session, and by which an event can lag behind the watermark
-    before it becomes a dead letter `late`. At least the grace."""
+    """Seconds for which the worker remembers a closed session. An event that lags behind the watermark by more becomes
+    a dead letter `late` if its session can have been forgotten. At least the grace."""
     max_future_s: Seconds = 300.0
     """Seconds by which the timestamp of a record can lie ahead of the clock. A record beyond this limit becomes a
     dead letter `future_timestamp`."""
@@ -208,7 +208,8 @@ class Settings(BaseSettings):
     to 4 kB of memory."""
     partition_max_closed_sessions: Count = 1_000_000
     """Number of closed sessions that a partition remembers, 1 or more. One more closed session makes the worker forget
-    the session that closed first before its guard time is over. A closed session takes 0.3 to 0.5 kB of memory."""
+    the session that closed first before its guard time is over. A closed session takes 0.3 to 0.5 kB of memory. The
+    partition also remembers the ids of as many forgotten sessions, in about 20 bytes of memory each."""
 
     # --- OpenTelemetry
 

@@ -5,9 +5,10 @@ Their contents are kept for the grace period, in which a late event reopens the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from traceweir.streams.assemble.forgotten_sessions import ForgottenSessions
 from traceweir.streams.assemble.open_session import OpenSession
 from traceweir.streams.assemble.session_rows import Guard, chunk_key, guard_key, split
 from traceweir.streams.stages.base import Read, Rows
@@ -37,11 +38,15 @@ class ClosedSessions:
         grace: Time after the due close in which a session can be reopened, in milliseconds.
         guard: Time after the close for which the guard of a session is kept, in milliseconds. The guard must be kept at
             least as long as the content: content without a guard looks like the content of an open session.
-        most: Number of sessions that are remembered; beyond it, the session that closed first is forgotten.
+        gap: Maximum time from the last record of a session to its due close, in milliseconds. A session with late records
+            is open for longer, and cannot be reopened: the score stage, which goes by record time, has forgotten it.
+        most: Number of sessions that are remembered; beyond it, the session that closed first is forgotten. Of as many
+            forgotten sessions the digest is remembered.
     """
 
-    def __init__(self, read: Read, grace: int, guard: int, most: int) -> None:
-        self._read, self._grace, self._guard, self._most = read, grace, guard, most
+    def __init__(self, read: Read, grace: int, guard: int, gap: int, most: int) -> None:
+        self._read, self._grace, self._guard, self._gap, self._most = read, grace, guard, gap, most
+        self._forgotten = ForgottenSessions(most)
         self._published: dict[OpenSession, None] = {}
         self._fresh: dict[bytes, _Fresh] = {}  # closed since the last cut
         self._settling: dict[bytes, OpenSession] = {}  # in the last cut, whose rows may not be readable yet
@@ -57,8 +62,20 @@ class ClosedSessions:
         fresh = (each.session for each in self._fresh.values())
         return sum(session.held_bytes for session in {*self._published, *fresh, *self._settling.values()})
 
-    def load(self, guards: Iterable[tuple[int, bytes]], contents: Iterable[OpenSession]) -> None:
-        """Restores guards, each with the time of its close, and contents from the last finished checkpoint."""
+    def load(
+        self,
+        guards: Iterable[tuple[int, bytes]],
+        contents: Iterable[OpenSession],
+        rows: Mapping[bytes, bytes],
+    ) -> None:
+        """Restores the sessions of the last finished checkpoint.
+
+        Args:
+            guards: The id of each session with a guard, after the time of its close.
+            contents: The sessions whose contents are kept.
+            rows: All rows of the stage, for the forgotten sessions.
+        """
+        self._forgotten.load(rows)
         self._guarded = {name: closed_at for closed_at, name in sorted(guards)}
         for session in sorted(contents, key=lambda each: each.deadline):
             self._keep(session)
@@ -92,6 +109,16 @@ class ClosedSessions:
             row = self._read(guard_key(name))
             guard = Guard.unpack(row) if row else None
         return guard
+
+    def can_have_joined(self, name: bytes, timestamp: int) -> bool:
+        """Returns whether a session can have joined a late record whose identity is no longer known.
+
+        Args:
+            name: The session.
+            timestamp: The record's timestamp, in milliseconds since 1970.
+        """
+        guard = self.guard_of(name)
+        return self._forgotten.can_have(name, timestamp) or (guard is not None and guard.is_full)
 
     def can_reopen(self, name: bytes, moment: int, max_events: int, max_bytes: int) -> bool:
         """Returns whether a late record can join a closed session; False if the session is unknown.
@@ -146,8 +173,17 @@ class ClosedSessions:
             self._settling.pop(name, None)
             self._delete(name, content.segment, content.chunks)
 
-    def forget(self, watermark: int) -> int:
-        """Deletes expired contents and guards, and the oldest guards beyond the maximum. Returns the number of the latter."""
+    def forget(self, watermark: int, latest: int) -> int:
+        """Deletes expired contents and guards, and the oldest guards beyond the maximum.
+
+        Args:
+            watermark: The watermark.
+            latest: The latest timestamp that a joined record can have.
+
+        Returns:
+            The number of guards that were deleted because of the maximum.
+        """
+        self._forgotten.note_time(latest)
         while self._contents and (first := next(iter(self._contents.items())))[1].until < watermark:
             self.drop_content(first[0])
         early = 0
@@ -159,6 +195,7 @@ class ClosedSessions:
             early += not expired
             self.drop_content(name)
             del self._guarded[name]
+            self._forgotten.add(name, closed_at)
             self._rows.append((guard_key(name), None))
         return early
 
@@ -208,8 +245,12 @@ class ClosedSessions:
         self._settling_guards, self._fresh_guards = self._fresh_guards, {}
         return rows
 
+    def forgotten_rows(self) -> Rows:
+        """Returns the changed rows of forgotten sessions. The first checkpoint with any row must contain one of them."""
+        return self._forgotten.rows()
+
     def _keep(self, session: OpenSession) -> None:
-        until = session.deadline + self._grace
+        until = min(session.deadline, session.last_record + self._gap) + self._grace
         self._contents[session.id] = _Content(
             session.segment, session.saved, session.count, session.bytes, session.revision, until
         )

@@ -26,7 +26,7 @@ class ClosingRules:
     guard_ms: int
     """Time for which the identities of a closed session are kept.
 
-    A record that is further behind the watermark is rejected as late.
+    A record that is further behind the watermark is late.
     """
     max_future_ms: int
     """Maximum distance of a record's timestamp ahead of the clock."""
@@ -61,6 +61,11 @@ class ClosingRules:
             max_open_sessions=settings.partition_max_open_sessions,
             max_closed_sessions=settings.partition_max_closed_sessions,
         )
+
+    @property
+    def longest_gap_ms(self) -> int:
+        """Maximum time from the last record of a session to its due close."""
+        return max(self.idle_gap_ms, self.linger_ms)
 
     @property
     def revised_within_ms(self) -> int:

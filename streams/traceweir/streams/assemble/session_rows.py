@@ -152,6 +152,11 @@ class Guard(NamedTuple):
             return cls(segment, 0, closed_at, 0, row[_GUARD_1.size :])
         raise ValueError(f"guard row of format {row[0]}; this version reads {GUARD_VERSION - 1} and {GUARD_VERSION}")
 
+    @property
+    def is_full(self) -> bool:
+        """Whether identities of earlier segments can have been left out."""
+        return len(self.identities) >= 16 * GUARDED
+
     def knows(self, identity: bytes) -> bool:
         """Returns whether the session joined a record with this identity."""
         return is_among(identity, self.identities)

@@ -57,7 +57,9 @@ class AssembleStage:
         self._partition, self._partitions, self._topics, self._read = partition, partitions, topics, read
         self._closing = closing
         self._open: dict[bytes, OpenSession] = {}
-        self._closed = ClosedSessions(read, closing.grace_ms, closing.guard_ms, closing.max_closed_sessions)
+        self._closed = ClosedSessions(
+            read, closing.grace_ms, closing.guard_ms, closing.longest_gap_ms, closing.max_closed_sessions
+        )
         self._due: list[tuple[int, bytes]] = []
         self._dirty: list[OpenSession] = []
         self._watermark = Watermark()
@@ -99,8 +101,8 @@ class AssembleStage:
         contents = [session for session in self._open.values() if _has_closed(session, guards.get(session.id))]
         for session in contents:
             del self._open[session.id]
-        self._closed.load(((guard.closed_at, name) for name, guard in guards.items()), contents)
         self._watermark.load(rows)
+        self._closed.load(((guard.closed_at, name) for name, guard in guards.items()), contents, rows)
         for session in self._open.values():
             # No row says when a session was reopened, so a restart begins its hold again; the grace still bounds the hold.
             held = self._hold_until(session, self._watermark.at) if session.revision else 0
@@ -155,7 +157,9 @@ class AssembleStage:
                     or session.bytes + len(value) > max_bytes
                 ):
                     session = self._place(session, session_id, identity, topic, record, len(value))
-                used = timestamp
+                is_late = timestamp < horizon
+                if not is_late:
+                    used = timestamp
                 if session is None:
                     continue
                 session.add(TRACE if is_trace else EVENT, identity, at, value, timestamp)
@@ -167,8 +171,10 @@ class AssembleStage:
                         session.ended, session.deadline = True, timestamp + closing.linger_ms
                         session.expected = ends if isinstance(ends, tuple) else None
                         self._await(session, session.deadline)
-                    else:
-                        session.deadline = session.last_record + idle_gap
+                    elif (deadline := session.last_record + idle_gap) > session.deadline:
+                        session.deadline = deadline
+                if is_late:
+                    self._wait_for_more(session)
                 if not session.dirty:
                     session.dirty = True
                     dirty.append(session)
@@ -188,6 +194,7 @@ class AssembleStage:
         if ahead_ms := self._watermark.advance(now, behind):
             self.counters["watermark_set_back"] += 1
             log.warning(SET_BACK, self._partition, "assemble", ahead_ms / 1000)
+            self._end_waits()
         watermark = self._watermark.at
         # After a pause of a session's agents, or of the workers, many sessions can be due at the same time.
         while self._due and self._due[0][0] < watermark and self._closed_bytes < CUT_BYTES:
@@ -199,7 +206,7 @@ class AssembleStage:
                 self._close(session)
             else:
                 self._await(session, session.deadline)
-        if forgotten := self._closed.forget(watermark):
+        if forgotten := self._closed.forget(watermark, self._watermark.now + self._closing.max_future_ms):
             self.counters["forgotten_early"] += forgotten
 
     def has_outputs(self) -> bool:
@@ -225,7 +232,7 @@ class AssembleStage:
             session.dirty = False
         rows += self.counters.rows()
         if self._next or rows or outputs:  # what the watermark has closed or forgotten is never without it
-            rows += self._watermark.rows()
+            rows += self._watermark.rows() + self._closed.forgotten_rows()
         cut = Cut(rows, outputs, self._next)
         self._rows, self._outputs, self._next, self._dirty = [], [], {}, []
         self._closed_bytes = 0
@@ -247,11 +254,12 @@ class AssembleStage:
             if home != self._partition:
                 self._forward(record, session_id, home, topic)
                 return None
-        if record.timestamp < self._watermark.at - self._closing.guard_ms:
+        is_late = record.timestamp < self._watermark.at - self._closing.guard_ms
+        if is_late and self._closed.can_have_joined(session_id, record.timestamp):
             raise RecordRejected(
                 "late",
                 f"the record's timestamp {record.timestamp} is more than {self._closing.guard_ms} ms behind the "
-                f"watermark {self._watermark.at}; its session can be closed and forgotten",
+                f"watermark {self._watermark.at}; its session can have been closed with this record and forgotten",
             )
         guard = self._closed.guard_of(session_id) if session is None or session.segment else None
         if (session is not None and session.knows(identity)) or (guard is not None and guard.knows(identity)):
@@ -348,6 +356,21 @@ class AssembleStage:
         # More records can be as late as this record, so the session stays open for at least the linger.
         self._await(session, max(timestamp + closing.idle_gap_ms, self._watermark.at + closing.linger_ms))
         return session
+
+    def _wait_for_more(self, session: OpenSession) -> None:
+        """Keeps a session open for the idle gap after a late record, also after its end.
+
+        The other records of the session come as late, from other partitions and topics too.
+        """
+        session.deadline = max(session.deadline, self._watermark.at + self._closing.idle_gap_ms)
+
+    def _end_waits(self) -> None:
+        """Lets sessions that wait for more late records close by their own time: they wait until a time of a fast clock."""
+        for session in self._open.values():
+            due = session.last_record + self._closing.longest_gap_ms
+            if due < session.deadline:
+                session.deadline = due
+                self._await(session, due)
 
     def _first_segment(self) -> int:
         """Returns the number of the first segment of a session that has no guard.

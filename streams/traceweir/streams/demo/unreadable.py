@@ -12,7 +12,6 @@ import orjson
 from traceweir.streams.demo.agents import Emission, Input, Sketch, trace_of
 from traceweir.streams.demo.domains import DOMAINS
 from traceweir.streams.kafka.embedded_broker import PARTITIONS
-from traceweir.streams.stages.partitioner import partition_of
 
 _YEAR = timedelta(days=365)
 
@@ -30,8 +29,7 @@ def unreadable(rng: random.Random, start: datetime, name: str, seconds: float, r
     for number in range(rounds):
         key = f"{name}-unreadable-{number}".encode()
         for broken in _kinds(start, key.decode()):
-            # A late record goes to its home partition, because only the home partition detects that it is late.
-            partition = partition_of(key, PARTITIONS) if broken.reason == "late" else rng.randrange(PARTITIONS)
+            partition = rng.randrange(PARTITIONS)
             due = rng.uniform(0.5, seconds)
             found.append(
                 Emission(due, broken.topic, partition, key, broken.value, fate=broken.reason, ahead_s=broken.ahead_s)
@@ -61,7 +59,6 @@ def _kinds(start: datetime, session_id: str) -> Iterator[_Broken]:
     yield _Broken("invocations", orjson.dumps(event | {"occurred_at": "2026-03-01T12:00:00"}), "invalid")
     yield _Broken("invocations", orjson.dumps(event | {"occurred_at": (start + _YEAR).isoformat()}), "future_timestamp")
     yield _Broken("invocations", whole, "future_timestamp", ahead_s=_YEAR.total_seconds())
-    yield _Broken("invocations", whole, "late", ahead_s=-7_200.0)
     yield _Broken("invocations", whole[:-9], "not_json")
     yield _Broken("invocations", whole[:-1] + b',"confidence":NaN}', "not_json")
     yield _Broken("traces", b'{"id":"\xff\xfe"}', "not_json")

@@ -49,7 +49,7 @@ def test_the_fleet_has_misrouted_keyless_duplicate_and_unusable_records(fleet: F
     assert fates[DUPLICATE] >= 10
     assert sum(emission.misrouted for emission in fleet.emissions) >= 50
     assert sum(emission.key is None and bool(emission.session) for emission in fleet.emissions) >= 3
-    wanted = {"empty", "not_json", "not_an_object", "invalid", "future_timestamp", "late"}
+    wanted = {"empty", "not_json", "not_an_object", "invalid", "future_timestamp"}
     assert set(fates) == wanted | {JOINED, DUPLICATE}
 
 
