@@ -315,6 +315,7 @@ def test_the_metrics_at_rest_are_the_counts_of_the_committed_records(
     assert decisions == len([each for each in results if each["metric"] == "gate"])
     assert [found[name,] for name in ("worker_ready", "worker_problems", "checkpoint_failures_total")] == [1, 0, 0]
     assert {value for key, value in found.items() if key[0] == "consumer_lag"} == {0}
+    assert {value for key, value in found.items() if key[0] == "records_unread_age_seconds"} == {0}
     documented = {each.prometheus_name.removeprefix("traceweir_") for each in CATALOGUE}
     assert {re.sub("_(bucket|count|sum)$", "", key[0]) for key in found} <= documented
 

@@ -114,6 +114,28 @@ CASES = {
         },
         {"stage": "assemble"},
     ),
+    "TraceweirUnreadExpires": Case(
+        {
+            'traceweir_records_unread_age_seconds{topic="t", instance="a"}': "0+60x100",
+            'traceweir_records_unread_age_seconds{topic="t", instance="b"}': "0x100",
+            'traceweir_topic_retention_seconds{topic="t", instance="b"}': "7200x100",
+        },
+        {
+            'traceweir_records_unread_age_seconds{topic="t"}': "0x50 3000x100",
+            'traceweir_topic_retention_seconds{topic="t"}': "7200x100",
+            'traceweir_records_unread_age_seconds{topic="kept for ever"}': "0+60x100",
+            'traceweir_topic_retention_seconds{topic="u"}': "60x100",
+        },
+        {"topic": "t"},
+    ),
+    "TraceweirRecordsMissed": Case(
+        {f'traceweir_stage_events_total{{{ASSEMBLE}, event="missed"}}': "_x80 40x20"},
+        {
+            f'traceweir_stage_events_total{{{ASSEMBLE}, event="missed"}}': "40x100",
+            f'traceweir_stage_events_total{{{ASSEMBLE}, event="joined"}}': "0+9x100",
+        },
+        {"stage": "assemble"},
+    ),
     "TraceweirLagGrows": Case(
         {'traceweir_consumer_lag{topic="t"}': "0+100x100"},
         {'traceweir_consumer_lag{topic="t"}': "90000-100x100", 'traceweir_consumer_lag{topic="u"}': "0+1x100"},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from confluent_kafka import TopicPartition
+from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from tests.support.short_sessions import closed, send
 from tests.support.workers import Fleet
@@ -39,3 +39,26 @@ def test_a_worker_that_retention_has_overtaken_says_what_it_missed_and_reads_on(
     log = worker.log.read_text()
     assert "the broker does not have the next offset of" in log
     assert "were never read: retention has deleted the records" in log
+    letter = first_dead_letter(kafka, prefix)
+    assert letter["traceweir.reason"] == b"missed"
+    assert letter["traceweir.detail"].decode() in log
+
+
+def first_dead_letter(kafka: str, prefix: str) -> dict[str, bytes]:
+    """Waits for a dead letter, and returns its headers."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": kafka,
+            "group.id": f"{prefix}reader-of-letters",
+            "auto.offset.reset": "earliest",
+            "isolation.level": "read_committed",
+        }
+    )
+    consumer.subscribe([f"{prefix}dead-letters"])
+    try:
+        message = consumer.poll(60)
+        assert message is not None
+        assert message.error() is None
+        return dict(message.headers())
+    finally:
+        consumer.close()

@@ -393,9 +393,9 @@ def cluster_alone(seed: int) -> tuple[SimulatedLoop, Cluster]:
 
 
 def _facts(
-    settings: Settings, changelog: str, others: Sequence[str], *, options: bool = True, tombstones_s: float
+    settings: Settings, changelog: str, inputs: Sequence[str], others: Sequence[str] = (), *, tombstones_s: float
 ) -> LogFacts:
-    return LogFacts({topic: f"simulated/{topic}" for topic in (changelog, *others)}, "simulated", tombstones_s)
+    return LogFacts({topic: f"simulated/{topic}" for topic in (changelog, *inputs, *others)}, "simulated", tombstones_s)
 
 
 def _stumbling(world: World) -> type[Topology]:

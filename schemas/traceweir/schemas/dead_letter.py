@@ -17,6 +17,7 @@ Reason = Literal[
     "invalid",
     "future_timestamp",
     "late",
+    "missed",
     "trace_id_conflict",
     "unreadable_batch",
     "unreadable_session",

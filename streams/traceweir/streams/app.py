@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -190,12 +190,13 @@ def create_app(
 
     followed = topics_of("score", application.topics).followed if scoring is not None else ()
 
-    async def facts() -> LogFacts:
-        return await asyncio.to_thread(log_facts, settings, table.changelog_topic_name, inputs)
+    async def facts(others: Collection[str] = ()) -> LogFacts:
+        found = await asyncio.to_thread(log_facts, settings, table.changelog_topic_name, inputs, others)
+        checkpoints.retention_s = found.retention_s
+        return found
 
     async def ids() -> Mapping[str, str]:
-        asked = partial(log_facts, settings, table.changelog_topic_name, [*inputs, *followed], options=False)
-        return (await asyncio.to_thread(asked)).ids
+        return (await facts(followed)).ids
 
     checkpoints = Checkpoints(
         app,

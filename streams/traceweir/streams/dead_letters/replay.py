@@ -142,6 +142,8 @@ def resend(found: Found, topics: Topics, partitions: int) -> Output:
     """
     letter = found.letter
     place = f"{letter.topic}[{letter.partition}]@{letter.offset}"
+    if letter.reason == "missed":
+        raise NotReplayable(f"Kafka deleted the records up to {place} before they were read")
     if letter.size is not None:
         raise NotReplayable(
             f"only the first {KEPT_BYTES} of {letter.size} bytes are kept, and {place} no longer holds the whole record"

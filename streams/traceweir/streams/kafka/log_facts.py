@@ -1,4 +1,4 @@
-"""Asks the cluster what local state and stored positions depend on: the ids of topics, and how long deletions are kept."""
+"""Asks the cluster what local state and stored positions depend on: the ids of topics, and how long records are kept."""
 
 from __future__ import annotations
 
@@ -28,11 +28,14 @@ class LogFacts(NamedTuple):
     cluster: str
     """An id of the cluster."""
     tombstones_s: float
-    """How long the changelog keeps a deletion at least, in seconds; infinite on an embedded broker, or if not asked for."""
+    """How long the changelog keeps a deletion at least, in seconds; infinite on an embedded broker."""
+    retention_s: Mapping[str, float] = {}
+    """By input, how long it keeps a record, in seconds. A topic is missing if it keeps records without a limit of time, or
+    if the user may not read the option."""
 
 
-def log_facts(settings: Settings, changelog: str, others: Collection[str], *, options: bool = True) -> LogFacts:
-    """Asks for the ids of the changelog and of other topics, and for `delete.retention.ms` of the changelog.
+def log_facts(settings: Settings, changelog: str, inputs: Collection[str], others: Collection[str] = ()) -> LogFacts:
+    """Asks for the ids of the topics, `delete.retention.ms` of the changelog, and `retention.ms` of the inputs.
 
     An embedded broker has no topic ids, but its topics live exactly as long as the broker. Its cluster id is a memory
     address, which a later broker can reuse; the id therefore also contains the broker's port, because a reuse of both
@@ -41,13 +44,13 @@ def log_facts(settings: Settings, changelog: str, others: Collection[str], *, op
     Args:
         settings: Where Kafka is.
         changelog: The changelog topic.
-        others: The other topics.
-        options: Whether to ask for the option.
+        inputs: The topics that the stages read.
+        others: Further topics, of which only the ids are asked for.
 
     Raises:
         KafkaUnreachableError: no broker answered in time, or a topic does not exist.
     """
-    topics = [changelog, *others]
+    topics = [changelog, *inputs, *others]
     cluster = Cluster(settings, WITHIN_S)
     metadata = cluster.metadata()
     if cluster.embedded:
@@ -60,19 +63,38 @@ def log_facts(settings: Settings, changelog: str, others: Collection[str], *, op
             "topics check`, and start the worker again"
         )
     ids = {topic: f"{metadata.cluster_id}/{found}" for topic, found in cluster.topic_ids(topics).items()}
-    return LogFacts(ids, metadata.cluster_id, _tombstones_s(cluster, changelog) if options else float("inf"))
+    options = cluster.topic_options([changelog, *inputs])
+    if unknown := sorted({*inputs} - options.keys()):
+        _warn_of_inputs(", ".join(unknown))
+    kept = {topic: _retention_s(options[topic]) for topic in inputs if topic in options}
+    retention_s = {topic: kept_s for topic, kept_s in kept.items() if kept_s is not None}
+    return LogFacts(ids, metadata.cluster_id, _tombstones_s(changelog, options.get(changelog)), retention_s)
 
 
-def _tombstones_s(cluster: Cluster, changelog: str) -> float:
-    found = cluster.topic_options([changelog]).get(changelog)
-    if found is None:
-        _warn(changelog)
+def _tombstones_s(changelog: str, options: Mapping[str, str] | None) -> float:
+    if options is None:
+        _warn_of_changelog(changelog)
         return KAFKAS_RETENTION_S
-    return float(found["delete.retention.ms"]) / 1000
+    return float(options["delete.retention.ms"]) / 1000
+
+
+def _retention_s(options: Mapping[str, str]) -> float | None:
+    kept_ms = int(options["retention.ms"])
+    return kept_ms / 1000 if "delete" in options["cleanup.policy"] and kept_ms >= 0 else None
 
 
 @cache
-def _warn(changelog: str) -> None:
+def _warn_of_inputs(topics: str) -> None:
+    """Says once that the option cannot be read."""
+    log.warning(
+        "this user lacks the right DescribeConfigs on %s, so its retention.ms is not known: nobody is warned before Kafka "
+        "deletes records that were not read (the metric traceweir_topic_retention_seconds is missing)",
+        topics,
+    )
+
+
+@cache
+def _warn_of_changelog(changelog: str) -> None:
     """Says once that the option cannot be read."""
     log.warning(
         "this user lacks the right DescribeConfigs on %s, so its delete.retention.ms is not known; the worker takes "

@@ -132,6 +132,8 @@ class Checkpoints:
         """Called with the number of assigned partitions, before the worker takes them over."""
         self.steps_before: Callable[[], int] = lambda: 0
         """Returns a counter of the work that is done before the worker joins its group; for the watchdog."""
+        self.retention_s: Mapping[str, float] = {}
+        """How long Kafka keeps the records of an input, in seconds by topic; without topics that say nothing."""
         self.place: Place | None = None
         """The place of a static member of the group; None: a dynamic one."""
         self.problems: list[str] = []
@@ -423,6 +425,23 @@ class Checkpoints:
             topic: [self._ends.get(TP(topic, number)) for number in self.lanes] for topic in self.inputs if self.lanes
         }
         return {topic: sum(end.stable - end.position for end in ends if end) for topic, ends in found.items()}
+
+    def unread_age_s(self) -> dict[str, float]:
+        """Returns the age of the oldest record of each input that no checkpoint contains, in seconds; 0: there is none.
+
+        The age is at least that by which Kafka decides whether it deletes the record (`UnreadTimes`). The partition with the
+        oldest one counts.
+        """
+        now = seconds_now() * 1000
+        found = {
+            topic: [lane.unread_since(topic, self._ends.get(TP(topic, number))) for number, lane in self.lanes.items()]
+            for topic in self.inputs
+            if self.lanes
+        }
+        return {
+            topic: max((max(0.0, now - each) / 1000 for each in since if each is not None), default=0.0)
+            for topic, since in found.items()
+        }
 
     def held_back_s(self) -> dict[str, float]:
         """Returns for how long an open transaction has held back records, in seconds by input; 0: none does."""

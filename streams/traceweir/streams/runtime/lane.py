@@ -17,9 +17,11 @@ from traceweir.streams.runtime.known_ends import KnownEnds
 from traceweir.streams.runtime.positions import InputLogs, start_of
 from traceweir.streams.runtime.state_directory import FORMAT, check_format
 from traceweir.streams.runtime.suspects import StageFailed, Suspects, describe
+from traceweir.streams.runtime.unread_times import UnreadTimes
 from traceweir.streams.stages.base import (
     Cut,
     End,
+    MissedRecords,
     Output,
     Read,
     Record,
@@ -119,6 +121,7 @@ class Lane:
         self.stages: dict[str, Stage] = {}
         self._inboxes: dict[str, Inbox] = {}
         self._inbox_of: dict[str, Inbox] = {}
+        self._unread = {topic: UnreadTimes() for spec in specs for topic in spec.inputs}
         self._trusted: set[str] = set()
         self._pending_seeks: set[str] = set()
         self._asked: dict[str, int] = {}
@@ -169,6 +172,9 @@ class Lane:
         counters = getattr(self._inbox_of[topic].stage, "counters", None)
         if counters is not None:
             counters.update({name: n for name, n in (("missed", start.missed), ("new_logs", start.is_new_log)) if n})
+        if start.missed and start.problem is not None:
+            stage = self._inbox_of[topic].stage
+            stage.reject(topic, MissedRecords(start.offset - 1), RecordRejected("missed", start.problem))
         return start.offset
 
     @property
@@ -238,6 +244,10 @@ class Lane:
         """The highest watermark of the stages, in milliseconds since 1970; 0 if they have none."""
         return max((getattr(stage, "watermark_ms", 0) for stage in self.stages.values()), default=0)
 
+    def unread_since(self, topic: str, end: End | None) -> int | None:
+        """Returns what `UnreadTimes.since` says of an input, of which the last fetch reported this end."""
+        return self._unread[topic].since(is_behind=end is not None and end.position < end.stable)
+
     def far_behind(self) -> bool:
         """Returns whether throughput is more important than the time of one session."""
         return self.lag > FAR_BEHIND or self.busy()
@@ -293,6 +303,7 @@ class Lane:
             return
         inbox = self._inbox_of[topic]
         inbox.put(topic, records)
+        self._unread[topic].note_read(records)
         # The types are compared in C: 2,000 records take a thousandth of the time in which assemble joins them.
         if UnreadableBatch in map(type, records):
             self._unreadable += sum(isinstance(record, UnreadableBatch) for record in records)
@@ -325,6 +336,7 @@ class Lane:
         if not self._known_ends.is_next(topic, first) or self.position[topic] > first:
             return False
         inbox.put(topic, records)
+        self._unread[topic].note_read(records)
         self.position[topic] = records[-1].offset + 1
         self._known_ends.note_appended(topic, records[-1].offset)
         while self._feed(inbox):
@@ -462,6 +474,8 @@ class Lane:
             rows += [(prefix + key, value) for key, value in cut.rows]
             outputs += cut.outputs
             offsets |= cut.offsets
+        for topic, offset in offsets.items():
+            self._unread[topic].note_cut(offset)
         for inbox in self._inboxes.values():
             for topic, (_, last) in inbox.pending_offsets.items():
                 self.suspects.passed(topic, last)

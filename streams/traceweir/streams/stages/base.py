@@ -65,6 +65,18 @@ class UnreadableBatch:
     headers: ClassVar[Headers] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class MissedRecords:
+    """Records that Kafka deleted before they were read, in the form of one record at their last offset."""
+
+    offset: int
+    timestamp: ClassVar[int] = -1
+    """What Kafka calls no timestamp."""
+    value: ClassVar[None] = None
+    key: ClassVar[None] = None
+    headers: ClassVar[Headers] = ()
+
+
 class Output(NamedTuple):
     """A record to send with the checkpoint."""
 

@@ -165,6 +165,23 @@ LAG = Instrument(
     "Unread records of the partitions of this worker, up to the last stable offset. The marks of transactions do not count.",
     ("topic",),
 )
+UNREAD_AGE = Instrument(
+    "traceweir.records.unread.age",
+    "gauge",
+    "s",
+    "Age of the oldest record of an input that no checkpoint contains, in the partitions of this worker; 0 if there is "
+    "none. Never less than the age by which Kafka deletes the record. Missing records behind an open transaction do not "
+    "count, nor a partition of which this process has read nothing yet.",
+    ("topic",),
+)
+RETENTION = Instrument(
+    "traceweir.topic.retention",
+    "gauge",
+    "s",
+    "Time for which Kafka keeps the records of an input (`retention.ms`), asked for every 30 s. Missing if they are kept "
+    "without a limit of time, or if the user may not read the option.",
+    ("topic",),
+)
 HELD_BACK = Instrument(
     "traceweir.transactions.open.age",
     "gauge",
@@ -270,8 +287,8 @@ CATALOGUE: tuple[Instrument, ...] = (
     READ, RECORDS, PRODUCED, EVENTS, DEAD_LETTERS, SCORES, SCORE_VALUE, FRESHNESS, DECISIONS, REJECTIONS,
     JUDGE_TOKENS, JUDGE_COST, JUDGE_CACHED, JUDGE_DURATION, JUDGE_BREAKER, JUDGE_BUDGET_LEFT, EMBEDDER_DURATION, EMBEDDER_BATCH,
     EMBEDDER_TEXTS,
-    CHECKPOINT_DURATION, CHECKPOINT_FAILURES, CHECKPOINT_AGE, TRANSACTION_TIMEOUT, LAG, HELD_BACK, CLOCK_AHEAD, WATERMARK_LAG,
-    OPEN_SESSIONS, SCOPES,
+    CHECKPOINT_DURATION, CHECKPOINT_FAILURES, CHECKPOINT_AGE, TRANSACTION_TIMEOUT, LAG, UNREAD_AGE, RETENTION, HELD_BACK, CLOCK_AHEAD,
+    WATERMARK_LAG, OPEN_SESSIONS, SCOPES,
     PARTITIONS, RESTORING, READY, PROBLEMS, SCORING_RESTARTS, SCORING_IN_FLIGHT, SCORING_SUSPECTS, CONFIGS_UNUSABLE, CHALLENGERS_UNUSABLE,
     CHALLENGER_WAITING, MEMORY, LOOP_LAG,
     BUILD,

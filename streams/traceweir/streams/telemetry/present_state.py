@@ -46,6 +46,13 @@ class Worker(Protocol):
     def lag(self) -> Mapping[str, int]:
         """Returns the unread records by topic."""
 
+    @property
+    def retention_s(self) -> Mapping[str, float]:
+        """How long Kafka keeps the records of an input, in seconds by topic."""
+
+    def unread_age_s(self) -> Mapping[str, float]:
+        """Returns the age of the oldest record that no checkpoint contains, by topic."""
+
     def held_back_s(self) -> Mapping[str, float]:
         """Returns for how long an open transaction has held back records, by topic."""
 
@@ -134,6 +141,10 @@ class PresentState:
             yield Point(catalogue.CLOCK_AHEAD, (), ahead_s)
         for topic, number in worker.lag().items():
             yield Point(catalogue.LAG, (topic,), number)
+        for topic, age_s in worker.unread_age_s().items():
+            yield Point(catalogue.UNREAD_AGE, (topic,), age_s)
+        for topic, kept_s in worker.retention_s.items():
+            yield Point(catalogue.RETENTION, (topic,), kept_s)
         for topic, age_s in worker.held_back_s().items():
             yield Point(catalogue.HELD_BACK, (topic,), age_s)
         yield from self._of_stages()

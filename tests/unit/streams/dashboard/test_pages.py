@@ -117,6 +117,21 @@ async def test_a_dead_letter_is_shown_with_its_place_and_its_reason(site: Site, 
     assert "<bdi>traceweir.traces</bdi>:1:7" in page
 
 
+async def test_the_overview_names_records_that_were_deleted_before_they_were_read(tmp_path: Path, visit: Open) -> None:
+    site = Site(open_store(tmp_path / "store.duckdb"), now=NOW)
+    site.add_sessions(1)
+    view = VIEWS[0]
+    before = (await visit(replace(site, now=NOW + timedelta(minutes=1))).get(view)).text
+    problem = "40 offsets of traceweir.traces/1 were never read"
+    letter = DeadLetter("missed", problem, "assemble", "traceweir.traces", 1, 49, None, None, timestamp=-1)
+    site.store.write(batch_of("dead-letters", FakeRecord(None, headers=letter.wire_headers())))
+    site.now += timedelta(minutes=1)
+
+    assert "deleted by Kafka before they were read" not in before
+    assert "deleted by Kafka before they were read" in (await visit(site).get(view)).text
+    assert problem in (await visit(site).get("/dead-letters")).text
+
+
 async def test_a_session_page_has_calls_errors_scores_and_the_nearest_trace(site: Site, visit: Open) -> None:
     page = (await visit(replace(site, trace_url="http://127.0.0.1:16686/trace/{trace_id}")).get(VIEWS[2])).text
 

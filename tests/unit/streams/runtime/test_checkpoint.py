@@ -10,7 +10,7 @@ import pytest
 from aiokafka import TopicPartition
 from aiokafka.errors import ProducerFenced
 from faust.types import TP
-from tests.unit.streams.runtime.test_lane import Listing, ends, records
+from tests.unit.streams.runtime.test_lane import Listing, ends, make_lane, records
 
 from traceweir.streams.kafka.faust_adapter import Table
 from traceweir.streams.runtime.changelog_restore import ChangelogRestore, Sources
@@ -533,3 +533,24 @@ async def test_rows_of_a_newer_format_are_refused_before_the_partition_is_claime
     await take_over(app, [0])
     assert refusing.problems == ["the worker stops after StateDirectoryError; its log contains the details"]
     assert claimed == [["former"]]
+
+
+async def test_the_age_of_an_input_is_that_of_the_oldest_record_that_no_checkpoint_contains(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("traceweir.streams.runtime.checkpoint.seconds_now", lambda: 1_000.0)
+    checkpoints = checkpoints_of(app_of())
+    for number in range(2):
+        checkpoints.lanes[number], _ = make_lane(inputs=("a",))
+    first, second = checkpoints.lanes.values()
+    assert checkpoints.unread_age_s() == {"a": 0.0}
+
+    await first.take("a", records("a", 400_000, 700_000))
+    await second.take("a", records("a", 900_000))
+    assert checkpoints.unread_age_s() == {"a": 600.0}
+    first.fetched(ends(first), 1_000.0)
+    first.cut()
+    assert checkpoints.unread_age_s() == {"a": 100.0}
+    # One record is left that was not read: it can be deleted when the last one before it can be.
+    checkpoints.fetched({TP("a", 0): End(2, 3, 1_000.0)})
+    assert checkpoints.unread_age_s() == {"a": 300.0}

@@ -116,6 +116,11 @@ def test_records_that_retention_has_deleted_unread_are_counted_once(caplog: pyte
     assert lane.position == {"a": 50}
     assert lane.counted.changes()["one.missed"] == 40
     assert "40 offsets of a/0 were never read" in caplog.text
+    stage = lane.stages["one"]
+    assert isinstance(stage, Counting)
+    ((topic, offset, why),) = stage.rejected
+    assert (topic, offset) == ("a", 49)
+    assert why.startswith("40 offsets of a/0 were never read: retention has deleted the records from 10 to 49.")
     cut(lane, rows)
 
     again = lane_of(rows, InputLogs({"a": "c/1"}, {"a": 90}), begin=50)
