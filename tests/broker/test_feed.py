@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -11,11 +11,12 @@ from typing import Any
 
 import pytest
 from aiokafka import AIOKafkaConsumer
+from confluent_kafka import Producer
 from tests.support.results import make_score, put_scores
 from tests.support.scoring import NOW
-from tests.support.stores import open_store, scores_batch
+from tests.support.stores import FakeRecord, batch_of, open_store, scores_batch
 
-from traceweir.streams.dashboard.feed import Feed, FeedState
+from traceweir.streams.dashboard.feed import LOOK_EVERY, Feed, FeedState
 from traceweir.streams.kafka.embedded_broker import EmbeddedBroker
 from traceweir.streams.kafka.topic_admin import create_topics
 from traceweir.streams.settings import Settings
@@ -61,6 +62,28 @@ async def feeding(settings: Settings, store: DuckDBStore) -> AsyncIterator[Until
         await asyncio.gather(running, return_exceptions=True)
 
 
+def put_traces(servers: str, values: Mapping[str, bytes | None]) -> None:
+    producer = Producer({"bootstrap.servers": servers, "log_level": 0})
+    for trace_id, value in values.items():
+        producer.produce("traceweir.network", value, trace_id, 0)
+    assert producer.flush(30) == 0
+
+
+def traces_batch(*trace_ids: str) -> Batch:
+    """Returns a batch of accepted traces, after which offset 1 of partition 0 is next."""
+    batch = batch_of("network", *(FakeRecord(b"{}", 0, trace_id.encode()) for trace_id in trace_ids))
+    batch.offsets = {Source("traceweir.network", 0): 1}
+    return batch
+
+
+def traces(store: DuckDBStore) -> list[str]:
+    return [row["trace_id"] for row in store.query("SELECT trace_id FROM network ORDER BY ALL")]
+
+
+def started_over(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage() for record in caplog.records if "from its beginning" in record.getMessage()]
+
+
 async def test_scores_are_stored_once_through_a_restart(settings: Settings, tmp_path: Path) -> None:
     create_topics(settings)
     servers, file = settings.kafka_bootstrap_servers, tmp_path / "store.duckdb"
@@ -82,6 +105,79 @@ async def test_scores_are_stored_once_through_a_restart(settings: Settings, tmp_
         {"session_id": "b", "value": 0.5},
         {"session_id": "c", "value": 0.5},
     ]
+
+
+async def test_a_withdrawn_trace_that_the_topic_does_not_name_is_removed_from_a_store_of_unknown_age(
+    settings: Settings, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    create_topics(settings)
+    put_traces(settings.kafka_bootstrap_servers, {"kept": b"{}", "new": b"{}"})
+    store = open_store(tmp_path / "store.duckdb")
+    store.write(scores_batch(make_score("a")))
+    store.write(traces_batch("withdrawn", "kept"))
+    async with feeding(settings, store) as until:
+        await until(lambda state: state.stored_rows == 2)
+
+    assert store.current_at() == {"traceweir.network": NOW}
+    assert traces(store) == ["kept", "new"]
+    assert store.query("SELECT session_id FROM results") == [{"session_id": "a"}]
+    (warning,) = started_over(caplog)
+    assert warning == (
+        "traceweir.network is read from its beginning, and its 2 stored traces are removed first: withdrawals can have left "
+        "the topic before they were read, because it is unknown since when the store lacks withdrawals"
+    )
+
+
+async def test_a_store_reads_on_where_it_stood_a_short_time_ago(
+    settings: Settings, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    create_topics(settings)
+    put_traces(settings.kafka_bootstrap_servers, {"kept": b"{}"})
+    store = open_store(tmp_path / "store.duckdb")
+    async with feeding(settings, store) as until:
+        await until(lambda state: state.stored_rows == 1)
+    async with feeding(settings, store) as until:
+        put_traces(settings.kafka_bootstrap_servers, {"kept": None})
+        await until(lambda state: state.stored_rows == 1)
+
+    assert store.query("SELECT trace_id, accepted FROM network") == [{"trace_id": "kept", "accepted": False}]
+    assert started_over(caplog) == []
+
+
+async def test_a_running_feed_whose_clock_was_changed_reads_the_accepted_traces_again(
+    settings: Settings, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    create_topics(settings)
+    put_traces(settings.kafka_bootstrap_servers, {"kept": b"{}"})
+    store, clock, changed = open_store(tmp_path / "store.duckdb"), [NOW], asyncio.Event()
+    feed = Feed(settings, store, keep={}, now=lambda: clock[0], changed=changed.set)
+    running = asyncio.create_task(feed.run())
+    await asyncio.wait_for(changed.wait(), LIMIT_S)
+    clock[0] = NOW - timedelta(hours=1)
+
+    async with asyncio.timeout(LIMIT_S):
+        while store.current_at() != {"traceweir.network": clock[0]}:
+            changed.clear()
+            await changed.wait()
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+
+    assert len(started_over(caplog)) == 1
+    assert traces(store) == ["kept"]
+
+
+async def test_a_running_feed_notices_that_a_topic_was_created_again(settings: Settings, tmp_path: Path) -> None:
+    create_topics(settings)
+    put_scores(settings.kafka_bootstrap_servers, [make_score("a")])
+    store, clock, stored = open_store(tmp_path / "store.duckdb"), [NOW], asyncio.Event()
+    running = asyncio.create_task(Feed(settings, store, keep={}, now=lambda: clock[0], changed=stored.set).run())
+    await asyncio.wait_for(stored.wait(), LIMIT_S)
+    # The topics of an embedded broker cannot be created again, so the store gets the id of another one.
+    store.write(Batch(topic_ids={"traceweir.results": "former"}))
+    clock[0] = NOW + LOOK_EVERY
+
+    with pytest.raises(StoreError, match=r"traceweir.results was deleted and created again since the store read it"):
+        await asyncio.wait_for(running, LIMIT_S)
 
 
 async def test_old_results_and_figures_are_removed(settings: Settings, tmp_path: Path) -> None:
@@ -114,9 +210,11 @@ async def test_a_store_of_other_topics_is_refused(settings: Settings, tmp_path: 
     create_topics(settings)
     store = open_store(tmp_path / "store.duckdb")
     store.write(Batch(offsets={Source("traceweir.results", 1): 7}))
+    store.write(traces_batch("kept"))
 
     with pytest.raises(StoreError, match=r"traceweir.results\[1\] up to offset 7, and the partition ends at 0"):
         await asyncio.wait_for(Feed(settings, store, keep={}, now=lambda: NOW).run(), LIMIT_S)
+    assert traces(store) == ["kept"]
 
 
 async def test_a_store_of_former_topics_is_refused_although_the_new_ones_are_longer(

@@ -77,6 +77,7 @@ def test_each_user_has_the_rights_of_the_table_and_no_others(name: str) -> None:
     users = of(name, "KafkaUser")
     expected = {user: rights((role,), topics, groups) for user, (role, groups) in OTHERS.items()}
     expected["traceweir-dashboard"] |= {("topic", "prefix", SHADOWS): {"Read"}}
+    expected["traceweir-dashboard"] |= {("topic", "literal", "traceweir.network"): {"Read", "DescribeConfigs"}}
     for stages in APPLICATIONS[name]:
         application = application_id("traceweir.", stages)
         found = rights(stages, topics, [application])

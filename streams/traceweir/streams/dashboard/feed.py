@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -14,12 +14,15 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError, OffsetOutOfRangeError
 
 from traceweir.schemas.text import printable
+from traceweir.streams.dashboard.withdrawals import Withdrawals
 from traceweir.streams.kafka.broker_list import require_broker_list
 from traceweir.streams.kafka.client_options import consumer_options
+from traceweir.streams.kafka.cluster import Cluster
 from traceweir.streams.kafka.consumer_tasks import ConsumerTaskEndedError
 from traceweir.streams.kafka.errors import KafkaUnreachableError
 from traceweir.streams.kafka.fast_close import install_fast_close
 from traceweir.streams.kafka.fetch import read_as_parsed
+from traceweir.streams.kafka.log_facts import tombstones_s
 from traceweir.streams.kafka.silence import failing_with_client
 from traceweir.streams.kafka.topic_admin import check_partitions, topic_ids
 from traceweir.streams.kafka.topic_creation import create_no_topics
@@ -39,6 +42,8 @@ BATCH_EVERY_S = 0.25
 RETRY_AFTER_S = (1.0, 2.0, 5.0, 10.0)
 """Seconds to the next attempt after a failed one, by the number of failures so far; then the last of them."""
 REMOVE_OLD_EVERY_S = 3600.0
+LOOK_EVERY = timedelta(minutes=1)
+"""Interval at which the ids of the topics are compared, and the end of a compacted topic is asked for."""
 _OTHER_STORE = (
     "Name another store with TRACEWEIR_STORE, which is filled from the new topics; the former store stays as it is"
 )
@@ -136,26 +141,51 @@ class Feed:
 
     async def _start_at_stored_offsets(self, consumer: AIOKafkaConsumer, names: Sequence[str]) -> None:
         places = [TopicPartition(name, number) for name in names for number in range(self._settings.partitions)]
-        stored = await asyncio.to_thread(self._store.offsets)
-        await self._require_same_topics({place.topic for place in stored}, names)
+        network, asked_at = self._settings.topics.network, self._now()
+        kept_s = await asyncio.to_thread(lambda: tombstones_s(Cluster(self._settings), network))
+        current_at = await asyncio.to_thread(self._store.current_at)
+        self._withdrawals = Withdrawals(network, current_at.get(network), kept_s)
+        await self._require_same_topics(names)
         consumer.assign(places)
         begins, ends = await consumer.beginning_offsets(places), await consumer.end_offsets(places)
         self._ends = ends
+        stored = await asyncio.to_thread(self._store.offsets)
         for place in places:
-            offset = stored.get(Source(*place), begins[place])
-            if offset > ends[place]:
+            if (offset := stored.get(Source(*place), 0)) > ends[place]:
                 raise StoreError(
                     f"the store contains {place.topic}[{place.partition}] up to offset {offset}, and the partition ends at "
                     f"{ends[place]}: its topics were deleted and created again. {_OTHER_STORE}"
                 )
-            if offset < begins[place]:
+        stored = await self._usable_offsets(stored, begins, asked_at)
+        self._withdrawals.await_ends(ends, asked_at)
+        self._look_at = asked_at + LOOK_EVERY
+        for place in places:
+            if (offset := stored.get(Source(*place), begins[place])) < begins[place]:
                 log.warning(
                     "%s[%d]: the records from offset %d to %d were removed by the topic's retention before they were stored",
                     *place, offset, begins[place],
                 )  # fmt: skip
             consumer.seek(place, max(offset, begins[place]))
 
-    async def _require_same_topics(self, read: Set[str], names: Sequence[str]) -> None:
+    async def _usable_offsets(
+        self, stored: dict[Source, int], begins: Mapping[TopicPartition, int], asked_at: datetime
+    ) -> dict[Source, int]:
+        """Returns the stored offsets, without those of a topic whose withdrawals can be lost: its rows are removed."""
+        network = self._withdrawals.topic
+        lost = self._withdrawals.lost(stored, begins, asked_at)
+        if lost is None and any(source.topic == network for source in stored):
+            return stored
+        removed = await asyncio.to_thread(self._store.start_over, "network", network, asked_at)
+        self._withdrawals.begin(asked_at)
+        if lost is not None:
+            log.warning(
+                "%s is read from its beginning, and its %d stored traces are removed first: withdrawals can have left the topic "
+                "before they were read, because %s", network, removed, lost,
+            )  # fmt: skip
+        return {source: offset for source, offset in stored.items() if source.topic != network}
+
+    async def _require_same_topics(self, names: Sequence[str]) -> None:
+        read = {source.topic for source in await asyncio.to_thread(self._store.offsets)}
         found = await asyncio.to_thread(topic_ids, self._settings, names)
         stored = await asyncio.to_thread(self._store.topic_ids)
         for name, found_id in found.items():
@@ -177,14 +207,33 @@ class Feed:
                 self.state.unreadable[topic] = self.state.unreadable.get(topic, 0) + number
             self._changed()
         await self._remove_old()
+        positions = {place: await consumer.position(place) for place in consumer.assignment()}
+        await self._look(consumer, positions)
         behind = 0
-        for place in consumer.assignment():
+        for place, position in positions.items():
             # A partition from which nothing was fetched since the start has no high watermark yet.
             end = max(consumer.highwater(place) or 0, self._ends[place])
-            behind += max(0, end - await consumer.position(place))
+            behind += max(0, end - position)
         self.state.behind = behind
         if found or not behind:  # a start without records yet does not show that the store can write again
             self._tell(None)
+
+    async def _look(self, consumer: AIOKafkaConsumer, positions: Mapping[TopicPartition, int]) -> None:
+        """Stores the time up to which the store lacks no withdrawal; asks for the next one once a minute."""
+        now = self._now()
+        if (reason := self._withdrawals.outlived(now)) is not None:  # the process slept, or could not store for long
+            raise _NotYetError(
+                f"withdrawals in {self._withdrawals.topic} can be lost, because {reason}; reading starts again"
+            )
+        if (batch := self._withdrawals.reached(positions)) is not None:
+            await asyncio.to_thread(self._store.write, batch)
+        if now < self._look_at:
+            return
+        self._look_at = now + LOOK_EVERY
+        await self._require_same_topics(list(tables_of(self._settings.topics)))
+        self._withdrawals.await_ends(
+            await consumer.end_offsets([place for place in positions if place.topic == self._withdrawals.topic]), now
+        )
 
     def _write(self, found: Mapping[TopicPartition, Sequence[Any]], offsets: Mapping[Source, int]) -> Batch:
         batch = Batch(offsets=dict(offsets))

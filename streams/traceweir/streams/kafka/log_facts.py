@@ -17,6 +17,10 @@ WITHIN_S = 30.0
 """Time limit in seconds for each answer. A cluster that loses a node can need that long."""
 KAFKAS_RETENTION_S = 86_400.0
 """Default of `delete.retention.ms`, in seconds."""
+USABLE_SHARE = 0.9
+"""Share of `delete.retention.ms` for which a copy of a compacted topic can be used without reading on."""
+_SET_BACK_S = 60.0
+"""Time in seconds that a copy can lie in the future; beyond it, a clock has been changed."""
 
 
 class LogFacts(NamedTuple):
@@ -71,9 +75,20 @@ def log_facts(settings: Settings, changelog: str, inputs: Collection[str], other
     return LogFacts(ids, metadata.cluster_id, _tombstones_s(changelog, options.get(changelog)), retention_s)
 
 
-def _tombstones_s(changelog: str, options: Mapping[str, str] | None) -> float:
+def tombstones_s(cluster: Cluster, topic: str) -> float:
+    """Returns how long an existing topic keeps a deletion at least, in seconds; infinite on an embedded broker.
+
+    Raises:
+        KafkaUnreachableError: no broker answered in time.
+    """
+    if cluster.embedded:
+        return float("inf")
+    return _tombstones_s(topic, cluster.topic_options([topic]).get(topic))
+
+
+def _tombstones_s(topic: str, options: Mapping[str, str] | None) -> float:
     if options is None:
-        _warn_of_changelog(changelog)
+        _warn_of_deletions(topic)
         return KAFKAS_RETENTION_S
     return float(options["delete.retention.ms"]) / 1000
 
@@ -81,6 +96,19 @@ def _tombstones_s(changelog: str, options: Mapping[str, str] | None) -> float:
 def _retention_s(options: Mapping[str, str]) -> float | None:
     kept_ms = int(options["retention.ms"])
     return kept_ms / 1000 if "delete" in options["cleanup.policy"] and kept_ms >= 0 else None
+
+
+def can_lack_deletions(age_s: float, kept_s: float) -> bool:
+    """Returns whether deletions that a copy of a compacted topic has not read can have left the topic.
+
+    >>> can_lack_deletions(age_s=22 * 3600, kept_s=24 * 3600)
+    True
+
+    Args:
+        age_s: Seconds since no record of the topic was missing in the copy.
+        kept_s: How long the topic keeps deletions at least, in seconds.
+    """
+    return age_s > kept_s * USABLE_SHARE or age_s < -_SET_BACK_S
 
 
 @cache
@@ -94,10 +122,10 @@ def _warn_of_inputs(topics: str) -> None:
 
 
 @cache
-def _warn_of_changelog(changelog: str) -> None:
+def _warn_of_deletions(topic: str) -> None:
     """Says once that the option cannot be read."""
     log.warning(
-        "this user lacks the right DescribeConfigs on %s, so its delete.retention.ms is not known; the worker takes "
-        "Kafka's default of 24 h: grant the right, or make sure that the option is not shorter",
-        changelog,
+        "this user lacks the right DescribeConfigs on %s, so its delete.retention.ms is not known; Kafka's default of 24 h "
+        "is taken: grant the right, or make sure that the option is not shorter",
+        topic,
     )

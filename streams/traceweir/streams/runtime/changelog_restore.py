@@ -18,9 +18,8 @@ from traceweir.streams.kafka.consumer_tasks import failing_with_tasks
 from traceweir.streams.kafka.fast_close import install_fast_close
 from traceweir.streams.kafka.faust_adapter import Table
 from traceweir.streams.kafka.high_watermarks import high_watermarks
-from traceweir.streams.kafka.log_facts import LogFacts
+from traceweir.streams.kafka.log_facts import LogFacts, can_lack_deletions
 from traceweir.streams.kafka.topic_creation import create_no_topics
-from traceweir.streams.runtime.cluster_clock import MAX_APART_S
 from traceweir.streams.runtime.lane import WRITER_ROW
 
 log = logging.getLogger(__name__)
@@ -30,10 +29,6 @@ _MARKS_S = 0.005
 """Pause between two looks at the ends, in seconds."""
 _LOOKS = 200
 """Looks at an end before rows beyond it count as lost by the changelog."""
-
-
-USABLE_SHARE = 0.9
-"""Share of `delete.retention.ms`; older local rows are not used."""
 
 
 class RestoreTooSlowError(WorkerError):
@@ -239,9 +234,7 @@ def misfit(
         return f"they reach offset {reached} of the changelog, which ends before {end}: the changelog has lost records"
     if age_s is None:
         return "it is unknown how old they are"
-    usable_s = tombstones_s * USABLE_SHARE
-    # Beyond this, a clock has been changed.
-    if age_s > usable_s or age_s < -MAX_APART_S:
+    if can_lack_deletions(age_s, tombstones_s):
         return (
             f"they were complete {age_s / 3600:.1f} h ago, and the changelog keeps deletions for {tombstones_s / 3600:g} h "
             "(delete.retention.ms): they can contain rows whose deletion is not there any more"

@@ -93,6 +93,40 @@ class ClickHouseStore:
             found = self._rows("SELECT topic, text FROM feed_state WHERE kind = 'topic'")
         return {str(row[0]): str(row[1]) for row in found}
 
+    def current_at(self) -> dict[str, datetime]:
+        """Returns, by topic, the time at which the store lacked nothing, as `Batch` says.
+
+        Raises:
+            StoreLostError: another process opened the store after this one.
+            StoreUnavailableError: the database cannot answer now.
+        """
+        with self._asking():
+            self._require_ownership()
+            found = self._rows("SELECT topic, number FROM feed_state WHERE kind = 'time'")
+        return {str(topic): datetime.fromtimestamp(number / 1000, UTC) for topic, number in found}
+
+    def start_over(self, table: TableName, topic: str, at: datetime) -> int:
+        """Removes the rows, then the offsets of a topic, and returns the number of rows.
+
+        After a failure the offsets can be there while rows are not. `current_at` changes last, so that the caller sees that
+        it has to start over again.
+
+        Raises:
+            StoreLostError: another process opened the store after this one.
+            StoreUnavailableError: the database cannot write now.
+        """
+        with self._asking():
+            self._require_ownership()
+            ((removed,),) = self._rows(f"SELECT count(*) FROM {table}")
+            self._client.command(f"DELETE FROM {table} WHERE true")
+            for kind in ("offset", "time"):
+                self._client.command(
+                    f"DELETE FROM feed_state WHERE kind = '{kind}' AND topic = {{topic: String}}",
+                    parameters={"topic": topic},
+                )
+            self._insert_state(Batch(current_at={topic: at}), {})
+        return int(removed)
+
     def write(self, batch: Batch) -> None:
         """Stores the rows of a batch, then its offsets.
 
@@ -262,7 +296,7 @@ class ClickHouseStore:
         )
 
     def _insert_state(self, batch: Batch, unreadable: Mapping[str, int]) -> None:
-        """Stores the offsets, the ids and the numbers of unreadable records in one insert."""
+        """Stores the offsets, the ids, the times and the numbers of unreadable records in one insert."""
         counted: dict[str, int] = {}
         if unreadable:
             found = self._rows("SELECT topic, number FROM feed_state WHERE kind = 'unreadable'")
@@ -272,6 +306,9 @@ class ClickHouseStore:
             rows.append(("offset", source.topic, source.partition, offset, "", offset))
         for topic, identity in batch.topic_ids.items():
             rows.append(("topic", topic, 0, 0, identity, self.epoch))
+        for topic, moment in batch.current_at.items():
+            milliseconds = int(moment.timestamp() * 1000)
+            rows.append(("time", topic, 0, milliseconds, "", milliseconds))
         for topic, number in unreadable.items():
             total = counted.get(topic, 0) + number
             rows.append(("unreadable", topic, 0, total, "", total))

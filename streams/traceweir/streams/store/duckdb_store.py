@@ -44,6 +44,7 @@ _ARROW: dict[ColumnType, Any] = {
     "time": pa.timestamp("us"),
 }
 _TOPIC_COLUMNS: dict[str, ColumnType] = {"topic": "text", "topic_id": "text"}
+_TIME_COLUMNS: dict[str, ColumnType] = {"topic": "text", "current_at": "time"}
 _OFFSET_COLUMNS: dict[str, ColumnType] = {"topic": "text", "partition": "integer", "next_offset": "integer"}
 
 
@@ -100,6 +101,32 @@ class DuckDBStore:
             self._require_ownership()
             return dict(self._connection.execute("SELECT topic, topic_id FROM topic_ids").fetchall())
 
+    def current_at(self) -> dict[str, datetime]:
+        """Returns, by topic, the time at which the store lacked nothing, as `Batch` says.
+
+        Raises:
+            StoreLostError: another process opened the store after this one.
+            StoreUnavailableError: the database cannot answer now.
+        """
+        with self._transaction():
+            self._require_ownership()
+            found = self._connection.execute("SELECT topic, current_at FROM topic_times").fetchall()
+        return {topic: moment.replace(tzinfo=UTC) for topic, moment in found}
+
+    def start_over(self, table: TableName, topic: str, at: datetime) -> int:
+        """Removes the rows and the offsets of a topic, all or nothing, and returns the number of rows.
+
+        Raises:
+            StoreLostError: another process opened the store after this one.
+            StoreUnavailableError: the database cannot write now; nothing is removed.
+        """
+        with self._transaction():
+            self._require_ownership()
+            (removed,) = self._one(f"DELETE FROM {table}", [])
+            self._connection.execute("DELETE FROM next_offsets WHERE topic = ?", [topic])
+            self._replace("topic_times", _TIME_COLUMNS, [(topic, _in_utc(at))], key=("topic",))
+        return int(removed)
+
     def write(self, batch: Batch) -> None:
         """Stores the rows of a batch, their figures and its offsets, all or nothing.
 
@@ -117,6 +144,9 @@ class DuckDBStore:
             self._replace("next_offsets", _OFFSET_COLUMNS, offsets, key=("topic", "partition"))
             if batch.topic_ids:
                 self._replace("topic_ids", _TOPIC_COLUMNS, list(batch.topic_ids.items()), key=("topic",))
+            if batch.current_at:
+                times = [(topic, _in_utc(moment)) for topic, moment in batch.current_at.items()]
+                self._replace("topic_times", _TIME_COLUMNS, times, key=("topic",))
             for topic, number in batch.unreadable.items():
                 self._connection.execute("INSERT INTO unreadable_records VALUES (?, ?)", [topic, number])
             self._merge_changes()

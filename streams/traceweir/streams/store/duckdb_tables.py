@@ -12,7 +12,7 @@ from traceweir.streams.store.errors import StoreError
 from traceweir.streams.store.rollups import FIGURE_TABLES, HOUR_COLUMNS, REJECTION_COLUMNS, by_hour
 from traceweir.streams.store.tables import DIMENSIONS, TABLES, Table
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 """The version of the tables that this version of Traceweir reads and writes."""
 
 TYPES: dict[ColumnType, str] = {
@@ -23,6 +23,7 @@ TYPES: dict[ColumnType, str] = {
     "time": "TIMESTAMP",
 }
 _TOPIC_IDS = "CREATE TABLE topic_ids (topic VARCHAR, topic_id VARCHAR)"
+_TOPIC_TIMES = "CREATE TABLE topic_times (topic VARCHAR, current_at TIMESTAMP)"
 _REMAINS = "CREATE TABLE {} (key UBIGINT, {})".format(
     remains.TABLE, ", ".join(f'"{name}" {TYPES[kind]}' for name, kind in remains.COLUMNS.items())
 )
@@ -82,6 +83,7 @@ def _create(connection: Any) -> None:
         "INSERT INTO owner VALUES (0, '', NULL)",
         "CREATE TABLE next_offsets (topic VARCHAR, partition BIGINT, next_offset BIGINT)",
         _TOPIC_IDS,
+        _TOPIC_TIMES,
         "CREATE TABLE unreadable_records (topic VARCHAR, n BIGINT)",
         f"CREATE TABLE rollup_hours ({_declared(HOUR_COLUMNS)})",
         _REMAINS,
@@ -128,5 +130,6 @@ MIGRATIONS: dict[int, Callable[[Any], object]] = {
     1: lambda connection: connection.execute(_TOPIC_IDS),
     2: _add_hours,
     3: _add_remains_and_rejections,
+    4: lambda connection: connection.execute(_TOPIC_TIMES),
 }
 """By version, the function that turns tables of this version into those of the next."""

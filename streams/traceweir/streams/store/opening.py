@@ -25,6 +25,15 @@ class Store(Protocol):
     def topic_ids(self) -> dict[str, str]:
         """Returns the ids of the topics to which the offsets belong, by their names."""
 
+    def current_at(self) -> dict[str, datetime]:
+        """Returns, by topic, the time at which the store lacked nothing, as `Batch` says."""
+
+    def start_over(self, table: TableName, topic: str, at: datetime) -> int:
+        """Removes the rows and the offsets of a topic, which is then read from its beginning; returns the number of rows.
+
+        The table is one without figures and history. The time becomes that of `current_at`.
+        """
+
     def write(self, batch: Batch) -> None:
         """Stores the rows of a batch and its offsets, so that each row counts once."""
 

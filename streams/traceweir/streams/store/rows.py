@@ -80,6 +80,8 @@ class Batch:
     """The offset after the last record that was read, by partition."""
     topic_ids: dict[str, str] = field(default_factory=dict)
     """The id of each topic to which the offsets belong, if the store does not know it yet."""
+    current_at: dict[str, datetime] = field(default_factory=dict)
+    """By topic, a time: with the records from the offsets on, the store lacks nothing that the topic contained then."""
 
     @property
     def row_count(self) -> int:

@@ -17,7 +17,7 @@ from traceweir.schemas.score import Score
 from traceweir.streams.store import duckdb_store
 from traceweir.streams.store.errors import StoreLostError
 from traceweir.streams.store.opening import Store
-from traceweir.streams.store.rows import Batch
+from traceweir.streams.store.rows import Batch, Source
 
 
 def values(open_store: OpenStore, table: str = "results") -> list[tuple[object, ...]]:
@@ -324,3 +324,25 @@ def test_a_tombstone_withdraws_a_trace_from_the_network(open_store: OpenStore) -
         {"trace_id": "t", "accepted": False, "document": None},
         {"trace_id": "u", "accepted": True, "document": '{"@id": "u"}'},
     ]
+
+
+def test_a_topic_that_is_started_over_has_no_rows_and_offsets_and_is_stored_again(open_store: OpenStore) -> None:
+    store = open_store()
+    kept, withdrawn = (FakeRecord(b"{}", 7, b"kept"), FakeRecord(b"{}", 8, b"withdrawn"))
+    store.write(batch_of("network", kept, withdrawn))
+    store.write(scores_batch(make_score("a")))
+    store.write(Batch(topic_ids={"network": "id"}, current_at={"network": NOW}))
+
+    assert store.start_over("network", "network", NOW - timedelta(hours=1)) == 2
+    assert store.query("SELECT trace_id FROM network") == []
+    assert store.offsets() == {Source("results", 0): 1}
+    assert store.current_at() == {"network": NOW - timedelta(hours=1)}
+    store.write(batch_of("network", kept))
+    store.write(Batch(current_at={"network": NOW - timedelta(minutes=30)}))
+
+    again = open_store()
+    assert again.query("SELECT trace_id, accepted FROM network") == [{"trace_id": "kept", "accepted": True}]
+    assert again.offsets() == {Source("results", 0): 1, Source("network", 0): 8}
+    assert again.current_at() == {"network": NOW - timedelta(minutes=30)}
+    assert again.topic_ids() == {"network": "id"}
+    assert again.query("SELECT session_id FROM results") == [{"session_id": "a"}]

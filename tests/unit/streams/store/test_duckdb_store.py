@@ -95,7 +95,7 @@ def test_a_store_of_a_newer_version_is_refused_and_left_as_it_is(file: Path) -> 
     with duckdb.connect(str(file)) as connection:
         connection.execute("UPDATE store_version SET version = 99")
 
-    with pytest.raises(StoreError, match="tables of version 99, and this version of Traceweir reads up to 4"):
+    with pytest.raises(StoreError, match="tables of version 99, and this version of Traceweir reads up to 5"):
         open_store(file)
     with duckdb.connect(str(file)) as connection:
         assert connection.execute("SELECT count(*) FROM results").fetchall() == [(1,)]
@@ -106,7 +106,7 @@ def test_a_store_of_the_first_version_is_brought_up_to_date_with_its_rows(file: 
     write(file, scores_batch(rejected))
     with duckdb.connect(str(file)) as connection:
         connection.execute(
-            "DROP TABLE topic_ids; DROP TABLE rollup_hours; DROP TABLE removed_results; DROP TABLE rejections; "
+            "DROP TABLE topic_ids; DROP TABLE topic_times; DROP TABLE rollup_hours; DROP TABLE removed_results; DROP TABLE rejections; "
             "DROP TABLE rejection_changes; INSERT INTO rollups FROM rollup_changes"
         )
         connection.execute("UPDATE store_version SET version = 1")
@@ -114,7 +114,10 @@ def test_a_store_of_the_first_version_is_brought_up_to_date_with_its_rows(file: 
     store = open_store(file)
     store.write(Batch(topic_ids={"results": "former"}))
     store.write(Batch(topic_ids={"results": "new"}))
+    assert store.current_at() == {}
+    store.write(Batch(current_at={"network": NOW}))
 
+    assert store.current_at() == {"network": NOW}
     assert store.topic_ids() == {"results": "new"}
     assert store.offsets() == {Source("results", 0): 1}
     assert store.query("SELECT session_id FROM results") == [{"session_id": "a"}]
