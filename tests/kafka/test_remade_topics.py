@@ -2,35 +2,16 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from confluent_kafka.admin import AdminClient
+from tests.support.remade_topics import make_again
 from tests.support.short_sessions import closed, send
 from tests.support.workers import Fleet
 
-from traceweir.streams.kafka.topic_admin import create_topics
 from traceweir.streams.settings import Settings
 
 pytestmark = pytest.mark.kafka
-
-WITHIN_S = 90.0
-
-
-def make_again(settings: Settings, topic: str) -> None:
-    admin = AdminClient({"bootstrap.servers": settings.kafka_bootstrap_servers})
-    admin.delete_topics([topic])[topic].result()
-    wait_until(lambda: topic not in admin.list_topics(timeout=10).topics)
-    assert create_topics(settings).wrong == ()
-
-
-def wait_until(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + WITHIN_S
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
 
 
 @pytest.mark.parametrize("count", [2, 9], ids=["the new log is shorter", "the new log is longer"])

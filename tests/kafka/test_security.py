@@ -8,6 +8,7 @@ import uuid
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Producer
 from confluent_kafka.admin import (
     AclBinding,
     AclOperation,
@@ -117,6 +118,47 @@ def test_the_doctor_names_the_right_that_a_worker_lacks_for_its_transactions(
     assert "failure  transactions  no transaction can be started as" in ended.stdout
     assert "Write and Describe on the transactional ids" in ended.stdout
     assert "Traceback" not in ended.stderr
+
+
+def test_without_the_right_to_read_the_changelog_the_stored_offsets_are_not_compared(
+    secured_kafka: KafkaCluster, certificates: Certificates, tmp_path: Path
+) -> None:
+    prefix = f"forbidden-{uuid.uuid4().hex[:8]}."
+    mechanism, user = next(iter(USERS.items()))
+    variables = by_password(secured_kafka, certificates, mechanism) | {
+        "TRACEWEIR_STATE_DIR": str(tmp_path),
+        "TRACEWEIR_EMBEDDER": "none",
+    }
+    assert traceweir("topics", "create", prefix=prefix, variables=variables).returncode == 0
+    log = f"{prefix}assemble-score-gate-state-changelog"
+    producer = Producer({"bootstrap.servers": secured_kafka.bootstrap_servers, "log_level": 0})
+    producer.produce(log, b'{"traces": 0}', b"checkpoint/offsets")
+    assert producer.flush(30) == 0
+    # From the first rule on, a resource is closed to all operations that no rule allows.
+    allowed = [
+        AclBinding(
+            ResourceType.TOPIC,
+            log,
+            ResourcePatternType.LITERAL,
+            f"User:{user}",
+            "*",
+            operation,
+            AclPermissionType.ALLOW,
+        )
+        for operation in (AclOperation.DESCRIBE, AclOperation.DESCRIBE_CONFIGS)
+    ]
+    admin = AdminClient({"bootstrap.servers": secured_kafka.bootstrap_servers, "log_level": 0})
+    for done in admin.create_acls(allowed).values():
+        done.result()
+
+    checked = traceweir("topics", "check", prefix=prefix, variables=variables)
+    found = traceweir("doctor", prefix=prefix, variables=variables)
+
+    sentence = "the stored offsets cannot be compared with the topics"
+    assert checked.returncode == 0
+    assert f"warning: {sentence}: {log} cannot be read" in checked.stderr
+    assert f"not checked  positions  {sentence}" in found.stdout
+    assert "Traceback" not in checked.stderr + found.stderr
 
 
 def test_every_client_works_over_a_secured_listener(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import Consumer
+from tests.support.remade_topics import trim
 from tests.support.short_sessions import closed, send
 from tests.support.workers import Fleet
 
@@ -26,10 +26,7 @@ def test_a_worker_that_retention_has_overtaken_says_what_it_missed_and_reads_on(
         # The fetch that waits at the broker brings the first of them.
         for part in range(5):
             send(kafka, prefix, [f"gone-{part}-{number}" for number in range(8)])
-        admin = AdminClient({"bootstrap.servers": kafka})
-        ends = [TopicPartition(f"{prefix}invocations", number, -1) for number in range(settings.partitions)]
-        for trimmed in admin.delete_records(ends).values():
-            trimmed.result()
+        trim(settings, f"{prefix}invocations")
         after = [f"after-{number}" for number in range(8)]
         send(kafka, prefix, after)
     finally:

@@ -499,9 +499,10 @@ def create(stages: Stages = DEFAULT_STAGES, as_json: AsJson = False) -> None:
 
 @topics_app.command()
 def check(stages: Stages = DEFAULT_STAGES, as_json: AsJson = False) -> None:
-    """Report topics that are missing or misconfigured, and how to fix them.
+    """Report topics that are missing or misconfigured, or do not fit the stored offsets, and what to do.
 
-    Exit code 1: at least one topic is missing or misconfigured. Weak replication and short retention are warnings.
+    Exit code 1: no worker can start. Weak replication, short retention, and an input that is not read on where it was
+    read last, are warnings.
 
     Example: `traceweir topics check --stages score`
     """

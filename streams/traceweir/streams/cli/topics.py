@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections.abc import Sequence
 
 import orjson
 
 from traceweir.streams.cli.errors import FAILED
-from traceweir.streams.cli.terminal import complain
+from traceweir.streams.cli.terminal import complain, mute_clients
+from traceweir.streams.doctor.positions import compare_positions
 from traceweir.streams.kafka.topic_admin import create_topics, inspect_topics
 from traceweir.streams.kafka.topic_problems import expected_topics
 from traceweir.streams.settings import load_settings
@@ -34,7 +36,9 @@ def create_and_report(stages: Sequence[StageName], *, as_json: bool) -> int:
 
 
 def check_and_report(stages: Sequence[StageName], *, as_json: bool) -> int:
-    """Prints missing, misconfigured and weak topics, and returns the exit code; a weak topic does not change the code.
+    """Prints missing, misconfigured and weak topics, and those that do not fit the stored offsets; returns the exit code.
+
+    Only what lets no worker start changes the code.
 
     Raises:
         InvalidSettingsError: the environment cannot be used.
@@ -42,14 +46,20 @@ def check_and_report(stages: Sequence[StageName], *, as_json: bool) -> int:
     """
     settings = load_settings()
     expected, inspection = expected_topics(settings, stages), inspect_topics(settings, stages)
+    problems, warnings = list(inspection.problems), list(inspection.warnings)
+    if not problems:
+        mute_clients()
+        positions = asyncio.run(compare_positions(settings, stages))
+        problems += positions.refused
+        warnings += [*positions.lost, *positions.changed, *positions.unchecked]
     if as_json:
-        _write_json({"topics": list(expected), "problems": inspection.problems, "warnings": inspection.warnings})
+        _write_json({"topics": list(expected), "problems": problems, "warnings": warnings})
     else:
-        complain("\n".join([*inspection.problems, *(f"warning: {each}" for each in inspection.warnings)]))
-        if not inspection.problems:
-            state = "can be used" if inspection.warnings else "are as they should be"
+        complain("\n".join([*problems, *(f"warning: {each}" for each in warnings)]))
+        if not problems:
+            state = "can be used" if warnings else "are as they should be"
             _write_lines([f"all {len(expected)} topics {state}"])
-    return FAILED if inspection.problems else 0
+    return FAILED if problems else 0
 
 
 def _write_json(found: object) -> None:

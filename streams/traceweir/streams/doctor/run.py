@@ -13,6 +13,7 @@ from traceweir.streams.doctor.finding import Finding
 from traceweir.streams.doctor.inputs import check_inputs
 from traceweir.streams.doctor.machine import check_machine
 from traceweir.streams.doctor.models import check_models
+from traceweir.streams.doctor.positions import check_positions, compare_positions
 from traceweir.streams.kafka.errors import KafkaUnreachableError
 from traceweir.streams.settings import Settings
 from traceweir.streams.topics import StageName
@@ -35,6 +36,8 @@ async def check_everything(
         yield finding
     try:
         for finding in check_cluster(settings, stages):
+            yield finding
+        for finding in check_positions(await compare_positions(settings, stages)):
             yield finding
         yield await check_clock(settings, stages, seconds_now)
         now_ms = int(utc_now().timestamp() * 1000)
