@@ -15,7 +15,7 @@ from traceweir.streams.doctor.stored_offsets import OffsetsUnreadableError, Stor
 from traceweir.streams.kafka.client_options import consumer_options
 from traceweir.streams.kafka.cluster import Cluster
 from traceweir.streams.kafka.fast_close import install_fast_close
-from traceweir.streams.kafka.log_facts import log_facts
+from traceweir.streams.kafka.log_facts import WITHIN_S, log_ids
 from traceweir.streams.kafka.topic_creation import create_no_topics
 from traceweir.streams.runtime.positions import OtherClusterError, start_of
 from traceweir.streams.settings import Settings
@@ -55,9 +55,9 @@ async def compare_positions(settings: Settings, stages: Collection[StageName]) -
         return Comparison(unchecked=[f"the changelog {log} is missing or has another number of partitions"])
     inputs = {topic for stage in stages for topic in topics_of(stage, settings.topics).inputs}
     usable = sorted(topic for topic in inputs if counts.get(topic, 0) >= settings.partitions)
-    facts = await asyncio.to_thread(log_facts, settings, log, usable, options=False)
+    ids, _ = await asyncio.to_thread(lambda: log_ids(Cluster(settings, WITHIN_S), [log, *usable]))
     try:
-        stored = await stored_offsets(settings, log, facts.ids)
+        stored = await stored_offsets(settings, log, ids)
         places = {
             TopicPartition(topic, number)
             for number, each in stored.items()
@@ -67,7 +67,7 @@ async def compare_positions(settings: Settings, stages: Collection[StageName]) -
         begins, ends = await _bounds(settings, places)
     except (OffsetsUnreadableError, KafkaError, OSError) as error:
         return Comparison(unchecked=[f"the stored offsets cannot be compared with the topics: {error}"])
-    return compare(stored, begins, ends, facts.ids)
+    return compare(stored, begins, ends, ids)
 
 
 def compare(

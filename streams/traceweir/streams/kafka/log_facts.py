@@ -41,10 +41,6 @@ class LogFacts(NamedTuple):
 def log_facts(settings: Settings, changelog: str, inputs: Collection[str], others: Collection[str] = ()) -> LogFacts:
     """Asks for the ids of the topics, `delete.retention.ms` of the changelog, and `retention.ms` of the inputs.
 
-    An embedded broker has no topic ids, but its topics live exactly as long as the broker. Its cluster id is a memory
-    address, which a later broker can reuse; the id therefore also contains the broker's port, because a reuse of both
-    together is rare.
-
     Args:
         settings: Where Kafka is.
         changelog: The changelog topic.
@@ -54,25 +50,39 @@ def log_facts(settings: Settings, changelog: str, inputs: Collection[str], other
     Raises:
         KafkaUnreachableError: no broker answered in time, or a topic does not exist.
     """
-    topics = [changelog, *inputs, *others]
     cluster = Cluster(settings, WITHIN_S)
-    metadata = cluster.metadata()
+    ids, cluster_id = log_ids(cluster, [changelog, *inputs, *others])
     if cluster.embedded:
-        (node,) = metadata.brokers.values()
-        return LogFacts(dict.fromkeys(topics, f"{metadata.cluster_id}:{node.port}"), metadata.cluster_id, float("inf"))
-    if missing := [topic for topic in topics if topic not in metadata.topics]:
-        raise KafkaUnreachableError(
-            f"the topics {', '.join(missing)} do not exist at {settings.kafka_bootstrap_servers}, or this user may not "
-            "describe them. Without their ids the worker cannot trust its local rows and its positions: run `traceweir "
-            "topics check`, and start the worker again"
-        )
-    ids = {topic: f"{metadata.cluster_id}/{found}" for topic, found in cluster.topic_ids(topics).items()}
+        return LogFacts(ids, cluster_id, float("inf"))
     options = cluster.topic_options([changelog, *inputs])
     if unknown := sorted({*inputs} - options.keys()):
         _warn_of_inputs(", ".join(unknown))
     kept = {topic: _retention_s(options[topic]) for topic in inputs if topic in options}
     retention_s = {topic: kept_s for topic, kept_s in kept.items() if kept_s is not None}
-    return LogFacts(ids, metadata.cluster_id, _tombstones_s(changelog, options.get(changelog)), retention_s)
+    return LogFacts(ids, cluster_id, _tombstones_s(changelog, options.get(changelog)), retention_s)
+
+
+def log_ids(cluster: Cluster, topics: Collection[str]) -> tuple[Mapping[str, str], str]:
+    """Returns the ids of topics as `LogFacts.ids` has them, and the id of the cluster.
+
+    An embedded broker has no topic ids, but its topics live exactly as long as the broker. Its cluster id is a memory
+    address, which a later broker can reuse; the id therefore also contains the broker's port, because a reuse of both
+    together is rare.
+
+    Raises:
+        KafkaUnreachableError: no broker answered in time, or a topic does not exist.
+    """
+    metadata = cluster.metadata()
+    if cluster.embedded:
+        (node,) = metadata.brokers.values()
+        return dict.fromkeys(topics, f"{metadata.cluster_id}:{node.port}"), metadata.cluster_id
+    if missing := [topic for topic in topics if topic not in metadata.topics]:
+        raise KafkaUnreachableError(
+            f"the topics {', '.join(missing)} do not exist, or this user may not describe them. Without their ids "
+            "nobody can trust local rows and stored positions: run `traceweir topics check`, and start the worker again"
+        )
+    found = cluster.topic_ids(topics)
+    return {topic: f"{metadata.cluster_id}/{each}" for topic, each in found.items()}, metadata.cluster_id
 
 
 def tombstones_s(cluster: Cluster, topic: str) -> float:
