@@ -67,6 +67,8 @@ class ClosedSessions:
         guards: Iterable[tuple[int, bytes]],
         contents: Iterable[OpenSession],
         rows: Mapping[bytes, bytes],
+        *,
+        knows_all: bool,
     ) -> None:
         """Restores the sessions of the last finished checkpoint.
 
@@ -74,8 +76,9 @@ class ClosedSessions:
             guards: The id of each session with a guard, after the time of its close.
             contents: The sessions whose contents are kept.
             rows: All rows of the stage, for the forgotten sessions.
+            knows_all: Whether their last writer has kept the sessions that it forgot.
         """
-        self._forgotten.load(rows)
+        self._forgotten.load(rows, knows_all=knows_all)
         self._guarded = {name: closed_at for closed_at, name in sorted(guards)}
         for session in sorted(contents, key=lambda each: each.deadline):
             self._keep(session)

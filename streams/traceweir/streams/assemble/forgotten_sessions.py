@@ -54,10 +54,15 @@ class ForgottenSessions:
         self._count = self._next = 0
         self._written = False
 
-    def load(self, rows: Mapping[bytes, bytes]) -> None:
-        """Restores the sessions of the last finished checkpoint, from all rows of the stage.
+    def load(self, rows: Mapping[bytes, bytes], *, knows_all: bool) -> None:
+        """Restores the sessions of the last finished checkpoint.
 
-        If an earlier version has written the rows, they do not tell what it has forgotten; see `note_time`.
+        If an earlier version was the last to write the rows, also between two workers of this version, they do not tell
+        what it has forgotten; see `note_time`.
+
+        Args:
+            rows: All rows of the stage.
+            knows_all: Whether their last writer has kept the sessions that it forgot.
 
         Raises:
             ValueError: This version cannot read the format of a row.
@@ -74,7 +79,7 @@ class ForgottenSessions:
             self._count += len(self._chunks[number].digests) // DIGEST
             self._next = number
         self._written = bool(found)
-        self._unknown_until = max(bounds) if found else None if rows else 0
+        self._unknown_until = None if rows and not (found and knows_all) else max(bounds, default=0)
         self._sort()
 
     def note_time(self, latest: int) -> None:
@@ -84,6 +89,7 @@ class ForgottenSessions:
         """
         if self._unknown_until is None:
             self._unknown_until = latest
+            self._written = False  # the last row gets the time
 
     def add(self, name: bytes, closed_at: int) -> None:
         """Adds a session whose guard is deleted, with the time of its close in milliseconds since 1970."""

@@ -39,6 +39,8 @@ log = logging.getLogger(__name__)
 
 SEGMENTS_APART = 1_000_000
 """Distance of the first segments before and after a watermark was set back; a session has fewer segments in an hour."""
+FORGOTTEN_ARE_KEPT = 2
+"""The version of this stage from which on it keeps the digests of the sessions that it forgets."""
 
 
 class AssembleStage:
@@ -62,7 +64,7 @@ class AssembleStage:
         )
         self._due: list[tuple[int, bytes]] = []
         self._dirty: list[OpenSession] = []
-        self._watermark = Watermark()
+        self._watermark = Watermark(FORGOTTEN_ARE_KEPT)
         self._next: dict[str, int] = {}
         self._rows: Rows = []
         self._outputs: list[Output] = []
@@ -102,7 +104,10 @@ class AssembleStage:
         for session in contents:
             del self._open[session.id]
         self._watermark.load(rows)
-        self._closed.load(((guard.closed_at, name) for name, guard in guards.items()), contents, rows)
+        knows_all = self._watermark.written_by >= FORGOTTEN_ARE_KEPT
+        self._closed.load(
+            ((guard.closed_at, name) for name, guard in guards.items()), contents, rows, knows_all=knows_all
+        )
         for session in self._open.values():
             # No row says when a session was reopened, so a restart begins its hold again; the grace still bounds the hold.
             held = self._hold_until(session, self._watermark.at) if session.revision else 0

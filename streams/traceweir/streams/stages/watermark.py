@@ -42,7 +42,11 @@ class Watermark:
     while.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, version: int = 1) -> None:
+        """Begins at 0. The version says which other rows the stage writes; an earlier one writes a lower number, or none."""
+        self._version = version
+        self.written_by = version
+        """The version of the stage that wrote the loaded row; its own if there was none."""
         self.at = self.now = 0
         """The watermark, and the time of the last `advance`."""
         self.high: dict[str, int] = {}
@@ -58,7 +62,7 @@ class Watermark:
         self._row = rows.get(MARKS_ROW, b"")
         if self._row:
             marks = orjson.loads(self._row)
-            self.at, self.high = marks["watermark"], marks["high"]
+            self.at, self.high, self.written_by = marks["watermark"], marks["high"], marks.get("version", 1)
             self.set_backs, self.set_back_at = marks.get("set_backs", 0), marks.get("set_back_at", 0)
             self._restored = True
 
@@ -67,6 +71,8 @@ class Watermark:
         marks = {"watermark": self.at, "high": self.high}
         if self.set_backs:
             marks |= {"set_backs": self.set_backs, "set_back_at": self.set_back_at}
+        if self._version > 1:
+            marks |= {"version": self._version}
         row = orjson.dumps(marks)
         if row == self._row:
             return []

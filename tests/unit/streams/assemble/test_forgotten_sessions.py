@@ -28,9 +28,9 @@ class Table(dict[bytes, bytes]):
                 self[key] = row
         return len(rows)
 
-    def loaded(self, most: int) -> ForgottenSessions:
+    def loaded(self, most: int, *, knows_all: bool = True) -> ForgottenSessions:
         sessions = ForgottenSessions(most)
-        sessions.load(self)
+        sessions.load(self, knows_all=knows_all)
         return sessions
 
 
@@ -89,6 +89,21 @@ def test_rows_of_an_earlier_version_can_have_forgotten_everything_until_now() ->
     table.cut(sessions)
     assert table.loaded(10).can_have(b"unknown", 5_000)
     assert not table.loaded(10).can_have(b"unknown", 5_001)
+
+
+def test_an_earlier_version_between_two_workers_can_have_forgotten_everything_until_now() -> None:
+    table = Table()
+    sessions = table.loaded(10)
+    sessions.add(name(1), 1_000)
+    table.cut(sessions)
+
+    sessions = table.loaded(10, knows_all=False)
+    sessions.note_time(5_000)
+    table.cut(sessions)
+    for each in (sessions, table.loaded(10)):
+        assert each.can_have(b"unknown", 5_000)
+        assert not each.can_have(b"unknown", 5_001)
+        assert each.can_have(name(1), 5_001)
 
 
 def test_rows_of_a_newer_format_are_refused() -> None:
