@@ -55,6 +55,7 @@ class Evidence:
         optional: Metrics that some of the workers measure.
         judged: The metric for which the workers ask a judge; None: there is none.
         configs: What the topic `configs` says; by default nothing was pushed.
+        wrong_clocks: Whether clocks of workers were wrong by hours.
     """
 
     def __init__(
@@ -66,7 +67,10 @@ class Evidence:
         optional: Collection[str] = (),
         judged: str | None = None,
         configs: ConfigTopic | None = None,
+        wrong_clocks: bool = False,
     ) -> None:
+        self.wrong_clocks = wrong_clocks
+        """Whether clocks of workers were wrong by hours, so that sessions closed before their time."""
         self.ledger, self.committed, self.rows = ledger, committed, committed.rows
         self.config, self.gate = config, config["gate"]
         self.configs = configs or ConfigTopic([])

@@ -21,6 +21,9 @@ def every_change_of_a_trace_is_one_candidate(e: Evidence) -> Iterator[str]:
 
     A pushed config can equal a config file, and then has its digest. Its candidates carry their rules, and those of the
     file do not, so that one gate can decide on them in two ways: they are different candidates.
+
+    With wrong clocks, a record of the near future can be in a session; by its time, the stage forgets what it has sent of
+    the sessions before, and sends a trace without a change again.
     """
     verdicts, pushed = _verdicts(e), _pushed_by_version(e)
     carried = {(each["trace"]["id"], _version(each)): each.get("gate_rules") is not None for _, each in e.candidates}
@@ -49,9 +52,25 @@ def every_change_of_a_trace_is_one_candidate(e: Evidence) -> Iterator[str]:
     for _, candidate in e.candidates:
         found[candidate["trace"]["id"]].append((_version(candidate), canonical(candidate["trace"])))
     for trace_id in {**expected, **found}:
+        if e.wrong_clocks:
+            found[trace_id] = _without_repeated(found[trace_id], expected[trace_id])
         if found[trace_id] != expected[trace_id]:
             came, wanted = ([version for version, _ in each[trace_id]] for each in (found, expected))
             yield f"trace {trace_id} is candidates {came}, not {wanted}" + ", of other content" * (came == wanted)
+
+
+def _without_repeated(
+    found: list[tuple[Version, str]], expected: list[tuple[Version, str]]
+) -> list[tuple[Version, str]]:
+    """Returns the candidates of a trace without those that repeat an earlier one of the same segment unexpectedly."""
+    earlier: set[tuple[str, int, str]] = set()
+    kept = []
+    for version, content in found:
+        name = *version[:2], content
+        if (version, content) in expected or name not in earlier:
+            kept.append((version, content))
+        earlier.add(name)
+    return kept
 
 
 def _pushed_by_version(e: Evidence) -> dict[Version, bool]:

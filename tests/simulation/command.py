@@ -22,6 +22,7 @@ from typing import NoReturn
 from tests.simulation import seams, seed_ledger
 from tests.simulation.bugs import (  # noqa: F401  # they add their bugs
     of_checkpoints,
+    of_clocks_and_bytes,
     of_collect,
     of_configs,
     of_replays_and_judges,
@@ -42,7 +43,7 @@ LONGEST_STORY = 40
 """Lines of a story without `--trace`."""
 MOST_FINDINGS, LONGEST_LINE = 8, 240
 SEARCHED = 120
-"""Number of seeds that are searched for a bug that its seed does not show any more: from 1, or those with pushes."""
+"""Number of seeds that are searched for a bug that its seed does not show any more: from 1, or from 1001 on."""
 
 Job = tuple[int, str, frozenset[int]]
 """A seed, the name of a bug or nothing, and the numbers of faults that are left out."""

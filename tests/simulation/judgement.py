@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.audit import claims, configs, judges, replays, spans
+from tests.audit import claims, clocks, configs, judges, replays, spans
 from tests.audit.committed import CONFIGS
 from tests.audit.evidence import Evidence
 from tests.simulation.bounds import broken_bounds
@@ -13,6 +13,8 @@ from tests.support.span_ledger import SpanLedger
 
 BOUNDED = "unbounded"
 """The heading of the bounds on memory."""
+REFUSED = "refused by time"
+"""The heading of records that are dead letters by their time although all clocks are right."""
 GIVEN_UP = "given up"
 """The heading of scoring processes that end without a fault."""
 
@@ -23,7 +25,8 @@ def judged(world: World, load: Ledger | SpanLedger) -> claims.Faults:
     load.refused += world.refused
     if isinstance(load, SpanLedger):
         return bounds | spans.faults(load, world.committed, spans.late_traces(world.committed))
-    replays.account(load, world.committed)
+    wrong_clocks = world.scenario.wrong_clocks
+    (clocks if wrong_clocks else replays).account(load, world.committed)
     evidence = Evidence(
         load,
         world.committed,
@@ -31,21 +34,28 @@ def judged(world: World, load: Ledger | SpanLedger) -> claims.Faults:
         optional=(ADDED,),
         judged=JUDGED,
         configs=world.pushes.topic(world.committed.rows[CONFIGS]),
+        wrong_clocks=wrong_clocks,
     )
     evidence.settled, evidence.refused_configs = world.settled, world.pushes.letters
     if world.settled:
         configs.require_sessions_after_the_last_push(evidence)
-    groups = [claims.EXACTLY_ONCE, claims.WITHIN_THE_GRACE, configs.CLAIMS, replays.CLAIMS]
+    groups = [claims.EXACTLY_ONCE, configs.CLAIMS, replays.CLAIMS]
+    groups.append(clocks.CLAIMS if wrong_clocks else claims.WITHIN_THE_GRACE)
     if world.scenario.kind == "judged":
         evidence.verdicts = [(each.prompt, each.safe) for each in world.models.given]
         evidence.useless = world.models.useless
         groups.append(judges.CLAIMS)
-    return bounds | claims.faults(evidence, *groups)
+    return bounds | _refused_by_time(world) | claims.faults(evidence, *groups)
 
 
 def _given_up(world: World) -> claims.Faults:
     found = world.scorers.given_up
     return {GIVEN_UP: {"a_scoring_process_ends_by_a_fault_only": found}} if found else {}
+
+
+def _refused_by_time(world: World) -> claims.Faults:
+    found = list(clocks.no_right_clock_refuses_a_record(world.committed, world.letters_before_the_last_replay))
+    return {REFUSED: {"no_right_clock_refuses_a_record": found}} if found else {}
 
 
 def _bounds(world: World) -> claims.Faults:

@@ -25,6 +25,8 @@ AT_REST_WITHIN_S = 240.0
 FOR_EACH_FURTHER_S = 140.0
 """Virtual time for each further worker without one of its tasks. A watchdog notices it after 120 s, the worker ends within
 10 s and starts again; the rebalance then counts as progress of another one, whose watchdog begins again."""
+SLOW_NODES_WITHIN_S = 240.0
+"""Further virtual time if the nodes take few bytes a second: what a fenced worker has sent is in the way of the others."""
 IN_EFFECT_WITHIN_S = 5.0
 """Virtual time within which a pushed config is in effect in all workers if nothing is disturbed."""
 
@@ -101,7 +103,7 @@ async def _run(world: World, load: Ledger | SpanLedger, played: Faults, faults: 
     for number in range(rnd.choice((1, 2, 2, 3))):
         world.start(f"w{number + 1}")
     await asyncio.sleep(world.scenario.takeover_s)
-    world.send(load.records(10, world.now()))
+    world.send(load.records(world.scenario.backlog, world.now()))
     left, drawn = world.scenario.records, 0
     while left > 0 or drawn < faults:
         # Workers that are far from their nodes do nothing but take partitions over while faults follow fast.
@@ -131,6 +133,7 @@ async def _run(world: World, load: Ledger | SpanLedger, played: Faults, faults: 
         world.send(load.records(40, world.now()) + load.rest(world.now()))
         if not await _rests(world):
             return False
+    world.letters_before_the_last_replay = len(world.committed.rows["dead-letters"])
     world.replays.start()  # nothing disturbs this one
     return await _rests(world)
 
@@ -151,7 +154,8 @@ def _within_s(world: World) -> float:
     without = sum(each.process.alive and each.process.has_lost_a_task for each in world.workers.values())
     # Workers that start one after the other take their partitions over again at each start.
     far_s = 8 * world.scenario.takeover_s if world.scenario.distance_s else 0.0
-    return AT_REST_WITHIN_S + FOR_EACH_FURTHER_S * max(0, without - 1) + far_s
+    slow_s = SLOW_NODES_WITHIN_S if world.scenario.bytes_per_s else 0.0
+    return AT_REST_WITHIN_S + FOR_EACH_FURTHER_S * max(0, without - 1) + far_s + slow_s
 
 
 def _is_held_back(world: World) -> bool:

@@ -93,6 +93,11 @@ class Scenario:
     wrong_clocks: bool = False
     """Whether clocks of workers are wrong by hours."""
 
+    bytes_per_s: float = 0.0
+    """Bytes of records that each node takes in a second, by the measure of `BYTES_SCALE`; 0: any number."""
+    backlog: int = 10
+    """Number of records that are sent before the other ones, at once."""
+
     @property
     def takeover_s(self) -> float:
         """About how long a takeover lasts, in seconds."""
@@ -145,12 +150,18 @@ AWAY_GUARD_S = 270.0
 """The guard in these seeds, in seconds: a closed session leaves no row after it, so that an old row makes it open again."""
 AWAY = 0.15
 """The share of the higher seeds in which a worker is away for longer than this, with its disk."""
-WRONG_CLOCKS = 0.0
-"""The share of the higher seeds without spans in which clocks of workers are wrong by hours.
+WRONG_CLOCKS = 0.15
+"""The share of the higher seeds without spans and with near nodes in which clocks of workers are wrong by hours."""
+WRONG_CLOCKS_PAUSE_S = 2.0
+"""Mean time between two faults in these seeds, in seconds: workers live for long enough to work with a wrong clock."""
 
-It is 0 as long as the audit knows no replayed dead letter that was a trace of the load: it raises `KeyError:
-'session_id'` then.
-"""
+SLOW_NODES = 0.1
+"""The share of the seeds above `LOW_SEEDS` that have no other peculiarity, and no spans, in which nodes take few bytes."""
+BYTES_SCALE = 100
+"""A byte of these seeds counts for so many bytes: the limits in bytes of the product are divided by it."""
+BYTES_PER_S = (4_000.0, 8_000.0, 16_000.0)
+BACKLOG = 200
+"""Number of records that wait in these seeds when the workers have started."""
 
 
 def draw(seed: int) -> Scenario:
@@ -182,6 +193,8 @@ def draw(seed: int) -> Scenario:
     else:
         criteria[UNSTEADY] = {"threshold": 0, "notes": "nowhere"}  # the scorer ends no process here
     changed = config | {"criteria": {**criteria, ADDED: 0.5}}
+    wrong_clocks = _has_wrong_clocks(seed)
+    bytes_per_s = _bytes_per_s(seed)
     return Scenario(
         seed,
         kind,
@@ -190,10 +203,13 @@ def draw(seed: int) -> Scenario:
         variables=variables,
         static_members=static,
         records=90 if kind == "judged" else 150,
+        pause_s=WRONG_CLOCKS_PAUSE_S if wrong_clocks else Scenario.pause_s,
         distance_s=_distance_s(seed),
         pushes=seed > LOW_SEEDS and random.Random(f"pushes {seed}").random() < PUSHED,
         away=_is_away(seed),
-        wrong_clocks=seed > LOW_SEEDS and random.Random(f"clocks {seed}").random() < WRONG_CLOCKS,
+        wrong_clocks=wrong_clocks,
+        bytes_per_s=bytes_per_s,
+        backlog=BACKLOG if bytes_per_s else Scenario.backlog,
     )
 
 
@@ -201,7 +217,19 @@ def _is_away(seed: int) -> bool:
     return seed > LOW_SEEDS and random.Random(f"away {seed}").random() < AWAY
 
 
+def _has_wrong_clocks(seed: int) -> bool:
+    drawn = seed > LOW_SEEDS and random.Random(f"wrong clocks {seed}").random() < WRONG_CLOCKS
+    return drawn and not _distance_s(seed)
+
+
 def _distance_s(seed: int) -> float:
     rnd = random.Random(f"distance {seed}")
     distant = seed > LOW_SEEDS and rnd.random() < DISTANT and not _is_away(seed)
     return rnd.choice((0.1, 0.3, 0.5)) if distant else 0.0
+
+
+def _bytes_per_s(seed: int) -> float:
+    rnd = random.Random(f"slow nodes {seed}")
+    slow = seed > LOW_SEEDS and rnd.random() < SLOW_NODES
+    others = _is_away(seed) or _distance_s(seed) or _has_wrong_clocks(seed)
+    return rnd.choice(BYTES_PER_S) if slow and not others else 0.0

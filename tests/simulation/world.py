@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextvars import Context
 from dataclasses import replace
 from functools import partial
@@ -23,15 +23,17 @@ from tests.simulation.loop import START_S, Process, SimulatedLoop
 from tests.simulation.models import SimulatedModels
 from tests.simulation.pushes import ConfigPushes
 from tests.simulation.replays import Replays
-from tests.simulation.scenario import APPS, DELETE_RETENTION_S, Scenario
+from tests.simulation.scenario import APPS, BYTES_SCALE, DELETE_RETENTION_S, Scenario
 from tests.simulation.scorer import ScorerFaults, SimulatedScoringProcess
 from tests.simulation.worker import SimulatedWorker
 from tests.support.ledger import PARTITIONS, Refused, Sending
 
 from traceweir.scorers.evaluation.plan import read_plan
 from traceweir.streams import app as worker_app
+from traceweir.streams.assemble import stage as assemble_stage
 from traceweir.streams.configs.records import HOME
 from traceweir.streams.kafka.log_facts import LogFacts
+from traceweir.streams.runtime import transaction_bound
 from traceweir.streams.scoring import processes
 from traceweir.streams.scoring.supervisor import ScoringSupervisor
 from traceweir.streams.settings import Settings
@@ -44,6 +46,8 @@ COMPACTED_EVERY_S = 10.0
 SETTLED_S = 25.0
 """Time within which a worker that was away has taken partitions over and has published what its old rows make it publish,
 in seconds; beside the scenario's `takeover_s`."""
+GIVES = 4
+"""How many times as many bytes a node gives as it takes, as with a quota of producers."""
 WRITE_S = 0.0005
 """Mean time of a write to a disk, in seconds. It counts only while everything is slow."""
 
@@ -66,6 +70,10 @@ class World:
         self.network = Network(self.loop, random.Random(f"network {seed}"), self.cluster)
         self.network.distance_s = scenario.distance_s
         self.network.install()
+        if scenario.bytes_per_s:
+            self.limit_bytes(self.cluster.nodes, scenario.bytes_per_s)
+            self.cluster.bytes_scale = BYTES_SCALE
+            _scale_limits()
         if scenario.away:
             self.cluster.delete_retention_ms = int(DELETE_RETENTION_S * 1000)
         self.scorers = SimulatedScoringProcess.faults = ScorerFaults(random.Random(f"scorers {seed}"))
@@ -116,6 +124,8 @@ class World:
         """The names of the workers that do not start again."""
         self.away: dict[str, float] = {}
         """By the name of a worker that starts again after a long time, when it has done so and has settled, by the loop."""
+        self.letters_before_the_last_replay = 0
+        """Number of records in the topic of the dead letters before the replay that nothing disturbs."""
         self.restarts = True
         """Whether workers that end start again."""
         self.story: list[str] = []
@@ -220,6 +230,8 @@ class World:
         for node in [*self.cluster.down]:
             self.cluster.start_node(node)
         self.slow_down(1.0)
+        if self.scenario.bytes_per_s:
+            self.limit_bytes(self.cluster.nodes, self.scenario.bytes_per_s)
         self.cluster.throttles.clear()
         self.cluster.fetch_all()
         self.scorers.fails_to_start = self.scorers.twice = 0
@@ -235,6 +247,12 @@ class World:
             self.loop.unblock(process)
             if worker.process.alive and bool(self.upgraded) > process.version:
                 worker.terminate()
+
+    def limit_bytes(self, nodes: Iterable[int], bytes_per_s: float) -> None:
+        """Lets nodes take so many bytes of records in a second, and give `GIVES` times as many."""
+        for node in nodes:
+            self.cluster.takes_bytes_per_s[node] = bytes_per_s
+            self.cluster.gives_bytes_per_s[node] = GIVES * bytes_per_s
 
     def slow_down(self, factor: float) -> None:
         """Lets messages, threads, scorings and writes to disks take so many times as long as usual."""
@@ -390,6 +408,13 @@ def cluster_alone(seed: int) -> tuple[SimulatedLoop, Cluster]:
     )
     Network(loop, random.Random(f"network {seed}"), cluster).install()
     return loop, cluster
+
+
+def _scale_limits() -> None:
+    """Divides the limits in bytes of the product, so that a small load is as much for them as a backlog of 100 MB."""
+    names = "FIRST_BYTES_PER_S", "FIRST_BYTES", "LEAST_BYTES", "MOST_BYTES"
+    for module, name in (*((transaction_bound, each) for each in names), (assemble_stage, "CUT_BYTES")):
+        seams.put(module, name, getattr(module, name) // BYTES_SCALE)
 
 
 def _facts(

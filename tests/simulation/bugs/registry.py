@@ -19,7 +19,7 @@ BUGS: dict[str, Bug] = {}
 
 
 OF_HIGHER_SEEDS: set[str] = set()
-"""The names of the bugs that only a seed with pushed configs, or with distant nodes, can find."""
+"""The names of the bugs that only a seed with pushed configs, distant or slow nodes or wrong clocks can find."""
 
 MISTAKES = AttributeError, NameError, TypeError
 """What a patch raises that does not fit the product any more."""
@@ -34,7 +34,7 @@ def bug(work: Bug) -> Bug:
 
 
 def bug_of_higher_seeds(work: Bug) -> Bug:
-    """Adds a bug that only a seed with pushed configs, or with distant nodes, can find."""
+    """Adds a bug that only a seed with pushed configs, distant or slow nodes or wrong clocks can find."""
     OF_HIGHER_SEEDS.add(work.__name__)
     return bug(work)
 

@@ -87,6 +87,12 @@ class Cluster:
         """Returns the error with which a request is answered, whatever it asks; 0: it is answered as usual."""
         self.throttles: dict[int, float] = {}
         """By node: the seconds for which it lets each connection wait after an answer, because of a quota."""
+        self.takes_bytes_per_s: dict[int, float] = {}
+        """By node: the bytes of records that it takes in a second, of all its connections together; no entry: any number."""
+        self.gives_bytes_per_s: dict[int, float] = {}
+        """By node: the bytes of records that it gives in a second, in the same way."""
+        self.bytes_scale = 1
+        """For how many bytes a byte counts in the limits of a fetch."""
         self.most_fetched: int | None = None
         """Bytes of the largest answer to a fetch; None: as the client asks."""
         self._waiting: dict[Place, list[Callable[[], bool]]] = defaultdict(list)
@@ -315,7 +321,7 @@ class Cluster:
 
     def _read(self, node: int, request: Any) -> tuple[list[Any], int, bool]:
         topics, size, wrong = [], 0, False
-        most = request.max_bytes if self.most_fetched is None else self.most_fetched
+        most = request.max_bytes // self.bytes_scale if self.most_fetched is None else self.most_fetched
         for topic, partitions in request.topics:
             found = []
             for number, _, offset, _, limit in partitions:
@@ -326,7 +332,10 @@ class Cluster:
                 elif log is not None:
                     # The first partition with records answers with a whole batch, even if it is above all limits.
                     error, raw, aborted = log.read(
-                        offset, min(limit, most - size), committed=bool(request.isolation_level), whole_first=not size
+                        offset,
+                        min(limit // self.bytes_scale, most - size),
+                        committed=bool(request.isolation_level),
+                        whole_first=not size,
                     )
                 wrong |= bool(error)
                 size += len(raw)

@@ -15,6 +15,7 @@ from aiokafka.util import create_future, wait_for
 from tests.simulation.cluster.broker import Answer, Cluster
 from tests.simulation.loop import Process, SimulatedLoop, process_of_context
 
+PRODUCE, FETCH = 0, 1
 LATENCY_S = 0.0008
 """Mean time of a message, in seconds."""
 
@@ -36,6 +37,7 @@ class Network:
         """Time that each message takes at least, in seconds, as between two regions."""
         self.links: list[Link] = []
         self._cut_until: dict[tuple[Process | None, int, bool], float] = {}
+        self._busy_until: dict[tuple[int, bool], float] = {}
         self.stops: Counter[int] = Counter()
         """How often each node has stopped."""
         self.before_message: Callable[[Link, Any, bool], object] = lambda link, message, to_node: None
@@ -55,10 +57,21 @@ class Network:
         """Holds the messages between a process and a node in one direction for a time, as TCP does while packets get lost."""
         self._cut_until[process, node, to_node] = self._loop.time() + for_s
 
-    def arrival(self, process: Process | None, node: int, *, to_node: bool) -> float:
-        """Draws when a message that is sent now arrives, in seconds of the loop."""
+    def arrival(self, process: Process | None, node: int, *, to_node: bool, size: int = 0) -> float:
+        """Draws when a message that is sent now arrives, in seconds of the loop.
+
+        Args:
+            process: The process at the other end of the connection.
+            node: The node.
+            to_node: Whether the node gets the message.
+            size: Bytes of records in it. A node that takes or gives few bytes a second carries one after the other.
+        """
         latency = self._rnd.expovariate(1 / LATENCY_S) * self.slowness
         sent = max(self._loop.time(), self._cut_until.get((process, node, to_node), 0.0))
+        rates = self.cluster.takes_bytes_per_s if to_node else self.cluster.gives_bytes_per_s
+        if size and (rate := rates.get(node)):
+            sent = max(sent, self._busy_until.get((node, to_node), 0.0)) + size / rate
+            self._busy_until[node, to_node] = sent
         return sent + self.distance_s + latency
 
     def break_links(self, node: int) -> None:
@@ -112,7 +125,7 @@ class Link:
             if not self._busy:
                 self._next()
 
-        self._carry(arrive, to_node=True)
+        self._carry(arrive, to_node=True, size=_bytes_of_records(request))
 
     def _next(self) -> None:
         self._busy = True
@@ -123,7 +136,8 @@ class Link:
         self._busy = False
         if not self.broken:
             self._network.before_message(self, response, False)
-            self._carry(lambda: None if self.broken else deliver(response), to_node=False)
+            size = _bytes_of_records(response)
+            self._carry(lambda: None if self.broken else deliver(response), to_node=False, size=size)
             if self._twice:
                 self._carry(self.break_off, to_node=False)
         if self._lost:
@@ -139,8 +153,8 @@ class Link:
         if self._queue and not self._lost:
             self._next()
 
-    def _carry(self, what: Callable[[], object], *, to_node: bool) -> None:
-        at = self._network.arrival(self.process, self.node, to_node=to_node)
+    def _carry(self, what: Callable[[], object], *, to_node: bool, size: int = 0) -> None:
+        at = self._network.arrival(self.process, self.node, to_node=to_node, size=size)
         at = self._latest[to_node] = max(at, self._latest[to_node])  # a connection keeps the order
         cluster, loop = self._network.cluster, self._network._loop
         cluster.after(at - loop.time(), what)
@@ -240,3 +254,10 @@ class SimulatedConnection(AIOKafkaConnection):  # type: ignore[misc]  # untyped
         if self._closed_fut is not None and not self._closed_fut.done():
             self._closed_fut.set_result(None)
         return closed
+
+
+def _bytes_of_records(message: Any) -> int:
+    """Returns the size of the records in a produce request or in the answer to a fetch; 0 for all other messages."""
+    if message.API_KEY not in (PRODUCE, FETCH):
+        return 0
+    return sum(len(part[-1]) for _, parts in message.topics for part in parts if not isinstance(part[-1], int))

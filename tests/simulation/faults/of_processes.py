@@ -20,6 +20,8 @@ NAMES |= {28: "TxnOffsetCommit", 1: "Fetch", 11: "JoinGroup", 14: "SyncGroup", 2
 MOST_WORKERS = 4
 WRONG_BY_S = (3_600.0, 43_200.0)
 """By how much a wrong clock is ahead or behind, in seconds."""
+WRONG_FOR_S = (3.0, 20.0, None, None)
+"""For how long a clock is wrong, in seconds; None: until the last fault. A worker compares its clock each minute."""
 
 
 @fault(1.0)
@@ -216,12 +218,16 @@ def jump(f: Acts) -> None:
 
 @fault(2.0, needs="wrong_clocks")
 def set_clock_wrong(f: Acts) -> None:
-    """The clock of a machine is wrong by hours until the last fault, or until another fault sets it."""
-    worker = f.worker()
+    """The clock of a machine is wrong by hours: for seconds, or until the last fault or until another fault sets it."""
+    worker, world = f.worker(), f.world
     if worker is not None:
-        error_s = f.rnd.choice((-1, 1)) * f.rnd.uniform(*WRONG_BY_S)
-        f.note("clock wrong by hours", f"the clock of {worker.process.name} is set wrong by {error_s / 3600:.1f} h")
-        f.world.set_clock(worker.process.name, error_s)
+        name = worker.process.name
+        error_s, for_s = f.rnd.choice((-1, 1)) * f.rnd.uniform(*WRONG_BY_S), f.rnd.choice(WRONG_FOR_S)
+        until = "until the last fault" if for_s is None else f"for {for_s:g} s"
+        f.note("clock wrong by hours", f"the clock of {name} is set wrong by {error_s / 3600:.1f} h {until}")
+        world.set_clock(name, error_s)
+        if for_s is not None:
+            world.after(for_s, lambda: world.set_clock(name, 0.0))
 
 
 @fault(1.0)

@@ -116,6 +116,16 @@ def throttle(f: Acts) -> None:
     f.world.after(for_s, lambda: cluster.throttles.pop(node, None))
 
 
+@fault(1.5, needs="bytes_per_s")
+def take_few_bytes(f: Acts) -> None:
+    """A node takes and gives a third of its bytes a second."""
+    world, each_s = f.world, f.world.scenario.bytes_per_s
+    node, for_s = f.rnd.choice(world.cluster.nodes), f.rnd.uniform(2, 10)
+    f.note("few bytes a second", f"node {node} takes {each_s / 3:.0f} bytes a second for {for_s:.1f} s")
+    world.limit_bytes([node], each_s / 3)
+    world.after(for_s, lambda: world.limit_bytes([node], each_s))
+
+
 @fault(0.7)
 def fetch_in_parts(f: Acts) -> None:
     """Fetches answer with less than was asked for, and cut the last batch."""
