@@ -25,7 +25,7 @@ AT_REST_WITHIN_S = 240.0
 FOR_EACH_FURTHER_S = 140.0
 """Virtual time for each further worker without one of its tasks. A watchdog notices it after 120 s, the worker ends within
 10 s and starts again; the rebalance then counts as progress of another one, whose watchdog begins again."""
-SLOW_NODES_WITHIN_S = 240.0
+SLOW_NODES_WITHIN_S = 600.0
 """Further virtual time if the nodes take few bytes a second: what a fenced worker has sent is in the way of the others."""
 IN_EFFECT_WITHIN_S = 5.0
 """Virtual time within which a pushed config is in effect in all workers if nothing is disturbed."""

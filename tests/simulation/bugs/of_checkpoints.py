@@ -33,8 +33,8 @@ def no_fence(world: World) -> None:
     """Each producer has a transactional id of its own, so that a former owner is not fenced."""
     start, numbers = Transaction.__init__, count()
 
-    def init(self: Any, options: Any, transactional_id: str, *args: Any) -> None:
-        start(self, options, f"{transactional_id}-{next(numbers)}", *args)
+    def init(self: Any, options: Any, transactional_id: str, *args: Any, **named: Any) -> None:
+        start(self, options, f"{transactional_id}-{next(numbers)}", *args, **named)
 
     put(Transaction, "__init__", init)
 
@@ -109,15 +109,15 @@ def commit_again_after_unknown_outcome(world: World) -> None:
         try:
             return await commit(self, rows, outputs, offsets, further)
         except Exception:  # noqa: BLE001  # the bug
-            again = Transaction(self.options, self._id, self._group)
+            again = Transaction(self.options, self._id, self._group, **self.named)
             await again.start()
             return await commit(again, rows, outputs, offsets)
 
     init = Transaction.__init__
 
-    def keep(self: Any, options: Any, *args: Any) -> None:
-        self.options = options
-        init(self, options, *args)
+    def keep(self: Any, options: Any, *args: Any, **named: Any) -> None:
+        self.options, self.named = options, named
+        init(self, options, *args, **named)
 
     put(Transaction, "__init__", keep)
     put(Transaction, "send", send)
@@ -404,7 +404,7 @@ def tombstones_are_missing(world: World) -> None:
 def rows_are_written_without_their_offset(world: World) -> None:
     """RocksDB gets rows with an offset that is ahead of them, so that a restore leaves out the rows in between."""
     write = Table.write
-    put(Table, "write", lambda self, partition, rows, offset: write(self, partition, rows, offset + 3))
+    put(Table, "write", lambda self, number, rows, offset, *at: write(self, number, rows, offset + 3, *at))
 
 
 @bug
@@ -412,8 +412,8 @@ def failed_write_is_ignored(world: World) -> None:
     """A write that fails is taken for done, so that later rows hide the gap."""
     write = Table.write
 
-    def careless(self: Any, partition: int, rows: Any, offset: int) -> None:
+    def careless(self: Any, *args: Any) -> None:
         with suppress(Exception):
-            write(self, partition, rows, offset)
+            write(self, *args)
 
     put(Table, "write", careless)
