@@ -24,7 +24,7 @@ from traceweir.streams.endpoint.kafka_writer import KafkaWriter
 from traceweir.streams.endpoint.receiver import WriteError
 from traceweir.streams.kafka.topic_admin import create_topics
 from traceweir.streams.settings import Settings
-from traceweir.streams.topics import ALL_STAGES
+from traceweir.streams.topics import ALL_STAGES, STAGES
 
 pytestmark = [pytest.mark.kafka, pytest.mark.usefixtures("restored_fetcher")]
 
@@ -49,7 +49,8 @@ def settings(cluster: KafkaCluster, prefix: str) -> Settings:
         otlp_logs_topic=f"{prefix}otlp_logs",
         otlp_write_timeout_s=1,
     )
-    assert create_topics(settings, ALL_STAGES).wrong == ()
+    for stages in (STAGES, ALL_STAGES):
+        assert create_topics(settings, stages).wrong == ()
     return settings
 
 

@@ -65,7 +65,11 @@ def test_the_defaults_are_for_a_broker_on_this_machine() -> None:
     assert (settings.idle_gap_s, settings.close_linger_s, settings.guard_s) == (300, 2, 3600)
     assert (settings.segment_max_events, settings.segment_max_bytes, settings.max_future_s) == (1000, 800_000, 300)
     assert (settings.delivery, settings.embedder, settings.checkpoint_interval_s) == ("auto", "auto", 0.02)
-    assert confluent_options(settings) == {"bootstrap.servers": "127.0.0.1:9092", "security.protocol": "PLAINTEXT"}
+    assert confluent_options(settings) == {
+        "bootstrap.servers": "127.0.0.1:9092",
+        "security.protocol": "PLAINTEXT",
+        "allow.auto.create.topics": False,
+    }
     assert aiokafka_options(settings) == {"bootstrap_servers": ["127.0.0.1:9092"], "security_protocol": "PLAINTEXT"}
 
 
@@ -196,6 +200,7 @@ def test_user_and_password_are_options_of_both_kafka_clients(monkeypatch: pytest
     assert confluent_options(settings) == {
         "bootstrap.servers": "a:1, b:2",
         "security.protocol": "SASL_SSL",
+        "allow.auto.create.topics": False,
         "sasl.mechanism": "SCRAM-SHA-512",
         "sasl.username": "worker",
         "sasl.password": "hunter2-hunter2",
