@@ -196,7 +196,8 @@ def test_the_sessions_of_one_stage_do_not_concern_another() -> None:
     suspects = Suspects().after(failed).after(failed)
 
     assert suspects.poison_sessions("gate") == {}
-    assert suspects.poison_sessions("assemble") == {b"bad": "the stage assemble raised KeyError: 'no'"}
+    why = suspects.poison_sessions("assemble")[b"bad"]
+    assert (why.reason, why.detail) == ("poison", "the stage assemble raised KeyError: 'no'")
     with pytest.raises(StageFailed):
         suspects.after(failed)
     suspects.set_aside()

@@ -418,7 +418,13 @@ def _scale_limits() -> None:
 
 
 def _facts(
-    settings: Settings, changelog: str, inputs: Sequence[str], others: Sequence[str] = (), *, tombstones_s: float
+    settings: Settings,
+    changelog: str,
+    inputs: Sequence[str],
+    others: Sequence[str] = (),
+    *,
+    writes: object = None,
+    tombstones_s: float,
 ) -> LogFacts:
     return LogFacts({topic: f"simulated/{topic}" for topic in (changelog, *inputs, *others)}, "simulated", tombstones_s)
 

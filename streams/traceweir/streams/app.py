@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -40,6 +40,7 @@ from traceweir.streams.scoring.processes import ScoringProcesses, number_of_proc
 from traceweir.streams.scoring.protocol import Setup
 from traceweir.streams.scoring.result import Scoring
 from traceweir.streams.settings import Settings
+from traceweir.streams.stages.record_limits import RecordLimits
 from traceweir.streams.stages.work_pool import WorkCancelledError, WorkPool
 from traceweir.streams.topics import StageName
 from traceweir.streams.topology import Resources, ScoringResources, Topology, topics_of
@@ -170,7 +171,8 @@ def create_app(
             application.selects,
             challengers and challengers.challengers,
         )
-    held = Resources(utc_now, resources, entities=entities, spans=spans)
+    limits = RecordLimits(application.topics.dead_letters)
+    held = Resources(utc_now, resources, entities=entities, spans=spans, limits=limits)
     topology = Topology.of(settings, plan, held, application.topics)
 
     async def commit(offsets: Offsets) -> None:
@@ -181,22 +183,38 @@ def create_app(
     def ownership() -> Ownership:
         if transactions:
             return ClaimedPartitions(
-                writing, app.conf.id, table.changelog_topic_name, timed, clock, timeout_s=settings.transaction_timeout_s
+                writing,
+                app.conf.id,
+                table.changelog_topic_name,
+                timed,
+                clock,
+                timeout_s=settings.transaction_timeout_s,
+                limits=limits,
             )
-        return SharedPartitions(writing, commit, timed)
+        return SharedPartitions(writing, commit, timed, limits)
 
     specs = [application.fitted(spec) for spec in topology.specs(stages)]
     inputs = [topic for spec in specs for topic in spec.inputs]
 
     followed = topics_of("score", application.topics).followed if scoring is not None else ()
 
-    async def facts(others: Collection[str] = ()) -> LogFacts:
-        found = await asyncio.to_thread(log_facts, settings, table.changelog_topic_name, inputs, others)
+    written = {topic for spec in specs for topic in spec.outputs}
+
+    def writes(topic: str) -> bool:
+        return topic in written or topic.startswith(application.topics.shadow_results_prefix)
+
+    async def facts() -> LogFacts:
+        asked = partial(log_facts, settings, table.changelog_topic_name, inputs, writes=writes)
+        found = await asyncio.to_thread(asked)
         checkpoints.retention_s = found.retention_s
+        # Only here: what the stages have pending fits the limits of the takeover.
+        limits.learn(found.batch_bytes)
         return found
 
     async def ids() -> Mapping[str, str]:
-        return (await facts(followed)).ids
+        found = await asyncio.to_thread(log_facts, settings, table.changelog_topic_name, inputs, followed)
+        checkpoints.retention_s = found.retention_s
+        return found.ids
 
     checkpoints = Checkpoints(
         app,

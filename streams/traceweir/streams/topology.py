@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING
@@ -29,6 +29,7 @@ from traceweir.streams.score.stage import ScoreStage
 from traceweir.streams.scoring.result import Scoring
 from traceweir.streams.settings import Settings
 from traceweir.streams.stages.base import NewStage, Read, Record, Stage, StageSpec
+from traceweir.streams.stages.record_limits import RecordLimits
 from traceweir.streams.stages.work_pool import WorkPool
 from traceweir.streams.topics import StageName, Topics
 
@@ -83,6 +84,8 @@ class Resources:
     """Recognises the names of `gate.presidio`; None where the gate does not run, or the plan has no such section."""
     spans: SessionSpans | None = None
     """Writes what the stages assemble and gate do as spans; None: traces are off."""
+    limits: RecordLimits = field(default_factory=RecordLimits)
+    """The largest records that the topics accept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +196,7 @@ def _collect(topology: Topology) -> NewStage:
     partitions, rules = topology.settings.partitions, CollectingRules.of(topology.settings)
 
     def new(partition: int, read: Read, changed: Callable[[], None]) -> Stage:
-        return CollectStage(partition, partitions, topology.topics, read, changed, rules)
+        return CollectStage(partition, partitions, topology.topics, read, changed, rules, topology.resources.limits)
 
     return new
 
@@ -206,7 +209,9 @@ def _assemble(topology: Topology) -> NewStage:
         spans = AssembleSpans(topology.resources.spans)
 
     def new(partition: int, read: Read, changed: Callable[[], None]) -> Stage:
-        return AssembleStage(partition, partitions, topology.topics, read, topology.closing, spans)
+        return AssembleStage(
+            partition, partitions, topology.topics, read, topology.closing, spans, topology.resources.limits
+        )
 
     return new
 
@@ -232,6 +237,7 @@ def _score(topology: Topology) -> NewStage:
             configs=scoring.configs,
             challengers=scoring.challengers,
             selects=scoring.selects,
+            limits=topology.resources.limits,
         )
 
     return new
@@ -259,6 +265,7 @@ def _gate(topology: Topology) -> NewStage:
             entities=resources.entities,
             spans=spans,
             read=read,
+            limits=resources.limits,
         )
 
     return new

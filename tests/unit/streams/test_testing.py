@@ -71,7 +71,8 @@ async def test_an_output_to_an_undeclared_topic_fails() -> None:
 async def test_an_output_larger_than_a_batch_fails() -> None:
     flow = Flow()
     with pytest.raises(
-        AssertionError, match=r"a record of 1000003 bytes for the topic 'traceweir\.network' does not fit"
+        AssertionError,
+        match=r"a record that takes 1000103 bytes of a batch for the topic 'traceweir\.network' does not fit",
     ):
         flow.commit(Cut([], [Output(flow.topics.network, 0, b"key", b"x" * 1_000_000)], {}))
 

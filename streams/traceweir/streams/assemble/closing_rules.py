@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from traceweir.streams.settings import Settings
 from traceweir.streams.stages.durations import milliseconds
 
+SESSION_FRAME_BYTES = 16_384
+"""What the record of a session has beside its events and traces, at most, in bytes."""
 _MIN_LINGER_MS = 1_000
 """The time that doubles where the linger is shorter; twice a linger of 0 would be 0."""
 _MAX_DOUBLINGS = 32
@@ -61,6 +63,11 @@ class ClosingRules:
             max_open_sessions=settings.partition_max_open_sessions,
             max_closed_sessions=settings.partition_max_closed_sessions,
         )
+
+    def within(self, room: int) -> ClosingRules:
+        """Returns rules under which a session fits `room` bytes, key included; the same rules if it does already."""
+        # Of a session's JSON, 2 % are commas between the smallest events, and an id can be long and have escapes.
+        return replace(self, max_bytes=min(self.max_bytes, room - room // 50 - SESSION_FRAME_BYTES))
 
     @property
     def longest_gap_ms(self) -> int:

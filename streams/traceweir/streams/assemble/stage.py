@@ -29,6 +29,7 @@ from traceweir.streams.stages.base import CUT_BYTES, Cut, Output, Read, Record, 
 from traceweir.streams.stages.counters import Counters
 from traceweir.streams.stages.errors import RecordRejected, SessionFailed
 from traceweir.streams.stages.partitioner import partition_of
+from traceweir.streams.stages.record_limits import RecordLimits
 from traceweir.streams.stages.watermark import SET_BACK, Watermark
 from traceweir.streams.topics import Topics
 
@@ -54,10 +55,12 @@ class AssembleStage:
         read: Read,
         closing: ClosingRules,
         spans: AssembleSpans | None = None,
+        limits: RecordLimits | None = None,
     ) -> None:
         self._spans = spans
         self._partition, self._partitions, self._topics, self._read = partition, partitions, topics, read
-        self._closing = closing
+        self._limits = limits or RecordLimits()
+        closing = self._closing = closing.within(self._limits.room(topics.sessions))
         self._open: dict[bytes, OpenSession] = {}
         self._closed = ClosedSessions(
             read, closing.grace_ms, closing.guard_ms, closing.longest_gap_ms, closing.max_closed_sessions
@@ -223,10 +226,18 @@ class AssembleStage:
         return False
 
     def cut(self) -> Cut:
-        """Returns changed and closed sessions, strays and dead letters since the last cut."""
+        """Returns changed and closed sessions, strays and dead letters since the last cut.
+
+        Raises:
+            SessionFailed: the document of this session cannot be made, or does not fit its topic.
+        """
         rows, outputs, topic = self._rows, self._outputs, self._topics.sessions
         closed = self._closed.unpublished if self._spans is not None else ()
-        outputs += [Output(topic, self._partition, *found) for found in self._closed.documents()]
+        for session_id, document in self._closed.documents():
+            if (problem := self._limits.problem(topic, session_id, document)) is not None:
+                # The limit was higher when the session's last record came.
+                raise SessionFailed(session_id, RecordRejected("too_large", problem))
+            outputs.append(Output(topic, self._partition, session_id, document))
         if self._spans is not None:
             self._spans.closed(closed)
         written = [s.row() for s in self._dirty if s.why is None or self._closed.keeps(s)]
@@ -315,8 +326,10 @@ class AssembleStage:
         ]  # a producer can have sent the same header; the worker appends its own header as the last
 
     def _forward(self, record: Record, session_id: bytes, home: int, topic: str) -> None:
-        self.counters["forwarded"] += 1
         headers = [*record.headers, (ORIGIN, topic.encode())]
+        if (problem := self._limits.problem(self._topics.strays, session_id, record.value, headers)) is not None:
+            raise RecordRejected("too_large", problem)
+        self.counters["forwarded"] += 1
         self._outputs.append(Output(self._topics.strays, home, session_id, record.value, headers, record.timestamp))
 
     def _reopen(self, session_id: bytes, timestamp: int, size: int) -> OpenSession | None:

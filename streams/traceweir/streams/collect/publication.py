@@ -67,6 +67,21 @@ class Published(NamedTuple):
         return cls(row[_LENGTH.size : begin].decode(), frozenset(identities))
 
 
+class Rooms(NamedTuple):
+    """Bytes that a record can have with its key."""
+
+    event: int = MAX_OUTPUT_BYTES
+    trace: int = MAX_OUTPUT_BYTES
+
+    def of(self, document: Document) -> int:
+        """Returns the limit for a document."""
+        return self.event if document.is_event else self.trace
+
+
+LARGEST = Rooms()
+"""What every record can have where its topic has no lower limit."""
+
+
 class Document(NamedTuple):
     """An event or a reasoning trace to publish."""
 
@@ -74,10 +89,9 @@ class Document(NamedTuple):
     session_id: str
     value: bytes
 
-    @property
-    def fits(self) -> bool:
-        """Whether the document with its key is small enough for a record."""
-        return len(self.session_id.encode()) + len(self.value) <= MAX_OUTPUT_BYTES
+    def fits(self, rooms: Rooms) -> bool:
+        """Returns whether the document with its key is small enough for a record."""
+        return len(self.session_id.encode()) + len(self.value) <= rooms.of(self)
 
 
 class Unusable(NamedTuple):
@@ -104,10 +118,12 @@ class Publication:
     """Number of events of former publications that the documents replace or withdraw."""
     own_spans: int
     """Number of Traceweir's own spans, which are left out."""
+    rooms: Rooms
+    """The largest documents."""
 
     @classmethod
-    def of(cls, trace: OpenTrace, read: Read, rules: CollectingRules) -> Publication:
-        """Reads the trace from its rows and what it has in memory.
+    def of(cls, trace: OpenTrace, read: Read, rules: CollectingRules, rooms: Rooms = LARGEST) -> Publication:
+        """Reads the trace from its rows and what it has in memory. Documents that are larger than `rooms` become dead letters.
 
         After a publication the spans that it had are read again, to find what late spans have changed. A reasoning trace
         that has changed is published again under its id, as a revision.
@@ -149,20 +165,22 @@ class Publication:
         replaced = sum(
             name != value["event_id"]  # what withdraws events names itself too
             for (is_event, _, value), document in zip(new.values(), chosen, strict=False)
-            if is_event and document.fits
+            if is_event and document.fits(rooms)
             for name in value.get("replaces", ())
         )
-        return cls(chosen, list(damaged.values()), published, first_left_out, left_out, replaced, found.own_spans)
+        return cls(
+            chosen, list(damaged.values()), published, first_left_out, left_out, replaced, found.own_spans, rooms
+        )
 
     def outputs(self, topics: Topics, partition: int, partitions: int, timestamp: int) -> Iterator[Output]:
         """Yields the documents at the homes of their sessions, and the dead letters."""
         for document in self.documents:
             is_event, session_id, value = document
             topic, key = topics.invocations if is_event else topics.traces, session_id.encode()
-            if not document.fits:
+            if not document.fits(self.rooms):
                 problem = (
                     f"{'an event' if is_event else 'the reasoning trace'} of {len(value)} bytes was read from spans; "
-                    f"a record can have at most {MAX_OUTPUT_BYTES} bytes with its key"
+                    f"a record of {topic} can have at most {self.rooms.of(document)} bytes with its key"
                 )
                 yield _document_letter(topics, partition, partitions, document, problem)
             else:

@@ -13,7 +13,7 @@ from traceweir.schemas.dead_letter import ORIGIN, PREFIX, last_header
 from traceweir.schemas.text import listed
 from traceweir.streams.collect.collecting_rules import CollectingRules
 from traceweir.streams.collect.open_trace import OpenTrace
-from traceweir.streams.collect.publication import Publication, dead_letters, identity_of
+from traceweir.streams.collect.publication import Publication, Rooms, dead_letters, identity_of
 from traceweir.streams.collect.requests import Part, joined, read_request
 from traceweir.streams.collect.span_rows import (
     HEADER_KEY,
@@ -31,6 +31,7 @@ from traceweir.streams.stages.base import CUT_BYTES, Cut, Output, Read, Record, 
 from traceweir.streams.stages.counters import Counters
 from traceweir.streams.stages.errors import RecordRejected, SessionFailed
 from traceweir.streams.stages.partitioner import partition_of
+from traceweir.streams.stages.record_limits import RecordLimits
 from traceweir.streams.stages.watermark import SET_BACK, Watermark
 from traceweir.streams.topics import Topics
 
@@ -52,7 +53,9 @@ class CollectStage:
         read: Read,
         changed: Callable[[], None],
         rules: CollectingRules,
+        limits: RecordLimits | None = None,
     ) -> None:
+        self._limits = limits or RecordLimits()
         self._partition, self._partitions, self._topics = partition, partitions, topics
         self._read, self._changed, self._rules = read, changed, rules
         self._traces: dict[bytes, OpenTrace] = {}
@@ -192,15 +195,18 @@ class CollectStage:
                 away[home].append(part.data)
             elif not self._add(part, kind, record.timestamp):
                 over_limit[part.trace_id] += 1
-        for home, parts in away.items():
-            self._forward(topic, record, home, parts)
-        if found.problems or over_limit:
+        unfit = [
+            f"a span or log record that belongs to partition {home}: {problem}"
+            for home, parts in away.items()
+            for problem in self._forward(topic, record, home, parts)
+        ]
+        if found.problems or over_limit or unfit:
             limits = f"{self._rules.max_spans} spans and {self._rules.max_bytes} bytes"
             problems = [
                 f"trace {trace_id.hex()}: {count} spans or log records are left out; a trace can have at most {limits}"
                 for trace_id, count in over_limit.items()
             ]
-            detail = listed([*found.problems, *problems], 200)
+            detail = listed([*found.problems, *problems, *unfit], 200)
             raise RecordRejected("invalid" if found.problems else "too_large", detail)
 
     def _add(self, part: Part, kind: bytes, timestamp: int) -> bool:
@@ -272,7 +278,8 @@ class CollectStage:
         # events with such a timestamp as late.
         timestamp = min(max(trace.due, watermark.now - rules.guard_ms // 2), watermark.now)
         try:
-            found = Publication.of(trace, self._read, rules)
+            rooms = Rooms(self._limits.room(self._topics.invocations), self._limits.room(self._topics.traces))
+            found = Publication.of(trace, self._read, rules, rooms)
             outputs = list(found.outputs(self._topics, self._partition, self._partitions, timestamp))
         except Exception as error:  # whatever the spans cause must not stop the other traces
             raise SessionFailed(trace.id, error) from error
@@ -307,11 +314,16 @@ class CollectStage:
         self._remembered.pop(trace.id, None)
         del self._traces[trace.id]
 
-    def _forward(self, topic: str, record: Record, home: int, parts: Sequence[bytes]) -> None:
+    def _forward(self, topic: str, record: Record, home: int, parts: Sequence[bytes]) -> list[str]:
+        """Forwards parts; returns a sentence for each part that does not fit the topic."""
         headers = [(ORIGIN, topic.encode())]
-        self.counters["forwarded"] += len(parts)
-        for value in joined(parts, MAX_SPAN_BYTES):
+        limits, to = self._limits, self._topics.spans
+        found = {part: limits.problem(to, None, part, headers) for part in parts}
+        fitting = [part for part in parts if found[part] is None]
+        self.counters["forwarded"] += len(fitting)
+        for value in joined(fitting, min(MAX_SPAN_BYTES, limits.room(to, headers))):
             self._outputs.append(Output(self._topics.spans, home, None, value, headers, record.timestamp))
+        return [problem for problem in found.values() if problem is not None]
 
     def _is_log(self, topic: str, record: Record) -> bool:
         """Returns whether a record holds log records. A forwarded record carries its topic in the worker's own, last header."""

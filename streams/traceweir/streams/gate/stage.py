@@ -30,6 +30,7 @@ from traceweir.streams.stages.counters import Counters
 from traceweir.streams.stages.errors import RecordRejected
 from traceweir.streams.stages.fast_decode import NeedsFullValidation, fast_decoder, may_be_deep
 from traceweir.streams.stages.partitioner import partition_of
+from traceweir.streams.stages.record_limits import RecordLimits
 from traceweir.streams.topics import Topics
 
 if TYPE_CHECKING:  # OpenTelemetry's SDK is loaded only where traces are on
@@ -57,8 +58,9 @@ class GateStage:
         entities: EntityFinder | None = None,
         spans: GateSpans | None = None,
         read: Read | None = None,
+        limits: RecordLimits | None = None,
     ) -> None:
-        self._spans = spans
+        self._spans, self._limits = spans, limits or RecordLimits()
         self._partition, self._partitions, self._topics = partition, partitions, topics
         self._plan, self._clock, self._encode_score, self._entities = plan, clock, encode_score, entities
         self._publish = publish
@@ -113,7 +115,10 @@ class GateStage:
                 self._reject(record, why)
                 continue
             if scope.supersedes(candidate.trace.id, _version(candidate)):
-                self._refuse_superseded(scope, record, candidate)
+                try:
+                    self._refuse_superseded(scope, record, candidate)
+                except RecordRejected as why:
+                    self._reject(record, why)
             else:
                 waiting[scope][candidate.trace.id] = record, candidate
         self._decide_all(waiting)
@@ -162,21 +167,30 @@ class GateStage:
             measured = scope.measure_and_add(np.stack(list(vectors.values())), list(vectors))
             novelty = dict(zip(vectors, measured, strict=True))
         for name, (record, candidate) in items.items():
-            value, reasons = self._decide(scope, record, candidate, novelty.get(name))
+            try:
+                value, reasons = self._decide(scope, record, candidate, novelty.get(name))
+            except RecordRejected as why:
+                self._reject(record, why)
+                continue
             if self._spans is not None:
                 self._spans.decided(candidate, start_ns, value, reasons)
 
     def _decide(
         self, scope: NoveltyScope, record: Record, candidate: Candidate, novelty: Novelty | None
     ) -> tuple[float | None, list[str]]:
-        """Decides on a candidate; returns its value, and why it is rejected."""
+        """Decides on a candidate; returns its value, and why it is rejected.
+
+        Raises:
+            RecordRejected: a score does not fit its topic; nothing is remembered but the vector, for novelty.
+        """
         trace = candidate.trace
         measured = self._measure(candidate, novelty)
         plan = self._plan_of(candidate)
         reasons = decide(plan, candidate, measured.value)
         published = b""
         if not reasons:
-            max_bytes = MAX_OUTPUT_BYTES - KEPT_BYTES
+            room = self._limits.room(self._topics.network) - len(trace.id.encode())
+            max_bytes = min(MAX_OUTPUT_BYTES - KEPT_BYTES, room)
             try:
                 whole = _as_model(candidate, record.value or b"")
             except ValidationError:  # a key of a long document came twice; the derived type checked only the last value
@@ -201,18 +215,26 @@ class GateStage:
     def _record_decision(
         self, scope: NoveltyScope, record: Record, candidate: Candidate, measured: Measurement, reasons: list[str]
     ) -> list[Output]:
-        """Counts a decision, and returns the list of its outputs, to which the caller can append."""
+        """Counts a decision, and returns the list of its outputs, to which the caller can append.
+
+        Raises:
+            RecordRejected: a score does not fit its topic; nothing is counted.
+        """
         accepted = not reasons
-        self.counters["accepted" if accepted else "rejected"] += 1
-        for reason in reasons:
-            self.counters[f"rejected.{reason}"] += 1
         place: JsonObject = {"scope": scope.name, "partition": self._partition, "offset": record.offset}
         details: JsonObject = {"value": measured.value, **place}
         scores = GateScores(self._plan_of(candidate), candidate, self._clock())
-        outputs = self._decided[record.offset] = [
+        outputs = [
             self._result(candidate, scores.trace_value(measured)),
             self._result(candidate, scores.decision(accepted, reasons, details)),
         ]
+        for output in outputs:
+            if (problem := self._limits.problem(output.topic, output.key, output.value)) is not None:
+                raise RecordRejected("too_large", problem)
+        self.counters["accepted" if accepted else "rejected"] += 1
+        for reason in reasons:
+            self.counters[f"rejected.{reason}"] += 1
+        self._decided[record.offset] = outputs
         return outputs
 
     def _plan_of(self, candidate: Candidate) -> Plan:

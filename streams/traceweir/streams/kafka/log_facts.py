@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import cache
 from typing import NamedTuple
 
+from traceweir.streams.errors import WorkerError
 from traceweir.streams.kafka.cluster import Cluster
 from traceweir.streams.kafka.errors import KafkaUnreachableError
+from traceweir.streams.kafka.topic_options import batch_problem, largest_batch
 from traceweir.streams.settings import Settings
 
 log = logging.getLogger(__name__)
@@ -36,9 +38,22 @@ class LogFacts(NamedTuple):
     retention_s: Mapping[str, float] = {}
     """By input, how long it keeps a record, in seconds. A topic is missing if it keeps records without a limit of time, or
     if the user may not read the option."""
+    batch_bytes: Mapping[str, int] = {}
+    """The largest batch in bytes, by topic that is written; a topic is missing if the user may not read its options."""
 
 
-def log_facts(settings: Settings, changelog: str, inputs: Collection[str], others: Collection[str] = ()) -> LogFacts:
+class SmallChangelogError(WorkerError):
+    """The changelog accepts no batch of the largest size; the message contains the way out."""
+
+
+def log_facts(
+    settings: Settings,
+    changelog: str,
+    inputs: Collection[str],
+    others: Collection[str] = (),
+    *,
+    writes: Callable[[str], bool] | None = None,
+) -> LogFacts:
     """Asks for the ids of the topics, `delete.retention.ms` of the changelog, and `retention.ms` of the inputs.
 
     Args:
@@ -46,20 +61,30 @@ def log_facts(settings: Settings, changelog: str, inputs: Collection[str], other
         changelog: The changelog topic.
         inputs: The topics that the stages read.
         others: Further topics, of which only the ids are asked for.
+        writes: Returns whether a topic is written, beside the changelog. The largest batches of these topics are asked
+            for; None: of no topic.
 
     Raises:
+        SmallChangelogError: the changelog does not accept every row.
         KafkaUnreachableError: no broker answered in time, or a topic does not exist.
     """
     cluster = Cluster(settings, WITHIN_S)
     ids, cluster_id = log_ids(cluster, [changelog, *inputs, *others])
     if cluster.embedded:
         return LogFacts(ids, cluster_id, float("inf"))
-    options = cluster.topic_options([changelog, *inputs])
+    written = [] if writes is None else [topic for topic in cluster.partition_counts() if writes(topic)]
+    options = cluster.topic_options([*dict.fromkeys([changelog, *inputs, *written])])
+    if writes is not None:
+        problem = batch_problem(changelog, options.get(changelog, {}), settings.kafka_bootstrap_servers)
+        if problem is not None:  # a row that does not fit cannot be left out
+            raise SmallChangelogError(f"{problem}; then start the worker again")
+    batch_bytes = {topic: largest_batch(options[topic]) for topic in written if topic in options}
     if unknown := sorted({*inputs} - options.keys()):
         _warn_of_inputs(", ".join(unknown))
     kept = {topic: _retention_s(options[topic]) for topic in inputs if topic in options}
     retention_s = {topic: kept_s for topic, kept_s in kept.items() if kept_s is not None}
-    return LogFacts(ids, cluster_id, _tombstones_s(changelog, options.get(changelog)), retention_s)
+    deletions_s = _tombstones_s(changelog, options.get(changelog))
+    return LogFacts(ids, cluster_id, deletions_s, retention_s, batch_bytes)
 
 
 def log_ids(cluster: Cluster, topics: Collection[str]) -> tuple[Mapping[str, str], str]:

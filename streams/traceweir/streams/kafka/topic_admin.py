@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from traceweir.streams.kafka.cluster import Cluster
 from traceweir.streams.kafka.errors import TopicsRefusedError
-from traceweir.streams.kafka.topic_options import batch_problem, weaknesses
+from traceweir.streams.kafka.topic_options import batch_problem, batch_weakness, weaknesses
 from traceweir.streams.kafka.topic_problems import (
     expected_topics,
     partition_problem,
@@ -16,6 +16,7 @@ from traceweir.streams.kafka.topic_problems import (
     topic_problems,
 )
 from traceweir.streams.settings import Settings
+from traceweir.streams.stages.record_limits import SMALLEST_BATCH_BYTES
 from traceweir.streams.topics import STAGES, CleanupPolicy, StageName
 
 log = logging.getLogger(__name__)
@@ -139,15 +140,17 @@ def inspect_topics(settings: Settings, stages: Collection[StageName] = STAGES) -
     expected = expected_topics(settings, stages)
     retention_days = settings.topics.retention_days()
     where = settings.kafka_bootstrap_servers
-    problems = tuple(topic_problems(cluster, settings, stages, expected).values())
-    warnings = [
-        warning
-        for found in cluster.found_topics(expected)
-        for warning in weaknesses(found, retention_days.get(found.name), settings.replication_factor, where)
-    ]
+    problems = topic_problems(cluster, settings, stages, expected)
+    written = expected.keys() - settings.topics.of_others(stages) - problems.keys()
+    warnings: list[str] = []
+    for found in cluster.found_topics(expected):
+        warnings += weaknesses(found, retention_days.get(found.name), settings.replication_factor, where)
+        small = batch_weakness(found.name, found.options, where) if found.name in written else None
+        if small is not None:
+            warnings.append(small)
     if (unchecked := cluster.unchecked()) is not None:
         warnings.append(unchecked)
-    return Inspection(problems, tuple(warnings))
+    return Inspection(tuple(problems.values()), tuple(warnings))
 
 
 def check_partitions(settings: Settings, names: Collection[str]) -> list[str]:
@@ -175,7 +178,10 @@ def write_problems(settings: Settings, names: Collection[str]) -> dict[str, str]
     known = [name for name in names if name not in problems]
     refused = "this user lacks the right Write on topic {!r}: grant it (docs/access-control.md)"
     where = settings.kafka_bootstrap_servers
-    small = {name: batch_problem(name, options, where) for name, options in cluster.topic_options(known).items()}
+    small = {
+        name: batch_problem(name, options, where, least=SMALLEST_BATCH_BYTES)
+        for name, options in cluster.topic_options(known).items()
+    }
     problems |= {name: problem for name, problem in small.items() if problem is not None}
     return problems | {name: refused.format(name) for name in cluster.not_writable(known)}
 

@@ -14,6 +14,7 @@ DURABLE_IN_SYNC = 2
 DAY_MS = 86_400_000
 KAFKAS_BATCH_BYTES = 1_048_588
 """Kafka's default for the largest batch that a topic accepts, in bytes."""
+_BATCH_OPTIONS = ("max.message.bytes", "segment.bytes")
 COMPACTION: Mapping[str, float] = {
     "segment.bytes": 16 << 20,
     "segment.ms": 600_000,
@@ -74,15 +75,39 @@ def alter_command(topic: str, option: str, bootstrap_servers: str) -> str:
     )
 
 
-def batch_problem(topic: str, options: Mapping[str, str], bootstrap_servers: str) -> str | None:
-    """Returns a sentence if a topic refuses the largest batch of a worker, which would end the worker; else None."""
-    limit = int(options.get("max.message.bytes", MAX_BATCH_BYTES))
-    if limit >= MAX_BATCH_BYTES:
+def largest_batch(options: Mapping[str, str]) -> int:
+    """Returns the largest batch in bytes that a topic with these options accepts; `MAX_BATCH_BYTES` if that is unknown."""
+    return min(int(options.get(name, MAX_BATCH_BYTES)) for name in _BATCH_OPTIONS)
+
+
+def batch_problem(
+    topic: str, options: Mapping[str, str], bootstrap_servers: str, *, least: int = MAX_BATCH_BYTES
+) -> str | None:
+    """Returns a sentence if a topic refuses batches of `least` bytes, which a worker cannot do without; else None."""
+    if largest_batch(options) >= least:
+        return None
+    needs = "a batch of a worker has up to" if least == MAX_BATCH_BYTES else "a worker needs batches of at least"
+    return f"{_small(topic, options)}, and {needs} {least} bytes: {_larger(topic, options, bootstrap_servers)}"
+
+
+def batch_weakness(topic: str, options: Mapping[str, str], bootstrap_servers: str) -> str | None:
+    """Returns a sentence if a topic refuses the largest outputs of a worker, which become dead letters; else None."""
+    if largest_batch(options) >= MAX_BATCH_BYTES:
         return None
     return (
-        f"topic {topic!r} has max.message.bytes={limit}, and a batch of a worker has up to {MAX_BATCH_BYTES} bytes: "
-        f"{alter_command(topic, f'max.message.bytes={KAFKAS_BATCH_BYTES}', bootstrap_servers)}"
+        f"{_small(topic, options)}, so larger records of workers become dead letters `too_large`: "
+        f"{_larger(topic, options, bootstrap_servers)}"
     )
+
+
+def _small(topic: str, options: Mapping[str, str]) -> str:
+    return f"topic {topic!r} has {min(_BATCH_OPTIONS, key=lambda name: int(options.get(name, MAX_BATCH_BYTES)))}={largest_batch(options)}"
+
+
+def _larger(topic: str, options: Mapping[str, str], bootstrap_servers: str) -> str:
+    small = [name for name in _BATCH_OPTIONS if int(options.get(name, MAX_BATCH_BYTES)) < MAX_BATCH_BYTES]
+    wanted = ",".join(f"{name}={KAFKAS_BATCH_BYTES}" for name in small)
+    return alter_command(topic, wanted, bootstrap_servers)
 
 
 def weaknesses(found: FoundTopic, retention_days: int | None, copies: int, bootstrap_servers: str) -> Iterator[str]:

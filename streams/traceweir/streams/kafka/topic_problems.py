@@ -7,6 +7,8 @@ from collections.abc import Collection, Mapping
 from traceweir.streams.kafka.cluster import Cluster
 from traceweir.streams.kafka.topic_options import alter_command, batch_problem
 from traceweir.streams.settings import Settings
+from traceweir.streams.stages.base import MAX_BATCH_BYTES
+from traceweir.streams.stages.record_limits import SMALLEST_BATCH_BYTES
 from traceweir.streams.topics import CleanupPolicy, StageName, application_id, changelog
 
 
@@ -21,7 +23,7 @@ def topic_problems(
 ) -> dict[str, str]:
     """Returns, by topic name, a sentence for each expected topic that is missing or wrong for workers with these stages."""
     where = settings.kafka_bootstrap_servers
-    others = settings.topics.of_others(stages)
+    others, own = settings.topics.of_others(stages), changelog(application_id(settings.topic_prefix, stages))
     counts = cluster.partition_counts()
     options = cluster.topic_options([name for name in expected if name in counts])
     policies = {name: found["cleanup.policy"] for name, found in options.items()}
@@ -35,8 +37,11 @@ def topic_problems(
                 f"{alter_command(name, f'cleanup.policy={policy}', where)}, or, if its records are not needed, delete the "
                 "topic and run `traceweir topics create`"
             )
-        elif name not in others and (problem := batch_problem(name, options.get(name, {}), where)) is not None:
-            problems[name] = problem
+        elif name not in others:
+            # What does not fit is a dead letter, except for a row of the changelog.
+            least = MAX_BATCH_BYTES if name == own else SMALLEST_BATCH_BYTES
+            if (problem := batch_problem(name, options.get(name, {}), where, least=least)) is not None:
+                problems[name] = problem
     return problems
 
 

@@ -18,7 +18,7 @@ from traceweir.streams.kafka.faust_adapter import Table
 from traceweir.streams.runtime.checkpoint_content import CheckpointContent
 from traceweir.streams.runtime.checkpoint_pace import CheckpointPace
 from traceweir.streams.runtime.cluster_clock import ClocksApartError, ClockWentBackError, require_no_step_back
-from traceweir.streams.runtime.delivery import TRANSACTIONS_ENDED
+from traceweir.streams.runtime.delivery import TOO_LARGE, TRANSACTIONS_ENDED
 from traceweir.streams.runtime.hand_over import HandOver
 from traceweir.streams.runtime.lane import Lane
 from traceweir.streams.runtime.ownership import Ownership
@@ -69,8 +69,8 @@ class CheckpointRounds:
             interval_s: Average time between two checkpoints, in seconds.
             bound: The bytes that a transaction can have.
             fail: Ends the worker after a failure with an unknown outcome.
-            lose: Drops all lanes, and joins the group again, after Kafka has ended the transactions of the worker, or after
-                its clock has gone back.
+            lose: Drops all lanes, and joins the group again, after Kafka has ended the transactions of the worker, after
+                its clock has gone back, or after a topic has refused a batch for its size.
             isolate: Loads a lane again whose stage raised.
         """
         self._app, self._table, self._lanes = app, table, lanes
@@ -171,6 +171,8 @@ class CheckpointRounds:
                 seconds = monotonic() - now
                 self._bound.note_end(content.bytes, seconds=seconds)
                 await self._lose(self._bound.reason(error, content.bytes, seconds=seconds))
+            except TOO_LARGE as error:
+                await self._lose(error)
             except Exception as error:  # noqa: BLE001  # after any failure it is unknown whether the checkpoint was committed
                 await self._fail(error)
             left = [lane for lane in living if lane not in content.tried and self._lanes.get(lane.number) is lane]

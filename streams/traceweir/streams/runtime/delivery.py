@@ -39,17 +39,19 @@ from traceweir.streams.kafka.fast_close import close_producer
 from traceweir.streams.kafka.topic_creation import create_no_topics
 from traceweir.streams.settings import TRANSACTION_TIMEOUT_S
 from traceweir.streams.stages.base import MAX_BATCH_BYTES, Output, Rows
+from traceweir.streams.stages.record_limits import RecordLimits, record_bytes
 
 FENCE_WITHIN_S = 60.0
 """Time limit for starting a transactional producer, including the abort of the former owner's open transaction."""
 _CREATE_TIME = 0
-_TOO_LARGE = MessageSizeTooLargeError, RecordListTooLargeError
 _FEW_REPLICAS = NotEnoughReplicasError, NotEnoughReplicasAfterAppendError
 _stopping: set[asyncio.Future[None]] = set()
 STOP_WITHIN_S = 5.0
 """Time limit in seconds for the end of a client that nobody waits for."""
 PRODUCER_FORGOTTEN = (InvalidProducerIdMapping, UnknownProducerId, OutOfOrderSequenceNumber, InvalidTxnState)
 """What a transaction raises if Kafka does not know its producer any more, or knows another state of it."""
+TOO_LARGE = (MessageSizeTooLargeError, RecordListTooLargeError)
+"""What a send raises if a topic accepts smaller batches than before; the next takeover learns its limit."""
 TRANSACTIONS_ENDED = (ProducerFenced, InvalidProducerEpoch, *PRODUCER_FORGOTTEN)
 """What a transaction raises after which Kafka accepts none from this producer any more, but from a new one."""
 
@@ -122,7 +124,7 @@ class Transaction:
     """Sends a checkpoint in one transaction: `read_committed` readers see all of it, or nothing.
 
     A caller that sends no offsets needs no group. Kafka aborts a transaction that is open for longer than `timeout_s`
-    seconds.
+    seconds. No batch is larger than `limits` allow for its topic.
     """
 
     def __init__(
@@ -132,8 +134,10 @@ class Transaction:
         group: str | None = None,
         *,
         timeout_s: float = TRANSACTION_TIMEOUT_S,
+        limits: RecordLimits | None = None,
     ) -> None:
         self._id, self._group, self._timeout_ms = transactional_id, group, int(timeout_s * 1000)
+        self._limits = limits or RecordLimits()
         self._producer = AIOKafkaProducer(
             **options,
             transactional_id=transactional_id,
@@ -202,11 +206,11 @@ class Transaction:
         await self._producer.begin_transaction()
         more: Changes | None = changes
         while more is not None:
-            batches = _by_partition(more.outputs) | _contents(more.rows)
+            batches = _by_partition(more.outputs, self._limits) | _contents(more.rows)
             # All partitions are added in one request first: while the broker adds a partition, it refuses other requests.
             for place in batches:
                 self._producer._txn_manager.maybe_add_partition_to_txn(place)
-            sent = await _send_each(self._producer, batches)
+            sent = await _send_each(self._producer, batches, self._limits)
             ends |= {place: sent[place].last for place in more.rows if place in sent}
             offsets |= more.offsets
             firsts = {place: first for place, (first, _) in sent.items() if first is not None}
@@ -249,8 +253,10 @@ class PlainSends:
         self,
         options: Mapping[str, Any],
         commit: Callable[[Offsets], Awaitable[object]] | None = None,
+        *,
+        limits: RecordLimits | None = None,
     ) -> None:
-        self._commit = commit
+        self._commit, self._limits = commit, limits or RecordLimits()
         self._producer = AIOKafkaProducer(
             **options, acks="all", max_batch_size=MAX_BATCH_BYTES, max_request_size=4 * MAX_BATCH_BYTES
         )
@@ -269,8 +275,8 @@ class PlainSends:
 
         Rows follow the outputs, because the rows contain the offsets from which a new owner continues.
         """
-        await _send_each(self._producer, _by_partition(outputs))
-        sent = await _send_each(self._producer, _contents(rows))
+        await _send_each(self._producer, _by_partition(outputs, self._limits), self._limits)
+        sent = await _send_each(self._producer, _contents(rows), self._limits)
         if offsets and self._commit is not None:
             await self._commit(offsets)
         return {place: last for place, (_, last) in sent.items()}
@@ -310,7 +316,7 @@ def _refusal(transactional_id: str, error: BaseException, timeout_ms: int) -> st
 def _refused_batch(error: KafkaError, topic: str, size: int) -> str:
     """Returns what a topic refuses, and the option; aiokafka's error has neither."""
     what = f"topic {topic!r} refuses a batch of {size} bytes"
-    if isinstance(error, _TOO_LARGE):
+    if isinstance(error, TOO_LARGE):
         option = "segment.bytes" if isinstance(error, RecordListTooLargeError) else "max.message.bytes"
         return f"{what}, because its {option} is below that: set it to {MAX_BATCH_BYTES} or more"
     if isinstance(error, _FEW_REPLICAS):
@@ -320,9 +326,9 @@ def _refused_batch(error: KafkaError, topic: str, size: int) -> str:
     )
 
 
-def _by_partition(outputs: Sequence[Output]) -> dict[TopicPartition, list[_Content]]:
+def _by_partition(outputs: Sequence[Output], limits: RecordLimits) -> dict[TopicPartition, list[_Content]]:
     batches: dict[tuple[str, int], list[_Content]] = defaultdict(list)
-    for topic, partition, key, value, headers, timestamp in outputs:
+    for topic, partition, key, value, headers, timestamp in map(limits.fitted, outputs):
         batches[topic, partition].append((key, value, timestamp, [*headers]))
     return {TopicPartition(*place): batch for place, batch in batches.items()}
 
@@ -342,15 +348,21 @@ def _track(producer: AIOKafkaProducer, batches: Collection[TopicPartition]) -> N
 
 
 async def _send_each(
-    producer: AIOKafkaProducer, batches: Mapping[TopicPartition, Sequence[_Content]]
+    producer: AIOKafkaProducer, batches: Mapping[TopicPartition, Sequence[_Content]], limits: RecordLimits
 ) -> dict[TopicPartition, _Sent]:
     _track(producer, batches)
-    sent = await asyncio.gather(*(_send(producer, place, records) for place, records in batches.items()))
+    sent = await asyncio.gather(
+        *(_send(producer, place, records, limits.batch_bytes(place.topic)) for place, records in batches.items())
+    )
     return dict(zip(batches, sent, strict=True))
 
 
-async def _send(producer: AIOKafkaProducer, place: TopicPartition, records: Sequence[_Content]) -> _Sent:
+async def _send(
+    producer: AIOKafkaProducer, place: TopicPartition, records: Sequence[_Content], most_bytes: int
+) -> _Sent:
     """Sends records to one partition in order, as batches, and returns the offsets of the first and the last record.
+
+    A batch has at most `most_bytes` bytes before its compression.
 
     The first offset is None if the records can have other records between them, or got their timestamps from the broker.
 
@@ -363,14 +375,20 @@ async def _send(producer: AIOKafkaProducer, place: TopicPartition, records: Sequ
         batch, start = producer.create_batch(), at
         while at < len(records):
             key, value, timestamp, headers = records[at]
+            if (
+                at > start
+                and most_bytes < MAX_BATCH_BYTES
+                and batch.size() + record_bytes(key, value, headers) > most_bytes
+            ):
+                break
             if batch.append(key=key, value=value, timestamp=timestamp, headers=headers) is None:
                 break
             at += 1
-        if batch.size() > MAX_BATCH_BYTES:  # a batch accepts its first record, whatever the size
+        if batch.size() > most_bytes:  # a batch accepts its first record, whatever the size
             key, value, _, _ = records[start]
             raise ValueError(
                 f"a record of {len(value or b'') + len(key or b'')} bytes for {place.topic} does not fit "
-                f"a batch of {MAX_BATCH_BYTES} bytes"
+                f"a batch of {most_bytes} bytes"
             )
         size = batch.size()
         try:
@@ -394,7 +412,7 @@ async def _send(producer: AIOKafkaProducer, place: TopicPartition, records: Sequ
     for number, (future, count, size) in enumerate(acknowledged):
         try:
             written = await future  # the broker answers with the offset of the first record
-        except (*_TOO_LARGE, *_FEW_REPLICAS, PolicyViolationError) as error:
+        except (*TOO_LARGE, *_FEW_REPLICAS, PolicyViolationError) as error:
             raise type(error)(_refused_batch(error, place.topic, size)) from error
         if number == 0:
             first = written.offset

@@ -7,7 +7,7 @@ from aiokafka.errors import InvalidProducerEpoch, KafkaConnectionError, KafkaErr
 from traceweir.schemas.text import printable
 from traceweir.streams.errors import WorkerError
 from traceweir.streams.kafka.errors import KafkaUnreachableError
-from traceweir.streams.runtime.delivery import PRODUCER_FORGOTTEN
+from traceweir.streams.runtime.delivery import PRODUCER_FORGOTTEN, TOO_LARGE
 from traceweir.streams.scoring.process import ScoringProcessDiedError
 
 
@@ -31,6 +31,11 @@ def in_words(error: BaseException | None) -> str | None:
         return (
             f"Kafka cannot be reached ({printable(str(error))}): check that the brokers run, and start the worker again. "
             "No data is lost"
+        )
+    if isinstance(error, TOO_LARGE):
+        return (
+            f"{printable(str(error))}. A worker learns the limit when it takes partitions over, if it has the right "
+            "DescribeConfigs on the topic. No data is lost"
         )
     if isinstance(error, KafkaError):
         return (

@@ -197,7 +197,7 @@ class Lane:
                         self.number,
                         spec.name,
                     )
-                    stage.set_aside(session, RecordRejected("poison", why))
+                    stage.set_aside(session, why)
             try:
                 stage.tick(now, dict.fromkeys(spec.inputs, 0.0))
             except SessionFailed as failed:  # the stage holds a part of the work, so it is loaded again

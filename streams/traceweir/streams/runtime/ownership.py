@@ -36,6 +36,7 @@ from traceweir.streams.runtime.lane import FORMAT_ROW, WRITER_ROW
 from traceweir.streams.runtime.state_directory import FORMAT
 from traceweir.streams.settings import TRANSACTION_TIMEOUT_S
 from traceweir.streams.stages.base import Rows
+from traceweir.streams.stages.record_limits import RecordLimits
 
 T = TypeVar("T")
 
@@ -86,6 +87,7 @@ class ClaimedPartitions:
         timed: Measures a delivery.
         clock: Compares the clock of this worker with the brokers', at the claim and then each minute.
         timeout_s: Seconds after which Kafka aborts a transaction.
+        limits: The largest batches that the topics accept.
     """
 
     hands_over = True
@@ -99,9 +101,10 @@ class ClaimedPartitions:
         clock: ClusterClock,
         *,
         timeout_s: float = TRANSACTION_TIMEOUT_S,
+        limits: RecordLimits | None = None,
     ) -> None:
         self._application, self._changelog = application, changelog
-        self._transaction = partial(Transaction, options, timeout_s=timeout_s)
+        self._transaction = partial(Transaction, options, timeout_s=timeout_s, limits=limits)
         self._name = f"{application}-writer-{uuid4().hex}"
         self._clock = clock
         self._writer = self._transaction(self._name, application)
@@ -183,6 +186,7 @@ class SharedPartitions:
         options: Connection options of aiokafka's clients.
         commit: Commits offsets to the consumer group.
         timed: Measures a delivery.
+        limits: The largest batches that the topics accept.
     """
 
     hands_over = False
@@ -192,8 +196,9 @@ class SharedPartitions:
         options: Mapping[str, Any],
         commit: Callable[[Offsets], Awaitable[object]],
         timed: Callable[[Delivery], Delivery],
+        limits: RecordLimits | None = None,
     ) -> None:
-        self.delivery = timed(PlainSends(options, commit))
+        self.delivery = timed(PlainSends(options, commit, limits=limits))
 
     async def begin(self, numbers: Collection[int], stepped: Callable[[], object]) -> None:
         """Connects."""

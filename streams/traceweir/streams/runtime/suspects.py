@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from traceback import extract_tb
 
 from traceweir.schemas.text import printable
+from traceweir.streams.stages.errors import RecordRejected
 
 DETAIL_CHARS = 500
 """Maximum length of the description of an exception, whose message can contain text of the record."""
@@ -67,7 +68,7 @@ class Suspects:
         self._failed_alone: set[tuple[str, int]] = set()
         self._poison: dict[tuple[str, int], str] = {}
         self._failed_sessions: set[tuple[str, bytes]] = set()
-        self._poison_sessions: dict[tuple[str, bytes], str] = {}
+        self._poison_sessions: dict[tuple[str, bytes], RecordRejected] = {}
 
     @property
     def isolating(self) -> bool:
@@ -87,7 +88,7 @@ class Suspects:
         """Returns why a record is poison, or None."""
         return self._poison.get((topic, offset))
 
-    def poison_sessions(self, stage: str) -> dict[bytes, str]:
+    def poison_sessions(self, stage: str) -> dict[bytes, RecordRejected]:
         """Returns the sessions that a stage must set aside, with the reason."""
         return {session: why for (name, session), why in self._poison_sessions.items() if name == stage}
 
@@ -126,7 +127,10 @@ class Suspects:
             place = failed.stage, failed.session
             if place not in self._poison_sessions:
                 if place in self._failed_sessions:
-                    after._poison_sessions[place] = str(failed)
+                    error = failed.error
+                    after._poison_sessions[place] = (
+                        error if isinstance(error, RecordRejected) else RecordRejected("poison", str(failed))
+                    )
                 after._failed_sessions.add(place)
                 return after
             if not failed.count:

@@ -19,6 +19,7 @@ from traceweir.streams.scoring.result import ScoringResult
 from traceweir.streams.stages.base import Output, Record, Rows
 from traceweir.streams.stages.counters import Counters
 from traceweir.streams.stages.errors import ChallengerUnavailable, RecordUnavailable, SessionRejected
+from traceweir.streams.stages.record_limits import RecordLimits
 from traceweir.streams.topics import Topics
 
 log = logging.getLogger(__name__)
@@ -35,6 +36,7 @@ class ChallengerWork:
         counters: Receives the counts, as `challenger.*`.
         changed: Called when there are changes to cut.
         is_behind: Returns whether this process has read less of the topic `configs` than the partition's former owner.
+        limits: The largest records that the topics accept.
     """
 
     def __init__(
@@ -46,7 +48,9 @@ class ChallengerWork:
         counters: Counters,
         changed: Callable[[], None],
         is_behind: Callable[[], bool],
+        limits: RecordLimits,
     ) -> None:
+        self._limits = limits
         self._partition, self._topics, self._challengers = partition, topics, challengers
         self._verdicts, self._counters, self._changed, self._is_behind = verdicts, counters, changed, is_behind
         self._rows = ChallengerRows(HeldBytes(0) if challengers is None else challengers.held_bytes)
@@ -144,6 +148,9 @@ class ChallengerWork:
         try:
             result = await how.score(challenger, record.value or b"", self._verdicts.known(key))
             judged, scores, outcome = result.judged, result.scores, "scored"
+            topic = self._topics.shadow_results(challenger.name)
+            if any(self._limits.problem(topic, key, score) for score in scores):
+                scores, outcome = (), "rejected.too_large"
         except SessionRejected as why:
             judged, outcome = why.judged, f"rejected.{why.reason}"
         if self._dropped:

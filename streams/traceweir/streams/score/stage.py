@@ -27,6 +27,7 @@ from traceweir.streams.stages.base import MAX_KEY_BYTES, Cut, Output, Record, de
 from traceweir.streams.stages.counters import Counters
 from traceweir.streams.stages.errors import RecordFailed, RecordRejected, RecordUnavailable, SessionRejected
 from traceweir.streams.stages.partitioner import partition_of
+from traceweir.streams.stages.record_limits import RecordLimits
 from traceweir.streams.stages.work_pool import WorkPool
 from traceweir.streams.topics import Topics
 
@@ -56,6 +57,7 @@ class ScoreStage:
         configs: FollowedConfigs | None = None,
         challengers: Challengers | None = None,
         selects: Callable[[Record], bool] = lambda record: True,
+        limits: RecordLimits | None = None,
     ) -> None:
         """Starts without sessions.
 
@@ -74,7 +76,9 @@ class ScoreStage:
             configs: The configs of the topic `configs`; with None, `scoring` scores every session.
             challengers: The challengers, which score a part of the sessions too; with None, none does.
             selects: Returns whether a session is scored; the others count as `left_out`.
+            limits: The largest records that the topics accept.
         """
+        self._limits = limits = limits or RecordLimits()
         self._partition, self._partitions, self._topics = partition, partitions, topics
         self._pool, self._changed, self._window = pool, changed, window
         self._offsets = OffsetTracker()
@@ -94,7 +98,7 @@ class ScoreStage:
         self.counters = Counters()
         # Without `self` in the function, nothing in the stage refers to the stage, so that it is freed at its last use.
         self._challenger_work = ChallengerWork(
-            partition, topics, challengers, judge_rows, self.counters, changed, lambda: applied.is_behind
+            partition, topics, challengers, judge_rows, self.counters, changed, lambda: applied.is_behind, limits
         )
 
     def load(self, rows: Mapping[bytes, bytes]) -> None:
@@ -234,6 +238,8 @@ class ScoreStage:
         self._judge_rows.learn(key, result.judged)
         if isinstance(result, SessionRejected):
             self._reject(record, result.reason, result.detail)
+        elif (problem := self._too_large(key, result)) is not None:
+            self._reject(record, "too_large", problem)
         else:
             self.counters["scored"] += 1
             if self._judge_retries.note(key, record.offset, result):
@@ -282,7 +288,8 @@ class ScoreStage:
         self._judge_rows.learn(key, judged)
         before = len(self._outputs)
         try:
-            if result is not None and result.unanswered < pending.unanswered:
+            fits = result is not None and self._too_large(key, result) is None
+            if result is not None and fits and result.unanswered < pending.unanswered:
                 self._publish(record, result, result.candidates if regates else ())
                 self._judge_retries.retried(row_key, result.waiting, published=True)
                 self.counters["retried"] += 1
@@ -309,6 +316,13 @@ class ScoreStage:
             scope = candidate.scope.encode()
             home = partition_of(scope, self._partitions)
             self._outputs.append(Output(self._topics.candidates, home, scope, candidate.value))
+
+    def _too_large(self, key: bytes, result: ScoringResult) -> str | None:
+        """Returns a sentence if one of the outputs does not fit its topic. The session is then published in no part."""
+        topics = self._topics
+        outputs = [(topics.results, key, score) for score in result.scores]
+        outputs += [(topics.candidates, each.scope.encode(), each.value) for each in result.candidates]
+        return next(filter(None, (self._limits.problem(*output) for output in outputs)), None)
 
     def _report_bad_configs(self) -> None:
         for bad in self._configs.bad_records():

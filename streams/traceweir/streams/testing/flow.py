@@ -37,8 +37,9 @@ from traceweir.streams.scoring.result import Scoring, ScoringResult
 from traceweir.streams.scoring.session_scoring import Measure, SessionScoring, score_bytes
 from traceweir.streams.scoring.user_ids import UserIds
 from traceweir.streams.settings import Settings
-from traceweir.streams.stages.base import MAX_BATCH_BYTES, Cut, End, Output, StageSpec
+from traceweir.streams.stages.base import Cut, End, Output, StageSpec
 from traceweir.streams.stages.counters import COUNTERS_ROW
+from traceweir.streams.stages.record_limits import RecordLimits, record_bytes
 from traceweir.streams.stages.work_pool import WorkPool
 from traceweir.streams.testing.builders import START_S
 from traceweir.streams.testing.held_scoring import HeldScoring
@@ -49,7 +50,6 @@ from traceweir.streams.topology import Resources, ScoringResources, Topology, po
 if TYPE_CHECKING:
     from traceweir.streams.tracing.session_spans import SessionSpans
 
-_BATCH_OVERHEAD_BYTES = 100
 _FETCH_RECORDS = 500
 """Maximum number of records of a topic that the stages take in one batch."""
 _MAX_WAITING_RECORDS = 20_000
@@ -137,6 +137,8 @@ class Flow:
         self.topics = self.settings.topics
         self.now = START_S
         """The flow's time, in seconds since 1970."""
+        self.limits = RecordLimits(self.topics.dead_letters)
+        """The largest records that the topics accept; a change has an effect from the next `crash` on."""
         self.logs: dict[tuple[str, int], list[Message]] = defaultdict(list)
         """The records by topic and partition; the index of a record is its offset."""
         self.table = MemoryTable()
@@ -409,9 +411,9 @@ class Flow:
                     f"declared: {sorted(self._outputs)}; add the topic to `outputs` of the stage's StageSpec"
                 )
         for output in [*(Output("rows", partition, *row) for row in cut.rows), *cut.outputs]:
-            _require_fits_batch(output)
+            self._require_fits_batch(output)
         self.table.write(partition, cut.rows)
-        return [self._publish(output) for output in cut.outputs]
+        return [self._publish(self.limits.fitted(output)) for output in cut.outputs]
 
     def checkpoint(self, partition: int = 0) -> list[Message]:
         """Makes a whole checkpoint, `cut` and `commit`, and returns its outputs."""
@@ -523,7 +525,9 @@ class Flow:
             challengers=challengers,
         )
         topology = Topology.of(
-            self.settings, self.plan, Resources(self.clock, scoring, entities=self._entities, spans=self._spans)
+            self.settings,
+            self.plan,
+            Resources(self.clock, scoring, entities=self._entities, spans=self._spans, limits=self.limits),
         )
         retries = [topology.retries] if topology.retries is not None else []
         self._pools[partition] = [pool, *retries, challengers.how.pool]
@@ -537,16 +541,15 @@ class Flow:
         if self._judging is not None:
             self._judging.budget.record_spend(paid)
 
+    def _require_fits_batch(self, output: Output) -> None:
+        most = self.limits.batch_bytes(output.topic)
+        _, _, key, value, headers, _ = self.limits.fitted(output)
+        if (size := record_bytes(key, value, headers)) > most:
+            raise AssertionError(
+                f"a record that takes {size} bytes of a batch for the topic {output.topic!r} does not fit one of {most} bytes; "
+                "the stage must split the record, or write a dead letter for the input record"
+            )
+
     def _raise_failure(self) -> None:
         if self.failures:
             raise self.failures[0]
-
-
-def _require_fits_batch(output: Output) -> None:
-    size = len(output.key or b"") + len(output.value or b"")
-    size += sum(len(name) + len(content or b"") for name, content in output.headers)
-    if size > MAX_BATCH_BYTES - _BATCH_OVERHEAD_BYTES:
-        raise AssertionError(
-            f"a record of {size} bytes for the topic {output.topic!r} does not fit a batch of {MAX_BATCH_BYTES} bytes; "
-            "the stage must split the record, or write a dead letter for the input record"
-        )

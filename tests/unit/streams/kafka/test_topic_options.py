@@ -9,7 +9,14 @@ from dataclasses import astuple
 import pytest
 from tests.support.paths import ROOT
 
-from traceweir.streams.kafka.topic_options import DAY_MS, FoundTopic, batch_problem, options_at_creation, weaknesses
+from traceweir.streams.kafka.topic_options import (
+    DAY_MS,
+    FoundTopic,
+    batch_problem,
+    batch_weakness,
+    options_at_creation,
+    weaknesses,
+)
 from traceweir.streams.topics import Topics
 
 COMPACTED = {
@@ -123,6 +130,24 @@ def test_a_topic_that_refuses_the_largest_batch_is_a_problem_with_its_command() 
         "`kafka-configs.sh --bootstrap-server kafka:9092 --alter --entity-type topics --entity-name traceweir.results "
         "--add-config max.message.bytes=1048588`"
     )
+
+
+def test_a_topic_that_refuses_large_outputs_is_a_weakness_with_its_command() -> None:
+    options = {"max.message.bytes": "65536", "segment.bytes": "1048576"}
+    assert batch_problem("traceweir.results", options, "kafka:9092", least=65_536) is None
+    assert batch_weakness("traceweir.results", options, "kafka:9092") == (
+        "topic 'traceweir.results' has max.message.bytes=65536, so larger records of workers become dead letters "
+        "`too_large`: run `kafka-configs.sh --bootstrap-server kafka:9092 --alter --entity-type topics --entity-name "
+        "traceweir.results --add-config max.message.bytes=1048588`"
+    )
+    assert batch_weakness("traceweir.results", {"max.message.bytes": "1000000"}, "kafka:9092") is None
+
+
+def test_a_segment_bounds_a_batch_too() -> None:
+    options = {"max.message.bytes": "1048588", "segment.bytes": "60000"}
+    problem = batch_problem("traceweir.results", options, "kafka:9092", least=65_536) or ""
+    assert "has segment.bytes=60000, and a worker needs batches of at least 65536 bytes: run " in problem
+    assert problem.endswith("--add-config segment.bytes=1048588`")
 
 
 @pytest.mark.parametrize("options", [{}, {"max.message.bytes": "1000000"}, {"max.message.bytes": "1048588"}])

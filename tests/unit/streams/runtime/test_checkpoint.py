@@ -8,7 +8,7 @@ from unittest.mock import AsyncMock, MagicMock
 
 import pytest
 from aiokafka import TopicPartition
-from aiokafka.errors import ProducerFenced
+from aiokafka.errors import MessageSizeTooLargeError, ProducerFenced
 from faust.types import TP
 from tests.unit.streams.runtime.test_lane import Listing, ends, make_lane, records
 
@@ -470,6 +470,26 @@ async def test_a_worker_whose_transaction_kafka_has_ended_drops_its_lanes_and_jo
     assert (checkpoints.lanes, checkpoints.problems, checkpoints.phase) == ({}, [], "joining")
     assert all(lane.dead for lane in lanes.values())
     assert app.consumer.join_again.call_count == 1
+
+
+class TooLarge(GatedDelivery):
+    """A delivery whose topics have got smaller limits."""
+
+    async def send(self, rows: RowsByPlace, *others: object) -> dict[TopicPartition, int]:
+        raise MessageSizeTooLargeError("topic 'results' refuses a batch of 70000 bytes")
+
+
+async def test_a_worker_whose_batch_is_too_large_for_its_topic_takes_its_partitions_over_again(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    app = app_of()
+    checkpoints, lanes = await owning(app, TooLarge(), monkeypatch)
+    await checkpoints.take(TP("a", 0), records("a", 1))
+    await turns()
+    assert (checkpoints.lanes, checkpoints.problems) == ({}, [])
+    assert all(lane.dead for lane in lanes.values())
+    assert app.consumer.join_again.call_count == 1
+    assert "topic 'results' refuses a batch of 70000 bytes. A worker learns the limit when it takes" in caplog.text
 
 
 async def test_a_worker_that_loses_its_partitions_again_and_again_ends(monkeypatch: pytest.MonkeyPatch) -> None:

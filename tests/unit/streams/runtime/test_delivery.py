@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import random
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
@@ -23,11 +24,13 @@ from aiokafka.errors import (
     UnknownProducerId,
     UnknownTopicOrPartitionError,
 )
+from aiokafka.record.default_records import DefaultRecordBatchBuilder
 
 from traceweir.streams.runtime import delivery
 from traceweir.streams.runtime.delivery import TRANSACTIONS_ENDED, MissingPartitionError, Transaction
 from traceweir.streams.runtime.failure import in_words
 from traceweir.streams.stages.base import Output
+from traceweir.streams.stages.record_limits import RecordLimits
 
 
 class Producer:
@@ -162,6 +165,68 @@ async def test_a_refused_batch_is_reported_with_its_topic_and_what_refuses_it(
         await Transaction({}, "application-0").send({}, [Output("acme.results", 0, b"k", b"v")], {})
     sentence = in_words(raised.value) or ""
     assert f"topic 'acme.results' refuses a batch of 1 bytes{words}" in sentence
+
+
+class Batch:
+    """A batch as aiokafka's producers build it."""
+
+    def __init__(self, most_bytes: int, codec: int) -> None:
+        self._builder = DefaultRecordBatchBuilder(2, codec, 1, 1, 1, 0, most_bytes)
+        self.count = 0
+
+    def append(self, *, timestamp: int | None, **content: Any) -> object:
+        added: object = self._builder.append(self.count, timestamp or 2**41, **content)
+        self.count += added is not None
+        return added
+
+    def size(self) -> int:
+        return int(self._builder.size())
+
+    def wire_bytes(self) -> int:
+        return len(self._builder.build())
+
+
+class Taking(Producer):
+    """A producer whose topics take every batch; keeps how many records each of them has."""
+
+    def __init__(self, codec: int, sent: list[tuple[str, int, int]], **options: Any) -> None:
+        super().__init__(None, IllegalOperation(), **options)
+        self._codec, self._sent, self._most = codec, sent, options["max_batch_size"]
+
+    def create_batch(self) -> Batch:
+        return Batch(self._most, self._codec)
+
+    async def send_batch(self, batch: object, topic: str, *, partition: int) -> asyncio.Future[object]:
+        assert isinstance(batch, Batch)
+        self._sent.append((topic, batch.count, batch.wire_bytes()))
+        answer: asyncio.Future[object] = asyncio.get_running_loop().create_future()
+        answer.set_result(SimpleNamespace(offset=0, timestamp_type=0))
+        return answer
+
+    async def commit_transaction(self) -> None:
+        """Commits."""
+
+    async def begin_transaction(self) -> None:
+        """Begins."""
+
+
+@pytest.mark.parametrize("codec", [0, 1], ids=["plain", "gzip"])
+async def test_no_batch_is_larger_than_its_topic_accepts(codec: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: list[tuple[str, int, int]] = []
+    monkeypatch.setattr(delivery, "AIOKafkaProducer", partial(Taking, codec, sent))
+    limits, rnd = RecordLimits("dead-letters"), random.Random(1)
+    limits.learn({"results": 70_000, "dead-letters": 70_000})
+    values = [rnd.randbytes(rnd.choice([10, 1_000, 60_000])) for _ in range(200)]
+    outputs = [Output(topic, 0, b"k", value) for value in values for topic in ("results", "sessions")]
+    outputs.append(Output("dead-letters", 0, None, rnd.randbytes(900_000)))
+
+    await Transaction({}, "application-0", limits=limits).send({}, outputs, {})
+
+    largest = {topic: max(size for each, _, size in sent if each == topic) for topic, _, _ in sent}
+    assert largest["results"] <= 70_000 < largest["sessions"] <= 1_000_000
+    assert largest["dead-letters"] <= 70_000
+    counts = {topic: sum(count for each, count, _ in sent if each == topic) for topic in largest}
+    assert counts == {"results": 200, "sessions": 200, "dead-letters": 1}
 
 
 @pytest.mark.parametrize(

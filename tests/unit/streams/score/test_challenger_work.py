@@ -14,6 +14,7 @@ from traceweir.streams.score.challengers import Challengers, ChallengerScoring
 from traceweir.streams.score.judge_rows import JudgeRows
 from traceweir.streams.scoring.result import ScoringResult
 from traceweir.streams.stages.counters import Counters
+from traceweir.streams.stages.record_limits import RecordLimits
 from traceweir.streams.stages.work_pool import WorkPool
 from traceweir.streams.testing import Message
 
@@ -33,7 +34,9 @@ async def test_what_a_partition_has_cost_is_subtracted_once_however_often_it_is_
     )
     challengers = Challengers(None, None, how)
     challengers.held_bytes = HeldBytes(10)
-    work = ChallengerWork(0, TOPICS, challengers, JudgeRows(VerdictCache()), Counters(), lambda: None, lambda: False)
+    work = ChallengerWork(
+        0, TOPICS, challengers, JudgeRows(VerdictCache()), Counters(), lambda: None, lambda: False, RecordLimits()
+    )
     before = ChallengerRows(HeldBytes())
     before.pay("v2", [Paid(1, 10, 0.5)])
     work.load({key: row for key, row in before.rows() if row is not None})
