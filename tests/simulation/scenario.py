@@ -90,6 +90,8 @@ class Scenario:
     """Whether configs are pushed while the workers run."""
     away: bool = False
     """Whether workers are away for so long that compaction removes tombstones which they have not read."""
+    partitions_added: bool = False
+    """Whether inputs get more partitions."""
     wrong_clocks: bool = False
     """Whether clocks of workers are wrong by hours."""
 
@@ -164,6 +166,14 @@ BACKLOG = 200
 """Number of records that wait in these seeds when the workers have started."""
 
 
+PARTITIONS_ADDED = 0.15
+"""The share of the higher seeds without spans in which inputs get more partitions while the workers run.
+
+With spans, the workers publish traces without the spans on partitions that they have not noticed yet, which the load does
+not expect.
+"""
+
+
 def draw(seed: int) -> Scenario:
     """Returns the scenario of a seed."""
     rnd = random.Random(f"scenario {seed}")
@@ -210,6 +220,7 @@ def draw(seed: int) -> Scenario:
         wrong_clocks=wrong_clocks,
         bytes_per_s=bytes_per_s,
         backlog=BACKLOG if bytes_per_s else Scenario.backlog,
+        partitions_added=seed > LOW_SEEDS and random.Random(f"more partitions {seed}").random() < PARTITIONS_ADDED,
     )
 
 

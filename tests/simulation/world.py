@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import random
+import zlib
 from collections.abc import Callable, Iterable, Sequence
 from contextvars import Context
 from dataclasses import replace
@@ -280,10 +281,11 @@ class World:
 
     def send(self, sendings: Sequence[Sending]) -> None:
         """Appends records to the topics, as agents do."""
-        prefix = self.settings.topic_prefix
         for topic, partition, key, value, headers, at in sendings:
+            name = self.settings.topic_prefix + topic
             at_ms = int((self.now() if at is None else at) * 1000)
-            self.cluster.append((prefix + topic, partition), batch_of([Sent(key, value, at_ms, headers)]))
+            place = name, _moved(partition, key, self.cluster.topics[name])
+            self.cluster.append(place, batch_of([Sent(key, value, at_ms, headers)]))
 
     def send_hostile(self, rnd: random.Random) -> str:
         """Sends a hostile record; returns what it is."""
@@ -415,6 +417,19 @@ def _scale_limits() -> None:
     names = "FIRST_BYTES_PER_S", "FIRST_BYTES", "LEAST_BYTES", "MOST_BYTES"
     for module, name in (*((transaction_bound, each) for each in names), (assemble_stage, "CUT_BYTES")):
         seams.put(module, name, getattr(module, name) // BYTES_SCALE)
+
+
+def _moved(partition: int, key: bytes | None, count: int) -> int:
+    """Returns the partition of a key on a topic with added partitions: one that the same worker reads, as the ledger expects.
+
+    A key moves to newer partitions only. If it moved back, its newest record could lie before an older one, on a partition
+    that the workers have not noticed yet.
+    """
+    if key is not None:
+        for number in reversed(range(partition + PARTITIONS, count, PARTITIONS)):
+            if zlib.crc32(b"%d %s" % (number, key)) % 2:
+                return number
+    return partition
 
 
 def _facts(

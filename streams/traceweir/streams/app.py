@@ -23,6 +23,7 @@ from traceweir.streams.kafka.client_options import aiokafka_options, consumer_op
 from traceweir.streams.kafka.config_digests import ConfigDigests
 from traceweir.streams.kafka.followed_topics import FollowedTopics
 from traceweir.streams.kafka.log_facts import LogFacts, log_facts
+from traceweir.streams.kafka.partition_assignor import AddedPartitionsAssignor
 from traceweir.streams.kafka.record_reader import RecordReader
 from traceweir.streams.kafka.static_member import StaticMember
 from traceweir.streams.kafka.worker_challengers import WorkerChallengers
@@ -32,7 +33,7 @@ from traceweir.streams.runtime.dead_letter_log import DeadLetterLog
 from traceweir.streams.runtime.delivery import Delivery, Offsets
 from traceweir.streams.runtime.ownership import ClaimedPartitions, Ownership, SharedPartitions
 from traceweir.streams.runtime.single_record import write_record
-from traceweir.streams.runtime.topic_watch import TopicWatch
+from traceweir.streams.runtime.topic_watch import LOOK_EVERY_S, TopicWatch
 from traceweir.streams.runtime.watchdog import Duty
 from traceweir.streams.score.followed_configs import FollowedConfigs
 from traceweir.streams.scoring.launch import LaunchedProcess
@@ -121,6 +122,7 @@ def create_app(
         scoring = ScoringProcesses(setup, folder / "scoring-attempts.json", count, launched=launched)
     options = aiokafka_options(settings)
     app = _faust_app(settings, application.id, folder, options)
+    app.assignor.topics = application.topics.added_to()
     # RocksDB gets 16 MiB of block cache and 8 MiB of memtable per partition; Faust's default is 2 GiB.
     table = app.Table(
         TABLE,
@@ -223,13 +225,14 @@ def create_app(
         ownership,
         facts,
         reading,
+        partitions=settings.partitions,
         interval_s=settings.checkpoint_interval_s,
         limit=20_000,
         transaction_timeout_s=settings.transaction_timeout_s,
     )
     watch = TopicWatch(
         ids,
-        lambda: [lane.input_ids for lane in checkpoints.lanes.values()],
+        lambda: [lane.log_ids for lane in checkpoints.lanes.values()],
         [table.changelog_topic_name, *followed],
         checkpoints.lose,
         checkpoints.fail,
@@ -274,8 +277,11 @@ def _faust_app(settings: Settings, name: str, folder: Path, options: Mapping[str
         # Faust refuses a request timeout below the session timeout; 90 s is its default.
         broker_request_timeout=max(90.0, settings.session_timeout_s),
         broker_heartbeat_interval=settings.heartbeat_interval_s,
+        # So soon are partitions noticed that were added to an input.
+        consumer_metadata_max_age_ms=int(LOOK_EVERY_S * 1000),
         # Nothing is fetched while partitions are taken over. The watchdogs see what makes no progress.
         broker_max_poll_interval=86_400.0,
+        PartitionAssignor=AddedPartitionsAssignor,
         worker_redirect_stdouts=False,
         web_enabled=False,
     )

@@ -123,8 +123,8 @@ class Settings(BaseSettings):
     be empty. Use one prefix per tenant."""
     partitions: Annotated[int, Field(ge=1, le=10_000)] = 4
     """Number of partitions of every topic, 1 to 10,000; also the maximum number of workers per stage. The number
-    decides the home of every session, so it is fixed for the life of the topics. An embedded broker always has
-    4."""
+    decides the home of every session, so it is fixed for the life of the topics. Only `traces`, `invocations` and the
+    OTLP topics can have more. An embedded broker always has 4."""
     replication_factor: Annotated[int, Field(ge=1, le=100)] = 1
     """Copies of each partition of the topics that Traceweir creates, at most the number of brokers. Use 3 in
     production: with 1, a lost disk loses records."""

@@ -135,6 +135,14 @@ class Topics:
             self.dead_letters: "delete",
         }
 
+    def added_to(self) -> frozenset[str]:
+        """Returns the topics that can have more partitions than `TRACEWEIR_PARTITIONS`: inputs with any key.
+
+        All others keep the number. Workers choose the partition of what they write to internal topics, and the records of
+        one key of a compacted topic must stay on one partition.
+        """
+        return frozenset((self.otlp_spans, self.otlp_logs, self.traces, self.invocations))
+
     def of_others(self, stages: Collection[StageName] = STAGES) -> frozenset[str]:
         """Returns the topics to which workers with these stages never write in a checkpoint."""
         others = {self.otlp_spans, self.otlp_logs, self.references, self.configs}

@@ -101,8 +101,14 @@ class Cluster:
 
     def create_topic(self, name: str, partitions: int) -> None:
         """Creates a topic; its partitions are led by the nodes in turn."""
-        self.topics[name] = partitions
-        for number in range(partitions):
+        self.topics[name] = 0
+        self.add_partitions(name, partitions)
+
+    def add_partitions(self, name: str, count: int) -> None:
+        """Adds partitions to a topic."""
+        begin = self.topics[name]
+        self.topics[name] = begin + count
+        for number in range(begin, begin + count):
             log = self.logs[name, number] = PartitionLog()
             log.delete_retention_ms = self.delete_retention_ms
             self.leaders[name, number] = self.nodes[(zlib.crc32(name.encode()) + number) % len(self.nodes)]

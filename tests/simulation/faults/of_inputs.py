@@ -1,8 +1,9 @@
-"""What people and agents do: hostile records, records on which a stage raises always, and replays of dead letters."""
+"""What people and agents do: hostile records, records on which a stage raises always, and replays of dead letters; and more partitions."""
 
 from __future__ import annotations
 
 from tests.simulation.faults.registry import Acts, fault
+from tests.support.ledger import PARTITIONS
 
 
 @fault(1.0)
@@ -23,3 +24,11 @@ def poison(f: Acts) -> None:
 def replay(f: Acts) -> None:
     """Someone replays the dead letters, perhaps while another does."""
     f.note("replay", f"{f.world.replays.start()} replays the dead letters")
+
+
+@fault(2.0, only=("records", "judged"), needs="partitions_added")
+def add_partitions(f: Acts) -> None:
+    """Someone adds partitions to an input."""
+    name, count = f.rnd.choice(f.world.committed.sources), f.rnd.randint(1, PARTITIONS)
+    f.world.cluster.add_partitions(f.world.settings.topic_prefix + name, count)
+    f.note("partitions added", f"{name} gets {count} more partitions")

@@ -28,6 +28,7 @@ from traceweir.streams.assemble.session_rows import (
 from traceweir.streams.stages.base import CUT_BYTES, Cut, Output, Read, Record, Rows, dead_letter
 from traceweir.streams.stages.counters import Counters
 from traceweir.streams.stages.errors import RecordRejected, SessionFailed
+from traceweir.streams.stages.inputs import place_of
 from traceweir.streams.stages.partitioner import partition_of
 from traceweir.streams.stages.record_limits import RecordLimits
 from traceweir.streams.stages.watermark import SET_BACK, Watermark
@@ -116,20 +117,21 @@ class AssembleStage:
             held = self._hold_until(session, self._watermark.at) if session.revision else 0
             self._await(session, max(session.deadline, held))
 
-    def apply(self, topic: str, records: Sequence[Record]) -> None:
+    def apply(self, source: str, records: Sequence[Record]) -> None:
         """Joins records to their sessions, forwards misrouted records, and turns unusable records into dead letters.
 
         This loop handles every incoming record, so it is written for speed. `_place` handles the records that are not
         simply the next record of an open session.
         """
-        self._next[topic] = records[-1].offset + 1
+        self._next[source] = records[-1].offset + 1
+        topic = place_of(source, self._partition).topic
         opened, dirty, closing = self._open, self._dirty, self._closing
         idle_gap, max_events, max_bytes = closing.idle_gap_ms, closing.max_events, closing.max_bytes
         now = self._watermark.now
         latest, horizon = now + closing.max_future_ms, self._watermark.at - closing.guard_ms
         traces, strays = topic == self._topics.traces, topic == self._topics.strays
         traced = self._spans
-        high, used, joined = self._watermark.high.get(topic, 0), None, 0
+        high, used, joined = self._watermark.high.get(source, 0), None, 0
         for record in records:
             try:
                 timestamp = record.timestamp
@@ -189,8 +191,8 @@ class AssembleStage:
                 if session.expected is not None and session.is_complete:
                     self._close(session)
             except RecordRejected as why:
-                self._reject(topic, record, why)
-        self._watermark.high[topic] = high
+                self._reject(source, record, why)
+        self._watermark.high[source] = high
         self.counters["consumed"] += len(records)
         if joined:
             self.counters["joined"] += joined
@@ -292,12 +294,12 @@ class AssembleStage:
                 self._close(session, "size_limit")
         return self._reopen(session_id, record.timestamp, size) or self._begin(session_id, record.timestamp)
 
-    def reject(self, topic: str, record: Record, why: RecordRejected) -> None:
-        """Turns the next record of an input topic into a dead letter. Only its timestamp counts, as that of every dead letter."""
-        self._next[topic] = record.offset + 1
-        self._watermark.note_rejected(topic, record.timestamp)
+    def reject(self, source: str, record: Record, why: RecordRejected) -> None:
+        """Turns the next record of an input into a dead letter. Only its timestamp counts, as that of every dead letter."""
+        self._next[source] = record.offset + 1
+        self._watermark.note_rejected(source, record.timestamp)
         self.counters["consumed"] += 1
-        self._reject(topic, record, why)
+        self._reject(source, record, why)
 
     def set_aside(self, session: bytes, why: RecordRejected) -> None:
         """Turns the records of an open session into dead letters, because the stage cannot close the session."""
@@ -311,10 +313,10 @@ class AssembleStage:
         self.counters[f"dead_lettered.{why.reason}"] += len(letters)
         self.counters["reopened" if found.revision else "opened"] -= 1
 
-    def _reject(self, topic: str, record: Record, why: RecordRejected) -> None:
+    def _reject(self, source: str, record: Record, why: RecordRejected) -> None:
         self.counters[f"dead_lettered.{why.reason}"] += 1
         letters, number = self._topics.dead_letters, self._partition
-        self._outputs.append(dead_letter(letters, topic, number, record, "assemble", why.reason, why.detail))
+        self._outputs.append(dead_letter(letters, source, number, record, "assemble", why.reason, why.detail))
 
     def _refuse_future(self, what: str) -> NoReturn:
         raise RecordRejected("future_timestamp", f"{what} is more than {self._closing.max_future_ms} ms ahead of now")

@@ -53,12 +53,19 @@ def check_and_report(stages: Sequence[StageName], *, as_json: bool) -> int:
         problems += positions.refused
         warnings += [*positions.lost, *positions.changed, *positions.unchecked]
     if as_json:
-        _write_json({"topics": list(expected), "problems": problems, "warnings": warnings})
+        _write_json(
+            {
+                "topics": list(expected),
+                "problems": problems,
+                "warnings": warnings,
+                "remarks": inspection.remarks,
+            }
+        )
     else:
         complain("\n".join([*problems, *(f"warning: {each}" for each in warnings)]))
         if not problems:
             state = "can be used" if warnings else "are as they should be"
-            _write_lines([f"all {len(expected)} topics {state}"])
+            _write_lines([*inspection.remarks, f"all {len(expected)} topics {state}"])
     return FAILED if problems else 0
 
 

@@ -30,6 +30,7 @@ from traceweir.streams.collect.span_rows import (
 from traceweir.streams.stages.base import CUT_BYTES, Cut, Output, Read, Record, Rows, dead_letter
 from traceweir.streams.stages.counters import Counters
 from traceweir.streams.stages.errors import RecordRejected, SessionFailed
+from traceweir.streams.stages.inputs import place_of
 from traceweir.streams.stages.partitioner import partition_of
 from traceweir.streams.stages.record_limits import RecordLimits
 from traceweir.streams.stages.watermark import SET_BACK, Watermark
@@ -96,15 +97,16 @@ class CollectStage:
             else:
                 self._remembered[trace.id] = trace
 
-    def apply(self, topic: str, records: Sequence[Record]) -> None:
+    def apply(self, source: str, records: Sequence[Record]) -> None:
         """Adds spans and log records to their traces, and forwards those of other partitions to their home.
 
         A request that is no OTLP becomes a dead letter. Of a request with a few unusable spans, the others are used, and
         the request becomes a dead letter too.
         """
-        self._next[topic] = records[-1].offset + 1
+        self._next[source] = records[-1].offset + 1
+        topic = place_of(source, self._partition).topic
         now = self._watermark.now
-        latest, high = now + self._rules.max_future_ms, self._watermark.high.get(topic, 0)
+        latest, high = now + self._rules.max_future_ms, self._watermark.high.get(source, 0)
         for record in records:
             timestamp = record.timestamp
             try:
@@ -115,16 +117,16 @@ class CollectStage:
                 self._collect(topic, record)
                 self._watermark.note_lateness(timestamp)
             except RecordRejected as why:
-                self._reject(topic, record, why)
-        self._watermark.high[topic] = high
+                self._reject(source, record, why)
+        self._watermark.high[source] = high
         self.counters["consumed"] += len(records)
 
-    def reject(self, topic: str, record: Record, why: RecordRejected) -> None:
-        """Turns the next record of an input topic into a dead letter. Only its timestamp counts, as that of every dead letter."""
-        self._next[topic] = record.offset + 1
-        self._watermark.note_rejected(topic, record.timestamp)
+    def reject(self, source: str, record: Record, why: RecordRejected) -> None:
+        """Turns the next record of an input into a dead letter. Only its timestamp counts, as that of every dead letter."""
+        self._next[source] = record.offset + 1
+        self._watermark.note_rejected(source, record.timestamp)
         self.counters["consumed"] += 1
-        self._reject(topic, record, why)
+        self._reject(source, record, why)
 
     def set_aside(self, session: bytes, why: RecordRejected) -> None:
         """Turns the spans of a trace into dead letters, because the stage cannot publish the trace."""
@@ -343,7 +345,7 @@ class CollectStage:
             trace = self._traces[trace_id] = OpenTrace(trace_id)
         return trace
 
-    def _reject(self, topic: str, record: Record, why: RecordRejected) -> None:
+    def _reject(self, source: str, record: Record, why: RecordRejected) -> None:
         self.counters[f"dead_lettered.{why.reason}"] += 1
         letters, number = self._topics.dead_letters, self._partition
-        self._outputs.append(dead_letter(letters, topic, number, record, "collect", why.reason, why.detail))
+        self._outputs.append(dead_letter(letters, source, number, record, "collect", why.reason, why.detail))

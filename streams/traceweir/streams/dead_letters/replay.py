@@ -132,8 +132,9 @@ async def replay(
 def resend(found: Found, topics: Topics, partitions: int) -> Output:
     """Returns the record of a dead letter, as an output to the topic and partition that the record came from.
 
-    A record of the topic `strays` or `spans` goes to the topic that it was first read from, on its home partition,
-    because only workers write to these topics. The new timestamp is the time of sending: with its original timestamp
+    A record of an added partition goes to the partition whose worker has read it. A record of the topic `strays` or
+    `spans` goes to the topic that it was first read from, on its home partition, because only workers write to these
+    topics. The new timestamp is the time of sending: with its original timestamp
     the record would be `late` because of its age alone. A header carries the original timestamp.
 
     Raises:
@@ -166,7 +167,9 @@ def resend(found: Found, topics: Topics, partitions: int) -> Output:
         topics.candidates,
     ):
         raise NotReplayable(f"topic {topic!r} is not an input of a stage under this prefix")
-    if not 0 <= letter.partition < partitions:
+    # A topic that was created again can lack the added partitions.
+    partition = letter.partition % partitions if topic in topics.added_to() else letter.partition
+    if letter.partition < 0 or partition >= partitions:
         raise NotReplayable(f"topic {topic!r} has no partition {letter.partition}")
     timestamp = found.at if letter.timestamp is None else letter.timestamp
     headers = [*letter.headers, (REPLAY, str(found.id).encode()), (TIMESTAMP, str(timestamp).encode())]
@@ -177,7 +180,7 @@ def resend(found: Found, topics: Topics, partitions: int) -> Output:
     size = DefaultRecordBatchBuilder.estimate_size_in_bytes(letter.key, letter.value, headers)
     if size > MAX_BATCH_BYTES:
         raise NotReplayable(f"its record would need a batch of {size} bytes; the limit is {MAX_BATCH_BYTES} bytes")
-    return Output(topic, letter.partition, letter.key, letter.value, headers)
+    return Output(topic, partition, letter.key, letter.value, headers)
 
 
 def _mended(found: Found, value: bytes) -> Found:

@@ -44,6 +44,7 @@ def _topics(settings: Settings, stages: Collection[StageName]) -> Iterator[Findi
     inspection = inspect_topics(settings, stages)
     yield from (Finding("topics", "failure", problem) for problem in inspection.problems)
     yield from (Finding("topics", "warning", warning) for warning in inspection.warnings)
+    yield from (Finding("topics", "ok", remark) for remark in inspection.remarks)
     if not inspection.problems:
         expected = expected_topics(settings, stages)
         yield Finding(

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -42,6 +42,14 @@ The latter is the longest timeout that Kafka's brokers grant a transaction by de
 
 class InputUnreadableError(Exception):
     """A topic cannot be read; the message states the reason."""
+
+
+class Latest(NamedTuple):
+    """The latest records of a topic."""
+
+    records: list[Any]
+    partitions: int
+    """Number of partitions of the topic."""
 
 
 @dataclass
@@ -96,41 +104,41 @@ async def check_inputs(settings: Settings, now_ms: int, minutes: float, *, spans
         spans: Whether the topic of spans is read, too.
     """
     topics = settings.topics
-    kinds: list[tuple[str, Callable[[str, Settings, list[Any]], Iterator[Finding]]]] = [
+    kinds: list[tuple[str, Callable[[str, Settings, Latest], Iterator[Finding]]]] = [
         (topics.invocations, documents),
         (topics.traces, documents),
         *([(topics.otlp_spans, span_requests)] if spans else []),
     ]
     for topic, read in kinds:
         try:
-            records, held_back = await _latest(settings, topic, now_ms - int(minutes * 60_000))
+            latest, held_back = await _latest(settings, topic, now_ms - int(minutes * 60_000))
         except InputUnreadableError as error:
             yield Finding("inputs", "failure", str(error))
             continue
         waiting = list(_waiting(topic, settings, held_back, now_ms))
         for finding in waiting:
             yield finding
-        if not records:
+        if not latest.records:
             if waiting:
                 continue
             yield Finding("inputs", "not checked", f"{topic} has no record of the last minutes")
             continue
-        ahead_s = (max(record.timestamp for record in records) - now_ms) / 1000
+        ahead_s = (max(record.timestamp for record in latest.records) - now_ms) / 1000
         if ahead_s > MAX_AHEAD_S:
             yield Finding(
                 "clock", "warning",
                 f"the newest record of {topic} is dated {ahead_s:.0f} s ahead of this machine, so that sessions close too "
                 "early or too late: let all machines take the time from one source (NTP)",
             )  # fmt: skip
-        for finding in read(topic, settings, records):
+        for finding in read(topic, settings, latest):
             yield finding
 
 
-async def _latest(settings: Settings, topic: str, since_ms: int) -> tuple[list[Any], dict[int, HeldBack]]:
+async def _latest(settings: Settings, topic: str, since_ms: int) -> tuple[Latest, dict[int, HeldBack]]:
     found: list[Any] = []
     async with BoundedReader(settings, topic, InputUnreadableError, batches=True) as source:
         held_back = await source.held_back()
-        share, size = RECORDS // settings.partitions + 1, 0
+        share, size = RECORDS // len(source.ends) + 1, 0
         since = await source.begins_since(since_ms)
         begins = {number: max(at, source.ends[number] - share) for number, at in since.items()}
         async with aclosing(source.records(begins)) as records:
@@ -139,7 +147,8 @@ async def _latest(settings: Settings, topic: str, since_ms: int) -> tuple[list[A
                 size += len(record.value or b"")
                 if size > BYTES:
                     break
-    return [record for record in found if record.timestamp >= since_ms], held_back
+        partitions = len(source.ends)
+    return Latest([record for record in found if record.timestamp >= since_ms], partitions), held_back
 
 
 def _waiting(topic: str, settings: Settings, held_back: Mapping[int, HeldBack], now_ms: int) -> Iterator[Finding]:
@@ -162,11 +171,11 @@ def _dated(first_ms: int | None) -> str:
     return "" if first_ms is None else f", whose first record is dated {iso(first_ms)}"
 
 
-def documents(topic: str, settings: Settings, records: list[Any]) -> Iterator[Finding]:
+def documents(topic: str, settings: Settings, latest: Latest) -> Iterator[Finding]:
     """Yields what is found in events or reasoning traces."""
     read = read_trace if topic.endswith("traces") else read_event
     producers = Producers()
-    for record in records:
+    for record in latest.records:
         if isinstance(record, UnreadableBatch):
             producers.of(None).refuse_batch(record)
             continue
@@ -184,16 +193,18 @@ def documents(topic: str, settings: Settings, records: list[Any]) -> Iterator[Fi
             continue
         if record.key == session:
             seen.keyed += 1
-            seen.elsewhere += partition_of(record.key, settings.partitions) != record.partition
+            # A record can be older than the partitions that were added, and `traceweir emit` writes to none of them.
+            usual = {partition_of(session, count) for count in (settings.partitions, latest.partitions)}
+            seen.elsewhere += record.partition not in usual
     for name, seen in producers.seen.items():
         yield from _findings(topic, name, seen, "records")
 
 
-def span_requests(topic: str, settings: Settings, records: list[Any]) -> Iterator[Finding]:
+def span_requests(topic: str, settings: Settings, latest: Latest) -> Iterator[Finding]:
     """Yields what is found in requests of spans; a trace counts if its outermost span is there."""
     producers = Producers()
     traces: dict[str, list[Span]] = {}
-    for record in records:
+    for record in latest.records:
         if isinstance(record, UnreadableBatch):
             producers.of(None).refuse_batch(record)
             continue

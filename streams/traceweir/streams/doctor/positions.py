@@ -19,6 +19,7 @@ from traceweir.streams.kafka.log_facts import WITHIN_S, log_ids
 from traceweir.streams.kafka.topic_creation import create_no_topics
 from traceweir.streams.runtime.positions import OtherClusterError, start_of
 from traceweir.streams.settings import Settings
+from traceweir.streams.stages.inputs import input_name, place_of
 from traceweir.streams.topics import StageName, application_id, changelog
 from traceweir.streams.topology import topics_of
 
@@ -58,11 +59,9 @@ async def compare_positions(settings: Settings, stages: Collection[StageName]) -
     ids, _ = await asyncio.to_thread(lambda: log_ids(Cluster(settings, WITHIN_S), [log, *usable]))
     try:
         stored = await stored_offsets(settings, log, ids)
+        known = {place_of(name, number) for number, each in stored.items() for name in each.offsets}
         places = {
-            TopicPartition(topic, number)
-            for number, each in stored.items()
-            for topic in each.offsets
-            if topic in usable
+            TopicPartition(*place) for place in known if place.topic in usable and place.partition < counts[place.topic]
         }
         begins, ends = await _bounds(settings, places)
     except (OffsetsUnreadableError, KafkaError, OSError) as error:
@@ -79,7 +78,7 @@ def compare(
     """Compares stored offsets with logs, by the rules of a takeover.
 
     Args:
-        stored: The stored offsets by partition number.
+        stored: The stored offsets by partition number, of all numbers.
         begins: The first offset that can be read. Places that are missing are not compared.
         ends: The offset after the last record, committed or not.
         ids: By topic, the id of the log.
@@ -88,7 +87,8 @@ def compare(
     missed: dict[str, int] = defaultdict(int)
     for place in sorted(begins):
         topic, number = place
-        offset, former, now = stored[number].offsets[topic], stored[number].ids.get(topic), ids.get(topic)
+        each, name = stored[number % len(stored)], input_name(topic, number, len(stored))
+        offset, former, now = each.offsets[name], each.ids.get(name), ids.get(topic)
         try:
             start = start_of(f"{topic}/{number}", offset, former, begins[place], ends[place], now)
         except OtherClusterError as error:

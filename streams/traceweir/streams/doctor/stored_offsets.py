@@ -19,6 +19,7 @@ from traceweir.schemas.text import printable
 from traceweir.streams.kafka.bounded_reader import BoundedReader
 from traceweir.streams.runtime.lane import INPUTS_ROW, OFFSETS
 from traceweir.streams.settings import Settings
+from traceweir.streams.stages.inputs import place_of
 
 WITHIN_S = 10.0
 """Time limit for reading the changelog, in seconds."""
@@ -38,9 +39,9 @@ class Stored(NamedTuple):
     """The stored offsets of a partition number."""
 
     offsets: Mapping[str, int]
-    """By topic, the offset that a worker reads next; empty before the first checkpoint."""
+    """By input, the offset that a worker reads next; empty before the first checkpoint."""
     ids: Mapping[str, str]
-    """By topic, the id of the log to which the offset belongs; a topic is missing if it is unknown."""
+    """By input, the id of the log to which the offset belongs; an input is missing if it is unknown."""
     is_whole: bool
     """Whether the changelog was read far enough for the latest offsets and ids."""
 
@@ -78,7 +79,8 @@ async def _read(reader: BoundedReader, number: int, ids: Mapping[str, str], dead
 
     def are_present(found: _Rows) -> bool:
         stored = _parsed(_IDS, found, INPUTS_ROW, reader, number)
-        return all(stored.get(topic) == ids.get(topic) for topic in offsets.keys() & ids)
+        current = {name: ids.get(place_of(name, number).topic) for name in offsets}
+        return all(stored.get(name) == log_id for name, log_id in current.items() if log_id is not None)
 
     in_time = True
     if offsets and INPUTS_ROW not in rows and start > begin:

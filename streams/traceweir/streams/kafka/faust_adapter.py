@@ -23,6 +23,7 @@ from aiokafka.consumer.subscription_state import TopicPartitionState
 from aiokafka.producer.transaction_manager import TransactionManager
 from aiokafka.record import default_records
 from aiokafka.record.default_records import _DefaultRecordBatchPy
+from faust.assignor import PartitionAssignor
 from faust.stores.rocksdb import Store
 from faust.tables.manager import TableManager
 from faust.transport.drivers import aiokafka as driver
@@ -39,6 +40,7 @@ from traceweir.streams.kafka.fast_close import install_fast_close
 from traceweir.streams.kafka.fetch import PartitionRecords, read_as_parsed
 from traceweir.streams.kafka.fetch_pace import space_fetches
 from traceweir.streams.kafka.fetch_times import FetchTimes
+from traceweir.streams.kafka.partition_assignor import join_for_added_partitions
 from traceweir.streams.kafka.rejoin import Place, end_if_replaced, rejoin_on_error
 from traceweir.streams.kafka.steady_thread import SteadyThread
 from traceweir.streams.kafka.topic_creation import create_no_topics
@@ -67,6 +69,16 @@ _PARTS: tuple[tuple[Any, tuple[str, ...]], ...] = (
     (AIOKafkaClient, ("_get_conn", "_md_synchronizer", "bootstrap")),
     (AIOKafkaConnection, ("send",)),
     (TopicPartitionState, ("await_reset", "has_valid_position")),
+    (
+        PartitionAssignor,
+        (
+            "_get_client_metadata",
+            "_global_table_standby_assignments",
+            "_perform_assignment",
+            "_protocol_assignments",
+            "on_assignment",
+        ),
+    ),
     (TableManager, ("on_actives_ready", "on_rebalance", "on_start", "_update_channels", "recovery")),
     (
         Store,
@@ -180,6 +192,7 @@ class _Thread(SteadyThread, driver.AIOKafkaConsumerThread):  # type: ignore[misc
         coordinator._push_error_to_user = rejoin_on_error(coordinator, self._fail, self.intake.place)
         if self.intake.place is not None:
             end_if_replaced(coordinator, self.intake.place, self._fail)
+        join_for_added_partitions(self._consumer, self._assignor)
         watch_tasks(self._consumer, self._fail)
 
     def _fail(self, error: BaseException) -> None:

@@ -10,6 +10,7 @@ from traceweir.streams.kafka.cluster import Cluster
 from traceweir.streams.kafka.errors import TopicsRefusedError
 from traceweir.streams.kafka.topic_options import batch_problem, batch_weakness, weaknesses
 from traceweir.streams.kafka.topic_problems import (
+    added_partitions,
     expected_topics,
     partition_problem,
     partition_problems,
@@ -43,6 +44,8 @@ class Inspection:
     """A sentence for each expected topic that is missing or wrong: found value, expected value, and the way out."""
     warnings: tuple[str, ...]
     """A sentence for each way in which a topic keeps its records less safely, or more of them, than a new topic."""
+    remarks: tuple[str, ...] = ()
+    """A sentence for each input with more partitions than the other topics."""
 
 
 def create_topics(settings: Settings, stages: Collection[StageName] = STAGES) -> Creation:
@@ -128,7 +131,7 @@ def check_topics(settings: Settings, stages: Collection[StageName] = STAGES) -> 
 
 
 def inspect_topics(settings: Settings, stages: Collection[StageName] = STAGES) -> Inspection:
-    """Returns what `check_topics` returns, and warnings of weak replication, short retention and late compaction.
+    """Returns what `check_topics` returns, warnings of weak replication, short retention and late compaction, and remarks.
 
     The worker does not ask for the warnings: a weak topic changes no record, and its owner can have chosen the values.
     An embedded broker has no replication, retention or compaction, so there are no warnings.
@@ -150,7 +153,11 @@ def inspect_topics(settings: Settings, stages: Collection[StageName] = STAGES) -
             warnings.append(small)
     if (unchecked := cluster.unchecked()) is not None:
         warnings.append(unchecked)
-    return Inspection(tuple(problems.values()), tuple(warnings))
+    counts = cluster.partition_counts()
+    remarks = (added_partitions(name, counts[name], settings, cluster) for name in expected if name in counts)
+    return Inspection(
+        tuple(problems.values()), tuple(warnings), tuple(remark for remark in remarks if remark is not None)
+    )
 
 
 def check_partitions(settings: Settings, names: Collection[str]) -> list[str]:
@@ -163,6 +170,15 @@ def check_partitions(settings: Settings, names: Collection[str]) -> list[str]:
         KafkaUnreachableError: No broker answered within 10 s.
     """
     return list(partition_problems(Cluster(settings), settings, names).values())
+
+
+def partition_count(settings: Settings, name: str) -> int:
+    """Returns the number of partitions of an existing topic.
+
+    Raises:
+        KafkaUnreachableError: No broker answered within 10 s.
+    """
+    return Cluster(settings).partition_counts().get(name, settings.partitions)
 
 
 def write_problems(settings: Settings, names: Collection[str]) -> dict[str, str]:

@@ -54,7 +54,7 @@ def partition_problems(cluster: Cluster, settings: Settings, names: Collection[s
 
 def partition_problem(name: str, found: int | None, settings: Settings, cluster: Cluster) -> str | None:
     """Returns a sentence if a topic with `found` partitions (None: it does not exist) is wrong, with the way out."""
-    if found == settings.partitions:
+    if found == settings.partitions or _is_larger_input(name, found, settings, cluster):
         return None
     if found is None and name.startswith(settings.topics.shadow_results_prefix):
         return f"topic {name!r} does not exist: check the name of the shadow"
@@ -63,20 +63,33 @@ def partition_problem(name: str, found: int | None, settings: Settings, cluster:
     what = f"topic {name!r} has {found} partitions, expected {settings.partitions}"
     if cluster.embedded:
         return f"{what}: every topic of an embedded broker has {found}; set TRACEWEIR_PARTITIONS={found}"
-    topics = settings.topics
-    variables = {topics.otlp_spans: "TRACEWEIR_OTLP_SPANS_TOPIC", topics.otlp_logs: "TRACEWEIR_OTLP_LOGS_TOPIC"}
-    if name in variables and found < settings.partitions:
+    if name in settings.topics.added_to():
         return (
-            f"{what}: add partitions with `kafka-topics.sh --bootstrap-server {settings.kafka_bootstrap_servers} --alter "
-            f"--topic {name} --partitions {settings.partitions}`; the records of this topic can be on any partition"
-        )
-    if name in variables:
-        return (
-            f"{what}: name another topic with {variables[name]}, and let the Collector write to it; or set "
-            f"TRACEWEIR_PARTITIONS={found} if all topics have {found}"
+            f"{what} or more: add partitions with `kafka-topics.sh --bootstrap-server {settings.kafka_bootstrap_servers} "
+            f"--alter --topic {name} --partitions {settings.partitions}`; the records of this topic can be on any partition"
         )
     return (
         f"{what}: set TRACEWEIR_PARTITIONS={found} if all topics have {found}; otherwise, if its records are not needed, delete the "
         "topic and "
         "run `traceweir topics create`"
     )
+
+
+def added_partitions(name: str, found: int, settings: Settings, cluster: Cluster) -> str | None:
+    """Returns a sentence if a topic has more partitions than Traceweir's own topics, and is allowed to; None otherwise."""
+    if not _is_larger_input(name, found, settings, cluster):
+        return None
+    wanted = settings.partitions
+    more = (
+        f"; {found} is no multiple of {wanted}, so that Kafka's default partitioner puts most records where a worker must "
+        f"send them on to their home: {-(-found // wanted) * wanted} partitions avoid this"
+    )
+    return (
+        f"topic {name!r} has {found} partitions, more than TRACEWEIR_PARTITIONS={wanted}: workers read all of them"
+        f"{more if found % wanted else ''}"
+    )
+
+
+def _is_larger_input(name: str, found: int | None, settings: Settings, cluster: Cluster) -> bool:
+    larger = found is not None and found > settings.partitions
+    return larger and name in settings.topics.added_to() and not cluster.embedded

@@ -67,7 +67,7 @@ class ChangelogRestore:
         self,
         numbers: Sequence[int],
         facts: Awaitable[LogFacts],
-        inputs: Collection[str],
+        inputs: Collection[tuple[str, int]],
         claim: Callable[[Collection[str]], Awaitable[Mapping[int, int]]],
     ) -> Sources:
         """Restores partitions, claims them on the way, and reads on to the committed end of their changelog.
@@ -78,7 +78,7 @@ class ChangelogRestore:
         Args:
             numbers: The partitions.
             facts: What the cluster says of the changelog and the inputs.
-            inputs: The topics that the stages read.
+            inputs: The topics and partitions that the stages read.
             claim: Fences the former writers, by their names, and claims the partitions; returns the offsets of the claims.
 
         Returns:
@@ -104,7 +104,8 @@ class ChangelogRestore:
             await consumer.start()
             found = await asked
             logs = {TopicPartition(self._table.changelog, number): number for number in numbers}
-            sources = [TopicPartition(topic, number) for topic in inputs for number in numbers]
+            # aiokafka refuses Faust's type.
+            sources = [TopicPartition(*place) for place in inputs]
             # In one call: each wait for metadata costs 0.3 s.
             consumer.assign([*logs, *sources])
             consumer.pause(*sources)

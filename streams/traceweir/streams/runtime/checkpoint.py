@@ -23,7 +23,7 @@ import asyncio
 import logging
 import os
 import threading
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from time import monotonic
 from typing import Any, Literal
 
@@ -48,6 +48,7 @@ from traceweir.streams.runtime.watchdog import Duty
 from traceweir.streams.service_tasks import TaskCancelledError
 from traceweir.streams.settings import TRANSACTION_TIMEOUT_S
 from traceweir.streams.stages.base import End, Record, StageSpec, handed_topics
+from traceweir.streams.stages.inputs import input_name
 
 log = logging.getLogger(__name__)
 
@@ -84,6 +85,7 @@ class Checkpoints:
         facts: Callable[[], Awaitable[LogFacts]],
         client_options: Mapping[str, Any],
         *,
+        partitions: int,
         interval_s: float,
         limit: int = 20_000,
         transaction_timeout_s: float = TRANSACTION_TIMEOUT_S,
@@ -97,13 +99,14 @@ class Checkpoints:
             ownership: Creates what makes this worker the writer of the partitions of one assignment.
             facts: Returns what the cluster says of the changelog and the inputs.
             client_options: Options of aiokafka's consumers.
+            partitions: Number of partitions of Traceweir's own topics. An input can have more.
             interval_s: Average time between two checkpoints, in seconds.
             limit: Pending records of a partition above which the consumer stops fetching for this partition.
             transaction_timeout_s: Seconds after which Kafka aborts a transaction.
         """
         verify()
         self._app, self._table, self._new_ownership = app, Table(table), ownership
-        self._parts = Parts(self._table, specs, facts, client_options)
+        self._parts = Parts(self._table, specs, facts, client_options, partitions)
         self._ownership: Ownership | None = None
         self._limit = limit
         self.inputs: Mapping[str, object] = {topic: spec for spec in specs for topic in spec.inputs}
@@ -119,7 +122,7 @@ class Checkpoints:
         self._open_transactions = OpenTransactions()
         self._isolations: set[asyncio.Task[None]] = set()
         self._revoking = False
-        self._taking_over: list[int] | None = None
+        self._taking_over: Mapping[int, object] | None = None
         self._takeover: Takeover | None = None
         self.takeover_task: asyncio.Task[None] | None = None
         """The latest takeover; None after its revocation."""
@@ -165,7 +168,7 @@ class Checkpoints:
         assignment = assigned, revoked, newly, generation
         self.takeover_task = asyncio.create_task(self._take_over(owned, assignment))
 
-    async def _take_over(self, owned: list[int], assignment: tuple[set[TP], set[TP], set[TP], int]) -> None:
+    async def _take_over(self, owned: dict[int, list[TP]], assignment: tuple[set[TP], set[TP], set[TP], int]) -> None:
         """Takes over partitions, then lets Faust find that the table is restored and resume the paused partitions."""
         started = monotonic()
         summary = "nothing to do"
@@ -190,11 +193,11 @@ class Checkpoints:
                 lanes = {}
                 self.rounds.begin()
                 self._discard = asyncio.get_running_loop().call_later(DISCARD_AFTER_S, self._discard_others, owned)
-                log.info("took over partitions %s in %.0f ms: %s", owned, (monotonic() - started) * 1e3, summary)
+                log.info("took over partitions %s in %.0f ms: %s", [*owned], (monotonic() - started) * 1e3, summary)
         except asyncio.CancelledError:
             if self.takeover_task is asyncio.current_task() and not self._stops():
                 await self.fail(TaskCancelledError("takes over partitions"))
-            log.info("stopped taking over partitions %s; the rows that were read so far are kept", owned)
+            log.info("stopped taking over partitions %s; the rows that were read so far are kept", [*owned])
             await self._stop_writing()
         except TRANSACTIONS_ENDED as error:
             await self.lose(error)
@@ -212,7 +215,7 @@ class Checkpoints:
             task.cancel()
             await asyncio.wait([task])
 
-    def _discard_others(self, owned: list[int]) -> None:
+    def _discard_others(self, owned: Collection[int]) -> None:
         """Deletes local rows that get no changes any more; they would only become too old to be used."""
         if numbers := self._table.discard_all_but(owned):
             log.info("deleted the local rows of partitions %s, which other workers own", numbers)
@@ -220,8 +223,8 @@ class Checkpoints:
     def _stops(self) -> bool:
         return bool(self.problems) or bool(self._app.should_stop)
 
-    def _owned(self, assigned: set[TP]) -> list[int]:
-        """Returns the partitions of which this worker owns the changelog.
+    def _owned(self, assigned: set[TP]) -> dict[int, list[TP]]:
+        """Returns the partitions of which this worker owns the changelog, with the partitions of topics that each reads.
 
         Raises:
             MissingInputError: The assignment does not contain all inputs of such a partition.
@@ -237,7 +240,8 @@ class Checkpoints:
                     "partitions than the others. `traceweir topics check` names the wrong topics, and `traceweir topics "
                     "create` creates missing ones; start the worker again"
                 )
-        return numbers
+        inputs = sorted(tp for tp in assigned if tp.topic in self.inputs)
+        return {number: [tp for tp in inputs if tp.partition % self._parts.partitions == number] for number in numbers}
 
     async def _stop_writing(self) -> None:
         # Detached before the first await: a rebalance and the end of the app can run this at the same time.
@@ -331,35 +335,40 @@ class Checkpoints:
 
     def full(self, tp: TP) -> bool:
         """Returns whether the consumer should stop fetching this topic partition for now."""
-        lane = self.lanes.get(tp.partition)
+        lane, source = self._reader(tp)
         if lane is None or tp.topic not in self.inputs:
             return False
-        return lane.full(tp.topic, self._limit) or self.rounds.full()
+        return lane.full(source, self._limit) or self.rounds.full()
+
+    def _reader(self, tp: TP) -> tuple[Lane | None, str]:
+        """Returns the lane that reads a partition of a topic, None if there is none, and the name of its input."""
+        partitions = self._parts.partitions
+        return self.lanes.get(tp.partition % partitions), input_name(tp.topic, tp.partition, partitions)
 
     def dropped(self, tp: TP) -> None:
         """Notes that a batch was dropped, because the consumer could not pass the batch on at that moment."""
-        lane = self.lanes.get(tp.partition)
+        lane, source = self._reader(tp)
         if lane is not None:
-            lane.lose(tp.topic)
+            lane.lose(source)
 
     def pending_seeks(self) -> list[tuple[TP, int]]:
         """Returns the positions to which the consumer must seek before it reads on."""
         return [
-            (TP(topic, lane.number), offset)
+            (TP(*lane.places[source]), offset)
             for lane in self.lanes.values()
-            for topic, offset in lane.pending_seeks().items()
+            for source, offset in lane.pending_seeks().items()
         ]
 
     async def take(self, tp: TP, records: Sequence[Record]) -> None:
         """Passes a batch to its lane."""
-        lane = self.lanes.get(tp.partition)
+        lane, source = self._reader(tp)
         if lane is None:
             return
-        if lane.has_gap_before(tp.topic, records[0].offset):
+        if lane.has_gap_before(source, records[0].offset):
             return
         try:
             lane.observe_clock(seconds_now())
-            await lane.take(tp.topic, records)
+            await lane.take(source, records)
         except StageFailed as failed:
             await asyncio.shield(self._start_isolation(lane, failed))
             return
@@ -369,7 +378,7 @@ class Checkpoints:
 
     async def out_of_range(self, places: Sequence[TP]) -> None:
         """Takes the partitions over again, which compares their positions with the logs."""
-        if any(place.partition in self.lanes for place in places):
+        if any(self._reader(place)[0] is not None for place in places):
             named = ", ".join(f"{place.topic}/{place.partition}" for place in places)
             await self.lose(
                 OffsetOutOfRangeError(
@@ -420,11 +429,13 @@ class Checkpoints:
         return sorted(self.lanes) if self.phase == "ready" else None
 
     def lag(self) -> dict[str, int]:
-        """Returns the number of unread records of each input in the owned partitions, as of the last fetch."""
-        found = {
-            topic: [self._ends.get(TP(topic, number)) for number in self.lanes] for topic in self.inputs if self.lanes
-        }
-        return {topic: sum(end.stable - end.position for end in ends if end) for topic, ends in found.items()}
+        """Returns the number of unread records of each topic in the owned partitions, as of the last fetch."""
+        found = dict.fromkeys(self.inputs, 0) if self.lanes else {}
+        for lane in self.lanes.values():
+            for place in lane.places.values():
+                if (end := self._ends.get(TP(*place))) is not None:
+                    found[place.topic] += end.stable - end.position
+        return found
 
     def unread_age_s(self) -> dict[str, float]:
         """Returns the age of the oldest record of each input that no checkpoint contains, in seconds; 0: there is none.
@@ -433,11 +444,10 @@ class Checkpoints:
         oldest one counts.
         """
         now = seconds_now() * 1000
-        found = {
-            topic: [lane.unread_since(topic, self._ends.get(TP(topic, number))) for number, lane in self.lanes.items()]
-            for topic in self.inputs
-            if self.lanes
-        }
+        found: dict[str, list[int | None]] = {topic: [] for topic in self.inputs if self.lanes}
+        for lane in self.lanes.values():
+            for source, place in lane.places.items():
+                found[place.topic].append(lane.unread_since(source, self._ends.get(TP(*place))))
         return {
             topic: max((max(0.0, now - each) / 1000 for each in since if each is not None), default=0.0)
             for topic, since in found.items()
@@ -462,12 +472,10 @@ class Checkpoints:
             return
         for number, lane in self.lanes.items():
             yield Duty(f"partition {number}: the next checkpoint", lane.woken or lane.in_checkpoint, lane.rounds)
-            for topic in self.inputs:
-                place = TP(topic, number)
-                end = self._ends.get(place)
-                yield Duty(
-                    f"partition {number}: fetching {topic}", not self.full(place), end and (end.position, end.at)
-                )
+            for source, place in lane.places.items():
+                tp = TP(*place)
+                end = self._ends.get(tp)
+                yield Duty(f"partition {number}: fetching {source}", not self.full(tp), end and (end.position, end.at))
 
     # Exceptions of stages
 

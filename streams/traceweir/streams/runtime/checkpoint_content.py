@@ -94,7 +94,7 @@ class CheckpointContent:
                 if cut.rows:
                     self.rows.setdefault(lane, []).extend(cut.rows)
                     rows[self.place(lane)] = cut.rows
-                offsets |= {TopicPartition(topic, lane.number): offset for topic, offset in group_offsets.items()}
+                offsets |= {TopicPartition(*lane.places[name]): offset for name, offset in group_offsets.items()}
         self.sent = outputs
         self.offsets |= offsets
         return Changes(rows, outputs, offsets) if len(self.counted) > before else None

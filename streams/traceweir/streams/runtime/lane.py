@@ -32,13 +32,14 @@ from traceweir.streams.stages.base import (
     UnreadableBatch,
 )
 from traceweir.streams.stages.errors import RecordFailed, RecordRejected, SessionFailed
+from traceweir.streams.stages.inputs import Place, inputs_of, place_of
 
 log = logging.getLogger(__name__)
 
 OFFSETS = b"checkpoint/offsets"
-"""Row of the input offsets. It is part of the checkpoint, so its offsets always belong to the other rows."""
+"""Row of the offsets, by input. It is part of the checkpoint, so its offsets always belong to the other rows."""
 INPUTS_ROW = b"checkpoint/inputs"
-"""Row with the ids of the logs to which the input offsets belong, by topic."""
+"""Row with the ids of the logs to which the offsets belong, by input."""
 FORMAT_ROW = b"checkpoint/format"
 """Row with the format of all rows of the partition. Without this row the format is 1."""
 WRITER_ROW = b"checkpoint/writer"
@@ -87,7 +88,7 @@ class Lane:
             number: The partition.
             specs: The stages, in the order of processing.
             table: The restored table.
-            beginnings: The first available offset by input topic.
+            beginnings: The first available offset by input. Those of topics with added partitions are named here only.
             now: Seconds since 1970.
             suspects: The records that come one at a time, because a stage raised on them before.
             logs: The logs with which the stored offsets are compared; None: they were compared before.
@@ -97,8 +98,13 @@ class Lane:
             StateDirectoryError: this version cannot read the format of the rows.
             StageFailed: a stage raised in its first tick, not because of one session.
         """
-        self.number, self._specs = number, specs
+        self.number = number
         self.beginnings, self._logs = beginnings, logs
+        self._inputs = {spec.name: inputs_of(spec.inputs, beginnings) for spec in specs}
+        self.places: dict[str, Place] = {
+            name: place_of(name, number) for inputs in self._inputs.values() for name in inputs
+        }
+        """The partition that each input is."""
         self.suspects = suspects or Suspects()
         self.woken = self.urgent = False
         """`woken`: there can be changes to cut. `urgent`: somebody waits for outputs, or there are many changes."""
@@ -121,7 +127,7 @@ class Lane:
         self.stages: dict[str, Stage] = {}
         self._inboxes: dict[str, Inbox] = {}
         self._inbox_of: dict[str, Inbox] = {}
-        self._unread = {topic: UnreadTimes() for spec in specs for topic in spec.inputs}
+        self._unread = {source: UnreadTimes() for source in self.places}
         self._trusted: set[str] = set()
         self._pending_seeks: set[str] = set()
         self._asked: dict[str, int] = {}
@@ -140,42 +146,49 @@ class Lane:
         self.counted = CountedStages()
         for spec in specs:
             stage = self.stages[spec.name] = self._load(spec, table, shares.get(spec.name.encode(), {}), now)
-            inbox = self._inboxes[spec.name] = Inbox(spec.name, stage, spec.inputs, spec.max_records)
-            self._inbox_of |= dict.fromkeys(spec.inputs, inbox)
+            inputs = self._inputs[spec.name]
+            inbox = self._inboxes[spec.name] = Inbox(spec.name, stage, inputs, spec.max_records)
+            self._inbox_of |= dict.fromkeys(inputs, inbox)
             self._note_outputs(inbox)
         self._set_latest(now)
         self.committed = orjson.loads(rows.get(OFFSETS, b"{}"))
         self.input_ids: dict[str, str] = orjson.loads(rows.get(INPUTS_ROW, b"{}"))
-        """By topic, the id of the log to which the committed offset belongs."""
+        """By input, the id of the log to which the committed offset belongs; also of inputs that are not there now."""
         self._unwritten_starts = False
         # Without an offset the position is the first available record; otherwise a gap after a rebalance would be missed.
-        self.position = {topic: self._start(topic, first) for topic, first in beginnings.items()}
+        self.position = {source: self._start(source, first) for source, first in beginnings.items()}
         self._pending_seeks.update(self.position)
         self.suspects.start_at(self.position)
 
-    def _start(self, topic: str, first: int) -> int:
+    def _start(self, source: str, first: int) -> int:
         """Returns where to read on in an input; says, and counts, what was not read or is read again."""
-        stored = self.committed.get(topic)
+        stored = self.committed.get(source)
         if self._logs is None:
             return max(stored or 0, first)
-        log_id, place = self._logs.ids.get(topic), f"{topic}/{self.number}"
-        start = start_of(place, stored, self.input_ids.get(topic), first, self._logs.ends.get(topic), log_id)
+        place = self.places[source]
+        log_id, name = self._logs.ids.get(place.topic), f"{place.topic}/{place.partition}"
+        start = start_of(name, stored, self.input_ids.get(source), first, self._logs.ends.get(source), log_id)
         if start.problem is not None:
             log.warning("%s", start.problem)
             # Otherwise the same would be counted again at each takeover.
-            self.committed[topic] = start.offset
-        self._unwritten_starts |= start.problem is not None or self.input_ids.get(topic) != log_id
+            self.committed[source] = start.offset
+        self._unwritten_starts |= start.problem is not None or self.input_ids.get(source) != log_id
         if log_id is None:
-            self.input_ids.pop(topic, None)
+            self.input_ids.pop(source, None)
         else:
-            self.input_ids[topic] = log_id
-        counters = getattr(self._inbox_of[topic].stage, "counters", None)
+            self.input_ids[source] = log_id
+        counters = getattr(self._inbox_of[source].stage, "counters", None)
         if counters is not None:
             counters.update({name: n for name, n in (("missed", start.missed), ("new_logs", start.is_new_log)) if n})
         if start.missed and start.problem is not None:
-            stage = self._inbox_of[topic].stage
-            stage.reject(topic, MissedRecords(start.offset - 1), RecordRejected("missed", start.problem))
+            stage = self._inbox_of[source].stage
+            stage.reject(source, MissedRecords(start.offset - 1), RecordRejected("missed", start.problem))
         return start.offset
+
+    @property
+    def log_ids(self) -> dict[str, str]:
+        """By topic, the id of the log that is read."""
+        return {place.topic: self.input_ids[name] for name, place in self.places.items() if name in self.input_ids}
 
     @property
     def undecided_logs(self) -> InputLogs | None:
@@ -199,7 +212,7 @@ class Lane:
                     )
                     stage.set_aside(session, why)
             try:
-                stage.tick(now, dict.fromkeys(spec.inputs, 0.0))
+                stage.tick(now, dict.fromkeys(self._inputs[spec.name], 0.0))
             except SessionFailed as failed:  # the stage holds a part of the work, so it is loaded again
                 stage.drop()
                 self.suspects = self.suspects.after(_stage_failed(spec.name, failed, {}, 0))
@@ -226,10 +239,10 @@ class Lane:
             self.urgent = True
             self.notify()
 
-    def full(self, topic: str, limit: int) -> bool:
-        """Returns whether the consumer should stop fetching this topic for now."""
-        inbox = self._inbox_of[topic]
-        return self.pending >= limit or inbox.full(topic) or inbox.stage.full()
+    def full(self, source: str, limit: int) -> bool:
+        """Returns whether the consumer should stop fetching this input for now."""
+        inbox = self._inbox_of[source]
+        return self.pending >= limit or inbox.full(source) or inbox.stage.full()
 
     def busy(self) -> bool:
         """Returns whether a stage accepts no further records for now."""
@@ -244,38 +257,38 @@ class Lane:
         """The highest watermark of the stages, in milliseconds since 1970; 0 if they have none."""
         return max((getattr(stage, "watermark_ms", 0) for stage in self.stages.values()), default=0)
 
-    def unread_since(self, topic: str, end: End | None) -> int | None:
+    def unread_since(self, source: str, end: End | None) -> int | None:
         """Returns what `UnreadTimes.since` says of an input, of which the last fetch reported this end."""
-        return self._unread[topic].since(is_behind=end is not None and end.position < end.stable)
+        return self._unread[source].since(is_behind=end is not None and end.position < end.stable)
 
     def far_behind(self) -> bool:
         """Returns whether throughput is more important than the time of one session."""
         return self.lag > FAR_BEHIND or self.busy()
 
     def pending_seeks(self) -> dict[str, int]:
-        """Returns, by topic, the offsets to which the consumer must seek before it reads on; each is returned once."""
-        places = {topic: self.position[topic] for topic in self._pending_seeks}
+        """Returns, by input, the offsets to which the consumer must seek before it reads on; each is returned once."""
+        places = {source: self.position[source] for source in self._pending_seeks}
         self._pending_seeks.clear()
         return places
 
-    def lose(self, topic: str) -> None:
-        """Notes that a batch of this topic was dropped and must be read again."""
-        self._trusted.discard(topic)
-        self._known_ends.forget(topic)
-        self._pending_seeks.add(topic)
+    def lose(self, source: str) -> None:
+        """Notes that a batch of this input was dropped and must be read again."""
+        self._trusted.discard(source)
+        self._known_ends.forget(source)
+        self._pending_seeks.add(source)
 
-    def has_gap_before(self, topic: str, first: int) -> bool:
+    def has_gap_before(self, source: str, first: int) -> bool:
         """Returns whether records are missing before the offset `first`; the lane then requests them again.
 
         Only the first batch after an assignment or a dropped batch is checked. Afterwards the consumer reads in
         sequence, and gaps in the offsets come from transaction markers and compaction. If a request returns the same
         first offset again, the gap is of this kind.
         """
-        if first > self.position[topic] and topic not in self._trusted and self._asked.get(topic) != first:
-            self._asked[topic] = first
-            self._pending_seeks.add(topic)
+        if first > self.position[source] and source not in self._trusted and self._asked.get(source) != first:
+            self._asked[source] = first
+            self._pending_seeks.add(source)
             return True
-        self._trusted.add(topic)
+        self._trusted.add(source)
         return False
 
     def observe_clock(self, now: float) -> None:
@@ -287,27 +300,27 @@ class Lane:
         if now - self._ticked > STALE_S:
             self._ticked = now
             self._set_latest(now)
-            for spec in self._specs:
-                self._tick(self._inboxes[spec.name], now, dict.fromkeys(spec.inputs, 0.0))
+            for name, inbox in self._inboxes.items():
+                self._tick(inbox, now, dict.fromkeys(self._inputs[name], 0.0))
 
-    async def take(self, topic: str, records: Sequence[Record]) -> None:
+    async def take(self, source: str, records: Sequence[Record]) -> None:
         """Applies the records that need not wait for another input, and lets other tasks run in between.
 
         Raises:
             StageFailed: a stage raised.
         """
-        expected = self.position[topic]
+        expected = self.position[source]
         if records[0].offset < expected:
             records = [record for record in records if record.offset >= expected]
         if not records:
             return
-        inbox = self._inbox_of[topic]
-        inbox.put(topic, records)
-        self._unread[topic].note_read(records)
+        inbox = self._inbox_of[source]
+        inbox.put(source, records)
+        self._unread[source].note_read(records)
         # The types are compared in C: 2,000 records take a thousandth of the time in which assemble joins them.
         if UnreadableBatch in map(type, records):
             self._unreadable += sum(isinstance(record, UnreadableBatch) for record in records)
-        self.position[topic] = records[-1].offset + 1
+        self.position[source] = records[-1].offset + 1
         taken = 0
         while count := self._feed(inbox):
             taken += count
@@ -359,22 +372,22 @@ class Lane:
         """
         self._set_latest(now)
         self.lag = 0
-        for spec in self._specs:
-            inbox = self._inboxes[spec.name]
-            found = {topic: ends.get((topic, self.number)) for topic in spec.inputs}
+        for name, inbox in self._inboxes.items():
+            inputs = self._inputs[name]
+            found = {source: ends.get(self.places[source]) for source in inputs}
             self.lag += sum(end.stable - end.position for end in found.values() if end is not None)
             inbox.behind = [
                 t for t, e in found.items() if e is None or e.position < e.stable or t in self._pending_seeks
             ]
-            for topic, end in found.items():
-                if end is not None and topic not in self._pending_seeks:
-                    inbox.note_end(topic, end)
-                    if topic in self._trusted:
-                        self._known_ends.note_read(topic, end.position)
+            for source, end in found.items():
+                if end is not None and source not in self._pending_seeks:
+                    inbox.note_end(source, end)
+                    if source in self._trusted:
+                        self._known_ends.note_read(source, end.position)
             while self._feed(inbox):
                 pass
             behind = {
-                topic: inbox.newer_than(topic) for topic in spec.inputs if topic in inbox.behind or inbox.waiting[topic]
+                source: inbox.newer_than(source) for source in inputs if source in inbox.behind or inbox.waiting[source]
             }
             read = [end.at for end in found.values() if end is not None]
             self._tick(inbox, now if behind else min(now, *read), behind)
@@ -390,45 +403,45 @@ class Lane:
         limit = self.suspects.limit(inbox.waiting)
         if self.dead or (limit is not None and inbox.pending):
             return 0
-        topic, records = inbox.next_run(inbox.max_records if limit is None else min(limit, inbox.max_records))
-        refused, records = self._without_refused(inbox, topic, records)
+        source, records = inbox.next_run(inbox.max_records if limit is None else min(limit, inbox.max_records))
+        refused, records = self._without_refused(inbox, source, records)
         if not records:
             return 0
-        inbox.take_up(topic, records)
+        inbox.take_up(source, records)
         self.pending += len(records)
         self.pending_bytes += sum(len(record.value or b"") for record in records)
         self._wake()
         try:
             if refused is None:
-                inbox.stage.apply(topic, records)
+                inbox.stage.apply(source, records)
             else:
-                inbox.stage.reject(topic, records[0], refused)
+                inbox.stage.reject(source, records[0], refused)
         except BaseException as error:  # noqa: BLE001  # `_failed` distinguishes records from the machine
             self._failed(inbox, error)
         self._note_outputs(inbox)
-        self.counted.note_read(topic, len(records))
+        self.counted.note_read(self.places[source].topic, len(records))
         return len(records)
 
     def _without_refused(
-        self, inbox: Inbox, topic: str, records: list[Record]
+        self, inbox: Inbox, source: str, records: list[Record]
     ) -> tuple[RecordRejected | None, list[Record]]:
         """Returns the records up to the first one that no stage takes; if it is the first of all, this record and why."""
         if not (self._unreadable or self.suspects.has_poison):
             return None, records
         for number, record in enumerate(records):
-            refused = self._refused(topic, record)
+            refused = self._refused(source, record)
             if refused is not None:
                 end = max(1, number)
-                inbox.put_back(topic, records[end:])
+                inbox.put_back(source, records[end:])
                 if not number and isinstance(record, UnreadableBatch):
                     self._unreadable -= 1
                 return (None if number else refused), records[:end]
         return None, records
 
-    def _refused(self, topic: str, record: Record) -> RecordRejected | None:
+    def _refused(self, source: str, record: Record) -> RecordRejected | None:
         if isinstance(record, UnreadableBatch):
             return RecordRejected("unreadable_batch", record.problem)
-        poison = self.suspects.poison(topic, record.offset)
+        poison = self.suspects.poison(source, record.offset)
         return None if poison is None else RecordRejected("poison", poison)
 
     def _tick(self, inbox: Inbox, now: float, behind: Mapping[str, float]) -> None:
@@ -474,11 +487,11 @@ class Lane:
             rows += [(prefix + key, value) for key, value in cut.rows]
             outputs += cut.outputs
             offsets |= cut.offsets
-        for topic, offset in offsets.items():
-            self._unread[topic].note_cut(offset)
+        for source, offset in offsets.items():
+            self._unread[source].note_cut(offset)
         for inbox in self._inboxes.values():
-            for topic, (_, last) in inbox.pending_offsets.items():
-                self.suspects.passed(topic, last)
+            for source, (_, last) in inbox.pending_offsets.items():
+                self.suspects.passed(source, last)
             inbox.pending, inbox.pending_offsets = 0, {}
         self.suspects.set_aside()
         self.pending = self.pending_bytes = 0
@@ -495,7 +508,7 @@ class Lane:
         return Cut(rows, outputs, offsets)
 
     def offsets_to_commit(self, now: float, *, last: bool = False) -> dict[str, int]:
-        """Returns the changed offsets, to commit them to the consumer group with this checkpoint, once per interval.
+        """Returns the changed offsets by input, to commit them to the consumer group with this checkpoint, once per interval.
 
         The interval is `GROUP_OFFSETS_EVERY_S`; the last checkpoint always commits. Committing offsets takes two of the
         five requests of a small transaction.
@@ -506,7 +519,12 @@ class Lane:
         """
         if not last and now - self._group_offsets_at < GROUP_OFFSETS_EVERY_S:
             return {}
-        found = {topic: offset for topic, offset in self.committed.items() if self._group_offsets.get(topic) != offset}
+        found = {
+            source: offset
+            for source, offset in self.committed.items()
+            # A partition that is not there any more would make Kafka refuse the transaction.
+            if source in self.places and self._group_offsets.get(source) != offset
+        }
         self._group_offsets |= found
         self._group_offsets_at = now
         return found

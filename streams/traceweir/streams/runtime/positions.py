@@ -18,7 +18,7 @@ class InputLogs(NamedTuple):
     ids: Mapping[str, str]
     """By topic, an id of the form `cluster/topic`; a topic is missing if its broker has no topic ids."""
     ends: Mapping[str, int]
-    """By topic, the offset after the last record, committed or not."""
+    """By input, the offset after the last record, committed or not."""
 
 
 class OtherClusterError(WorkerError):

@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from time import monotonic
 from typing import Any, NamedTuple
 
-from aiokafka import TopicPartition
+from faust.types import TP
 
 from traceweir.streams.clock import seconds_now
 from traceweir.streams.kafka.faust_adapter import Table
@@ -25,6 +25,7 @@ from traceweir.streams.runtime.lane import FORMAT_ROW, Lane, checked_format
 from traceweir.streams.runtime.ownership import Ownership
 from traceweir.streams.runtime.positions import InputLogs
 from traceweir.streams.stages.base import StageSpec
+from traceweir.streams.stages.inputs import input_name
 
 
 class Parts(NamedTuple):
@@ -37,6 +38,8 @@ class Parts(NamedTuple):
     """Returns what the cluster says of the changelog and the inputs."""
     client_options: Mapping[str, Any]
     """Connection options of aiokafka's clients."""
+    partitions: int
+    """Number of partitions of Traceweir's own topics."""
 
 
 class Takeover:
@@ -44,7 +47,7 @@ class Takeover:
 
     def __init__(
         self,
-        numbers: Sequence[int],
+        owned: Mapping[int, Sequence[TP]],
         parts: Parts,
         ownership: Ownership,
         first_offsets: Mapping[tuple[str, int], int],
@@ -53,13 +56,13 @@ class Takeover:
         """Stores the arguments; `run` begins.
 
         Args:
-            numbers: The partitions.
+            owned: The partitions, and the partitions of topics that each of them reads.
             parts: The parts of the worker.
             ownership: Makes this worker the writer of the partitions.
             first_offsets: By topic and partition, the offset before which no record is read.
             stepped: Called after each step.
         """
-        self._numbers, self._parts, self._ownership = numbers, parts, ownership
+        self._owned, self._numbers, self._parts, self._ownership = owned, list(owned), parts, ownership
         self._first_offsets, self._stepped = first_offsets, stepped
         self._restore = ChangelogRestore(parts.table, parts.client_options, stepped)
         self.summary = "nothing to do"
@@ -82,18 +85,18 @@ class Takeover:
         """
         began = monotonic()
         await self._ownership.begin(self._numbers, self._stepped)
-        topics = {topic for spec in self._parts.specs for topic in spec.inputs}
-        sources = await self._restore.read(self._numbers, self._parts.facts(), topics, self._claim)
+        read_from = [place for places in self._owned.values() for place in places]
+        sources = await self._restore.read(self._numbers, self._parts.facts(), read_from, self._claim)
         read = monotonic()
         lanes: dict[int, Lane] = {}
         try:
-            for number in self._numbers:
-                places = {topic: TopicPartition(topic, number) for topic in topics}
+            for number, owned in self._owned.items():
+                places = {input_name(place.topic, place.partition, self._parts.partitions): place for place in owned}
                 firsts = {
-                    topic: max(sources.begins[place], self._first_offsets.get((topic, number), 0))
-                    for topic, place in places.items()
+                    name: max(sources.begins[place], self._first_offsets.get(place, 0))
+                    for name, place in places.items()
                 }
-                logs = InputLogs(sources.ids, {topic: sources.ends[place] for topic, place in places.items()})
+                logs = InputLogs(sources.ids, {name: sources.ends[place] for name, place in places.items()})
                 lanes[number] = Lane(number, self._parts.specs, self._parts.table, firsts, seconds_now(), logs=logs)
                 self._stepped()
                 # Loading a large lane blocks the event loop for long.

@@ -13,6 +13,7 @@ from typing import ClassVar, NamedTuple, Protocol, runtime_checkable
 from traceweir.schemas.base import MAX_IDENTIFIER_CHARS
 from traceweir.schemas.dead_letter import KEPT_BYTES, ORIGIN, REPLAY, DeadLetter, Headers, Reason, last_header
 from traceweir.streams.stages.errors import RecordRejected
+from traceweir.streams.stages.inputs import place_of
 
 MAX_BATCH_BYTES = 1_000_000
 """The largest batch in bytes, and so the largest record. Below the 1 MiB that brokers accept by default."""
@@ -99,7 +100,7 @@ class Cut(NamedTuple):
     rows: Rows
     outputs: list[Output]
     offsets: dict[str, int]
-    """Per topic, the offset below which the rows and outputs so far reflect every record."""
+    """Per input, the offset below which the rows and outputs so far reflect every record."""
 
 
 Read = Callable[[bytes], bytes | None]
@@ -107,20 +108,23 @@ Read = Callable[[bytes], bytes | None]
 
 
 class Stage(Protocol):
-    """The work of one stage on one partition. No method awaits; `apply` can start work that finishes later."""
+    """The work of one stage on one partition. No method awaits; `apply` can start work that finishes later.
+
+    An input has the name of its topic, except the added partitions of a topic of users (`inputs`).
+    """
 
     def load(self, rows: Mapping[bytes, bytes]) -> None:
         """Restores the state from the rows of the last finished checkpoint."""
 
-    def apply(self, topic: str, records: Sequence[Record]) -> None:
-        """Processes records of one input topic, in order.
+    def apply(self, source: str, records: Sequence[Record]) -> None:
+        """Processes records of one input, in order.
 
         Changes memory only. After an exception the state counts as unusable: the partition is loaded again from its last
         checkpoint, and a record on which the stage raises alone comes to `reject`.
         """
 
-    def reject(self, topic: str, record: Record, why: RecordRejected) -> None:
-        """Turns the next record of an input topic into a dead letter, without any other effect.
+    def reject(self, source: str, record: Record, why: RecordRejected) -> None:
+        """Turns the next record of an input into a dead letter, without any other effect.
 
         The record comes here in place of `apply`, because `apply` or the following `cut` raised on it.
         """
@@ -130,7 +134,7 @@ class Stage(Protocol):
 
         Args:
             now: Seconds since 1970.
-            behind: The input topics that are not read to their end yet. The value is the time in seconds since 1970 after
+            behind: The inputs that are not read to their end yet. The value is the time in seconds since 1970 after
                 which all records were appended that the stage has not taken yet; 0 if that time is unknown.
 
         Raises:
@@ -238,7 +242,7 @@ def envelope_size(key: bytes | None, headers: Headers) -> int:
 def dead_letter(
     topic: str, source: str, partition: int, record: Record, stage: str, reason: Reason, detail: str
 ) -> Output:
-    """Returns the dead letter for a record of the topic `source`, as an output to the partition with the same number.
+    """Returns the dead letter for a record of the input `source`, as an output to the partition whose stage has read it.
 
     The dead letter omits the key and the headers if they do not fit beside the value. Its timestamp is the time of
     sending: with the timestamp of a record that was years late or early, the broker would delete the dead letter at
@@ -252,8 +256,7 @@ def dead_letter(
         reason,
         detail,
         stage,
-        source,
-        partition,
+        *place_of(source, partition),
         record.offset,
         key,
         record.value,

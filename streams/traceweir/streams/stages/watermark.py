@@ -117,17 +117,17 @@ class Watermark:
         ahead = self.at - self.now
         if self.at <= latest:
             return 0
-        self.high = {topic: high for topic, high in self.high.items() if high <= latest}
+        self.high = {source: high for source, high in self.high.items() if high <= latest}
         self.at = min(self.now, max(self.high.values(), default=self.now))
         self.set_backs += 1
         self.set_back_at = self.now
         return ahead
 
-    def note_rejected(self, topic: str, timestamp: int) -> None:
+    def note_rejected(self, source: str, timestamp: int) -> None:
         """Notes the timestamp of a record that no stage takes: its input has reached that time, unless it is in the future."""
-        high = self.high.setdefault(topic, 0)
+        high = self.high.setdefault(source, 0)
         if high < timestamp <= self.now:
-            self.high[topic] = timestamp
+            self.high[source] = timestamp
 
     def note_lateness(self, timestamp: int) -> None:
         """Notes how late records arrive, and holds the watermark back by this lateness for a while.
@@ -144,4 +144,4 @@ class Watermark:
             self._lateness, self._settled_at = lateness, self.now + settling
 
     def _reached(self, behind: Mapping[str, float], held: int) -> int:
-        return min(max(self.high.get(topic, 0), int(until * 1000) - held) for topic, until in behind.items())
+        return min(max(self.high.get(source, 0), int(until * 1000) - held) for source, until in behind.items())

@@ -165,7 +165,7 @@ def test_a_forged_original_topic_has_no_effect() -> None:
         ({"topic": TOPICS.strays}, "header with the original topic is missing"),
         ({"topic": "other.traces"}, "'other.traces' is not an input of a stage under this prefix"),
         ({"topic": TOPICS.results}, "'acme.results' is not an input"),
-        ({"partition": 4}, "has no partition 4"),
+        ({"topic": TOPICS.sessions, "partition": 4}, "has no partition 4"),
         ({"partition": -1}, "has no partition -1"),
         ({"key": b"k" * (KEPT_BYTES - 40)}, "with the headers of a replay"),
         ({"value": b"x" * 1_000_000}, "the limit is 1000000 bytes"),
@@ -176,6 +176,11 @@ def test_a_dead_letter_that_cannot_be_replayed_is_rejected_with_the_reason(
 ) -> None:
     with pytest.raises(NotReplayable, match=because):
         resend(found(**changes), TOPICS, 4)
+
+
+def test_a_record_of_an_added_partition_is_replayed_to_the_partition_of_its_worker() -> None:
+    replayed = resend(found(partition=6), TOPICS, 4)
+    assert (replayed.topic, replayed.partition) == (TOPICS.traces, 2)
 
 
 def test_a_tombstone_is_replayed_as_a_tombstone() -> None:

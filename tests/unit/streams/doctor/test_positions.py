@@ -89,3 +89,10 @@ def test_before_the_first_checkpoint_there_is_nothing_to_compare() -> None:
     assert list(check_positions(compared(Stored({}, {}, is_whole=True)))) == [
         Finding("positions", "not checked", "no worker has stored offsets yet")
     ]
+
+
+def test_the_offset_of_an_added_partition_is_compared_with_its_own_log() -> None:
+    places = {TopicPartition("events", number): 0 for number in (0, 1, 3)}
+    added = Stored({"events": 7, "events/3": 9}, {"events": "cluster/new", "events/3": "cluster/former"}, is_whole=True)
+    found = compare({0: stored(events=7), 1: added}, places, dict.fromkeys(places, 100), IDS)
+    assert (found.compared, [sentence[-13:] for sentence in found.changed]) == (3, ["(partition 3)"])

@@ -119,24 +119,46 @@ def test_a_topic_that_a_policy_of_the_cluster_refuses_is_named_with_its_options(
     assert "Create the topic yourself with 4 partitions, cleanup.policy=compact and what the cluster accepts" in problem
 
 
-@pytest.mark.parametrize(
-    ("expected", "way_out"),
-    [
-        (8, "--alter --topic otlp_spans --partitions 8"),
-        (2, "name another topic with TRACEWEIR_OTLP_SPANS_TOPIC"),
-    ],
-)
-def test_an_otlp_topic_with_another_partition_count_is_never_told_to_be_deleted(
-    monkeypatch: pytest.MonkeyPatch, expected: int, way_out: str
+@pytest.mark.parametrize("topic", ["otlp_spans", "traceweir.traces"])
+def test_an_input_with_too_few_partitions_is_told_to_get_more_and_never_to_be_deleted(
+    monkeypatch: pytest.MonkeyPatch, topic: str
 ) -> None:
     monkeypatch.setattr(cluster, "AdminClient", Cluster([1]))
-    settings = Settings(partitions=expected)
 
-    (problem,) = check_partitions(settings, [settings.topics.otlp_spans])
+    (problem,) = check_partitions(Settings(partitions=8), [topic])
 
-    assert problem.startswith(f"topic 'otlp_spans' has 4 partitions, expected {expected}: ")
-    assert way_out in problem
+    assert problem.startswith(f"topic {topic!r} has 4 partitions, expected 8 or more: add partitions with `")
+    assert f"--alter --topic {topic} --partitions 8`" in problem
     assert "delete" not in problem
+
+
+def test_an_input_can_have_more_partitions_and_another_topic_cannot(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster, "AdminClient", Cluster([1]))
+    settings = Settings(partitions=3)
+    inputs = {"otlp_spans", "otlp_logs", "traceweir.traces", "traceweir.invocations"}
+
+    problems = check_partitions(settings, settings.topics.cleanup_policies(ALL_STAGES))
+
+    wrong = {problem.split("'")[1] for problem in problems}
+    assert wrong == settings.topics.cleanup_policies(ALL_STAGES).keys() - inputs
+    assert all("has 4 partitions, expected 3: " in problem for problem in problems)
+
+
+@pytest.mark.parametrize(
+    ("expected", "advice"), [(2, ""), (3, "; 4 is no multiple of 3, so that Kafka's default partitioner puts most")]
+)
+def test_an_input_with_more_partitions_is_named_with_the_number_that_spares_work(
+    monkeypatch: pytest.MonkeyPatch, expected: int, advice: str
+) -> None:
+    monkeypatch.setattr(cluster, "AdminClient", Cluster([1], KafkaError.TOPIC_AUTHORIZATION_FAILED))
+
+    remarks = inspect_topics(Settings(partitions=expected)).remarks
+
+    begin = f"has 4 partitions, more than TRACEWEIR_PARTITIONS={expected}: workers read all of them"
+    assert [remark.split("'")[1] for remark in remarks] == ["traceweir.traces", "traceweir.invocations"]
+    for remark in remarks:
+        assert remark.split("' ", 1)[1].startswith(begin + advice)
+        assert ("6 partitions avoid this" in remark) == bool(advice)
 
 
 def test_a_cluster_that_does_not_return_the_configuration_of_topics_is_reported(

@@ -123,7 +123,7 @@ async def test_the_restore_does_not_wait_for_connections_to_close(monkeypatch: p
     monkeypatch.setattr(changelog_restore, "AIOKafkaConsumer", SlowConsumer)
     table: Any = EmptyTable()
 
-    found = await ChangelogRestore(table, {}, lambda: None).read([3], facts(), ["a"], claim_nothing)
+    found = await ChangelogRestore(table, {}, lambda: None).read([3], facts(), [TopicPartition("a", 3)], claim_nothing)
 
     assert found.ids["a"] == "other id"
     assert found.begins == found.ends == {TopicPartition("a", 3): 0}

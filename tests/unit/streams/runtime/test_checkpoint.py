@@ -19,6 +19,7 @@ from traceweir.streams.runtime.delivery import NoTransactionsError, RowsByPlace
 from traceweir.streams.runtime.lane import FORMAT_ROW, Lane
 from traceweir.streams.runtime.state_directory import FORMAT
 from traceweir.streams.stages.base import End, StageSpec
+from traceweir.streams.stages.inputs import Place
 
 
 class GatedDelivery:
@@ -78,41 +79,46 @@ def checkpoints_of(app: MagicMock, owner: Owner | None = None, *specs: StageSpec
     table = MagicMock(changelog_topic_name="changelog", data=MagicMock(offset_key=b"offset"))
     specs = specs or (StageSpec("one", ("a",), (), lambda partition, read, changed: Listing()),)
     found = owner or Owner()
-    return Checkpoints(app, table, specs, lambda: found, AsyncMock(return_value="id"), {}, interval_s=0.0)
+    return Checkpoints(app, table, specs, lambda: found, AsyncMock(return_value="id"), {}, partitions=4, interval_s=0.0)
 
 
 def checkpoints_of_two_partitions(**app: bool) -> Checkpoints:
     """Returns checkpoints of two partitions, each with a lane whose last fetch ended at offset 5."""
     found = checkpoints_of(app_of(**app))
-    found.lanes.update({0: lane(), 1: lane()})
+    found.lanes.update({0: lane(0), 1: lane(1)})
     found.fetched({TP("a", number): End(5, 5, 100.0) for number in found.lanes})
     return found
 
 
-def lane(*, woken: bool = False, in_checkpoint: bool = False, full: bool = False) -> MagicMock:
-    found = MagicMock(rounds=7, pending_bytes=0, woken=woken, in_checkpoint=in_checkpoint)
+def lane(number: int, *, woken: bool = False, in_checkpoint: bool = False, full: bool = False) -> MagicMock:
+    places = {"a": Place("a", number)}
+    found = MagicMock(rounds=7, pending_bytes=0, woken=woken, in_checkpoint=in_checkpoint, places=places)
     found.full.return_value = full
     return found
 
 
-async def assign(app: MagicMock, numbers: Sequence[int], inputs: Collection[str] = ("a",)) -> asyncio.Task[None]:
+async def assign(
+    app: MagicMock, numbers: Sequence[int], inputs: Collection[str] = ("a",), added: Collection[TP] = ()
+) -> asyncio.Task[None]:
     """Assigns these partitions, as Faust does after a rebalance; returns the takeover that has begun."""
-    places = {TP(topic, number) for topic in (*inputs, "changelog") for number in numbers}
+    places = {TP(topic, number) for topic in (*inputs, "changelog") for number in numbers} | {*added}
     await app.tables.on_rebalance(places, set(), places)
     task: asyncio.Task[None] = app.tables.on_rebalance.__self__.takeover_task
     return task
 
 
-async def take_over(app: MagicMock, numbers: Sequence[int], inputs: Collection[str] = ("a",)) -> None:
+async def take_over(
+    app: MagicMock, numbers: Sequence[int], inputs: Collection[str] = ("a",), added: Collection[TP] = ()
+) -> None:
     """Assigns these partitions, and waits for the end of the takeover."""
-    await (await assign(app, numbers, inputs))
+    await (await assign(app, numbers, inputs, added))
     app.tables.actives_ready = True
 
 
-def empty(numbers: Collection[int], inputs: Collection[str] = ("a",)) -> Sources:
+def empty(inputs: Collection[TopicPartition]) -> Sources:
     """Returns what empty inputs hold."""
-    ends = {TopicPartition(topic, number): 0 for topic in inputs for number in numbers}
-    return Sources({topic: f"cluster/{topic}" for topic in inputs}, ends, ends)
+    ends = dict.fromkeys(inputs, 0)
+    return Sources({place.topic: f"cluster/{place.topic}" for place in inputs}, ends, ends)
 
 
 async def turns() -> None:
@@ -142,14 +148,14 @@ def test_a_partition_that_was_never_fetched_has_the_duty_of_fetching() -> None:
 
 def test_a_full_partition_has_no_duty_of_fetching() -> None:
     found = checkpoints_of_two_partitions()
-    found.lanes[1] = lane(full=True)
+    found.lanes[1] = lane(1, full=True)
     assert due(found).keys() == {"partition 0: fetching a"}
 
 
 @pytest.mark.parametrize("busy", [{"woken": True}, {"in_checkpoint": True}])
 def test_a_checkpoint_is_due_when_records_are_pending_or_a_checkpoint_has_begun(busy: dict[str, bool]) -> None:
     found = checkpoints_of_two_partitions()
-    found.lanes[0] = lane(**busy)
+    found.lanes[0] = lane(0, **busy)
     assert due(found)["partition 0: the next checkpoint"] == 7
 
 
@@ -234,11 +240,11 @@ async def owning(
         self: ChangelogRestore,
         numbers: Sequence[int],
         facts: Awaitable[object],
-        inputs: Collection[str],
+        inputs: Collection[TopicPartition],
         claim: object,
     ) -> Sources:
         await facts
-        return empty(numbers, inputs)
+        return empty(inputs)
 
     monkeypatch.setattr(ChangelogRestore, "read", read)
     delivery.may_start.set()
@@ -301,6 +307,31 @@ async def test_a_revoked_partition_begins_no_checkpoint_after_its_last(
     assert checkpoints.lanes == {}
 
 
+# Added partitions
+
+
+async def test_the_lane_of_a_number_reads_the_added_partitions_that_follow_it_in_steps_of_all_partitions(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    app = app_of()
+    Restoring(monkeypatch).may_end.set()
+    found = checkpoints_of(app, owner_that_starts())
+    await take_over(app, [1, 2], added=[TP("a", 5), TP("a", 9), TP("a", 6)])
+    places = [TP("a", 1), TP("a", 5), TP("a", 9), TP("a", 2), TP("a", 6)]
+    assert sorted(found.pending_seeks()) == sorted((place, 0) for place in places)
+    found.fetched({place: End(0, number, 100.0) for number, place in enumerate(places)})
+    assert found.lag() == {"a": 10}
+    assert {name for name in due(found) if "fetching" in name} == {
+        *("partition 1: fetching a", "partition 1: fetching a/5", "partition 1: fetching a/9"),
+        *("partition 2: fetching a", "partition 2: fetching a/6"),
+    }
+
+    await found.take(TP("a", 5), records("a", 1, 2))
+    assert found.lanes[1].position == {"a": 0, "a/5": 2, "a/9": 0}
+    found.dropped(TP("a", 5))
+    assert found.pending_seeks() == [(TP("a", 5), 2)]
+
+
 # Takeovers
 
 
@@ -314,13 +345,13 @@ class Restoring:
             restore: ChangelogRestore,
             numbers: Sequence[int],
             facts: Awaitable[object],
-            inputs: object,
+            inputs: Collection[TopicPartition],
             claim: object,
         ) -> Sources:
             await facts
             self.began.set()
             await self.may_end.wait()
-            return empty(numbers)
+            return empty(inputs)
 
         monkeypatch.setattr(ChangelogRestore, "read", read)
 
@@ -530,12 +561,12 @@ async def test_rows_of_a_newer_format_are_refused_before_the_partition_is_claime
         self: ChangelogRestore,
         numbers: object,
         facts: Awaitable[object],
-        inputs: object,
+        inputs: Collection[TopicPartition],
         claim: Callable[[Collection[str]], Awaitable[object]],
     ) -> Sources:
         await facts
         await claim(["former"])
-        return empty([0])
+        return empty(inputs)
 
     monkeypatch.setattr(ChangelogRestore, "read", read)
     formats = {0: FORMAT}

@@ -10,7 +10,8 @@ import pytest
 from faust.types import TP
 
 from traceweir.streams.runtime.inbox import QUEUE
-from traceweir.streams.runtime.lane import FORMAT_ROW, OFFSETS, Lane
+from traceweir.streams.runtime.lane import FORMAT_ROW, INPUTS_ROW, OFFSETS, Lane
+from traceweir.streams.runtime.positions import InputLogs
 from traceweir.streams.runtime.state_directory import FORMAT
 from traceweir.streams.runtime.suspects import StageFailed, Suspects
 from traceweir.streams.stages.base import Cut, End, Read, Record, Rows, StageSpec, UnreadableBatch
@@ -452,3 +453,40 @@ async def test_a_batch_that_cannot_be_decompressed_waits_for_its_turn() -> None:
     await lane.take("a", records("a", 99_400))
     lane.fetched({("a", 0): End(1, 1, 100.0), ("b", 0): End(1, 1, 100.0)}, 100.0)
     assert (stage.applied, stage.rejected) == ([("a", [99_400])], [("b", 0, "why")])
+
+
+# Added partitions
+
+
+async def test_an_added_partition_is_an_input_of_its_own_with_its_own_end_and_offset() -> None:
+    stage, table = Listing(), MemoryTable()
+    spec = StageSpec("one", ("a", "b"), (), lambda partition, read, changed: stage)
+    lane = Lane(1, [spec], table, {"a": 0, "b": 0, "a/5": 0}, 100.0)
+    assert lane.pending_seeks() == {"a": 0, "b": 0, "a/5": 0}
+    stage.ticks.clear()
+
+    def read_to(added: int) -> dict[TP, End]:
+        return {TP("a", 1): End(2, 2, 100.0), TP("a", 5): End(2, added, 100.0), TP("b", 1): End(0, 0, 100.0)}
+
+    await lane.take("a", records("a", 3, 8))
+    await lane.take("a/5", records("a", 5, 6))
+    lane.fetched(read_to(3), 100.0)
+    assert stage.applied == [("a", [3]), ("a/5", [5, 6])]  # the next record of the added partition can be older than 8
+    assert lane.lag == 1
+    lane.fetched(read_to(2), 100.0)
+    assert stage.applied[2:] == [("a", [8])]
+
+    rows = dict(lane.cut().rows)
+    assert orjson.loads(rows[OFFSETS] or b"") == {"a": 2, "a/5": 2}
+    assert lane.offsets_to_commit(0.0) == {"a": 2, "a/5": 2}
+
+
+def test_a_partition_that_is_not_there_any_more_gets_no_offset_of_the_group_and_keeps_its_row() -> None:
+    table = MemoryTable()
+    ids = orjson.dumps({"a": "c/1", "a/5": "c/1"})
+    table.write(1, [(OFFSETS, orjson.dumps({"a": 7, "a/5": 9})), (INPUTS_ROW, ids)])
+    spec = StageSpec("one", ("a",), (), lambda partition, read, changed: Listing())
+    lane = Lane(1, [spec], table, {"a": 0}, 100.0, logs=InputLogs({"a": "c/1"}, {"a": 9}))
+    assert (lane.offsets_to_commit(0.0), lane.log_ids) == ({"a": 7}, {"a": "c/1"})
+    again = Lane(1, [spec], table, {"a": 0, "a/5": 0}, 100.0, logs=InputLogs({"a": "c/1"}, {"a": 9, "a/5": 9}))
+    assert again.position == {"a": 7, "a/5": 9}
