@@ -424,3 +424,52 @@ async def test_rows_of_the_previous_format_are_read() -> None:
     await flow.settle()
 
     assert network(flow)[-1] == (b"kp:trace:1", None)
+
+
+OTEL = f"{'a' * 32}:{'b' * 16}"
+WITHDRAWN = {"withdrawn": True, "visibility": "private", "privacy_level": "private"}
+
+
+def values(flow: Flow) -> dict[tuple[str, int], tuple[str, float | None]]:
+    """Returns status and novelty of each trace value, by trace and revision."""
+    return {
+        (score["trace_id"], score["revision"]): (score["status"], score["details"].get("novelty"))
+        for score in flow.results("trace_value")
+    }
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (0, 2, 1), (2, 0, 1)])
+@pytest.mark.parametrize("together", [True, False])
+async def test_a_trace_that_moves_to_another_session_is_no_copy_of_itself(order: list[int], together: bool) -> None:
+    flow = gate_only()
+    former = candidate(OTEL, [1, 0], session="a" * 32)
+    gone = candidate(OTEL, [1, 1], session="a" * 32, metadata=WITHDRAWN) | {"revision": 1}
+    there = candidate(f"{OTEL}~2", [1, 0], session="s")
+    flow.send(TOPICS.candidates, candidate(1, [0, 1]))
+    for place in order:
+        flow.send(TOPICS.candidates, (former, gone, there)[place])
+        if not together:
+            await flow.settle()
+            flow.crash()
+    flow.send(TOPICS.candidates, candidate(2, [1, 0]))
+    await flow.settle()
+
+    assert flow.dead_letters() == []
+    assert values(flow)[f"kp:trace:{OTEL}~2", 0] == ("PASSED", 1.0)
+    assert values(flow)["kp:trace:2", 0][1] == 0.0
+    assert values(flow)[f"kp:trace:{OTEL}", 1] == ("NOT_EVALUATED", None)
+    assert decisions(flow)[f"kp:trace:{OTEL}"] == ["withdrawn"]
+    shown = dict(network(flow))
+    assert {key for key, value in shown.items() if value is not None} == {
+        b"kp:trace:1",
+        f"kp:trace:{OTEL}~2".encode(),
+    }
+
+
+async def test_another_id_with_the_same_ending_is_compared_with_its_copy() -> None:
+    flow = gate_only()
+    flow.send(TOPICS.candidates, candidate("x", [1, 0]))
+    flow.send(TOPICS.candidates, candidate("x~2", [1, 0]))
+    await flow.settle()
+
+    assert values(flow)["kp:trace:x~2", 0][1] == 0.0

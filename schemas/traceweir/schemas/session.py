@@ -72,8 +72,13 @@ class Session(WireModel):
         return current(self.events)
 
     @property
+    def current_traces(self) -> list[PipelineTrace]:
+        """The traces that are not withdrawn."""
+        return [trace for trace in self.traces if not trace.metadata.withdrawn]
+
+    @property
     def started_at(self) -> datetime | None:
         """The earliest known time of an event that counts or of a trace, by the agents' clock; None if no time is known."""
         first = next((known for event in self.current_events if (known := known_time(event.occurred_at))), None)
-        times = [first, *(known_time(trace.created_at) for trace in self.traces)]
+        times = [first, *(known_time(trace.created_at) for trace in self.current_traces)]
         return min((moment for moment in times if moment is not None), default=None)

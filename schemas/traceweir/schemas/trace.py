@@ -110,6 +110,11 @@ class TraceMetadata(WireModel):
     Such a trace stands for no invocation of its own while the events have not arrived. Traceweir's addition: not in
     KnowledgePulse's schema, not published on `network`.
     """
+    withdrawn: bool | None = None
+    """Whether the trace no longer counts in its session: a revision with true withdraws the trace.
+
+    Traceweir's addition: not in KnowledgePulse's schema, not published on `network`.
+    """
 
 
 class Task(WireModel):
@@ -190,7 +195,7 @@ class ReasoningTrace(WireModel):
 
     def document(self) -> JsonObject:
         """Returns the trace in KnowledgePulse's schema, without unknown keys, Traceweir's additions and unset keys."""
-        own = {"metadata": {"session_id", "invocation_id"}}
+        own = {"metadata": {"session_id", "invocation_id", "withdrawn"}}
         return self.model_dump(mode="json", by_alias=True, exclude_unset=True, exclude=own)
 
 

@@ -87,8 +87,27 @@ def turns_of(session: Session) -> list[Turn]:
             turn = open_turns[key] = _OpenTurn(event.invocation_id)
         turn.add(event)
     if not open_turns:
-        return [_derived_turn(trace) for trace in session.traces if trace.metadata.invocation_id is None]
+        return [_derived_turn(trace) for trace in session.current_traces if trace.metadata.invocation_id is None]
     return _with_unique_ids([turn.close(index) for index, turn in enumerate(open_turns.values())])
+
+
+def withdrawn_turns(session: Session) -> list[Turn]:
+    """Returns the invocations of a session of which no event counts any more, as its replaced events tell them.
+
+    A former revision of the session can have scores of such an invocation.
+    """
+    counting_events = session.current_events
+    if len(counting_events) == len(session.events):
+        return []
+    counting = {event.invocation_id for event in counting_events}
+    replaced = {name for event in session.events if event.replaces for name in event.replaces}
+    found: dict[str, _OpenTurn] = {}
+    for event in session.events:
+        name = event.invocation_id
+        withdraws = event.replaces is not None and event.event_id in event.replaces
+        if name and name not in counting and event.event_id in replaced and not withdraws:
+            found.setdefault(name, _OpenTurn(name)).add(event)
+    return [turn.close(index) for index, turn in enumerate(found.values())]
 
 
 def _with_unique_ids(turns: list[Turn]) -> list[Turn]:

@@ -18,16 +18,21 @@ from traceweir.schemas.invocation import (
     TokenUsage,
 )
 from traceweir.schemas.reference import Reference
-from traceweir.schemas.turns import Turn, trace_dimensions, turns_of
+from traceweir.schemas.session import Session
+from traceweir.schemas.turns import Turn, trace_dimensions, turns_of, withdrawn_turns
 
 
 def turns(*events: dict[str, Any], traces: Any = ()) -> list[Turn]:
     """Returns the turns of these events, which are one second apart."""
+    return turns_of(session(*events, traces=traces))
+
+
+def session(*events: dict[str, Any], traces: Any = ()) -> Session:
     read = [
         EVENT.validate_python({"session_id": "s", "occurred_at": NOW + timedelta(seconds=number), **event})
         for number, event in enumerate(events)
     ]
-    return turns_of(make_session("s", events=read, traces=list(traces)))
+    return make_session("s", events=read, traces=list(traces))
 
 
 def event(kind: str, invocation_id: str = "", **fields: Any) -> dict[str, Any]:
@@ -245,3 +250,30 @@ def test_a_trace_has_the_dimensions_of_the_invocation_that_it_names() -> None:
     )
     assert trace_dimensions(make_trace(metadata={"invocation_id": "i"}), found) == found[0].dimensions
     assert trace_dimensions(make_trace(), found) == Dimensions(agent_name="billing", environment="test")
+
+
+def test_an_invocation_of_which_no_event_counts_is_withdrawn_and_keeps_its_dimensions() -> None:
+    found = session(
+        event("invocation.started", "gone", event_id="a", agent_name="planner"),
+        event("invocation.completed", "gone", event_id="b"),
+        event("invocation.started", "gone", event_id="c", replaces=["a", "b", "c"]),
+        event("invocation.started", "kept", event_id="d"),
+        event("invocation.completed", "kept", event_id="e"),
+        event("invocation.completed", "kept", event_id="f", replaces=["e"]),
+    )
+
+    (gone,) = withdrawn_turns(found)
+    assert (gone.invocation.invocation_id, gone.dimensions.agent_name) == ("gone", "planner")
+    assert [each.invocation.invocation_id for each in turns_of(found)] == ["kept"]
+
+
+def test_what_is_withdrawn_in_another_segment_is_unknown_here() -> None:
+    assert withdrawn_turns(session(event("invocation.started", "gone", event_id="c", replaces=["a", "c"]))) == []
+
+
+def test_a_withdrawn_trace_stands_for_no_invocation() -> None:
+    withdrawn = make_trace(id="kp:trace:2", metadata={"withdrawn": True})
+    found = session(traces=[make_trace(), withdrawn])
+
+    assert [each.id for each in found.current_traces] == ["kp:trace:1"]
+    assert [each.invocation.invocation_id for each in turns_of(found)] == ["kp:trace:1"]

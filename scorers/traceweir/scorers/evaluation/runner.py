@@ -15,6 +15,7 @@ from traceweir.schemas.score import NotEvaluated, Score
 from traceweir.schemas.session import Session
 from traceweir.schemas.text import printable
 from traceweir.schemas.times import known_time
+from traceweir.schemas.trace import ReasoningTrace
 from traceweir.schemas.turns import Turn, trace_dimensions
 from traceweir.scorers.base import NOTHING_SPENT, Measurement, MissingInput, Scorer, Subject
 from traceweir.scorers.evaluation.labels import with_labels
@@ -25,6 +26,8 @@ from traceweir.scorers.judge import AnswerUnusable, BudgetSpent, Judge
 
 MAX_NAMED_INVOCATIONS = 50
 """Maximum number of invocations without a value that a session's Score names per reason; it counts all of them."""
+
+_WITHDRAWN = Unmeasured("missing_input", "withdrawn: late spans have moved or replaced what was measured")
 
 MOST_SEVERE_FIRST: tuple[NotEvaluated, ...] = ("error", "timeout", "budget", "missing_input")
 
@@ -45,6 +48,7 @@ async def evaluate(
     judge_timeout_s: float | None = None,
     attempt: int = 0,
     watch: Watch | None = None,
+    withdrawn: Sequence[Turn] = (),
 ) -> list[Score]:
     """Returns the Scores of all criteria for a session.
 
@@ -57,6 +61,10 @@ async def evaluate(
     results in no Score where the input is missing. A scorer that fails or exceeds its timeout loses only its
     own Score.
 
+    A withdrawn invocation or trace, and a session of which nothing is left, are NOT_EVALUATED `missing_input`, so that
+    no Score of a former revision counts any more. This holds for each metric, because a former revision can have had a
+    reference or an input.
+
     Args:
         plan: The metrics to measure.
         session: The session.
@@ -67,12 +75,20 @@ async def evaluate(
         judge_timeout_s: Seconds that a scorer with a judge can take for a subject; if None, `timeout_s` applies.
         attempt: The attempt number of the Scores.
         watch: Is entered for each run of a scorer on a subject; None: nobody watches.
+        withdrawn: The invocations of the session that count no more.
     """
     subjects: dict[Level, list[Subject]] = {}
     measured: list[list[Subject]] = []
     point = sampling_point(session.session_id)
     began = _start_of(session, turns)
     shared = session_dimensions([turn.dimensions for turn in turns])
+    traces = session.current_traces
+    withdrawn_traces = [trace for trace in session.traces if trace.metadata.withdrawn]
+    gone: dict[Level, list[Subject]] = {
+        level: _subjects(level, session, withdrawn, withdrawn_traces, judge, began, shared)
+        for level in ("invocation", "trace")
+    }
+    is_empty = not (turns or traces) and any(gone.values())
     started: list[list[Outcome | Awaitable[Outcome]]] = []
     for metric in plan.metrics:
         scorer = metric.scorer
@@ -80,8 +96,12 @@ async def evaluate(
             started.append([])
             measured.append([])
             continue
+        if scorer.level == "session" and is_empty:
+            started.append([_WITHDRAWN])
+            measured.append([Subject(session=session, started_at=began, dimensions=shared)])
+            continue
         if scorer.level not in subjects:
-            subjects[scorer.level] = _subjects(scorer.level, session, turns, judge, began, shared)
+            subjects[scorer.level] = _subjects(scorer.level, session, turns, traces, judge, began, shared)
         measured.append([subject for subject in subjects[scorer.level] if metric.applies(subject.reference)])
         wait_s = timeout_s if judge_timeout_s is None or not scorer.judged else judge_timeout_s
         if watch is None:
@@ -107,10 +127,13 @@ async def evaluate(
                 labelled = with_labels(outcome, subject.invocation, metric.name)
                 about = _id_of(subject), labelled, subject.started_at, subject.dimensions
                 scores.append(write.score(metric, level, *about))
-            if level == "invocation" and (metric_subjects or metric.runs_on is None):
+            for subject in gone.get(level, ()):
+                about = _id_of(subject), _WITHDRAWN, subject.started_at, subject.dimensions
+                scores.append(write.score(metric, level, *about))
+            if level == "invocation" and (metric_subjects or metric.runs_on is None or withdrawn):
                 ids = [_id_of(subject) for subject in metric_subjects]
                 total = _aggregated(metric.scorer, ids, metric_outcomes)
-                if metric.needs_input and _lacks_input(total):
+                if metric.needs_input and _lacks_input(total) and not withdrawn:
                     continue
                 scores.append(write.score(metric, "session", session.session_id, total, began, shared))
     return scores
@@ -138,6 +161,7 @@ def _subjects(
     level: Level,
     session: Session,
     turns: Sequence[Turn],
+    traces: Sequence[ReasoningTrace],
     judge: Judge | None,
     began: datetime | None,
     shared: Dimensions,
@@ -163,7 +187,7 @@ def _subjects(
                 started_at=known_time(trace.created_at),
                 dimensions=trace_dimensions(trace, turns),
             )
-            for trace in session.traces
+            for trace in traces
         ]
     return [Subject(session=session, judge=judge, started_at=began, dimensions=shared)]
 

@@ -34,11 +34,11 @@ class GateScores:
         self._began = known_time(candidate.trace.created_at)
         self._writer = ScoreWriter(candidate, candidate.occurred_at, plan, now, candidate.attempt)
 
-    def trace_value(self, measurement: Measurement) -> Score:
+    def trace_value(self, outcome: Outcome) -> Score:
         """Returns the Score of a trace value, with the gate's threshold."""
         plan = self._plan
         metric = Metric("trace_value", plan.gate.threshold, plan.trace_value, plan.trace_value_digest(self._embedder))
-        return self._score(metric, measurement)
+        return self._score(metric, outcome)
 
     def decision(self, accepted: bool, reasons: Sequence[str], details: Mapping[str, JsonValue]) -> Score:
         """Returns the Score of the gate's decision, with the reasons in `details`.
@@ -54,7 +54,7 @@ class GateScores:
         )
         return self._score(metric, measured, GATE_VERSION)
 
-    def _score(self, metric: Metric, measured: Measurement, version: str = "") -> Score:
+    def _score(self, metric: Metric, measured: Outcome, version: str = "") -> Score:
         candidate = self._candidate
         return self._writer.score(metric, "trace", candidate.trace.id, measured, self._began, candidate, version)
 

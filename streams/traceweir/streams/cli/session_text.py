@@ -21,7 +21,7 @@ def lines_of(session: Session) -> Iterator[str]:
     segment = f", segment {session.segment}" if session.segment else ""
     yield (
         f"session {_shown(session.session_id)}{segment}: {counted(len(exchanges), 'invocation')}, "
-        f"{counted(len(session.traces), 'reasoning trace')}, closed because {session.closed_because}"
+        f"{counted(len(session.current_traces), 'reasoning trace')}, closed because {session.closed_because}"
     )
     for exchange in exchanges:
         yield from (f"  {line}" for line in _exchange(exchange))

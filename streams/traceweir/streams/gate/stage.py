@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
@@ -18,6 +19,7 @@ from traceweir.schemas.score import Score
 from traceweir.scorers.base import Measurement
 from traceweir.scorers.evaluation.decision import decide
 from traceweir.scorers.evaluation.gate_rules import plan_of_rules
+from traceweir.scorers.evaluation.outcome import Outcome, Unmeasured
 from traceweir.scorers.evaluation.plan import Plan
 from traceweir.scorers.evaluation.publication import Publish, publication
 from traceweir.scorers.evaluation.score_writer import GateScores
@@ -38,6 +40,8 @@ if TYPE_CHECKING:  # OpenTelemetry's SDK is loaded only where traces are on
 
 MAX_PLANS = 1_000
 """Maximum number of rules of candidates that are kept as read."""
+_MOVED = re.compile(r"(kp:trace:[0-9a-f]{32}:[0-9a-f]{16})~2")
+"""The id of a trace that has moved from the session of its spans' trace id to the one that they name."""
 Waiting = dict[str, tuple[Record, Candidate]]
 """Candidates that are decided together, by trace id."""
 
@@ -161,10 +165,14 @@ class GateStage:
 
     def _decide_scope(self, scope: NoveltyScope, items: Waiting) -> None:
         start_ns = self._spans.now_ns() if self._spans is not None else 0
-        vectors = {name: item.embedding.vector for name, (_, item) in items.items() if item.embedding is not None}
+        vectors = {
+            name: item.embedding.vector
+            for name, (_, item) in items.items()
+            if item.embedding is not None and not item.trace.metadata.withdrawn
+        }
         novelty: dict[str, Novelty] = {}
         if vectors:
-            measured = scope.measure_and_add(np.stack(list(vectors.values())), list(vectors))
+            measured = scope.measure_and_add(np.stack(list(vectors.values())), list(map(_vector_id, vectors)))
             novelty = dict(zip(vectors, measured, strict=True))
         for name, (record, candidate) in items.items():
             try:
@@ -184,11 +192,10 @@ class GateStage:
             RecordRejected: a score does not fit its topic; nothing is remembered but the vector, for novelty.
         """
         trace = candidate.trace
-        measured = self._measure(candidate, novelty)
-        plan = self._plan_of(candidate)
-        reasons = decide(plan, candidate, measured.value)
+        plan, measured = self._plan_of(candidate), self._measure(candidate, novelty)
+        reasons = decide(plan, candidate, measured.value) if isinstance(measured, Measurement) else ["withdrawn"]
         published = b""
-        if not reasons:
+        if not reasons and isinstance(measured, Measurement):
             room = self._limits.room(self._topics.network) - len(trace.id.encode())
             max_bytes = min(MAX_OUTPUT_BYTES - KEPT_BYTES, room)
             try:
@@ -205,7 +212,7 @@ class GateStage:
         elif before.accepted if before is not None else any(_version(candidate)):
             outputs.append(self._network_output(trace.id, None))
         scope.remember(trace.id, candidate.session_id, _version(candidate), accepted)
-        return measured.value, reasons
+        return measured.value if isinstance(measured, Measurement) else None, reasons
 
     def _refuse_superseded(self, scope: NoveltyScope, record: Record, candidate: Candidate) -> None:
         scorer = self._plan_of(candidate).trace_value
@@ -213,7 +220,7 @@ class GateStage:
         self._record_decision(scope, record, candidate, measured, ["superseded"])
 
     def _record_decision(
-        self, scope: NoveltyScope, record: Record, candidate: Candidate, measured: Measurement, reasons: list[str]
+        self, scope: NoveltyScope, record: Record, candidate: Candidate, measured: Outcome, reasons: list[str]
     ) -> list[Output]:
         """Counts a decision, and returns the list of its outputs, to which the caller can append.
 
@@ -222,7 +229,8 @@ class GateStage:
         """
         accepted = not reasons
         place: JsonObject = {"scope": scope.name, "partition": self._partition, "offset": record.offset}
-        details: JsonObject = {"value": measured.value, **place}
+        value = measured.value if isinstance(measured, Measurement) else None
+        details: JsonObject = {"value": value, **place}
         scores = GateScores(self._plan_of(candidate), candidate, self._clock())
         outputs = [
             self._result(candidate, scores.trace_value(measured)),
@@ -263,7 +271,9 @@ class GateStage:
         self._plans[text] = found
         return found
 
-    def _measure(self, candidate: Candidate, novelty: Novelty | None) -> Measurement:
+    def _measure(self, candidate: Candidate, novelty: Novelty | None) -> Outcome:
+        if candidate.trace.metadata.withdrawn:
+            return Unmeasured("missing_input", "the trace was withdrawn from its session")
         scorer = self._plan_of(candidate).trace_value
         if novelty is None:
             return scorer.measure(candidate.trace, novelty_missing=candidate.novelty_missing or "no_embedding")
@@ -314,6 +324,15 @@ def _as_model(found: Candidate, value: bytes) -> Candidate:
 
 
 _fast = fast_decoder(Candidate, as_models=frozenset({TraceContext}))
+
+
+def _vector_id(trace_id: str) -> str:
+    """Returns the id of the vector of a trace: that of collect's trace under its former id, if it has moved.
+
+    The trace is then a revision of its former self, whichever of the two comes first, and no copy of it.
+    """
+    found = _MOVED.fullmatch(trace_id)
+    return found[1] if found else trace_id
 
 
 def _version(candidate: Candidate) -> Version:

@@ -18,7 +18,7 @@ from traceweir.schemas.normal_form import normal_form
 from traceweir.schemas.score import Score, uuid5
 from traceweir.schemas.session import Session
 from traceweir.schemas.trace import ReasoningTrace
-from traceweir.schemas.turns import Turn, trace_dimensions, turns_of
+from traceweir.schemas.turns import Turn, trace_dimensions, turns_of, withdrawn_turns
 from traceweir.scorers.embedding import Embedder, embedded_text
 from traceweir.scorers.evaluation.plan import Plan
 from traceweir.scorers.evaluation.runner import cancelled_from_outside, evaluate, sampling_point
@@ -141,6 +141,7 @@ class SessionScoring:
         attempt: int,
         traced: ScoreSpans | None,
     ) -> ScoringResult:
+        withdrawn = with_user_ids(withdrawn_turns(session), self._user_ids)
         measuring, asking = (traced.measuring, traced.asking) if traced is not None else (None, None)
         judge = self._judging.session(known, asking) if self._judging is not None else None
         scores = await evaluate(
@@ -153,6 +154,7 @@ class SessionScoring:
             judge_timeout_s=self._judge_timeout_s,
             attempt=attempt,
             watch=measuring,
+            withdrawn=withdrawn,
         )
         judged = judge.judged if judge is not None else NOTHING_JUDGED
         unanswered = sum(
@@ -164,7 +166,7 @@ class SessionScoring:
             attempt,
             int(session.last_record_at.timestamp() * 1000),
             [self._encode_score(each) for each in scores],
-            [self._offer(each) for each in await self._candidates(session, turns, scores, attempt)],
+            [self._offer(each) for each in await self._candidates(session, turns, withdrawn, scores, attempt)],
             dict(Counter(map(_outcome, scores))),
             judged,
             unanswered,
@@ -183,12 +185,18 @@ class SessionScoring:
         return OfferedCandidate(candidate.scope, trace, _digest(changing_part(value)), value)
 
     async def _candidates(
-        self, session: Session, turns: Sequence[Turn], scores: Sequence[Score], attempt: int
+        self, session: Session, turns: Sequence[Turn], withdrawn: Sequence[Turn], scores: Sequence[Score], attempt: int
     ) -> Sequence[Candidate]:
         if not session.traces:
             return ()
         waiting = [
-            self._candidate(session, trace, trace_dimensions(trace, turns), self._required(scores, trace), attempt)
+            self._candidate(
+                session,
+                trace,
+                trace_dimensions(trace, withdrawn if trace.metadata.withdrawn else turns),
+                self._required(scores, trace),
+                attempt,
+            )
             for trace in session.traces
         ]
         if self._embedder is None or len(waiting) == 1:  # a task for each would only cost time
@@ -216,7 +224,7 @@ class SessionScoring:
     ) -> Candidate:
         embedding: Embedding | None = None
         missing: str | None = "no_embedder"
-        if self._embedder is not None:
+        if self._embedder is not None:  # of a withdrawn trace too: the ids of the gate's scores name the embedder
             text = embedded_text(trace.task.objective, [step.content for step in trace.steps])
             try:
                 async with asyncio.timeout(self._timeout_s):

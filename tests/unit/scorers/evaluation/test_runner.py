@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any, ClassVar
 
+import pytest
 from tests.support.fake_scorers import TURNS, ScoresYes, plan_of, summary
 from tests.support.scoring import NOW, make_session, make_trace, make_turn, scores_of
 
 from traceweir.schemas.invocation import Level
 from traceweir.schemas.score import Cost
-from traceweir.scorers import Measurement, Scorer, Subject, read_plan
+from traceweir.scorers import Measurement, Scorer, Subject, evaluate, read_plan
 from traceweir.scorers.evaluation.runner import MAX_NAMED_INVOCATIONS
 
 
@@ -111,3 +113,47 @@ async def test_other_levels_have_a_score_per_subject() -> None:
 async def test_an_unsupported_metric_has_a_single_not_evaluated_score() -> None:
     scores = await scores_of(read_plan({"criteria": {"response_evaluation_score": 1}}), TURNS)
     assert [summary(score) for score in scores] == [("session", None, "NOT_EVALUATED", "unsupported", None)]
+
+
+class OfLevel(Scorer):
+    level: ClassVar[Level] = "session"
+
+    def score(self, subject: Subject) -> Measurement:
+        return Measurement(value=1.0)
+
+
+class OfTraces(OfLevel):
+    level: ClassVar[Level] = "trace"
+
+
+async def test_what_was_withdrawn_has_no_value_in_place_of_that_of_a_former_revision() -> None:
+    plan = plan_of(ScoresYes())
+    plan = replace(plan, metrics=tuple(replace(each, needs_input=True) for each in plan.metrics))
+
+    scores = await evaluate(
+        plan, make_session(), (), now=lambda: NOW, timeout_s=5, withdrawn=[make_turn("gone", answer="yes")]
+    )
+
+    assert [summary(score) for score in scores] == [
+        ("invocation", "gone", "NOT_EVALUATED", "missing_input", None),
+        ("session", None, "NOT_EVALUATED", "missing_input", None),
+    ]
+
+
+async def test_a_withdrawn_invocation_leaves_the_others_as_they_are() -> None:
+    without = await scores_of(plan_of(ScoresYes()), TURNS)
+    scores = await evaluate(
+        plan_of(ScoresYes()), make_session(), TURNS, now=lambda: NOW, timeout_s=5, withdrawn=[make_turn("gone")]
+    )
+
+    assert [each for each in scores if each.invocation_id != "gone"] == without
+    assert len(scores) == len(without) + 1
+
+
+@pytest.mark.parametrize("scorer", [OfLevel(), OfTraces()])
+async def test_a_session_of_which_nothing_is_left_has_no_value(scorer: Scorer) -> None:
+    session = make_session(traces=[make_trace(metadata={"withdrawn": True})])
+
+    scores = await scores_of(plan_of(scorer), (), session)
+
+    assert [(each.level, each.status) for each in scores] == [(scorer.level, "NOT_EVALUATED")]

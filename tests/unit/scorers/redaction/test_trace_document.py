@@ -25,6 +25,7 @@ SCHEMA_STRINGS = {
 }
 """Strings that the schema defines, and times and ids."""
 NO_STRINGS = {
+    "metadata.withdrawn",
     *("metadata.success", "metadata.quality_score", "steps.step_id", "steps.latency_ms", "outcome.confidence"),
 }
 
