@@ -147,7 +147,7 @@ async def test_repeats_of_spans_change_nothing_before_and_after_the_publication(
 
 async def test_late_spans_add_their_events_to_the_session_of_the_first_publication() -> None:
     flow = collect_only()
-    first = span(1, 1, 5, more={"gen_ai.operation.name": "chat", "output.value": "yes"})
+    first = span(1, 1, 5, session="first", more={"gen_ai.operation.name": "chat", "output.value": "yes"})
     late, root = span(1, 2, 5), span(1, 5, session="other")
     flow.send(TOPICS.otlp_spans, request(first), at=0)
     await advance_to(flow, IDLE_S + 1)
@@ -158,7 +158,7 @@ async def test_late_spans_add_their_events_to_the_session_of_the_first_publicati
 
     events = [message.json for message in flow.read(TOPICS.invocations)]
     new = [each for each in events if each not in before]
-    assert {each["session_id"] for each in events} == {trace_id(1).hex()}
+    assert {each["session_id"] for each in events} == {"first"}
     assert len({each["event_id"] for each in events}) == len(events)
     assert [each["name"] for each in new if each["type"] == "tool.called"] == ["tool_2"]
     assert before != []

@@ -22,7 +22,8 @@ from traceweir.schemas.base import MAX_IDENTIFIER_CHARS
 from traceweir.schemas.dead_letter import ORIGIN, PREFIX, last_header
 from traceweir.streams.collect.collecting_rules import CollectingRules
 from traceweir.streams.collect.open_trace import OpenTrace
-from traceweir.streams.collect.publication import Publication, Published
+from traceweir.streams.collect.publication import Publication
+from traceweir.streams.collect.published import Published
 from traceweir.streams.collect.span_rows import IDENTITY_BYTES, SPAN, Entry, published_key
 from traceweir.streams.dead_letters.reader import Found, LetterId
 from traceweir.streams.dead_letters.replay import resend
@@ -261,9 +262,9 @@ async def test_a_trace_with_more_documents_than_a_row_remembers_publishes_the_fi
     for each in span_slices(whole).slices:
         trace.add(Entry(SPAN, each.span_id.encode()[:8], each.data))
     rules = CollectingRules.of(Settings())
-    everything = Publication.of(trace, lambda key: None, rules)
+    everything = Publication.of(trace, lambda key: None, rules, 0)
 
-    found = Publication.of(trace, lambda key: None, replace(rules, max_documents=3))
+    found = Publication.of(trace, lambda key: None, replace(rules, max_documents=3), 0)
 
     assert found.documents == everything.documents[:3]
     assert len(found.published.identities) == 3
@@ -282,7 +283,7 @@ async def test_events_that_are_left_out_replace_nothing() -> None:
     rules = CollectingRules.of(Settings())
 
     def publish(max_documents: int) -> Publication:
-        return Publication.of(trace, rows.get, replace(rules, max_documents=max_documents))
+        return Publication.of(trace, rows.get, replace(rules, max_documents=max_documents), 0)
 
     for each in inner:
         trace.add(Entry(SPAN, each.span_id.encode()[:8], each.data))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import cache
 from itertools import accumulate, pairwise
 
@@ -19,6 +20,7 @@ from traceweir.streams.collect.requests import read_request
 from traceweir.streams.collect.span_rows import LOG, SPAN, Entry
 from traceweir.streams.otlp.decoding import add_logs, decode_logs, decode_spans
 from traceweir.streams.spans.reader import TraceRecords, read_trace
+from traceweir.streams.spans.span import Span
 
 _ROUNDS = 3
 
@@ -43,13 +45,26 @@ def read(entries: Iterable[Entry], session: str = "") -> TraceRecords:
     return read_trace(spans, session_id=session)
 
 
-def check(trace_id: bytes, arrivals: Sequence[list[Entry]]) -> None:
-    """Checks that the documents that count after the last arrival are those of all spans read at once."""
-    so_far = list(accumulate(arrivals, lambda before, arrived: [*before, *arrived]))
-    sessions = next((ids for each in so_far if (ids := read(each).session_ids)), ())  # of the first publication
-    expected = read(so_far[-1], sessions[0] if len(sessions) == 1 else "")
+def session_of(own: str, readings: Iterable[list[Entry]]) -> str:
+    """Returns the session in which the first reading puts a trace, or the first one that names a session at all.
 
-    found = publications(trace_id, arrivals)
+    Empty: there is none, or there are several.
+    """
+    session = None
+    for each in readings:
+        names = read(each).session_ids
+        if names and (session is None or (session == own and names != (own,))):
+            session = names[0] if len(names) == 1 else ""
+    return session or ""
+
+
+def check(trace_id: bytes, arrived: Sequence[list[Entry]]) -> None:
+    """Checks that the documents that count after the last arrival are those of all spans read at once."""
+    so_far = list(accumulate(arrived, lambda before, each: [*before, *each]))
+    session = session_of(trace_id.hex(), so_far)
+    expected = read(so_far[-1], session)
+
+    found = publications(trace_id, arrived)
 
     assert turns(found.events) == turns(expected.events)
     for kind in ("tool.called", "tool.returned", "model.called", "retrieval.returned"):
@@ -58,7 +73,10 @@ def check(trace_id: bytes, arrivals: Sequence[list[Entry]]) -> None:
     assert len({(each["id"], each["metadata"]["session_id"]) for each in found.traces}) == len(
         {each["id"] for each in found.traces}
     )
-    last = {each["id"]: each | {"id": ""} for each in found.traces}.values()
+    final = {each["id"]: each | {"id": ""} for each in found.traces}.values()
+    last = [each for each in final if not each["metadata"].get("withdrawn")]
+    if session:
+        assert {each["metadata"]["session_id"] for each in last} <= {session}
     for each in json.loads(json.dumps(expected.traces)):
         invocation = each["metadata"]["invocation_id"]
         assert [one for one in last if one["metadata"]["invocation_id"] == invocation] == [each | {"id": ""}]
@@ -74,8 +92,8 @@ def test_late_spans_give_what_all_spans_give(name: str, data: st.DataObject) -> 
     entries = data.draw(st.permutations(entries))
     number = len(entries)
     rounds = data.draw(st.lists(st.integers(0, _ROUNDS - 1), min_size=number, max_size=number))
-    arrivals = [[each for each, own in zip(entries, rounds, strict=True) if own == one] for one in range(_ROUNDS)]
-    check(trace_id, [each for each in arrivals if each])
+    arrived = [[each for each, own in zip(entries, rounds, strict=True) if own == one] for one in range(_ROUNDS)]
+    check(trace_id, [each for each in arrived if each])
 
 
 AGENT = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "planner"}
@@ -91,8 +109,26 @@ SPANS = [
 """Three agents below a span that makes one invocation of them when it comes."""
 
 
-@given(st.permutations(SPANS), st.sets(st.integers(1, len(SPANS) - 1), min_size=1, max_size=4))
-def test_invocations_that_become_one_have_one_reasoning_trace(order: list[object], cuts: set[int]) -> None:
-    entries = [entry(SPAN, encoded(each)) for each in order]  # type: ignore[arg-type]
+CUTS = st.sets(st.integers(1, len(SPANS) - 1), min_size=1, max_size=4)
+
+
+def arrivals(order: Sequence[Span], cuts: set[int]) -> list[list[Entry]]:
+    """Returns spans in an order, cut at some places."""
+    entries = [entry(SPAN, encoded(each)) for each in order]
     places = [0, *sorted(cuts), len(entries)]
-    check(bytes.fromhex(TRACE), [entries[begin:end] for begin, end in pairwise(places)])
+    return [entries[begin:end] for begin, end in pairwise(places)]
+
+
+@given(st.permutations(SPANS), CUTS)
+def test_invocations_that_become_one_have_one_reasoning_trace(order: list[Span], cuts: set[int]) -> None:
+    check(bytes.fromhex(TRACE), arrivals(order, cuts))
+
+
+@given(st.permutations(SPANS), CUTS, st.sampled_from(SPANS))
+def test_turns_move_from_the_trace_id_to_the_session_that_a_late_span_names(
+    order: list[Span], cuts: set[int], naming: Span
+) -> None:
+    spans = [
+        replace(each, attributes={**each.attributes, "session.id": "s"}) if each == naming else each for each in order
+    ]
+    check(bytes.fromhex(TRACE), arrivals(spans, cuts))

@@ -15,12 +15,14 @@ from traceweir.schemas.events import EVENT
 from traceweir.schemas.turns import Turn, turns_of
 from traceweir.streams.collect.collecting_rules import CollectingRules
 from traceweir.streams.collect.open_trace import OpenTrace
-from traceweir.streams.collect.publication import Publication, identity_of
+from traceweir.streams.collect.publication import Publication
+from traceweir.streams.collect.published import identity_of
 from traceweir.streams.collect.span_rows import LOG, SPAN, Entry, published_key
 from traceweir.streams.settings import Settings
 from traceweir.streams.spans.span import Attributes, Span, Value
 
 _RULES = CollectingRules.of(Settings())
+_NOW = 1_800_000_000_000
 
 
 class PublishedDocuments(NamedTuple):
@@ -44,10 +46,12 @@ def publications(trace_id: bytes, arrivals: Iterable[Iterable[Entry]]) -> Publis
         for each in arrived:
             if not trace.knows(each.identity):
                 trace.add(each)
-        publication = Publication.of(trace, rows.get, _RULES)
+        publication = Publication.of(trace, rows.get, _RULES, _NOW)
         assert (publication.unusable, publication.left_out) == ([], 0)
         rows[published_key(trace_id)] = publication.published.pack()
         trace.published_parts = trace.count
+        trace.published_at = _NOW
+        trace.publications += 1
         for document in publication.documents:
             (found.events if document.is_event else found.traces).append(json.loads(document.value))
     names = [event["event_id"] for event in found.events]

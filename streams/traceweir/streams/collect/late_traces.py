@@ -27,6 +27,8 @@ def late_traces(
     ids: Iterable[str],
     is_published: Callable[[str], bool],
     was_kept: Callable[[str], bool],
+    *,
+    moves: bool = False,
 ) -> LateTraces:
     """Returns the reasoning traces that differ from those of the publication before.
 
@@ -36,6 +38,7 @@ def late_traces(
         ids: The ids that the spans of the last publication can have given to reasoning traces.
         is_published: Whether a reasoning trace was published under an id.
         was_kept: Whether a publication before has returned a text in `kept`.
+        moves: Whether all reasoning traces move to another session, where they have ids of their own.
     """
     former = {_invocation(each): each for each in before}
     sessions = {each["id"]: _session(each) for each in before}
@@ -59,6 +62,11 @@ def late_traces(
             name = known["id"]
         elif not is_published(name):
             name = name_before(invocation) or name
+        if moves:
+            if name != each["id"]:
+                found.kept.append(kept(invocation, moved_id(name)))
+            found.changed.append(each | {"id": moved_id(name)})
+            continue
         if sessions.get(name, _session(each)) != _session(each) or (known and _session(known) != _session(each)):
             continue  # a trace id in another session would be a conflict
         if name != each["id"]:
@@ -72,6 +80,15 @@ def late_traces(
 def kept(invocation_id: str, name: str) -> str:
     """Returns a text that says that the reasoning trace of an invocation has kept an id."""
     return f"{invocation_id} {name}"
+
+
+def moved_id(name: str) -> str:
+    """Returns the id of a reasoning trace in the session to which it has moved.
+
+    The gate refuses an id that belongs to another session. It knows this form, and takes the trace for a revision of its
+    former self when it measures novelty.
+    """
+    return f"{name}~2"
 
 
 def _invocation(trace: ReasoningTrace) -> str:

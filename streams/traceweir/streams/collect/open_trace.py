@@ -31,6 +31,7 @@ class OpenTrace:
         "new",
         "planned",
         "publications",
+        "published_at",
         "published_parts",
         "root_at",
         "rows",
@@ -43,6 +44,7 @@ class OpenTrace:
         self.planned = 0
         """When the stage looks at the open trace again; 0: no check is planned."""
         self.count = self.size = self.rows = self.dropped = self.publications = self.published_parts = 0
+        self.published_at = 0
         self.identities = bytearray()
         self.new: list[Entry] = []
         self.is_open = True
@@ -59,6 +61,7 @@ class OpenTrace:
             self.dropped,
             self.publications,
             self.published_parts,
+            self.published_at,
             self.is_open,
         ) = header
 
@@ -108,6 +111,7 @@ class OpenTrace:
             self.dropped,
             self.publications,
             self.published_parts,
+            self.published_at,
             self.is_open,
         )
         return [*rows, (header_key(self.id), header.pack())]

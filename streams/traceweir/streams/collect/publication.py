@@ -6,25 +6,21 @@ import struct
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
-from hashlib import blake2b
 from itertools import chain, islice
 from typing import Any, NamedTuple
 
 import orjson
 
 from traceweir.schemas.dead_letter import DeadLetter, Reason
+from traceweir.streams.collect.changes import Changes, changes_of
 from traceweir.streams.collect.collecting_rules import CollectingRules
-from traceweir.streams.collect.late_events import late_events
-from traceweir.streams.collect.late_traces import late_traces
 from traceweir.streams.collect.open_trace import OpenTrace
+from traceweir.streams.collect.published import Published, identity_of
 from traceweir.streams.collect.requests import joined
-from traceweir.streams.collect.span_rows import IDENTITY_BYTES, LOG, MAX_SPAN_BYTES, SPAN, Entry, published_key
+from traceweir.streams.collect.span_rows import LOG, MAX_SPAN_BYTES, SPAN, Entry, published_key
 from traceweir.streams.otlp.decoding import LogEvent, add_logs, decode_log, decode_sound_spans, decode_span
 from traceweir.streams.otlp.errors import OtlpError
 from traceweir.streams.otlp.slices import log_slices, span_slices
-from traceweir.streams.spans.reader import read_trace
-from traceweir.streams.spans.reasoning import reasoning_trace_id
 from traceweir.streams.spans.span import Span
 from traceweir.streams.stages.base import MAX_OUTPUT_BYTES, Output, Read
 from traceweir.streams.stages.errors import RecordRejected
@@ -33,38 +29,6 @@ from traceweir.streams.topics import Topics
 
 _UNKNOWN_OFFSET = -1
 """The offset of a dead letter whose record was read long ago: a trace does not keep the offsets of its records."""
-_LENGTH = struct.Struct(">H")
-
-
-class Published(NamedTuple):
-    """What earlier publications of a trace have written."""
-
-    session_id: str = ""
-    """The session of all its documents; empty if there is none, or if there are several."""
-    identities: frozenset[bytes] = frozenset()
-    """Hashes of the ids of the documents, of the ids that they have kept, and of the spans that became dead letters."""
-
-    def pack(self) -> bytes:
-        """Returns the row."""
-        session = self.session_id.encode()
-        return _LENGTH.pack(len(session)) + session + b"".join(sorted(self.identities))
-
-    def has(self, name: str, kind: bytes = b"e") -> bool:
-        """Returns whether an event with this id was published; of the kind `t`, a reasoning trace.
-
-        The kind `k` stands for the texts of `LateTraces.kept`.
-        """
-        return identity_of(kind + name.encode()) in self.identities
-
-    @classmethod
-    def unpack(cls, row: bytes | None) -> Published:
-        """Returns what a row says; nothing if there is no row."""
-        if row is None:
-            return cls()
-        (length,) = _LENGTH.unpack_from(row)
-        begin = _LENGTH.size + length
-        identities = (row[at : at + IDENTITY_BYTES] for at in range(begin, len(row), IDENTITY_BYTES))
-        return cls(row[_LENGTH.size : begin].decode(), frozenset(identities))
 
 
 class Rooms(NamedTuple):
@@ -116,14 +80,16 @@ class Publication:
     """Number of documents that are left out."""
     replaced: int
     """Number of events of former publications that the documents replace or withdraw."""
-    own_spans: int
-    """Number of Traceweir's own spans, which are left out."""
+    changes: Changes
+    """What late spans have changed."""
     rooms: Rooms
     """The largest documents."""
 
     @classmethod
-    def of(cls, trace: OpenTrace, read: Read, rules: CollectingRules, rooms: Rooms = LARGEST) -> Publication:
-        """Reads the trace from its rows and what it has in memory. Documents that are larger than `rooms` become dead letters.
+    def of(cls, trace: OpenTrace, read: Read, rules: CollectingRules, now: int, rooms: Rooms = LARGEST) -> Publication:
+        """Reads the trace from its rows and what it has in memory.
+
+        Documents that are larger than `rooms` become dead letters; `now` is in milliseconds since 1970.
 
         After a publication the spans that it had are read again, to find what late spans have changed. A reasoning trace
         that has changed is published again under its id, as a revision.
@@ -131,24 +97,12 @@ class Publication:
         before = Published.unpack(read(published_key(trace.id)))
         entries = list(trace.entries(read))
         spans, unusable = _decoded(entries)
-        found = read_trace(spans, visibility=rules.visibility, session_id=before.session_id)
-        events, traces, kept = found.events, found.traces, list[bytes]()
-        if before.identities and not trace.published_parts:  # a former version has not counted what it has published
-            events = [event for event in events if not before.has(event["event_id"])]
-            traces = [each for each in traces if not before.has(each["id"], b"t")]
-        elif before.identities:
-            former, _ = _decoded(entries[: trace.published_parts])
-            earlier = read_trace(former, visibility=rules.visibility, session_id=before.session_id)
-            events = late_events(earlier.events, found.events, before.has)
-            ids = (reasoning_trace_id(span.trace_id, span.span_id) for span in former)
-            traces, names = late_traces(
-                earlier.traces, found.traces, ids, partial(before.has, kind=b"t"), partial(before.has, kind=b"k")
-            )
-            kept = [identity_of(b"k" + name.encode()) for name in names if not before.has(name, b"k")]
+        former = _decoded(entries[: trace.published_parts])[0] if before.identities else []
+        changes = changes_of(trace, before, former, spans, rules, now)
         new: dict[bytes, tuple[bool, str, dict[str, Any]]] = {}
-        for event in events:
+        for event in changes.events:
             new.setdefault(identity_of(b"e" + event["event_id"].encode()), (True, event["session_id"], event))
-        for trace_document in traces:
+        for trace_document in changes.traces:
             identity = identity_of(b"t" + trace_document["id"].encode())
             new.setdefault(identity, (False, trace_document["metadata"]["session_id"], trace_document))
         damaged = {identity: each for each in unusable if (identity := identity_of(each.data)) not in before.identities}
@@ -156,11 +110,8 @@ class Publication:
         encoded = (Document(is_event, name, orjson.dumps(each)) for is_event, name, each in new.values())
         chosen = list(islice(encoded, room))
         first_left_out = next(encoded, None)
-        remembered = islice(chain(new, kept, damaged), room)
-        session = before.session_id
-        if not session and not before.identities and len(found.session_ids) == 1:
-            (session,) = found.session_ids
-        published = Published(session, before.identities.union(remembered))
+        remembered = islice(chain(new, changes.identities, damaged), room)
+        published = Published(changes.session_id, before.identities.union(remembered))
         left_out = len(new) - len(chosen)
         replaced = sum(
             name != value["event_id"]  # what withdraws events names itself too
@@ -168,9 +119,7 @@ class Publication:
             if is_event and document.fits(rooms)
             for name in value.get("replaces", ())
         )
-        return cls(
-            chosen, list(damaged.values()), published, first_left_out, left_out, replaced, found.own_spans, rooms
-        )
+        return cls(chosen, list(damaged.values()), published, first_left_out, left_out, replaced, changes, rooms)
 
     def outputs(self, topics: Topics, partition: int, partitions: int, timestamp: int) -> Iterator[Output]:
         """Yields the documents at the homes of their sessions, and the dead letters."""
@@ -193,11 +142,6 @@ class Publication:
             yield _document_letter(topics, partition, partitions, self.first_left_out, problem)
         for kind, data, problem in self.unusable:
             yield from _request_letters(topics, partition, kind, [data], RecordRejected("invalid", problem))
-
-
-def identity_of(data: bytes) -> bytes:
-    """Returns the hash by which a span or a document is recognised within its trace."""
-    return blake2b(data, digest_size=IDENTITY_BYTES).digest()
 
 
 def dead_letters(trace: OpenTrace, read: Read, topics: Topics, partition: int, why: RecordRejected) -> list[Output]:

@@ -10,7 +10,7 @@ import struct
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-VERSION = 2
+VERSION = 3
 TRACE_ID_BYTES = 16
 IDENTITY_BYTES = 8
 """Size of the hash by which a repeated span is recognised within its trace."""
@@ -19,7 +19,8 @@ ROW_BYTES = 500_000
 MAX_SPAN_BYTES = 900_000
 """The largest span or log record with its resource, in bytes: it must fit a row, a forwarded record and a dead letter."""
 
-_HEADER, _HEADER_1 = struct.Struct(">BqqqIQIIIIB"), struct.Struct(">BqqqIQIIIB")
+_HEADER = struct.Struct(">BqqqIQIIIIqB")
+_HEADER_1, _HEADER_2 = struct.Struct(">BqqqIQIIIB"), struct.Struct(">BqqqIQIIIIB")
 _ENTRY = struct.Struct(">c8sI")
 _NUMBER = struct.Struct(">I")
 
@@ -54,6 +55,8 @@ class TraceHeader(NamedTuple):
     publications: int
     published_parts: int
     """Number of spans and log records that the last publication has read; 0 before the first, and if unknown."""
+    published_at: int
+    """Timestamp of the documents of the last publication; 0 before the first, and if unknown."""
     is_open: bool
     """Whether spans have come since the last publication."""
 
@@ -70,11 +73,14 @@ class TraceHeader(NamedTuple):
         """
         if row[0] == VERSION:
             _, *fields, is_open = _HEADER.unpack(row)
-        elif row[0] == VERSION - 1:
-            _, *fields, is_open = _HEADER_1.unpack(row)
+        elif row[0] == 2:
+            _, *fields, is_open = _HEADER_2.unpack(row)
             fields.append(0)
+        elif row[0] == 1:
+            _, *fields, is_open = _HEADER_1.unpack(row)
+            fields += (0, 0)
         else:
-            raise ValueError(f"trace row of format {row[0]}; this version reads {VERSION - 1} and {VERSION}")
+            raise ValueError(f"trace row of format {row[0]}; this version reads 1 to {VERSION}")
         return cls._make((*fields, bool(is_open)))
 
 

@@ -13,7 +13,8 @@ from traceweir.schemas.dead_letter import ORIGIN, PREFIX, last_header
 from traceweir.schemas.text import listed
 from traceweir.streams.collect.collecting_rules import CollectingRules
 from traceweir.streams.collect.open_trace import OpenTrace
-from traceweir.streams.collect.publication import Publication, Rooms, dead_letters, identity_of
+from traceweir.streams.collect.publication import Publication, Rooms, dead_letters
+from traceweir.streams.collect.published import identity_of
 from traceweir.streams.collect.requests import Part, joined, read_request
 from traceweir.streams.collect.span_rows import (
     HEADER_KEY,
@@ -276,25 +277,30 @@ class CollectStage:
     def _publish(self, trace: OpenTrace) -> list[Output]:
         """Publishes what has become known of a trace since its last publication."""
         watermark, rules = self._watermark, self._rules
-        # After a backlog the trace is due long ago. The assemble stage, which follows the clock by then, would reject
-        # events with such a timestamp as late.
-        timestamp = min(max(trace.due, watermark.now - rules.guard_ms // 2), watermark.now)
         try:
             rooms = Rooms(self._limits.room(self._topics.invocations), self._limits.room(self._topics.traces))
-            found = Publication.of(trace, self._read, rules, rooms)
+            found = Publication.of(trace, self._read, rules, watermark.now, rooms)
+            is_alone = found.published.session_id == trace.id.hex()
+            timestamp = rules.published_at(trace.due, watermark.now, is_alone=is_alone)
             outputs = list(found.outputs(self._topics, self._partition, self._partitions, timestamp))
         except Exception as error:  # whatever the spans cause must not stop the other traces
             raise SessionFailed(trace.id, error) from error
         for output in outputs:
             self.counters[self._outcome(output)] += 1
         self.counters["published"] += 1
-        if found.own_spans and not trace.publications:  # a later publication has the same spans again
-            self.counters["own_spans"] += found.own_spans
+        changes = found.changes
+        if changes.own_spans and not trace.publications:  # a later publication has the same spans again
+            self.counters["own_spans"] += changes.own_spans
+        if changes.moved:
+            self.counters["moved"] += 1
+        if changes.not_moved:
+            self.counters["not_moved"] += 1
         del self._ready[trace.id]
         if found.replaced:
             self.counters["replaced"] += found.replaced
         trace.publications += 1
         trace.published_parts = trace.count
+        trace.published_at = timestamp
         trace.is_open, trace.planned = False, 0
         trace.due = watermark.at + rules.late_ms
         self._rows.append((published_key(trace.id), found.published.pack()))
