@@ -14,7 +14,7 @@ from tests.support.workers import Fleet, Worker
 
 from traceweir.streams.kafka.embedded_broker import EmbeddedBroker
 from traceweir.streams.runtime.changelog_restore import misfit
-from traceweir.streams.runtime.state_directory import FORMAT
+from traceweir.streams.runtime.row_formats import FORMAT
 from traceweir.streams.testing import event, trace
 
 DEADLINE_S = 60

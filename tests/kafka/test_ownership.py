@@ -15,10 +15,12 @@ from tests.kafka.test_delivery import NOTHING, Ground
 from traceweir.streams.clock import seconds_now
 from traceweir.streams.runtime.cluster_clock import EVERY_S, ClocksApartError, ClusterClock
 from traceweir.streams.runtime.ownership import ClaimedPartitions
+from traceweir.streams.runtime.row_formats import FORMAT
 from traceweir.streams.stages.base import Rows
 
 pytestmark = pytest.mark.kafka
 
+FORMATS = {0: FORMAT, 1: FORMAT}
 Begin = Callable[[Collection[int]], "asyncio.Future[ClaimedPartitions] | asyncio.Task[ClaimedPartitions]"]
 
 
@@ -77,14 +79,14 @@ async def test_workers_that_take_over_different_partitions_fence_their_common_ow
 ) -> None:
     former = await begin([0, 1])
     assert len(steps) == 1 + 2
-    assert (await former.claim([])).keys() == {0, 1}
+    assert (await former.claim([], FORMATS)).keys() == {0, 1}
     assert len(steps) == 1 + 2 + 2
     await former.delivery.send(in_both(ground, "old"), [ground.output("old")], ground.offsets(1))
     names = {row for row in (await ground.visible())[0] if row.startswith(ground.group)}
     assert len(names) == 1
 
     heirs = await asyncio.gather(begin([0]), begin([1]))
-    await asyncio.gather(*(heir.claim(names) for heir in heirs))
+    await asyncio.gather(*(heir.claim(names, FORMATS) for heir in heirs))
     assert steps.count(1) == 2 * (2 + 1 + 1)  # each starts two producers, fences one writer and claims one partition
     with pytest.raises(ProducerFenced):
         await former.delivery.send(in_both(ground, "zombie"), [ground.output("zombie")], ground.offsets(9))
@@ -100,7 +102,7 @@ async def test_workers_that_take_over_different_partitions_fence_their_common_ow
 
 async def test_an_open_transaction_of_the_former_writer_is_aborted(ground: Ground, begin: Begin) -> None:
     former = await begin([0])
-    await former.claim([])
+    await former.claim([], FORMATS)
     before = await ground.visible()
     name = before[0][0]
     too_large = ground.output("x" * 1_100_000)
@@ -121,7 +123,7 @@ async def test_an_open_transaction_of_the_former_writer_is_aborted(ground: Groun
     assert await ground.visible() == before
 
     heir = await begin([0])
-    await heir.claim([name])
+    await heir.claim([name], FORMATS)
 
     rows, _, _ = await ground.visible()
     assert len({row for row in rows if row.startswith(ground.group)} - {name}) == 1
@@ -132,7 +134,7 @@ async def test_a_worker_cannot_claim_a_partition_after_another_has_begun_to(grou
     slow = await begin([0])
     await begin([0])
     with pytest.raises(ProducerFenced):
-        await slow.claim([])
+        await slow.claim([], FORMATS)
     assert await ground.visible() == NOTHING
 
 
@@ -145,14 +147,14 @@ async def test_a_worker_with_a_wrong_clock_claims_nothing_that_it_keeps(
     clock.ahead_s = ahead_s
     worker = await begin([0, 1])
     with pytest.raises(ClocksApartError, match=words):
-        await worker.claim([])
+        await worker.claim([], FORMATS)
 
 
 async def test_a_clock_that_jumps_while_the_worker_runs_is_found_at_the_next_comparison(
     ground: Ground, begin: Begin, clock: Clock
 ) -> None:
     worker = await begin([0, 1])
-    await worker.claim([])
+    await worker.claim([], FORMATS)
     clock.ahead_s = 3_600
 
     async def commit(value: str) -> None:

@@ -52,8 +52,6 @@ class Process:
         """Whether code of the process computes, so that no other callback of its event loop runs."""
         self.has_lost_a_task = False
         """Whether a fault has cancelled one of its tasks."""
-        self.version = 0
-        """How many versions the program is newer than the present one."""
         self.held: list[asyncio.Handle] = []
         """The callbacks that became ready while the process was frozen or blocked."""
         self.context = Context()

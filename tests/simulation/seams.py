@@ -140,33 +140,6 @@ def replace_parts(seed: int) -> None:
     put(asyncio, "new_event_loop", asyncio.get_running_loop)  # the thread of Faust's consumer shares the loop
     put(mode.threads.ServiceThread, "_gather_remaining_tasks", _nothing)
     put(faust_adapter._Thread, "Worker", _InLoop)
-    _give_versions()
-
-
-def _give_versions() -> None:
-    """Lets a process be of a later version, whose rows have another format."""
-    from traceweir.streams.runtime import lane as lanes
-    from traceweir.streams.runtime.state_directory import FORMAT, StateDirectoryError
-
-    cut_before = lanes.Lane.cut
-
-    def version() -> int:
-        process = process_of_context.get()
-        return FORMAT + (process.version if process is not None else 0)
-
-    def check_format(found: int, whose: str) -> None:
-        if found > version():
-            raise StateDirectoryError(f"{whose} was written by a newer Traceweir (format {found}, simulated)")
-
-    def cut(self: Any) -> Any:
-        found = cut_before(self)
-        if found.offsets and version() > FORMAT:
-            rows = [row for row in found.rows if row[0] != lanes.FORMAT_ROW]
-            return found._replace(rows=[*rows, (lanes.FORMAT_ROW, b"%d" % version())])
-        return found
-
-    put(lanes, "check_format", check_format)
-    put(lanes.Lane, "cut", cut)
 
 
 async def _nothing(self: Any) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -14,16 +16,20 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
 
 
-def simulate(*words: str) -> tuple[int, str]:
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.simulation", *words],
+def run(module: str, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", module, *words],
         cwd=ROOT,
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        env=os.environ | {"PYTHONPATH": str(ROOT), "PYTHONHASHSEED": "0"},
         capture_output=True,
         text=True,
         check=False,
         timeout=300,
     )
+
+
+def simulate(*words: str) -> tuple[int, str]:
+    done = run("tests.simulation", *words)
     return done.returncode, done.stdout + done.stderr
 
 
@@ -88,3 +94,20 @@ def test_a_seed_without_the_bug_is_right() -> None:
     code, printed = simulate("--seed", "14")
     assert code == 0, printed
     assert "WRONG" not in printed
+
+
+def test_a_group_writes_the_next_format_of_rows_when_the_last_worker_that_does_not_read_it_has_left() -> None:
+    done = run("tests.simulation.rolling_upgrade")
+    assert done.returncode == 0, done.stderr
+    shown = json.loads(done.stdout)
+    assert shown.pop("wrong") == {}
+    present, both, more, left, following = shown.values()
+    assert [each["formats"] for each in shown.values()] == [[3], [3], [3], [3], [4]]
+    assert [each["rows"]["done"] for each in (present, both, more, left)] == [0, 0, 0, 0]
+    assert all(before["rows"]["d"] < after["rows"]["d"] for before, after in pairwise((present, both, more, left)))
+    assert following["rows"]["done"] > 0
+    # Old workers take partitions over from new ones, and none ends.
+    assert all(isinstance(owned, list) for owned in more["workers"].values())
+    assert sorted(number for owned in more["workers"].values() for number in owned) == [0, 1, 2, 3]
+    assert left["workers"]["present-2"] == following["workers"]["present"] == "exit 0"
+    assert following["workers"]["next"] == [0, 1, 2, 3]

@@ -12,6 +12,7 @@ from tests.simulation.loop import Process, SimulatedLoop
 from traceweir.scorers.evaluation.plan import Plan
 from traceweir.streams import app as worker_app
 from traceweir.streams.faust_worker import STOP_WITHIN_S
+from traceweir.streams.runtime.row_formats import RowFormats
 from traceweir.streams.runtime.watchdog import Watch
 from traceweir.streams.settings import Settings
 from traceweir.streams.topics import StageName
@@ -29,6 +30,7 @@ class SimulatedWorker:
         plan: The metrics, and the conditions of the gate.
         stages: The stages that it runs.
         answers: Returns whether a broker answers, for the watchdog.
+        formats: The formats of rows of its version.
     """
 
     def __init__(
@@ -39,10 +41,11 @@ class SimulatedWorker:
         plan: Plan,
         stages: Sequence[StageName],
         answers: Callable[[Process], bool],
+        formats: RowFormats,
     ) -> None:
         self.process = Process(name)
         self._loop, self._settings, self._plan, self._stages = loop, settings, plan, stages
-        self._answers = answers
+        self._answers, self.formats = answers, formats
         self.checkpoints: Any = None
         self.app: Any = None
         self.scoring: Any = None
@@ -79,7 +82,7 @@ class SimulatedWorker:
             await self._stop(1)
 
     async def _serve(self) -> None:
-        built = worker_app.create_app(self._settings, self._plan, self._stages, transactions=True)
+        built = worker_app.create_app(self._settings, self._plan, self._stages, transactions=True, formats=self.formats)
         self.app, self.checkpoints, self.scoring = built.app, built.checkpoints, built.scoring
         self.configs = built.configs
 

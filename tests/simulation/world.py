@@ -20,7 +20,7 @@ from tests.simulation.cluster.batches import Sent, batch_of
 from tests.simulation.cluster.broker import Cluster
 from tests.simulation.cluster.network import Network
 from tests.simulation.disk import Disk
-from tests.simulation.loop import START_S, Process, SimulatedLoop
+from tests.simulation.loop import START_S, Process, SimulatedLoop, process_of_context
 from tests.simulation.models import SimulatedModels
 from tests.simulation.pushes import ConfigPushes
 from tests.simulation.replays import Replays
@@ -28,6 +28,7 @@ from tests.simulation.scenario import APPS, BYTES_SCALE, DELETE_RETENTION_S, Sce
 from tests.simulation.scorer import ScorerFaults, SimulatedScoringProcess
 from tests.simulation.worker import SimulatedWorker
 from tests.support.ledger import PARTITIONS, Refused, Sending
+from tests.support.next_format import NEXT_FORMATS, of_next_version
 
 from traceweir.scorers.evaluation.plan import read_plan
 from traceweir.streams import app as worker_app
@@ -35,6 +36,7 @@ from traceweir.streams.assemble import stage as assemble_stage
 from traceweir.streams.configs.records import HOME
 from traceweir.streams.kafka.log_facts import LogFacts
 from traceweir.streams.runtime import transaction_bound
+from traceweir.streams.runtime.row_formats import ROW_FORMATS
 from traceweir.streams.scoring import processes
 from traceweir.streams.scoring.supervisor import ScoringSupervisor
 from traceweir.streams.settings import Settings
@@ -158,8 +160,8 @@ class World:
         instance = name.rstrip("'") if self.scenario.static_members else None
         settings = self.settings.model_copy(update={"state_dir": self._folder / name, "group_instance_id": instance})
         plan = self._plans[name in self.changed]
-        worker = SimulatedWorker(self.loop, name, settings, plan, self.stages, lambda process: True)
-        worker.process.version = name in self.upgraded
+        formats = NEXT_FORMATS if name in self.upgraded else ROW_FORMATS
+        worker = SimulatedWorker(self.loop, name, settings, plan, self.stages, lambda process: True, formats)
         worker.process.clock_offset_s = self.clock_errors_s.get(name, 0.0)
         seams.World.disks[worker.process] = self.disk(name)
         self.disk(name).gone = False
@@ -237,7 +239,7 @@ class World:
         self.cluster.fetch_all()
         self.scorers.fails_to_start = self.scorers.twice = 0
         self.models.way = "answers"
-        if self.upgraded:  # the others cannot read what these have written
+        if self.upgraded:  # the others cannot read what these have written since they were alone
             self.upgraded |= self.workers.keys()
         for worker in [*self.workers.values()]:
             disk, process = self.disk(worker.process.name), worker.process
@@ -246,7 +248,7 @@ class World:
                 self.set_clock(process.name, 0.0)
             self.loop.resume(process)
             self.loop.unblock(process)
-            if worker.process.alive and bool(self.upgraded) > process.version:
+            if process.alive and self.upgraded and worker.formats is not NEXT_FORMATS:
                 worker.terminate()
 
     def limit_bytes(self, nodes: Iterable[int], bytes_per_s: float) -> None:
@@ -449,7 +451,10 @@ def _stumbling(world: World) -> type[Topology]:
 
     class Stumbling(Topology):
         def specs(self, stages: Sequence[StageName]) -> list[StageSpec]:
-            return [_stumbling_spec(world, self.spec(stage)) for stage in stages]
+            process = process_of_context.get()
+            upgraded = process is not None and world.workers[process.name].formats is NEXT_FORMATS
+            found = [of_next_version(self.spec(stage)) if upgraded else self.spec(stage) for stage in stages]
+            return [_stumbling_spec(world, spec) for spec in found]
 
     return Stumbling
 

@@ -23,8 +23,8 @@ from traceweir.streams.kafka.client_options import aiokafka_options, consumer_op
 from traceweir.streams.kafka.config_digests import ConfigDigests
 from traceweir.streams.kafka.followed_topics import FollowedTopics
 from traceweir.streams.kafka.log_facts import LogFacts, log_facts
-from traceweir.streams.kafka.partition_assignor import AddedPartitionsAssignor
 from traceweir.streams.kafka.record_reader import RecordReader
+from traceweir.streams.kafka.row_format_assignor import RowFormatAssignor
 from traceweir.streams.kafka.static_member import StaticMember
 from traceweir.streams.kafka.worker_challengers import WorkerChallengers
 from traceweir.streams.runtime.checkpoint import Checkpoints
@@ -32,6 +32,7 @@ from traceweir.streams.runtime.cluster_clock import ClusterClock
 from traceweir.streams.runtime.dead_letter_log import DeadLetterLog
 from traceweir.streams.runtime.delivery import Delivery, Offsets
 from traceweir.streams.runtime.ownership import ClaimedPartitions, Ownership, SharedPartitions
+from traceweir.streams.runtime.row_formats import ROW_FORMATS, RowFormats
 from traceweir.streams.runtime.single_record import write_record
 from traceweir.streams.runtime.topic_watch import LOOK_EVERY_S, TopicWatch
 from traceweir.streams.runtime.watchdog import Duty
@@ -92,6 +93,7 @@ def create_app(
     launched: LaunchedProcess | None = None,
     application: Application | None = None,
     member: StaticMember | None = None,
+    formats: RowFormats = ROW_FORMATS,
 ) -> WorkerApp:
     """Returns a worker's Faust app and its checkpoints. Starts the scoring process; connects to nothing yet.
 
@@ -105,6 +107,7 @@ def create_app(
         launched: A Python process for the scorers that was launched before; None launches one if a stage needs it.
         application: The application of the worker; None: the live one of these stages.
         member: The static member that the worker is; None: a dynamic one.
+        formats: The formats of rows of this version.
 
     Raises:
         EmbedderUnavailableError: the embedder that the settings name cannot be loaded.
@@ -121,7 +124,7 @@ def create_app(
         count = number_of_processes(settings.scoring_processes, setup)
         scoring = ScoringProcesses(setup, folder / "scoring-attempts.json", count, launched=launched)
     options = aiokafka_options(settings)
-    app = _faust_app(settings, application.id, folder, options)
+    app = _faust_app(settings, application.id, folder, options, formats.newest)
     app.assignor.topics = application.topics.added_to()
     # RocksDB gets 16 MiB of block cache and 8 MiB of memtable per partition; Faust's default is 2 GiB.
     table = app.Table(
@@ -229,6 +232,7 @@ def create_app(
         interval_s=settings.checkpoint_interval_s,
         limit=20_000,
         transaction_timeout_s=settings.transaction_timeout_s,
+        formats=formats,
     )
     watch = TopicWatch(
         ids,
@@ -257,7 +261,7 @@ def _scoring_by(scoring: ScoringProcesses, log: ConfigLog) -> Callable[[Configs]
     return by
 
 
-def _faust_app(settings: Settings, name: str, folder: Path, options: Mapping[str, Any]) -> Any:
+def _faust_app(settings: Settings, name: str, folder: Path, options: Mapping[str, Any], row_format: int) -> Any:
     credentials = _credentials(settings, options)
     return faust.App(
         name,
@@ -270,6 +274,7 @@ def _faust_app(settings: Settings, name: str, folder: Path, options: Mapping[str
         topic_allow_declare=False,  # `traceweir topics create` creates the topics, with the right cleanup policy
         topic_disable_leader=True,
         table_standby_replicas=0,
+        PartitionAssignor=partial(RowFormatAssignor, newest=row_format),
         consumer_auto_offset_reset="earliest",
         consumer_group_instance_id=settings.group_instance_id,
         producer_max_batch_size=900_000,
@@ -281,7 +286,6 @@ def _faust_app(settings: Settings, name: str, folder: Path, options: Mapping[str
         consumer_metadata_max_age_ms=int(LOOK_EVERY_S * 1000),
         # Nothing is fetched while partitions are taken over. The watchdogs see what makes no progress.
         broker_max_poll_interval=86_400.0,
-        PartitionAssignor=AddedPartitionsAssignor,
         worker_redirect_stdouts=False,
         web_enabled=False,
     )

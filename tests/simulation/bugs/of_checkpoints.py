@@ -43,7 +43,7 @@ def no_fence(world: World) -> None:
 def former_writer_is_not_fenced(world: World) -> None:
     """A worker claims its partitions, and leaves their former writers alone."""
     claim = ClaimedPartitions.claim
-    put(ClaimedPartitions, "claim", lambda self, writers: claim(self, ()))
+    put(ClaimedPartitions, "claim", lambda self, writers, formats: claim(self, (), formats))
 
 
 @bug

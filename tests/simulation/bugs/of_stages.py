@@ -50,7 +50,7 @@ def dedupe_is_forgotten_at_reload(world: World) -> None:
 def guards_are_forgotten_at_reload(world: World) -> None:
     """Closed sessions are not remembered after a restart."""
     load = ClosedSessions.load
-    put(ClosedSessions, "load", lambda self, guards, contents, rows: load(self, [], [], rows))
+    put(ClosedSessions, "load", lambda self, guards, contents, rows, **how: load(self, [], [], rows, **how))
 
 
 @bug

@@ -153,7 +153,7 @@ def change_config(f: Acts) -> None:
 
 @fault(0.3)
 def upgrade(f: Acts) -> None:
-    """A worker starts again as a version with another format of rows, which the others cannot read."""
+    """A worker starts again as a version with another format of rows, which the others cannot read; all agree on one."""
     worker = f.worker()
     if worker is not None and worker.process.name not in f.world.upgraded:
         f.note("version changed", f"{worker.process.name} is stopped to start in another version")

@@ -84,6 +84,7 @@ _PARTS: tuple[tuple[Any, tuple[str, ...]], ...] = (
         Store,
         ("_db_for_partition", "basename", "offset_key", "path", "persisted_offset"),
     ),
+    (PartitionAssignor, ("_compress", "_decompress")),
     (TransactionManager, ("maybe_add_partition_to_txn",)),
     (fetcher, ("MemoryRecords", "PartitionRecords")),
     (fetcher.Fetcher, ("_fetch_requests_routine", "_select_read_replica")),

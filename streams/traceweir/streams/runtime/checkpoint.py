@@ -41,6 +41,7 @@ from traceweir.streams.runtime.failure import in_words
 from traceweir.streams.runtime.lane import Lane
 from traceweir.streams.runtime.open_transactions import OpenTransactions
 from traceweir.streams.runtime.ownership import Ownership
+from traceweir.streams.runtime.row_formats import ROW_FORMATS, RowFormats
 from traceweir.streams.runtime.suspects import StageFailed, describe
 from traceweir.streams.runtime.takeover import Parts, Takeover
 from traceweir.streams.runtime.transaction_bound import TransactionBound
@@ -89,6 +90,7 @@ class Checkpoints:
         interval_s: float,
         limit: int = 20_000,
         transaction_timeout_s: float = TRANSACTION_TIMEOUT_S,
+        formats: RowFormats = ROW_FORMATS,
     ) -> None:
         """Attaches the checkpoints to the app.
 
@@ -103,10 +105,11 @@ class Checkpoints:
             interval_s: Average time between two checkpoints, in seconds.
             limit: Pending records of a partition above which the consumer stops fetching for this partition.
             transaction_timeout_s: Seconds after which Kafka aborts a transaction.
+            formats: The formats of rows of this version.
         """
         verify()
         self._app, self._table, self._new_ownership = app, Table(table), ownership
-        self._parts = Parts(self._table, specs, facts, client_options, partitions)
+        self._parts = Parts(self._table, specs, facts, client_options, partitions, formats)
         self._ownership: Ownership | None = None
         self._limit = limit
         self.inputs: Mapping[str, object] = {topic: spec for spec in specs for topic in spec.inputs}
@@ -160,11 +163,20 @@ class Checkpoints:
         except BaseException as error:  # Faust would swallow it
             self._give_up(error)
             raise
+        # Read before the first await: it belongs to the generation of this assignment.
+        formats = self._parts.formats._replace(agreed=self._app.assignor.row_format)
         await self._stop_takeover()
         self._forget()
         self._app.tables.actives_ready = False
         self.takes_over(len(owned))
         self._taking_over = owned
+        self._parts = self._parts._replace(formats=formats)
+        if owned and formats.agreed < formats.newest:
+            log.info(
+                "a member of the group reads rows up to format %d only, so this worker does not write format %d yet",
+                formats.agreed,
+                formats.newest,
+            )
         assignment = assigned, revoked, newly, generation
         self.takeover_task = asyncio.create_task(self._take_over(owned, assignment))
 
@@ -512,6 +524,7 @@ class Checkpoints:
                     seconds_now(),
                     suspects,
                     lane.undecided_logs,
+                    self._parts.formats,
                 )
             except Exception as error:  # noqa: BLE001  # the lane cannot be built, so the partition has no owner
                 await self.fail(error.error if isinstance(error, StageFailed) else error)

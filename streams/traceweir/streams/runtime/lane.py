@@ -15,7 +15,7 @@ from traceweir.streams.runtime.counted_stages import CountedStages
 from traceweir.streams.runtime.inbox import Inbox
 from traceweir.streams.runtime.known_ends import KnownEnds
 from traceweir.streams.runtime.positions import InputLogs, start_of
-from traceweir.streams.runtime.state_directory import FORMAT, check_format
+from traceweir.streams.runtime.row_formats import FORMAT_ROW, ROW_FORMATS, RowFormats
 from traceweir.streams.runtime.suspects import StageFailed, Suspects, describe
 from traceweir.streams.runtime.unread_times import UnreadTimes
 from traceweir.streams.stages.base import (
@@ -40,8 +40,6 @@ OFFSETS = b"checkpoint/offsets"
 """Row of the offsets, by input. It is part of the checkpoint, so its offsets always belong to the other rows."""
 INPUTS_ROW = b"checkpoint/inputs"
 """Row with the ids of the logs to which the offsets belong, by input."""
-FORMAT_ROW = b"checkpoint/format"
-"""Row with the format of all rows of the partition. Without this row the format is 1."""
 WRITER_ROW = b"checkpoint/writer"
 """Row with the transactional id of the worker that writes the partition's checkpoints."""
 
@@ -81,6 +79,7 @@ class Lane:
         now: float,
         suspects: Suspects | None = None,
         logs: InputLogs | None = None,
+        formats: RowFormats = ROW_FORMATS,
     ) -> None:
         """Loads the stages from the table.
 
@@ -92,6 +91,7 @@ class Lane:
             now: Seconds since 1970.
             suspects: The records that come one at a time, because a stage raised on them before.
             logs: The logs with which the stored offsets are compared; None: they were compared before.
+            formats: The formats in which rows are read and written.
 
         Raises:
             OtherClusterError: the stored offsets are those of another cluster.
@@ -141,7 +141,9 @@ class Lane:
         self._group_offsets: dict[str, int] = {}
         self._group_offsets_at = -math.inf
         rows = table.rows(number)
-        self._format = checked_format(rows.get(FORMAT_ROW), number, table.changelog)
+        self._formats = formats
+        self._format = formats.to_write(rows.get(FORMAT_ROW), number, table.changelog)
+        self._unwritten_format = rows.get(FORMAT_ROW) != b"%d" % self._format
         shares = _shares(rows)
         self.counted = CountedStages()
         for spec in specs:
@@ -501,9 +503,10 @@ class Lane:
             if self._unwritten_starts:
                 self._unwritten_starts = False
                 rows.append((INPUTS_ROW, orjson.dumps(self.input_ids)))
-            if self._format != FORMAT:
-                self._format = FORMAT
-                rows.append((FORMAT_ROW, b"%d" % FORMAT))
+            if self._unwritten_format:
+                self._unwritten_format = False
+                rows.append((FORMAT_ROW, b"%d" % self._format))
+        rows = self._formats.rows_in(self._format, rows)
         self._unwritten.update(rows)
         return Cut(rows, outputs, offsets)
 
@@ -534,17 +537,6 @@ class Lane:
         self.dead = True
         for stage in self.stages.values():
             stage.drop()
-
-
-def checked_format(row: bytes | None, number: int, changelog: str) -> int:
-    """Returns the format of a partition's rows, from their row `FORMAT_ROW`; 0 if they do not name it.
-
-    Raises:
-        StateDirectoryError: this version cannot read the format.
-    """
-    found = int(row or b"0")
-    check_format(found or 1, f"the state of partition {number}, in {changelog},")
-    return found
 
 
 def _shares(rows: Mapping[bytes, bytes]) -> dict[bytes, dict[bytes, bytes]]:

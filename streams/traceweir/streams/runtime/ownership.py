@@ -32,8 +32,8 @@ from aiokafka import TopicPartition
 
 from traceweir.streams.runtime.cluster_clock import ClusterClock
 from traceweir.streams.runtime.delivery import Delivery, Offsets, PlainSends, Transaction, stop_in_time
-from traceweir.streams.runtime.lane import FORMAT_ROW, WRITER_ROW
-from traceweir.streams.runtime.state_directory import FORMAT
+from traceweir.streams.runtime.lane import WRITER_ROW
+from traceweir.streams.runtime.row_formats import FORMAT_ROW
 from traceweir.streams.settings import TRANSACTION_TIMEOUT_S
 from traceweir.streams.stages.base import Rows
 from traceweir.streams.stages.record_limits import RecordLimits
@@ -55,8 +55,12 @@ class Ownership(Protocol):
     async def begin(self, numbers: Collection[int], stepped: Callable[[], object]) -> None:
         """Connects; nobody else can claim these partitions any more. Calls `stepped` after each step."""
 
-    async def claim(self, writers: Collection[str]) -> Mapping[int, int]:
+    async def claim(self, writers: Collection[str], formats: Mapping[int, int]) -> Mapping[int, int]:
         """Fences the former writers, then makes this worker the writer of the partitions.
+
+        Args:
+            writers: The names of the former writers.
+            formats: The format in which each partition is written.
 
         Returns:
             The offset of the claim in each partition of the changelog. Rows before it are final.
@@ -128,14 +132,12 @@ class ClaimedPartitions:
 
         await _together(start(each) for each in (self.delivery, *self._claims.values()))
 
-    async def claim(self, writers: Collection[str]) -> Mapping[int, int]:
+    async def claim(self, writers: Collection[str], formats: Mapping[int, int]) -> Mapping[int, int]:
         """Starts a producer with the name of each former writer; then writes the name of this worker into the changelog.
 
         Raises:
             ClocksApartError: the clock of this worker is wrong, or that of every broker; no other row was written.
         """
-        # An earlier version, which would not fence this writer, must refuse the rows from now on.
-        rows: Rows = [(WRITER_ROW, self._name.encode()), (FORMAT_ROW, b"%d" % FORMAT)]
 
         async def fence(writer: str) -> None:
             successor = self._transaction(writer)
@@ -145,6 +147,8 @@ class ClaimedPartitions:
 
         async def claim(number: int, producer: Transaction) -> tuple[int, int]:
             place = TopicPartition(self._changelog, number)
+            # A version that does not read this format must refuse the partition from now on.
+            rows: Rows = [(WRITER_ROW, self._name.encode()), (FORMAT_ROW, b"%d" % formats[number])]
             ends = await producer.send({place: rows}, [], {})
             self._stepped()
             if producer in self._started:
@@ -205,7 +209,7 @@ class SharedPartitions:
         await self.delivery.start()
         stepped()
 
-    async def claim(self, writers: Collection[str]) -> Mapping[int, int]:
+    async def claim(self, writers: Collection[str], formats: Mapping[int, int]) -> Mapping[int, int]:
         """Claims nothing, because the broker cannot fence."""
         return {}
 

@@ -21,10 +21,9 @@ from traceweir.streams.topics import StageName, application_id
 
 log = logging.getLogger(__name__)
 
-FORMAT = 3
-"""Format of all rows, on disk and in the changelog; raise this number for a change that an older worker would misread."""
-OLDEST = 1
-"""Oldest format that this version reads."""
+LAYOUT, OLDEST_LAYOUT = 3, 1
+"""The format of the directory, and the oldest one that this version reads. Rows name their own format (`row_formats`), so
+that an older version can use the directory again as long as it can read the rows."""
 MARK, LOCK, MEMBER = "state.json", "lock", "member"
 
 
@@ -34,6 +33,7 @@ class Mark(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     format: int
+    """The format of the directory; of earlier versions, also that of the rows."""
     application: str
     partitions: int
 
@@ -65,7 +65,7 @@ def claimed(folder: Path, application: str, partitions: int) -> Iterator[None]:
     """
     umask = os.umask(0o077)  # for the files of RocksDB too, which has no setting for their mode
     try:
-        yield from _locked_and_marked(folder, Mark(format=FORMAT, application=application, partitions=partitions))
+        yield from _locked_and_marked(folder, Mark(format=LAYOUT, application=application, partitions=partitions))
     finally:
         os.umask(umask)
 
@@ -108,24 +108,6 @@ def _make_private(folder: Path) -> None:
     )
 
 
-def check_format(found: int, whose: str) -> None:
-    """Checks that this version can read rows of the format `found`.
-
-    Raises:
-        StateDirectoryError: This version cannot read the format; the message starts with `whose`.
-    """
-    if found > FORMAT:
-        raise StateDirectoryError(
-            f"{whose} was written by a newer Traceweir (format {found}; this version reads up to {FORMAT}): run the "
-            "newer version, or start with new topics under another TRACEWEIR_TOPIC_PREFIX"
-        )
-    if found < OLDEST:
-        raise StateDirectoryError(
-            f"{whose} was written by an older Traceweir (format {found}; this version reads from {OLDEST} on): run the "
-            "version in between once, which rewrites the rows"
-        )
-
-
 def _locked(lock: int) -> bool:
     try:
         import fcntl
@@ -150,11 +132,11 @@ def _check_mark(folder: Path, wanted: Mark) -> None:
         found = None
     except ValidationError as error:
         raise StateDirectoryError(f"{file} cannot be read, so the rows beside it are unknown: {delete}") from error
-    if found is not None and not OLDEST <= found.format <= FORMAT:
-        newer = "a newer" if found.format > FORMAT else "an older"
+    if found is not None and not OLDEST_LAYOUT <= found.format <= LAYOUT:
+        newer = "a newer" if found.format > LAYOUT else "an older"
         raise StateDirectoryError(
             f"the state directory {folder} was written by {newer} Traceweir (format {found.format}; this version reads "
-            f"{_range()}): run that version, {other}, or {delete}"
+            f"{OLDEST_LAYOUT} to {LAYOUT}): run that version, {other}, or {delete}"
         )
     if found is not None and found.application != wanted.application:
         raise StateDirectoryError(
@@ -171,10 +153,6 @@ def _check_mark(folder: Path, wanted: Mark) -> None:
         fresh = file.with_suffix(".new")
         fresh.write_text(wanted.model_dump_json())
         fresh.replace(file)
-
-
-def _range() -> str:
-    return f"{FORMAT}" if OLDEST == FORMAT else f"{OLDEST} to {FORMAT}"
 
 
 def _unwritable(folder: Path, error: OSError) -> StateDirectoryError:

@@ -21,9 +21,10 @@ from traceweir.streams.clock import seconds_now
 from traceweir.streams.kafka.faust_adapter import Table
 from traceweir.streams.kafka.log_facts import LogFacts
 from traceweir.streams.runtime.changelog_restore import ChangelogRestore
-from traceweir.streams.runtime.lane import FORMAT_ROW, Lane, checked_format
+from traceweir.streams.runtime.lane import Lane
 from traceweir.streams.runtime.ownership import Ownership
 from traceweir.streams.runtime.positions import InputLogs
+from traceweir.streams.runtime.row_formats import FORMAT_ROW, RowFormats
 from traceweir.streams.stages.base import StageSpec
 from traceweir.streams.stages.inputs import input_name
 
@@ -40,6 +41,8 @@ class Parts(NamedTuple):
     """Connection options of aiokafka's clients."""
     partitions: int
     """Number of partitions of Traceweir's own topics."""
+    formats: RowFormats
+    """The formats in which rows are read and written."""
 
 
 class Takeover:
@@ -97,7 +100,15 @@ class Takeover:
                     for name, place in places.items()
                 }
                 logs = InputLogs(sources.ids, {name: sources.ends[place] for name, place in places.items()})
-                lanes[number] = Lane(number, self._parts.specs, self._parts.table, firsts, seconds_now(), logs=logs)
+                lanes[number] = Lane(
+                    number,
+                    self._parts.specs,
+                    self._parts.table,
+                    firsts,
+                    seconds_now(),
+                    logs=logs,
+                    formats=self._parts.formats,
+                )
                 self._stepped()
                 # Loading a large lane blocks the event loop for long.
                 await asyncio.sleep(0)
@@ -112,7 +123,6 @@ class Takeover:
         return lanes
 
     async def _claim(self, writers: Collection[str]) -> Mapping[int, int]:
-        table = self._parts.table
-        for number in self._numbers:
-            checked_format(table.read(number, FORMAT_ROW), number, table.changelog)
-        return await self._ownership.claim(writers)
+        table, to_write = self._parts.table, self._parts.formats.to_write
+        formats = {n: to_write(table.read(n, FORMAT_ROW), n, table.changelog) for n in self._numbers}
+        return await self._ownership.claim(writers, formats)

@@ -10,14 +10,15 @@ import pytest
 from aiokafka import TopicPartition
 from aiokafka.errors import MessageSizeTooLargeError, ProducerFenced
 from faust.types import TP
+from tests.support.next_format import NEXT_FORMATS
 from tests.unit.streams.runtime.test_lane import Listing, ends, make_lane, records
 
 from traceweir.streams.kafka.faust_adapter import Table
 from traceweir.streams.runtime.changelog_restore import ChangelogRestore, Sources
 from traceweir.streams.runtime.checkpoint import MAX_LOSSES, Checkpoints
 from traceweir.streams.runtime.delivery import NoTransactionsError, RowsByPlace
-from traceweir.streams.runtime.lane import FORMAT_ROW, Lane
-from traceweir.streams.runtime.state_directory import FORMAT
+from traceweir.streams.runtime.lane import Lane
+from traceweir.streams.runtime.row_formats import FORMAT, FORMAT_ROW, ROW_FORMATS, RowFormats
 from traceweir.streams.stages.base import End, StageSpec
 from traceweir.streams.stages.inputs import Place
 
@@ -57,7 +58,7 @@ class Owner:
             stepped()
             await asyncio.sleep(0)
 
-    async def claim(self, writers: Collection[str]) -> Mapping[int, int]:
+    async def claim(self, writers: Collection[str], formats: Mapping[int, int]) -> Mapping[int, int]:
         return {}
 
     async def compare_clocks(self, ends: Mapping[TopicPartition, int], since: float) -> None:
@@ -69,17 +70,20 @@ class Owner:
 
 def app_of(*, ready: bool = True, rebalancing: bool = False, started: bool = True) -> MagicMock:
     app = MagicMock(should_stop=False, rebalancing=rebalancing, rebalancing_count=1, crash=AsyncMock())
-    app.configure_mock(**{"tables.actives_ready": ready, "_consumer.started": started})
+    app.configure_mock(**{"tables.actives_ready": ready, "_consumer.started": started, "assignor.row_format": FORMAT})
     app.tables.on_rebalance = AsyncMock()
     return app
 
 
-def checkpoints_of(app: MagicMock, owner: Owner | None = None, *specs: StageSpec) -> Checkpoints:
+def checkpoints_of(
+    app: MagicMock, owner: Owner | None = None, *specs: StageSpec, formats: RowFormats = ROW_FORMATS
+) -> Checkpoints:
     """Returns the checkpoints of one stage that reads the topic `a`, without a pause between checkpoints."""
     table = MagicMock(changelog_topic_name="changelog", data=MagicMock(offset_key=b"offset"))
     specs = specs or (StageSpec("one", ("a",), (), lambda partition, read, changed: Listing()),)
     found = owner or Owner()
-    return Checkpoints(app, table, specs, lambda: found, AsyncMock(return_value="id"), {}, partitions=4, interval_s=0.0)
+    facts = AsyncMock(return_value="id")
+    return Checkpoints(app, table, specs, lambda: found, facts, {}, partitions=4, interval_s=0.0, formats=formats)
 
 
 def checkpoints_of_two_partitions(**app: bool) -> Checkpoints:
@@ -547,14 +551,55 @@ async def test_a_last_checkpoint_that_kafka_refuses_does_not_ask_for_another_reb
     assert app.consumer.join_again.mock_calls == []
 
 
+async def test_partitions_are_claimed_in_the_format_that_the_group_has_agreed_on_until_the_next_takeover(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    waits = "reads rows up to format 3 only, so this worker does not write format 4 yet"
+    claimed: list[Mapping[int, int]] = []
+
+    class Claiming(Owner):
+        async def claim(self, writers: Collection[str], formats: Mapping[int, int]) -> Mapping[int, int]:
+            claimed.append(formats)
+            return {}
+
+    async def read(
+        self: ChangelogRestore,
+        numbers: Collection[int],
+        facts: Awaitable[object],
+        inputs: object,
+        claim: Callable[[Collection[str]], Awaitable[object]],
+    ) -> Sources:
+        await facts
+        await claim([])
+        return empty(numbers)
+
+    monkeypatch.setattr(ChangelogRestore, "read", read)
+    monkeypatch.setattr(Table, "read", lambda self, number, key: b"3")
+    monkeypatch.setattr(Table, "rows", lambda self, number: {FORMAT_ROW: b"3"})
+    owner = Claiming()
+    owner.delivery.may_start.set()
+    app = app_of()
+    checkpoints = checkpoints_of(app, owner, formats=NEXT_FORMATS)
+    await take_over(app, [0, 1])
+    assert claimed == [{0: 3, 1: 3}]
+    assert waits in caplog.text
+    caplog.clear()
+    app.assignor.row_format = 4
+    await checkpoints.revoke()
+    await take_over(app, [1])
+    assert claimed[1:] == [{1: 4}]
+    assert waits not in caplog.text
+
+
 async def test_rows_of_a_newer_format_are_refused_before_the_partition_is_claimed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    claimed: list[Collection[str]] = []
+    claimed: list[tuple[Collection[str], Mapping[int, int]]] = []
 
     class Claiming(Owner):
-        async def claim(self, writers: Collection[str]) -> Mapping[int, int]:
-            claimed.append(writers)
+        async def claim(self, writers: Collection[str], formats: Mapping[int, int]) -> Mapping[int, int]:
+            claimed.append((writers, formats))
             return {}
 
     async def read(
@@ -576,14 +621,14 @@ async def test_rows_of_a_newer_format_are_refused_before_the_partition_is_claime
     app = app_of()
     checkpoints_of(app, owner)
     await take_over(app, [0])
-    assert claimed == [["former"]]
+    assert claimed == [(["former"], {0: FORMAT})]
 
     formats[0] = FORMAT + 1
     app = app_of()
     refusing = checkpoints_of(app, owner)
     await take_over(app, [0])
     assert refusing.problems == ["the worker stops after StateDirectoryError; its log contains the details"]
-    assert claimed == [["former"]]
+    assert claimed == [(["former"], {0: FORMAT})]
 
 
 async def test_the_age_of_an_input_is_that_of_the_oldest_record_that_no_checkpoint_contains(

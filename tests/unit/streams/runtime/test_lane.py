@@ -8,11 +8,12 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 import orjson
 import pytest
 from faust.types import TP
+from tests.support.next_format import FORMER, NEXT_FORMATS, of_next_version
 
 from traceweir.streams.runtime.inbox import QUEUE
-from traceweir.streams.runtime.lane import FORMAT_ROW, INPUTS_ROW, OFFSETS, Lane
+from traceweir.streams.runtime.lane import INPUTS_ROW, OFFSETS, Lane
 from traceweir.streams.runtime.positions import InputLogs
-from traceweir.streams.runtime.state_directory import FORMAT
+from traceweir.streams.runtime.row_formats import FORMAT, FORMAT_ROW
 from traceweir.streams.runtime.suspects import StageFailed, Suspects
 from traceweir.streams.stages.base import Cut, End, Read, Record, Rows, StageSpec, UnreadableBatch
 from traceweir.streams.stages.errors import RecordRejected
@@ -327,6 +328,30 @@ async def test_the_format_row_is_written_once_with_the_first_offsets() -> None:
         rows = lane.cut().rows
         table.write(0, rows)
         assert [row for row in rows if row[0] != OFFSETS] == expected
+
+
+async def test_a_lane_writes_the_format_that_the_group_has_agreed_on_and_reads_all_formats() -> None:
+    table = MemoryTable()
+    written: list[Rows] = []
+    for number, (agreed, row) in enumerate(((3, b"one"), (4, b"two"), (3, b"three"))):
+        stage = Listing()
+        spec = of_next_version(StageSpec("score", ("a",), (), lambda partition, read, changed, s=stage: s))  # type: ignore[misc]
+        formats = NEXT_FORMATS._replace(agreed=agreed)
+        lane = Lane(0, [spec], table, {"a": 0}, 100.0, formats=formats)
+        assert stage.loaded.get(FORMER) == (b"one", b"two")[number - 1] if number else FORMER not in stage.loaded
+        lane.pending_seeks()
+        lane.fetched(ends(lane), 100.0)
+        stage.rows = [(FORMER, row)]
+        await lane.take("a", records("a", 1, first=number))
+        rows = lane.cut().rows
+        written.append([(key, value) for key, value in rows if key != OFFSETS])
+        table.write(0, rows)
+    assert written == [
+        [(b"score/d", b"one"), (FORMAT_ROW, b"3")],
+        [(b"score/d", None), (b"score/done", b"two"), (FORMAT_ROW, b"4")],
+        # Never back: an older worker has refused this partition since.
+        [(b"score/d", None), (b"score/done", b"three")],
+    ]
 
 
 @pytest.mark.parametrize("error", [RuntimeError("IO error"), OSError("No space left on device"), MemoryError()])

@@ -14,9 +14,7 @@ import pytest
 from rocksdict import Rdict
 from tests.support.workers import ROOT
 
-from traceweir.streams.runtime.lane import FORMAT_ROW, Lane
-from traceweir.streams.runtime.state_directory import FORMAT, MARK, StateDirectoryError, check_format, claimed
-from traceweir.streams.testing import MemoryTable
+from traceweir.streams.runtime.state_directory import LAYOUT, MARK, StateDirectoryError, claimed
 
 APPLICATION = "traceweir.assemble"
 
@@ -24,7 +22,7 @@ APPLICATION = "traceweir.assemble"
 def write_mark(folder: Path, **changes: object) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / MARK).write_text(
-        json.dumps({"format": FORMAT, "application": APPLICATION, "partitions": 4} | changes), encoding="utf-8"
+        json.dumps({"format": LAYOUT, "application": APPLICATION, "partitions": 4} | changes), encoding="utf-8"
     )
 
 
@@ -32,7 +30,7 @@ def test_a_new_state_directory_is_created_marked_and_reused(tmp_path: Path) -> N
     folder = tmp_path / "state" / APPLICATION
     with claimed(folder, APPLICATION, 4):
         pass
-    assert json.loads((folder / MARK).read_bytes()) == {"format": FORMAT, "application": APPLICATION, "partitions": 4}
+    assert json.loads((folder / MARK).read_bytes()) == {"format": LAYOUT, "application": APPLICATION, "partitions": 4}
     with claimed(folder, APPLICATION, 4):
         pass
 
@@ -86,7 +84,7 @@ def test_a_state_directory_without_a_mark_is_adopted(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"format": FORMAT + 1}, rf"a newer Traceweir \(format {FORMAT + 1}; this version reads 1 to {FORMAT}\): run that version, set"),
+        ({"format": LAYOUT + 1}, rf"a newer Traceweir \(format {LAYOUT + 1}; this version reads 1 to {LAYOUT}\): run that version, set"),
         ({"format": 0}, r"written by an older Traceweir \(format 0; "),
         ({"application": "other.score"}, r"belongs to the application 'other.score', not to 'traceweir.assemble': set TRACEWEIR_STATE_DIR"),
         ({"partitions": 8}, r"topics with 8 partitions, and TRACEWEIR_PARTITIONS is 4: .* so set it back; or, .* delete"),
@@ -150,22 +148,3 @@ def test_a_path_that_cannot_be_a_folder_is_reported(tmp_path: Path) -> None:
         claimed(tmp_path / "file" / "state", APPLICATION, 4),
     ):
         pass
-
-
-# --- format of the rows
-
-
-def test_rows_of_a_newer_format_are_rejected_when_their_partition_is_assigned() -> None:
-    table = MemoryTable()
-    table.write(3, [(FORMAT_ROW, b"%d" % (FORMAT + 1))])
-    with pytest.raises(
-        StateDirectoryError,
-        match=rf"the state of partition 3, in changelog, was written by a newer .*\(format {FORMAT + 1};",
-    ):
-        Lane(3, [], table, {}, 100.0)
-
-
-def test_a_format_older_than_the_oldest_readable_format_is_rejected() -> None:
-    check_format(FORMAT, "it")
-    with pytest.raises(StateDirectoryError, match=r"it was written by an older Traceweir \(format 0"):
-        check_format(0, "it")
