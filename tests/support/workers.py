@@ -219,6 +219,7 @@ class Fleet:
         hanging: bool = False,
         stuck: str | None = None,
         ahead_s: float = 0.0,
+        next_version: bool = False,
         variables: Mapping[str, str] | None = None,
         command: Sequence[str] | None = None,
     ) -> Worker:
@@ -232,6 +233,7 @@ class Fleet:
             hanging: Whether an orderly stop never ends.
             stuck: The duty that makes no progress, as `stuck_worker` names it.
             ahead_s: Seconds by which the clock of the worker is ahead of the real one.
+            next_version: Whether the worker is of a version with the made-up next format of rows.
             variables: Additional environment variables.
             command: Another command of `traceweir` that runs a worker, with its options; None: `worker`.
         """
@@ -241,6 +243,8 @@ class Fleet:
             program = ["tests.support.stuck_worker", stuck]
         if mortal:
             program = ["tests.support.dying_worker"]
+        if next_version:
+            program = ["tests.support.next_version_worker"]
         if ahead_s:
             program = ["tests.support.wrong_clock_worker", str(ahead_s)]
         if command is None:
