@@ -26,7 +26,8 @@ def app_at(url: str) -> Any:
         on_assignment_completed=lambda assignor, state: None,
         on_assignment_error=lambda assignor, state, error: None,
     )
-    return SimpleNamespace(conf=SimpleNamespace(canonical_url=url), tables=Tables(), tracer=None, sensors=sensors)
+    conf = SimpleNamespace(canonical_url=url, topic_partitions=4)
+    return SimpleNamespace(conf=conf, tables=Tables(), tracer=None, sensors=sensors)
 
 
 def member(number: int, newest: int | None) -> Any:

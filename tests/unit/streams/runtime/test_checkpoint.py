@@ -565,14 +565,14 @@ async def test_partitions_are_claimed_in_the_format_that_the_group_has_agreed_on
 
     async def read(
         self: ChangelogRestore,
-        numbers: Collection[int],
+        numbers: object,
         facts: Awaitable[object],
-        inputs: object,
+        inputs: Collection[TopicPartition],
         claim: Callable[[Collection[str]], Awaitable[object]],
     ) -> Sources:
         await facts
         await claim([])
-        return empty(numbers)
+        return empty(inputs)
 
     monkeypatch.setattr(ChangelogRestore, "read", read)
     monkeypatch.setattr(Table, "read", lambda self, number, key: b"3")
