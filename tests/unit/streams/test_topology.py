@@ -23,10 +23,12 @@ BUILDERS = {"streams/traceweir/streams/topology.py"}
 # These modules import the classes to inspect them, and build no stage.
 READERS = {
     "tests/simulation/bounds.py",
+    "tests/simulation/bugs/of_clocks_and_bytes.py",
     "tests/simulation/bugs/of_collect.py",
     "tests/simulation/bugs/of_configs.py",
     "tests/simulation/bugs/of_replays_and_judges.py",
     "tests/simulation/bugs/of_stages.py",
+    "tests/unit/streams/stages/test_inputs.py",
     "benchmarks/hot_scope.py",
     "benchmarks/timed_worker.py",
     "tests/flow/test_closing.py",

@@ -8,30 +8,33 @@ import orjson
 import pytest
 
 from traceweir.schemas.dead_letter import ORIGIN, DeadLetter
-from traceweir.streams.assemble.closing_rules import ClosingRules
+from traceweir.scorers import read_plan
 from traceweir.streams.assemble.stage import AssembleStage
-from traceweir.streams.collect.collecting_rules import CollectingRules
-from traceweir.streams.collect.stage import CollectStage
+from traceweir.streams.clock import utc_now
 from traceweir.streams.settings import Settings
 from traceweir.streams.stages.base import Cut, Stage
 from traceweir.streams.stages.errors import RecordRejected
 from traceweir.streams.stages.partitioner import partition_of
 from traceweir.streams.testing import Message, trace
-from traceweir.streams.topics import Topics
+from traceweir.streams.topics import StageName, Topics
+from traceweir.streams.topology import Resources, Topology
 
 TOPICS = Topics.of()
 NOW_S = 1_767_225_600.0
 PARTITIONS, HERE, ADDED = 4, 1, 9
 
 
+def new_stage(name: StageName) -> Stage:
+    topology = Topology.of(Settings(partitions=PARTITIONS), read_plan(None), Resources(utc_now, scoring=None))
+    return topology.spec(name).new(HERE, lambda key: None, lambda: None)
+
+
 def assemble() -> Stage:
-    rules = ClosingRules.of(Settings())
-    return AssembleStage(HERE, PARTITIONS, TOPICS, lambda key: None, rules)
+    return new_stage("assemble")
 
 
 def collect() -> Stage:
-    rules = CollectingRules.of(Settings())
-    return CollectStage(HERE, PARTITIONS, TOPICS, lambda key: None, lambda: None, rules)
+    return new_stage("collect")
 
 
 def started(new: Callable[[], Stage]) -> Stage:
