@@ -473,3 +473,13 @@ async def test_another_id_with_the_same_ending_is_compared_with_its_copy() -> No
     await flow.settle()
 
     assert values(flow)["kp:trace:x~2", 0][1] == 0.0
+
+
+async def test_a_copy_with_the_id_of_a_moved_trace_is_compared_with_a_trace_in_a_named_session() -> None:
+    flow = gate_only()
+    flow.send(TOPICS.candidates, candidate(OTEL, [1, 0], session="named"))
+    await flow.settle()
+    flow.send(TOPICS.candidates, candidate(f"{OTEL}~2", [1, 0], session="other"))
+    await flow.settle()
+
+    assert values(flow)[f"kp:trace:{OTEL}~2", 0][1] == 0.0

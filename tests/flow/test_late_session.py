@@ -338,3 +338,28 @@ async def test_a_trace_that_a_former_version_has_published_stays_where_it_is() -
 
     assert turns(events(flow)).keys() == {OWN}
     assert flow.now > START_S
+
+
+async def test_a_turn_stays_under_its_trace_id_when_its_session_cannot_grow_on_its_topic() -> None:
+    flow = whole()
+    flow.limits.learn({TOPICS.sessions: 8_000})
+    for partition in range(flow.partitions):
+        flow.crash(partition)
+    await publish_under_the_trace_id(flow)
+    await send_the_root(flow)
+
+    assert turns(events(flow)).keys() == {OWN}
+    assert flow.counters("collect")["not_moved"] == 1
+
+
+async def test_a_turn_stays_under_its_trace_id_when_a_document_would_not_fit_in_its_new_session() -> None:
+    flow = whole()
+    await publish_under_the_trace_id(flow)
+    largest = max(len(message.value or b"") for message in flow.read(TOPICS.invocations))
+    flow.limits.learn({TOPICS.invocations: largest})
+    for partition in range(flow.partitions):
+        flow.crash(partition)
+    await send_the_root(flow)
+
+    assert turns(events(flow)).keys() == {OWN}
+    assert flow.counters("collect")["not_moved"] == 1

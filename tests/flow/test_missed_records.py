@@ -6,6 +6,7 @@ import pytest
 
 from traceweir.streams.dead_letters.reader import Found, LetterId
 from traceweir.streams.dead_letters.replay import NotReplayable, resend
+from traceweir.streams.score.offset_tracker import OffsetTracker
 from traceweir.streams.stages.base import MissedRecords
 from traceweir.streams.stages.errors import RecordRejected
 from traceweir.streams.testing import Flow, trace
@@ -46,3 +47,19 @@ async def test_a_gap_does_not_move_the_watermark_and_cannot_be_replayed() -> Non
     assert flow.counters("assemble") == {
         "consumed": 3, "joined": 1, "duplicate": 1, "opened": 1, "closed": 1, "dead_lettered.missed": 1
     }  # fmt: skip
+
+
+async def test_a_gap_that_ends_with_a_scored_session_is_a_dead_letter_too() -> None:
+    flow = Flow(stages=ALL_STAGES)
+    tracker = OffsetTracker()
+    for offset in (100, 101, 102):
+        tracker.begin(offset)
+    tracker.end(101)
+    tracker.end(102)
+    stage = flow.lanes[0].stages["score"]
+    stage.load({b"d": tracker.row()})
+
+    stage.reject(flow.topics.sessions, MissedRecords(102), RecordRejected("missed", "3 offsets were never read"))
+
+    (output,) = stage.cut().outputs
+    assert dict(output.headers)["traceweir.reason"] == b"missed"

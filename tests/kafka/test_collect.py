@@ -76,6 +76,11 @@ def test_spans_are_scored_once_although_the_worker_is_killed(kafka: str, prefix:
     assert [row.document for row in committed.rows["dead-letters"]] == []
 
 
+def committed_scores(committed: Committed) -> set[tuple[str, int]]:
+    """Returns the sessions that have scores, each with the revision."""
+    return {(row.document["session_id"], row.document["revision"]) for row in committed.rows["results"]}
+
+
 @pytest.mark.kafka
 @pytest.mark.timeout(300)
 def test_turns_move_from_their_trace_ids_to_the_sessions_that_late_spans_name(
@@ -106,6 +111,8 @@ def test_turns_move_from_their_trace_ids_to_the_sessions_that_late_spans_name(
         worker = fleet.start("worker", stages=stages, variables=names)
         worker.until_ready()
         read_until(lambda: sessions(0) == own | named and sessions(1) == own, committed, worker)
+        scored = {(name, revision) for name in own for revision in (0, 1)} | {(name, 0) for name in named}
+        read_until(lambda: scored <= committed_scores(committed), committed, worker)
         worker.terminate(DEADLINE_S)
         while committed.read(1.0):
             pass

@@ -94,9 +94,14 @@ def turns_of(session: Session) -> list[Turn]:
 def withdrawn_turns(session: Session) -> list[Turn]:
     """Returns the invocations of a session of which no event counts any more, as its replaced events tell them.
 
+    Of a session that contains traces only, they are those of the withdrawn traces.
+
     A former revision of the session can have scores of such an invocation.
     """
     counting_events = session.current_events
+    if not any(not isinstance(event, SessionEnded) for event in session.events):
+        withdrawn = (trace for trace in session.traces if trace.metadata.withdrawn)
+        return [_derived_turn(trace) for trace in withdrawn if trace.metadata.invocation_id is None]
     if len(counting_events) == len(session.events):
         return []
     counting = {event.invocation_id for event in counting_events}

@@ -204,6 +204,9 @@ def create_app(
     followed = topics_of("score", application.topics).followed if scoring is not None else ()
 
     written = {topic for spec in specs for topic in spec.outputs}
+    if "collect" in stages:
+        # Collect moves a turn only as long as its former session fits this topic.
+        written.add(application.topics.sessions)
 
     def writes(topic: str) -> bool:
         return topic in written or topic.startswith(application.topics.shadow_results_prefix)

@@ -196,7 +196,11 @@ def _collect(topology: Topology) -> NewStage:
     partitions, rules = topology.settings.partitions, CollectingRules.of(topology.settings)
 
     def new(partition: int, read: Read, changed: Callable[[], None]) -> Stage:
-        return CollectStage(partition, partitions, topology.topics, read, changed, rules, topology.resources.limits)
+        limits = topology.resources.limits
+        # Read here, because a worker learns the limits before each takeover.
+        sessions = topology.closing.within(limits.room(topology.topics.sessions))
+        fitting = replace(rules, max_session_bytes=sessions.max_bytes)
+        return CollectStage(partition, partitions, topology.topics, read, changed, fitting, limits)
 
     return new
 

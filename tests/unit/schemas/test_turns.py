@@ -271,6 +271,13 @@ def test_what_is_withdrawn_in_another_segment_is_unknown_here() -> None:
     assert withdrawn_turns(session(event("invocation.started", "gone", event_id="c", replaces=["a", "c"]))) == []
 
 
+def test_a_withdrawn_trace_of_a_session_without_events_withdraws_its_invocation() -> None:
+    withdrawn = make_trace(id="kp:trace:2", metadata={"withdrawn": True})
+    found = session(traces=[make_trace(), withdrawn])
+
+    assert [each.invocation.invocation_id for each in withdrawn_turns(found)] == ["kp:trace:2"]
+
+
 def test_a_withdrawn_trace_stands_for_no_invocation() -> None:
     withdrawn = make_trace(id="kp:trace:2", metadata={"withdrawn": True})
     found = session(traces=[make_trace(), withdrawn])

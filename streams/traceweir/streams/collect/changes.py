@@ -10,6 +10,7 @@ from typing import Any
 import orjson
 
 from traceweir.streams.collect.collecting_rules import CollectingRules
+from traceweir.streams.collect.document import LARGEST, Document, Rooms
 from traceweir.streams.collect.late_events import Event, late_events
 from traceweir.streams.collect.late_traces import ReasoningTrace, late_traces, moved_id
 from traceweir.streams.collect.open_trace import OpenTrace
@@ -39,7 +40,13 @@ class Changes:
 
 
 def changes_of(
-    trace: OpenTrace, before: Published, former: Sequence[Span], spans: Sequence[Span], rules: CollectingRules, now: int
+    trace: OpenTrace,
+    before: Published,
+    former: Sequence[Span],
+    spans: Sequence[Span],
+    rules: CollectingRules,
+    now: int,
+    rooms: Rooms = LARGEST,
 ) -> Changes:
     """Returns what the spans of a trace tell that was not published before.
 
@@ -50,6 +57,7 @@ def changes_of(
         spans: All spans.
         rules: The rules.
         now: The time, in milliseconds since 1970.
+        rooms: The largest documents.
     """
     found = read_trace(spans, visibility=rules.visibility, session_id=before.session_id)
     if not before.identities:
@@ -64,7 +72,7 @@ def changes_of(
         named = read_trace(spans, visibility=rules.visibility)
         if any(name != before.session_id for name in named.session_ids):
             changes = _between(before, former, earlier, named, moves=True)
-            if _can_move(trace, before, earlier, changes, rules, now):
+            if _can_move(trace, before, earlier, changes, rules, now, rooms):
                 return changes
             not_moved = True
     return replace(_between(before, former, earlier, found, moves=False), not_moved=not_moved)
@@ -99,9 +107,21 @@ def _moved(traces: Sequence[ReasoningTrace]) -> list[ReasoningTrace]:
 
 
 def _can_move(
-    trace: OpenTrace, before: Published, earlier: TraceRecords, changes: Changes, rules: CollectingRules, now: int
+    trace: OpenTrace,
+    before: Published,
+    earlier: TraceRecords,
+    changes: Changes,
+    rules: CollectingRules,
+    now: int,
+    rooms: Rooms,
 ) -> bool:
-    """Returns whether the former session can be withdrawn; its size is estimated from above."""
+    """Returns whether the former session can be withdrawn, and all documents fit; its size is estimated from above."""
+    documents = [
+        *(Document(True, each["session_id"], orjson.dumps(each)) for each in changes.events),
+        *(Document(False, each["metadata"]["session_id"], orjson.dumps(each)) for each in changes.traces),
+    ]
+    if not all(each.fits(rooms) for each in documents):
+        return False
     events = [event for event in changes.events if event["session_id"] == before.session_id]
     traces = [each for each in changes.traces if each["metadata"]["session_id"] == before.session_id]
     added = len(changes.events) + len(changes.traces) + len(changes.identities)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, islice
 from typing import Any, NamedTuple
 
@@ -14,6 +14,7 @@ import orjson
 from traceweir.schemas.dead_letter import DeadLetter, Reason
 from traceweir.streams.collect.changes import Changes, changes_of
 from traceweir.streams.collect.collecting_rules import CollectingRules
+from traceweir.streams.collect.document import LARGEST, Document, Rooms
 from traceweir.streams.collect.open_trace import OpenTrace
 from traceweir.streams.collect.published import Published, identity_of
 from traceweir.streams.collect.requests import joined
@@ -22,40 +23,13 @@ from traceweir.streams.otlp.decoding import LogEvent, add_logs, decode_log, deco
 from traceweir.streams.otlp.errors import OtlpError
 from traceweir.streams.otlp.slices import log_slices, span_slices
 from traceweir.streams.spans.span import Span
-from traceweir.streams.stages.base import MAX_OUTPUT_BYTES, Output, Read
+from traceweir.streams.stages.base import Output, Read
 from traceweir.streams.stages.errors import RecordRejected
 from traceweir.streams.stages.partitioner import partition_of
 from traceweir.streams.topics import Topics
 
 _UNKNOWN_OFFSET = -1
 """The offset of a dead letter whose record was read long ago: a trace does not keep the offsets of its records."""
-
-
-class Rooms(NamedTuple):
-    """Bytes that a record can have with its key."""
-
-    event: int = MAX_OUTPUT_BYTES
-    trace: int = MAX_OUTPUT_BYTES
-
-    def of(self, document: Document) -> int:
-        """Returns the limit for a document."""
-        return self.event if document.is_event else self.trace
-
-
-LARGEST = Rooms()
-"""What every record can have where its topic has no lower limit."""
-
-
-class Document(NamedTuple):
-    """An event or a reasoning trace to publish."""
-
-    is_event: bool
-    session_id: str
-    value: bytes
-
-    def fits(self, rooms: Rooms) -> bool:
-        """Returns whether the document with its key is small enough for a record."""
-        return len(self.session_id.encode()) + len(self.value) <= rooms.of(self)
 
 
 class Unusable(NamedTuple):
@@ -98,7 +72,7 @@ class Publication:
         entries = list(trace.entries(read))
         spans, unusable = _decoded(entries)
         former = _decoded(entries[: trace.published_parts])[0] if before.identities else []
-        changes = changes_of(trace, before, former, spans, rules, now)
+        changes = changes_of(trace, before, former, spans, rules, now, rooms)
         new: dict[bytes, tuple[bool, str, dict[str, Any]]] = {}
         for event in changes.events:
             new.setdefault(identity_of(b"e" + event["event_id"].encode()), (True, event["session_id"], event))
@@ -188,7 +162,10 @@ def _document_letter(topics: Topics, partition: int, partitions: int, document: 
     is_event, session_id, value = document
     topic, key = topics.invocations if is_event else topics.traces, session_id.encode()
     letter = _letter(RecordRejected("too_large", problem), topic, partition_of(key, partitions), key, value)
-    return Output(topics.dead_letters, partition, key, letter.wire_value(), letter.wire_headers())
+    if not document.fits(LARGEST):
+        return Output(topics.dead_letters, partition, key, letter.wire_value(), letter.wire_headers())
+    # The value is whole, because a replay finds no record without an offset.
+    return Output(topics.dead_letters, partition, key, value, replace(letter, value=None).wire_headers())
 
 
 def _request_letters(

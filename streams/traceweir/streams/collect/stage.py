@@ -12,8 +12,9 @@ from typing import NoReturn
 from traceweir.schemas.dead_letter import ORIGIN, PREFIX, last_header
 from traceweir.schemas.text import listed
 from traceweir.streams.collect.collecting_rules import CollectingRules
+from traceweir.streams.collect.document import Rooms
 from traceweir.streams.collect.open_trace import OpenTrace
-from traceweir.streams.collect.publication import Publication, Rooms, dead_letters
+from traceweir.streams.collect.publication import Publication, dead_letters
 from traceweir.streams.collect.published import identity_of
 from traceweir.streams.collect.requests import Part, joined, read_request
 from traceweir.streams.collect.span_rows import (

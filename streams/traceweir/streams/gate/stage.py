@@ -40,7 +40,7 @@ if TYPE_CHECKING:  # OpenTelemetry's SDK is loaded only where traces are on
 
 MAX_PLANS = 1_000
 """Maximum number of rules of candidates that are kept as read."""
-_MOVED = re.compile(r"(kp:trace:[0-9a-f]{32}:[0-9a-f]{16})~2")
+_MOVED = re.compile(r"(kp:trace:([0-9a-f]{32}):[0-9a-f]{16})~2")
 """The id of a trace that has moved from the session of its spans' trace id to the one that they name."""
 Waiting = dict[str, tuple[Record, Candidate]]
 """Candidates that are decided together, by trace id."""
@@ -172,7 +172,9 @@ class GateStage:
         }
         novelty: dict[str, Novelty] = {}
         if vectors:
-            measured = scope.measure_and_add(np.stack(list(vectors.values())), list(map(_vector_id, vectors)))
+            measured = scope.measure_and_add(
+                np.stack(list(vectors.values())), [_vector_id(scope, name) for name in vectors]
+            )
             novelty = dict(zip(vectors, measured, strict=True))
         for name, (record, candidate) in items.items():
             try:
@@ -326,13 +328,17 @@ def _as_model(found: Candidate, value: bytes) -> Candidate:
 _fast = fast_decoder(Candidate, as_models=frozenset({TraceContext}))
 
 
-def _vector_id(trace_id: str) -> str:
+def _vector_id(scope: NoveltyScope, trace_id: str) -> str:
     """Returns the id of the vector of a trace: that of collect's trace under its former id, if it has moved.
 
-    The trace is then a revision of its former self, whichever of the two comes first, and no copy of it.
+    The trace is then a revision of its former self, whichever of the two comes first, and no copy of it. Collect moves a
+    trace from the session of its own id only, so that nobody else can take the vector of a trace in a named session.
     """
     found = _MOVED.fullmatch(trace_id)
-    return found[1] if found else trace_id
+    if found is None:
+        return trace_id
+    former = scope.decided.get(found[1])
+    return found[1] if former is None or former.session_id == found[2] else trace_id
 
 
 def _version(candidate: Candidate) -> Version:

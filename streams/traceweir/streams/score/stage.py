@@ -143,6 +143,11 @@ class ScoreStage:
             self._bytes += len(record.value or b"")
             self._reject(record, why.reason, why.detail)
             self._finish(record)
+        elif why.reason == "missed":
+            # The last of the missed records was scored before; others were not.
+            self._reject(record, why.reason, why.detail)
+            self.counters["consumed"] += 1
+            self._changed()
 
     def tick(self, now: float, behind: Mapping[str, float]) -> None:
         """Takes new configs, deletes expired verdicts, and retries the sessions whose retry is due."""
