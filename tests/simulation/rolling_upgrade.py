@@ -17,7 +17,9 @@ from typing import Any
 
 from tests.simulation import seams
 
-seams.replace_clocks_and_uuids()
+if __name__ == "__main__":
+    # Not where the module is only imported: pytest imports all modules for their examples.
+    seams.replace_clocks_and_uuids()
 
 from tests.audit.committed import CHANGELOG  # noqa: E402  # the clocks must be replaced first
 from tests.simulation.judgement import judged  # noqa: E402
