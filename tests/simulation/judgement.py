@@ -54,7 +54,10 @@ def _given_up(world: World) -> claims.Faults:
 
 
 def _refused_by_time(world: World) -> claims.Faults:
-    found = list(clocks.no_right_clock_refuses_a_record(world.committed, world.letters_before_the_last_replay))
+    before = world.letters_before_the_last_replay
+    if before is None:  # nothing was replayed
+        return {}
+    found = list(clocks.no_right_clock_refuses_a_record(world.committed, before))
     return {REFUSED: {"no_right_clock_refuses_a_record": found}} if found else {}
 
 

@@ -21,12 +21,12 @@ if __name__ == "__main__":
     # Not where the module is only imported: pytest imports all modules for their examples.
     seams.replace_clocks_and_uuids()
 
-from tests.audit.committed import CHANGELOG  # noqa: E402  # the clocks must be replaced first
-from tests.simulation.judgement import judged  # noqa: E402
-from tests.simulation.scenario import draw, warm_up  # noqa: E402
-from tests.simulation.world import World  # noqa: E402
-from tests.support.ledger import Ledger  # noqa: E402
-from tests.support.next_format import FORMER, NEXT  # noqa: E402
+from tests.audit.committed import CHANGELOG  # the clocks must be replaced first
+from tests.simulation.judgement import judged
+from tests.simulation.scenario import draw, warm_up
+from tests.simulation.world import World
+from tests.support.ledger import Ledger
+from tests.support.next_format import FORMER, NEXT
 
 SEED = 5
 REBALANCED_S = 15.0

@@ -127,7 +127,7 @@ class World:
         """The names of the workers that do not start again."""
         self.away: dict[str, float] = {}
         """By the name of a worker that starts again after a long time, when it has done so and has settled, by the loop."""
-        self.letters_before_the_last_replay = 0
+        self.letters_before_the_last_replay: int | None = None
         """Number of records in the topic of the dead letters before the replay that nothing disturbs."""
         self.restarts = True
         """Whether workers that end start again."""
