@@ -16,7 +16,7 @@ from tests.support.results import make_score, put_scores
 from tests.support.scoring import NOW
 from tests.support.stores import FakeRecord, batch_of, open_store, scores_batch
 
-from traceweir.streams.dashboard.feed import LOOK_EVERY, Feed, FeedState
+from traceweir.streams.dashboard.feed import LOOK_EVERY_S, Feed, FeedState
 from traceweir.streams.kafka.embedded_broker import EmbeddedBroker
 from traceweir.streams.kafka.topic_admin import create_topics
 from traceweir.streams.settings import Settings
@@ -174,7 +174,7 @@ async def test_a_running_feed_notices_that_a_topic_was_created_again(settings: S
     await asyncio.wait_for(stored.wait(), LIMIT_S)
     # The topics of an embedded broker cannot be created again, so the store gets the id of another one.
     store.write(Batch(topic_ids={"traceweir.results": "former"}))
-    clock[0] = NOW + LOOK_EVERY
+    clock[0] = NOW + timedelta(seconds=LOOK_EVERY_S)
 
     with pytest.raises(StoreError, match=r"traceweir.results was deleted and created again since the store read it"):
         await asyncio.wait_for(running, LIMIT_S)

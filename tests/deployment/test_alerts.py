@@ -103,7 +103,10 @@ CASES = {
     ),
     "TraceweirDeadLetters": Case(
         {f'traceweir_dead_letters_total{{{ASSEMBLE}, reason="invalid"}}': "0x80 3x20"},
-        {f'traceweir_dead_letters_total{{{ASSEMBLE}, reason="late"}}': "0x80 3x20"},
+        {
+            f'traceweir_dead_letters_total{{{ASSEMBLE}, reason="late"}}': "0x80 3x20",
+            f'traceweir_dead_letters_total{{{ASSEMBLE}, reason="missed"}}': "0x80 3x20",
+        },
         {"stage": "assemble", "reason": "invalid"},
     ),
     "TraceweirRecordsLate": Case(
@@ -129,7 +132,10 @@ CASES = {
         {"topic": "t"},
     ),
     "TraceweirRecordsMissed": Case(
-        {f'traceweir_stage_events_total{{{ASSEMBLE}, event="missed"}}': "_x80 40x20"},
+        {
+            f'traceweir_stage_events_total{{{ASSEMBLE}, event="missed", instance="ended"}}': "500x60",
+            f'traceweir_stage_events_total{{{ASSEMBLE}, event="missed", instance="new"}}': "_x80 10x20",
+        },
         {
             f'traceweir_stage_events_total{{{ASSEMBLE}, event="missed"}}': "40x100",
             f'traceweir_stage_events_total{{{ASSEMBLE}, event="joined"}}': "0+9x100",

@@ -230,6 +230,26 @@ async def test_a_trace_whose_publication_raises_is_set_aside_and_its_neighbours_
     assert [key for key in flow.rows(b"collect/") if trace_id(1) in key] == []
 
 
+async def test_a_trace_that_is_set_aside_is_divided_into_letters_that_fit_their_topic(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def raising(*_: object, **__: object) -> None:
+        raise KeyError("nobody expected this")
+
+    flow = collect_only()
+    flow.limits.learn({TOPICS.dead_letters: 100_000})
+    spans = [*agent_trace(1), *(span(1, number, 0, more={"text": "x" * 40_000}) for number in range(5, 9))]
+    flow.send(TOPICS.otlp_spans, request(*spans))
+    with monkeypatch.context() as patched:
+        patched.setattr(Publication, "of", raising)
+        await complete(flow)
+
+    letters = flow.dead_letters()
+    assert len(letters) > 1
+    # Each is whole, and all together are the trace.
+    assert offline([letter.value or b"" for letter in letters]) == offline([request(*spans)])
+
+
 async def test_the_worst_times_and_parents_cost_no_neighbour() -> None:
     flow = Flow(stages=("collect", "assemble", "score", "gate"))
     cycle = [span(1, 1, 2), span(1, 2, 1)]

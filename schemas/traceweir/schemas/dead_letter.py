@@ -85,7 +85,7 @@ class DeadLetter:
             "offset": str(self.offset),
         }
         if self.value is not None and len(self.value) > KEPT_BYTES:
-            about |= {"size": str(len(self.value)), "sha256": hashlib.sha256(self.value).hexdigest()}
+            about |= about_whole(self.value)
         more = {
             "timestamp": self.timestamp,
             "origin": self.origin,
@@ -152,3 +152,8 @@ def marked(headers: Iterable[tuple[str, bytes]]) -> str | None:
 def is_replay(headers: Iterable[tuple[str, bytes]]) -> bool:
     """Returns whether a record is a replayed dead letter."""
     return any(name == REPLAY for name, _ in headers)
+
+
+def about_whole(value: bytes) -> dict[str, str]:
+    """Returns what a dead letter tells of a value of which it has a part: its size in bytes and its SHA-256."""
+    return {"size": str(len(value)), "sha256": hashlib.sha256(value).hexdigest()}

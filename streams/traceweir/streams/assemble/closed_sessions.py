@@ -40,8 +40,8 @@ class ClosedSessions:
             least as long as the content: content without a guard looks like the content of an open session.
         gap: Maximum time from the last record of a session to its due close, in milliseconds. A session with late records
             is open for longer, and cannot be reopened: the score stage, which goes by record time, has forgotten it.
-        most: Number of sessions that are remembered; beyond it, the session that closed first is forgotten. Of as many
-            forgotten sessions the digest is remembered.
+        most: Number of sessions that are remembered; beyond it, the session that closed first is forgotten. The digests of up to the same
+            number of forgotten sessions are remembered.
     """
 
     def __init__(self, read: Read, grace: int, guard: int, gap: int, most: int) -> None:

@@ -501,8 +501,8 @@ def create(stages: Stages = DEFAULT_STAGES, as_json: AsJson = False) -> None:
 def check(stages: Stages = DEFAULT_STAGES, as_json: AsJson = False) -> None:
     """Report topics that are missing or misconfigured, or do not fit the stored offsets, and what to do.
 
-    Exit code 1: no worker can start. Weak replication, short retention, and an input that is not read on where it was
-    read last, are warnings.
+    Exit code 1: no worker can start. These are warnings: weak replication, short retention, and an input that a worker
+    will not continue at its stored offset.
 
     Example: `traceweir topics check --stages score`
     """

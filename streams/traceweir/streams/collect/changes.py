@@ -12,12 +12,12 @@ import orjson
 from traceweir.streams.collect.collecting_rules import CollectingRules
 from traceweir.streams.collect.document import LARGEST, Document, Rooms
 from traceweir.streams.collect.late_events import Event, late_events
-from traceweir.streams.collect.late_traces import ReasoningTrace, late_traces, moved_id
+from traceweir.streams.collect.late_traces import ReasoningTrace, late_traces
 from traceweir.streams.collect.open_trace import OpenTrace
 from traceweir.streams.collect.published import MOVED, Published, identity_of
 from traceweir.streams.collect.withdrawn_traces import withdrawals
 from traceweir.streams.spans.reader import TraceRecords, read_trace
-from traceweir.streams.spans.reasoning import reasoning_trace_id
+from traceweir.streams.spans.reasoning_ids import moved_id, reasoning_trace_id
 from traceweir.streams.spans.span import Span
 
 

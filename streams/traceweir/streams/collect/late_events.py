@@ -7,7 +7,7 @@ become one. Nothing that was published can be taken back; so a changed event is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 Event = dict[str, Any]
@@ -33,7 +33,9 @@ _ENVELOPE = ("session_id", "invocation_id", "occurred_at")
 _WITHDRAWING = "invocation.started"
 """The type of an event that withdraws others: each further field of this type is optional."""
 MAX_WITHDRAWN = 1_000
-"""Number of events that one event withdraws, so that it fits a record."""
+"""Number of events that one event withdraws at most."""
+MAX_NAME_BYTES = 32_768
+"""Bytes of the ids that one event withdraws, unless a single id has more: such an event fits every topic."""
 
 
 def late_events(before: Sequence[Event], after: Sequence[Event], is_published: IsPublished) -> list[Event]:
@@ -71,11 +73,23 @@ def late_events(before: Sequence[Event], after: Sequence[Event], is_published: I
     for event in known.values():
         withdrawn.setdefault(event["session_id"], []).append(event)
     for events in withdrawn.values():
-        for begin in range(0, len(events), MAX_WITHDRAWN):
-            names = [_last(each["event_id"], is_published) for each in events[begin : begin + MAX_WITHDRAWN]]
-            own = f"{names[0]}~withdrawn"
-            found.append(_withdrawal(events[begin], own, names))
+        for first, names in _together(events, is_published):
+            found.append(_withdrawal(first, f"{names[0]}~withdrawn", names))
     return found
+
+
+def _together(events: Sequence[Event], is_published: IsPublished) -> Iterator[tuple[Event, list[str]]]:
+    """Yields the names of the events that one event withdraws, after the first of these events."""
+    first, names, size = events[0], list[str](), 0
+    for event in events:
+        name = _last(event["event_id"], is_published)
+        added = len(name.encode())
+        if names and (len(names) == MAX_WITHDRAWN or size + added > MAX_NAME_BYTES):
+            yield first, names
+            first, names, size = event, [], 0
+        names.append(name)
+        size += added
+    yield first, names
 
 
 def _differs(former: Event, event: Event) -> bool:

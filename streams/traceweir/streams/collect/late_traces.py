@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
+from traceweir.streams.spans.reasoning_ids import moved_id
+
 ReasoningTrace = dict[str, Any]
 
 
@@ -80,15 +82,6 @@ def late_traces(
 def kept(invocation_id: str, name: str) -> str:
     """Returns a text that says that the reasoning trace of an invocation has kept an id."""
     return f"{invocation_id} {name}"
-
-
-def moved_id(name: str) -> str:
-    """Returns the id of a reasoning trace in the session to which it has moved.
-
-    The gate refuses an id that belongs to another session. It knows this form, and takes the trace for a revision of its
-    former self when it measures novelty.
-    """
-    return f"{name}~2"
 
 
 def _invocation(trace: ReasoningTrace) -> str:

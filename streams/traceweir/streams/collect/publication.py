@@ -26,6 +26,7 @@ from traceweir.streams.spans.span import Span
 from traceweir.streams.stages.base import Output, Read
 from traceweir.streams.stages.errors import RecordRejected
 from traceweir.streams.stages.partitioner import partition_of
+from traceweir.streams.stages.record_limits import RecordLimits
 from traceweir.streams.topics import Topics
 
 _UNKNOWN_OFFSET = -1
@@ -115,13 +116,18 @@ class Publication:
             )
             yield _document_letter(topics, partition, partitions, self.first_left_out, problem)
         for kind, data, problem in self.unusable:
-            yield from _request_letters(topics, partition, kind, [data], RecordRejected("invalid", problem))
+            yield from _request_letters(
+                topics, partition, kind, [data], RecordRejected("invalid", problem), RecordLimits()
+            )
 
 
-def dead_letters(trace: OpenTrace, read: Read, topics: Topics, partition: int, why: RecordRejected) -> list[Output]:
+def dead_letters(
+    trace: OpenTrace, read: Read, topics: Topics, partition: int, why: RecordRejected, limits: RecordLimits
+) -> list[Output]:
     """Returns dead letters with all spans and log records of a trace, as whole requests that can be replayed.
 
     Rows that are missing or damaged are left out from there on: they can be the reason why the trace cannot be read.
+    A single span that does not fit the topic is truncated later.
     """
     entries: list[Entry] = []
     with suppress(RuntimeError, struct.error):
@@ -130,7 +136,7 @@ def dead_letters(trace: OpenTrace, read: Read, topics: Topics, partition: int, w
     letters: list[Output] = []
     for kind in (SPAN, LOG):
         found = [entry.data for entry in entries if entry.kind == kind]
-        letters += _request_letters(topics, partition, kind, found, why)
+        letters += _request_letters(topics, partition, kind, found, why, limits)
     return letters
 
 
@@ -169,14 +175,12 @@ def _document_letter(topics: Topics, partition: int, partitions: int, document: 
 
 
 def _request_letters(
-    topics: Topics, partition: int, kind: bytes, parts: list[bytes], why: RecordRejected
+    topics: Topics, partition: int, kind: bytes, parts: list[bytes], why: RecordRejected, limits: RecordLimits
 ) -> Iterator[Output]:
-    topic = topics.otlp_logs if kind == LOG else topics.otlp_spans
-    for value in joined(parts, MAX_SPAN_BYTES):
+    headers = _letter(why, topics.otlp_logs if kind == LOG else topics.otlp_spans, partition, None, None).wire_headers()
+    for value in joined(parts, min(MAX_SPAN_BYTES, limits.room(topics.dead_letters, headers))):
         # The value is whole also above 64 kB, because a replay cannot find the record on its topic without an offset.
-        yield Output(
-            topics.dead_letters, partition, None, value, _letter(why, topic, partition, None, None).wire_headers()
-        )
+        yield Output(topics.dead_letters, partition, None, value, headers)
 
 
 def _letter(why: RecordRejected, topic: str, partition: int, key: bytes | None, value: bytes | None) -> DeadLetter:

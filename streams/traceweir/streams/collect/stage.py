@@ -135,7 +135,7 @@ class CollectStage:
         trace = self._traces.get(session)
         if trace is None or not trace.is_open:
             return
-        letters = dead_letters(trace, self._read, self._topics, self._partition, why)
+        letters = dead_letters(trace, self._read, self._topics, self._partition, why, self._limits)
         self._outputs += letters
         self.counters[f"dead_lettered.{why.reason}"] += len(letters)
         self._forget(trace)
@@ -327,12 +327,12 @@ class CollectStage:
         """Forwards parts; returns a sentence for each part that does not fit the topic."""
         headers = [(ORIGIN, topic.encode())]
         limits, to = self._limits, self._topics.spans
-        found = {part: limits.problem(to, None, part, headers) for part in parts}
-        fitting = [part for part in parts if found[part] is None]
+        problems = [limits.problem(to, None, part, headers) for part in parts]
+        fitting = [part for part, problem in zip(parts, problems, strict=True) if problem is None]
         self.counters["forwarded"] += len(fitting)
         for value in joined(fitting, min(MAX_SPAN_BYTES, limits.room(to, headers))):
-            self._outputs.append(Output(self._topics.spans, home, None, value, headers, record.timestamp))
-        return [problem for problem in found.values() if problem is not None]
+            self._outputs.append(Output(to, home, None, value, headers, record.timestamp))
+        return [problem for problem in problems if problem is not None]
 
     def _is_log(self, topic: str, record: Record) -> bool:
         """Returns whether a record holds log records. A forwarded record carries its topic in the worker's own, last header."""

@@ -42,8 +42,8 @@ BATCH_EVERY_S = 0.25
 RETRY_AFTER_S = (1.0, 2.0, 5.0, 10.0)
 """Seconds to the next attempt after a failed one, by the number of failures so far; then the last of them."""
 REMOVE_OLD_EVERY_S = 3600.0
-LOOK_EVERY = timedelta(minutes=1)
-"""Interval at which the ids of the topics are compared, and the end of a compacted topic is asked for."""
+LOOK_EVERY_S = 60.0
+"""Longest interval in seconds at which the ids of the topics are compared, and the end of a compacted topic is asked for."""
 _OTHER_STORE = (
     "Name another store with TRACEWEIR_STORE, which is filled from the new topics; the former store stays as it is"
 )
@@ -145,6 +145,7 @@ class Feed:
         kept_s = await asyncio.to_thread(lambda: tombstones_s(Cluster(self._settings), network))
         current_at = await asyncio.to_thread(self._store.current_at)
         self._withdrawals = Withdrawals(network, current_at.get(network), kept_s)
+        self._look_every = timedelta(seconds=min(LOOK_EVERY_S, kept_s / 4))
         await self._require_same_topics(names)
         consumer.assign(places)
         begins, ends = await consumer.beginning_offsets(places), await consumer.end_offsets(places)
@@ -158,7 +159,7 @@ class Feed:
                 )
         stored = await self._usable_offsets(stored, begins, asked_at)
         self._withdrawals.await_ends(ends, asked_at)
-        self._look_at = asked_at + LOOK_EVERY
+        self._look_at = asked_at + self._look_every
         for place in places:
             if (offset := stored.get(Source(*place), begins[place])) < begins[place]:
                 log.warning(
@@ -221,7 +222,8 @@ class Feed:
     async def _look(self, consumer: AIOKafkaConsumer, positions: Mapping[TopicPartition, int]) -> None:
         """Stores the time up to which the store lacks no withdrawal; asks for the next one once a minute."""
         now = self._now()
-        if (reason := self._withdrawals.outlived(now)) is not None:  # the process slept, or could not store for long
+        # The process slept, or could not store for long.
+        if self._withdrawals.are_kept_for_long and (reason := self._withdrawals.outlived(now)) is not None:
             raise _NotYetError(
                 f"withdrawals in {self._withdrawals.topic} can be lost, because {reason}; reading starts again"
             )
@@ -229,7 +231,7 @@ class Feed:
             await asyncio.to_thread(self._store.write, batch)
         if now < self._look_at:
             return
-        self._look_at = now + LOOK_EVERY
+        self._look_at = now + self._look_every
         await self._require_same_topics(list(tables_of(self._settings.topics)))
         self._withdrawals.await_ends(
             await consumer.end_offsets([place for place in positions if place.topic == self._withdrawals.topic]), now

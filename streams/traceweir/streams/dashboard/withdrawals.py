@@ -14,6 +14,9 @@ from aiokafka import TopicPartition
 from traceweir.streams.kafka.log_facts import can_lack_deletions
 from traceweir.streams.store.rows import Batch, Source
 
+SHORTEST_KEPT_S = 10.0
+"""Below this many seconds, a feed that runs without a pause reads on; it starts over only after it was away."""
+
 
 class Withdrawals:
     """Follows up to when a store has all withdrawals of a compacted topic.
@@ -25,9 +28,14 @@ class Withdrawals:
     """
 
     def __init__(self, topic: str, current_at: datetime | None, kept_s: float) -> None:
-        self.topic, self._current_at, self._kept_s = topic, current_at, kept_s
+        self.topic, self.kept_s, self._current_at = topic, kept_s, current_at
         self._asked_at: datetime | None = None
         self._ends: dict[TopicPartition, int] = {}
+
+    @property
+    def are_kept_for_long(self) -> bool:
+        """Whether a running feed can look at the topic often enough to know that it has all withdrawals."""
+        return self.kept_s >= SHORTEST_KEPT_S
 
     def lost(self, stored: Mapping[Source, int], begins: Mapping[TopicPartition, int], now: datetime) -> str | None:
         """Returns the reason why the store cannot read on from its offsets; None if it can.
@@ -49,10 +57,10 @@ class Withdrawals:
         if self._current_at is None:
             return "it is unknown since when the store lacks withdrawals"
         age_s = (now - self._current_at).total_seconds()
-        if not can_lack_deletions(age_s, self._kept_s):
+        if not can_lack_deletions(age_s, self.kept_s):
             return None
         return (
-            f"the store had everything {age_s / 3600:.1f} h ago, and the topic keeps withdrawals for {self._kept_s / 3600:g} h "
+            f"the store had everything {age_s / 3600:.1f} h ago, and the topic keeps withdrawals for {self.kept_s / 3600:g} h "
             "(delete.retention.ms)"
         )
 

@@ -51,12 +51,13 @@ async def compare_positions(settings: Settings, stages: Collection[StageName]) -
         KafkaUnreachableError: no broker answers.
     """
     log = changelog(application_id(settings.topic_prefix, stages))
-    counts = await asyncio.to_thread(lambda: Cluster(settings).partition_counts())
+    cluster = await asyncio.to_thread(Cluster, settings, WITHIN_S)
+    counts = await asyncio.to_thread(cluster.partition_counts)
     if counts.get(log) != settings.partitions:
         return Comparison(unchecked=[f"the changelog {log} is missing or has another number of partitions"])
     inputs = {topic for stage in stages for topic in topics_of(stage, settings.topics).inputs}
     usable = sorted(topic for topic in inputs if counts.get(topic, 0) >= settings.partitions)
-    ids, _ = await asyncio.to_thread(lambda: log_ids(Cluster(settings, WITHIN_S), [log, *usable]))
+    ids, _ = await asyncio.to_thread(log_ids, cluster, [log, *usable])
     try:
         stored = await stored_offsets(settings, log, ids)
         known = {place_of(name, number) for number, each in stored.items() for name in each.offsets}
@@ -100,7 +101,7 @@ def compare(
             partitions["missed", topic].append(number)
         elif start.is_new_log:
             others = None not in (former, now) and former != now
-            what = "created" if others else "begin" if start.offset == begins[place] else "end"
+            what = "created" if others else "begin" if None in (former, now) else "end"
             partitions[what, topic].append(number)
     for (what, topic), numbers in partitions.items():
         if what == "missed":
@@ -137,7 +138,7 @@ _CHANGES = {
 
 def _lost(topic: str, missed: int, numbers: list[int]) -> str:
     return (
-        f"{missed} offsets of {topic} were removed before a worker has read them ({_named(numbers)}): workers were down, or "
+        f"{missed} offsets of {topic} were removed before a worker read them ({_named(numbers)}): workers were down, or "
         "behind, for longer than the topic's retention.ms or retention.bytes allow; a worker reads on after them"
     )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
@@ -27,6 +26,7 @@ from traceweir.scorers.metrics.novelty import Novelty
 from traceweir.scorers.redaction.entities import EntityFinder
 from traceweir.streams.gate.novelty_scope_rows import Version
 from traceweir.streams.gate.novelty_scopes import NoveltyScope, NoveltyScopes
+from traceweir.streams.spans.reasoning_ids import former_place
 from traceweir.streams.stages.base import MAX_OUTPUT_BYTES, Cut, Output, Read, Record, dead_letter
 from traceweir.streams.stages.counters import Counters
 from traceweir.streams.stages.errors import RecordRejected
@@ -40,8 +40,6 @@ if TYPE_CHECKING:  # OpenTelemetry's SDK is loaded only where traces are on
 
 MAX_PLANS = 1_000
 """Maximum number of rules of candidates that are kept as read."""
-_MOVED = re.compile(r"(kp:trace:([0-9a-f]{32}):[0-9a-f]{16})~2")
-"""The id of a trace that has moved from the session of its spans' trace id to the one that they name."""
 Waiting = dict[str, tuple[Record, Candidate]]
 """Candidates that are decided together, by trace id."""
 
@@ -334,11 +332,12 @@ def _vector_id(scope: NoveltyScope, trace_id: str) -> str:
     The trace is then a revision of its former self, whichever of the two comes first, and no copy of it. Collect moves a
     trace from the session of its own id only, so that nobody else can take the vector of a trace in a named session.
     """
-    found = _MOVED.fullmatch(trace_id)
+    found = former_place(trace_id)
     if found is None:
         return trace_id
-    former = scope.decided.get(found[1])
-    return found[1] if former is None or former.session_id == found[2] else trace_id
+    name, session_id = found
+    former = scope.decided.get(name)
+    return name if former is None or former.session_id == session_id else trace_id
 
 
 def _version(candidate: Candidate) -> Version:

@@ -135,9 +135,12 @@ class Cluster:
             else:
                 return found
 
-    def topic_ids(self, names: Collection[str]) -> dict[str, str]:
-        """Returns the ids of those of these topics that exist, as `topic_admin.topic_ids` says."""
-        metadata = self.metadata()
+    def topic_ids(self, names: Collection[str], metadata: ClusterMetadata | None = None) -> dict[str, str]:
+        """Returns the ids of those of these topics that exist, as `topic_admin.topic_ids` says.
+
+        Who has just asked for the metadata passes it on.
+        """
+        metadata = metadata or self.metadata()
         known = [name for name in names if name in metadata.topics]
         if self.embedded or not known:
             return dict.fromkeys(known, metadata.cluster_id)

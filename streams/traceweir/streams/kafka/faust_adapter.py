@@ -49,7 +49,6 @@ from traceweir.streams.stages.base import End, Record
 PINNED = {"faust-streaming": "0.15.3", "aiokafka": "0.14.0", "mode-streaming": "0.7.1"}
 _PARTS: tuple[tuple[Any, tuple[str, ...]], ...] = (
     (driver.Consumer, ("_getmany", "_new_consumer_thread", "_seek", "wait_empty")),
-    (driver.Producer, ("_new_producer",)),
     (
         driver.AIOKafkaConsumerThread,
         (
@@ -72,6 +71,8 @@ _PARTS: tuple[tuple[Any, tuple[str, ...]], ...] = (
     (
         PartitionAssignor,
         (
+            "_compress",
+            "_decompress",
             "_get_client_metadata",
             "_global_table_standby_assignments",
             "_perform_assignment",
@@ -84,7 +85,6 @@ _PARTS: tuple[tuple[Any, tuple[str, ...]], ...] = (
         Store,
         ("_db_for_partition", "basename", "offset_key", "path", "persisted_offset"),
     ),
-    (PartitionAssignor, ("_compress", "_decompress")),
     (TransactionManager, ("maybe_add_partition_to_txn",)),
     (fetcher, ("MemoryRecords", "PartitionRecords")),
     (fetcher.Fetcher, ("_fetch_requests_routine", "_select_read_replica")),
@@ -361,14 +361,6 @@ def install(app: Any, intake: Intake, changelog: str, client_rack: str | None = 
             await intake.revoke()
             await super().wait_empty()
 
-    class Producer(driver.Producer):  # type: ignore[misc]
-        logger = driver.logger
-
-        def _new_producer(self, transactional_id: str | None = None) -> aiokafka.AIOKafkaProducer:
-            producer = super()._new_producer(transactional_id)
-            create_no_topics(producer)
-            return producer
-
     async def start_tables() -> None:
         # Faust's own function first waits a second for tables that are declared late. Traceweir's table exists already,
         # and partitions would wait.
@@ -386,7 +378,6 @@ def install(app: Any, intake: Intake, changelog: str, client_rack: str | None = 
     app.tables.on_actives_ready = on_actives_ready
     app.tables.on_start = start_tables
     app.transport.Consumer = Consumer
-    app.transport.Producer = Producer
     read_as_parsed({*intake.inputs, changelog}, batches_of=intake.inputs)
 
 

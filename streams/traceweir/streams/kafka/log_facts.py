@@ -106,7 +106,7 @@ def log_ids(cluster: Cluster, topics: Collection[str]) -> tuple[Mapping[str, str
             f"the topics {', '.join(missing)} do not exist, or this user may not describe them. Without their ids "
             "nobody can trust local rows and stored positions: run `traceweir topics check`, and start the worker again"
         )
-    found = cluster.topic_ids(topics)
+    found = cluster.topic_ids(topics, metadata)
     return {topic: f"{metadata.cluster_id}/{each}" for topic, each in found.items()}, metadata.cluster_id
 
 

@@ -326,7 +326,7 @@ class Checkpoints:
         await self._app.crash(error)
 
     async def lose(self, error: BaseException) -> None:
-        """Drops all lanes, and joins the group again, because Kafka accepts no more transactions from this worker.
+        """Drops all lanes, and joins the group again: the next takeover puts right what `error` says.
 
         Its partitions share a transaction, so that it loses all of them. The outcome of the last transaction is unknown
         here; the next takeover of each partition reads it from the changelog. A worker that loses its partitions again

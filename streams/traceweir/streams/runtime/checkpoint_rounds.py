@@ -222,7 +222,7 @@ class CheckpointRounds:
         return _Committed(ends, began_at)
 
     async def _compare_clocks(self, committed: _Committed) -> None:
-        """Compares the clocks outside of the checkpoint, whose time says how fast the cluster is.
+        """Compares the clocks after the checkpoint, whose time tells how fast the cluster is and must not contain this.
 
         A clock that was ahead between two comparisons, and is right again, has left watermarks by which all records are
         `late`. A takeover sets them back.

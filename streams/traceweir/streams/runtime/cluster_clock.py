@@ -94,7 +94,8 @@ class ClusterClock:
         Args:
             client: A connected client of aiokafka.
             ends: The offset of the last record of the transaction in some partitions.
-            since: When the commit of the transaction was requested, by the clock of this worker.
+            since: A time before the commit of the transaction, by the clock of this worker. A clock that is ahead can be
+                ahead by as much more as this is earlier, unnoticed.
 
         Raises:
             ClocksApartError: the clocks are more than `MAX_APART_S` apart.

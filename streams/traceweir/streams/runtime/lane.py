@@ -179,11 +179,11 @@ class Lane:
             self.input_ids.pop(source, None)
         else:
             self.input_ids[source] = log_id
-        counters = getattr(self._inbox_of[source].stage, "counters", None)
+        stage = self._inbox_of[source].stage
+        counters = getattr(stage, "counters", None)
         if counters is not None:
             counters.update({name: n for name, n in (("missed", start.missed), ("new_logs", start.is_new_log)) if n})
         if start.missed and start.problem is not None:
-            stage = self._inbox_of[source].stage
             stage.reject(source, MissedRecords(start.offset - 1), RecordRejected("missed", start.problem))
         return start.offset
 
@@ -503,9 +503,9 @@ class Lane:
             if self._unwritten_starts:
                 self._unwritten_starts = False
                 rows.append((INPUTS_ROW, orjson.dumps(self.input_ids)))
-            if self._unwritten_format:
-                self._unwritten_format = False
-                rows.append((FORMAT_ROW, b"%d" % self._format))
+        if rows and self._unwritten_format:
+            self._unwritten_format = False
+            rows.append((FORMAT_ROW, b"%d" % self._format))
         rows = self._formats.rows_in(self._format, rows)
         self._unwritten.update(rows)
         return Cut(rows, outputs, offsets)

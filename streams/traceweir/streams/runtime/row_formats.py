@@ -1,8 +1,8 @@
 """The formats of rows, on disk and in the changelog: which ones this version reads, and which one it writes.
 
 Raise `FORMAT` for a change that an older worker would misread, and give `ROW_FORMATS` the function that turns rows of the
-new format into rows of the one before. Stages work with rows of the newest format, and `load` and read older ones too;
-the rows of a partition can be of different formats until each was written again. A lane writes the newest format that
+new format into rows of the one before. Stages write rows of the newest format. They also accept older ones, in `load` and
+when they read a row: the rows of a partition can be of different formats until each was written again. A lane writes the newest format that
 all members of its group read, so that workers of the version before go on while a group is upgraded.
 """
 

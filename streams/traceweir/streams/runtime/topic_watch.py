@@ -40,7 +40,7 @@ class TopicWatch(Service):  # type: ignore[misc]  # Faust's services are untyped
         """Stores the arguments; the service starts later.
 
         Args:
-            ids: Returns the ids of the topics, by topic; of those that have none, nothing.
+            ids: Returns the ids by topic. A topic without an id is missing.
             known: Returns the ids of the inputs by topic, for each owned partition.
             followed: The topics that the worker reads as a whole, and its changelog, which lacks all rows and the name of
                 the writer when it is made again.

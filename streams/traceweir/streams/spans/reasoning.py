@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from traceweir.streams.spans.attributes import ABSENT, plain, plain_text, text_of
 from traceweir.streams.spans.identity import app_of
+from traceweir.streams.spans.reasoning_ids import reasoning_trace_id
 from traceweir.streams.spans.records import Reading, arguments_of, utc_time
 from traceweir.streams.spans.span import Span
 
@@ -86,11 +87,6 @@ def reasoning_trace(reading: Reading, visibility: Literal["private", "org", "net
         "steps": _steps(reading),
         "outcome": {"result_summary": plain_text(reading.answer), "confidence": 1.0 if success else 0.0},
     }
-
-
-def reasoning_trace_id(trace_id: str, span_id: str) -> str:
-    """Returns the id of the document of the invocation whose outermost span has this id."""
-    return f"kp:trace:{trace_id}:{span_id}"
 
 
 def _steps(reading: Reading) -> list[dict[str, Any]]:

@@ -6,10 +6,9 @@ producer sends a batch that compression makes larger as it is.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 
-from traceweir.schemas.dead_letter import PREFIX, Headers
+from traceweir.schemas.dead_letter import PREFIX, Headers, about_whole
 from traceweir.streams.stages.base import MAX_BATCH_BYTES, MAX_OUTPUT_BYTES, Output, envelope_size
 
 SMALLEST_BATCH_BYTES = 65_536
@@ -68,7 +67,11 @@ class RecordLimits:
         ):
             return output
         key, value, headers = output.key, output.value or b"", [*output.headers]
-        whole = _of_whole(value) if PREFIX + "size" not in dict(headers) else []
+        whole = (
+            [(PREFIX + name, text.encode()) for name, text in about_whole(value).items()]
+            if PREFIX + "size" not in dict(headers)
+            else []
+        )
         kept = self.room(output.topic, [*headers, *whole]) - len(key or b"")
         if kept < min(_KEPT_ROOM_BYTES, len(value)):
             own = [each for each in headers if each[0].startswith(PREFIX)]
@@ -78,12 +81,6 @@ class RecordLimits:
         if kept < len(value):
             return output._replace(key=key, value=value[: max(0, kept)], headers=[*headers, *whole])
         return output._replace(key=key, headers=headers)
-
-
-def _of_whole(value: bytes) -> list[tuple[str, bytes]]:
-    """Returns the headers that tell of a value of which a part is kept."""
-    about = {"size": str(len(value)), "sha256": hashlib.sha256(value).hexdigest()}
-    return [(PREFIX + name, text.encode()) for name, text in about.items()]
 
 
 def record_bytes(key: bytes | None, value: bytes | None, headers: Sequence[tuple[str, bytes | None]] = ()) -> int:

@@ -170,8 +170,8 @@ UNREAD_AGE = Instrument(
     "gauge",
     "s",
     "Age of the oldest record of an input that no checkpoint contains, in the partitions of this worker; 0 if there is "
-    "none. Never less than the age by which Kafka deletes the record. Missing records behind an open transaction do not "
-    "count, nor a partition of which this process has read nothing yet.",
+    "none. Never less than the age by which Kafka deletes the record. Records behind an open transaction do not "
+    "count, nor does a partition of which this process has read nothing yet.",
     ("topic",),
 )
 RETENTION = Instrument(

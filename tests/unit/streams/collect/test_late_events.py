@@ -9,6 +9,7 @@ from traceweir.schemas.events import EVENT
 from traceweir.streams.collect import late_events as module
 from traceweir.streams.collect.late_events import late_events
 from traceweir.streams.stages.base import MAX_OUTPUT_BYTES
+from traceweir.streams.stages.record_limits import SMALLEST_BATCH_BYTES
 
 
 def event(name: str, /, *, session: str = "s", kind: str = "tool.called", **fields: Any) -> dict[str, Any]:
@@ -86,6 +87,13 @@ def test_one_event_withdraws_a_limited_number_of_others() -> None:
     assert [len(each["replaces"]) for each in found] == [module.MAX_WITHDRAWN + 1, 2]
 
 
+def test_what_withdraws_events_with_long_ids_fits_every_topic() -> None:
+    before = [event(f"{number:04}" + "é" * 500) for number in range(200)]
+    found = late_events(before, [], {each["event_id"] for each in before}.__contains__)
+    assert max(len(json.dumps(each, ensure_ascii=False).encode()) for each in found) < SMALLEST_BATCH_BYTES
+    assert {name for each in found for name in each["replaces"]} >= {each["event_id"] for each in before}
+
+
 def test_what_withdraws_large_events_has_their_envelope_alone_and_fits_a_record() -> None:
     id_of_span = f"otel:{'7' * 32}:{'7' * 16}"
     before = [
@@ -99,9 +107,9 @@ def test_what_withdraws_large_events_has_their_envelope_alone_and_fits_a_record(
         for number in range(module.MAX_WITHDRAWN)
     ]
 
-    (found,) = late_events(before, [], {each["event_id"] for each in before}.__contains__)
+    found, *others = late_events(before, [], {each["event_id"] for each in before}.__contains__)
 
-    assert len(json.dumps(found)) < MAX_OUTPUT_BYTES // 4
+    assert all(len(json.dumps(each)) < MAX_OUTPUT_BYTES // 4 for each in (found, *others))
     assert EVENT.validate_json(json.dumps(found)).replaces == found["replaces"]
     assert found.keys() == {"event_id", "session_id", "invocation_id", "occurred_at", "type", "replaces"}
     assert found["invocation_id"] == before[0]["invocation_id"]

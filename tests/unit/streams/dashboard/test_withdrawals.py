@@ -67,3 +67,8 @@ def test_a_topic_that_is_read_from_its_beginning_lacks_nothing_of_that_moment() 
     found.begin(NOW)
 
     assert found.outlived(NOW + timedelta(hours=21)) is None
+
+
+@pytest.mark.parametrize(("kept_s", "expected"), [(0.0, False), (9.0, False), (60.0, True), (float("inf"), True)])
+def test_a_running_feed_looks_only_where_it_can_look_often_enough(kept_s: float, expected: bool) -> None:
+    assert Withdrawals("network", NOW, kept_s).are_kept_for_long is expected

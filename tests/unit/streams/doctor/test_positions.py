@@ -50,7 +50,7 @@ def test_records_that_were_removed_unread_are_counted() -> None:
     found = compared(stored(events=7), stored(events=2), stored(events=9), begins={"events": 10})
 
     (sentence,) = found.lost
-    assert sentence.startswith("11 offsets of events were removed before a worker has read them (partitions 0, 1): ")
+    assert sentence.startswith("11 offsets of events were removed before a worker read them (partitions 0, 1): ")
     assert sentence.endswith("a worker reads on after them")
     assert [finding.state for finding in check_positions(found)] == ["failure"]
 
@@ -66,6 +66,13 @@ def test_a_log_that_ends_before_the_stored_offset_is_named_with_what_a_worker_do
     assert again == (
         "traces ends before the stored offset, so it was created again: a worker reads it from its beginning (partition 1)"
     )
+
+
+def test_a_log_without_records_that_has_lost_records_is_not_taken_for_a_new_one() -> None:
+    found = compared(stored(events=9), begins={"events": 5}, ends={"events": 5})
+
+    (sentence,) = found.changed
+    assert "the log has lost records that were read" in sentence
 
 
 def test_offsets_of_another_cluster_let_no_worker_start() -> None:

@@ -62,7 +62,7 @@ async def test_partitions_that_are_due_at_the_same_time_have_one_checkpoint(monk
     assert checkpoints.lanes == lanes
 
 
-async def test_a_comparison_of_the_clocks_delays_no_checkpoint_and_is_no_part_of_its_time(
+async def test_a_comparison_of_the_clocks_holds_no_lock_and_comes_after_the_measured_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     checkpoints, _, delivery = await three(monkeypatch)
@@ -74,8 +74,11 @@ async def test_a_comparison_of_the_clocks_delays_no_checkpoint_and_is_no_part_of
         await may_end.wait()
 
     monkeypatch.setattr(owner, "compare_clocks", compare)
+    finished: list[int] = []
+    checkpoints.rounds.finished = lambda: finished.append(len(delivery.sent))
     await checkpoints.take(TP("a", 0), records("a", 1))
     await began.wait()
+    assert finished == [1]
     assert len(delivery.sent) == 1
     await checkpoints.take(TP("a", 1), records("a", 1))
     await checkpoints.revoke()

@@ -330,6 +330,14 @@ async def test_the_format_row_is_written_once_with_the_first_offsets() -> None:
         assert [row for row in rows if row[0] != OFFSETS] == expected
 
 
+async def test_rows_without_an_offset_are_never_without_the_format() -> None:
+    table = MemoryTable()
+    lane, stage = make_lane(table, ("a",))
+    lane.pending_seeks()
+    stage.rows = [(b"due", b"row")]
+    assert (FORMAT_ROW, b"%d" % FORMAT) in lane.cut().rows
+
+
 async def test_a_lane_writes_the_format_that_the_group_has_agreed_on_and_reads_all_formats() -> None:
     table = MemoryTable()
     written: list[Rows] = []
