@@ -6,11 +6,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.support.exporting import exporting
+from tests.support.http_target import http_target
 from tests.support.kafka import NEEDS_NODES, kafka_home
 from tests.support.kafka_cluster import KafkaCluster
+from tests.support.results import make_score, put_scores
 from tests.support.short_sessions import closed, send
 from tests.support.workers import Fleet
 
+from traceweir.streams.clock import utc_now
 from traceweir.streams.kafka.topic_admin import create_topics
 from traceweir.streams.settings import Settings
 
@@ -50,3 +54,22 @@ def test_workers_far_from_their_broker_take_over_partitions_and_stay_in_their_gr
         assert found == sorted(names), logs
         assert [worker.process.poll() for worker in workers] == [None, None]
     assert "member_id was not recognized" not in logs
+
+
+@pytest.mark.usefixtures("restored_fetcher")
+async def test_an_exporter_far_from_its_broker_stays_in_its_group(
+    cluster: KafkaCluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    near = Settings(kafka_bootstrap_servers=cluster.bootstrap_servers, topic_prefix=PREFIX)
+    scores = [make_score(f"chat-{number}") for number in range(SESSIONS)]
+    # Kafka removes records with an old timestamp.
+    put_scores(near.kafka_bootstrap_servers, scores, at=utc_now(), topic=near.topics.results)
+    for network in cluster.networks:
+        network.delay_s = DELAY_S
+    distant = near.model_copy(update={"kafka_bootstrap_servers": cluster.distant_servers})
+    async with http_target() as target, exporting(distant, target.url):
+        await target.until(lambda target: len(set(target.ids)) == SESSIONS, WITHIN_S)
+
+    assert len(target.ids) == SESSIONS
+    assert "UnknownMemberId" not in caplog.text
+    assert "failed on partition assignment" not in caplog.text

@@ -62,7 +62,7 @@ def _transactions(settings: Settings, stages: Collection[StageName]) -> Iterator
     if problems:
         return
     name = f"{application_id(settings.topic_prefix, stages)}-doctor"
-    producer = Producer({**confluent_options(settings), "transactional.id": name})
+    producer = Producer({**confluent_options(settings), "transactional.id": name, "log_level": 0})
     try:
         producer.init_transactions(START_WITHIN_S)
     except KafkaException as error:

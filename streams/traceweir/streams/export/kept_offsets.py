@@ -129,10 +129,15 @@ class KeptOffsets:
             return
         try:
             async with asyncio.timeout(WRITE_WITHIN_S):
+                sent = {}
                 for number, offset in new.items():
                     value = _Record(offset=offset, topic_id=self._topic_id, at=utc_now()).model_dump_json().encode()
-                    await self._producer.send_and_wait(self._topic, value, key=self._group.encode(), partition=number)
-                    self._written[number] = offset
+                    sent[number] = await self._producer.send(
+                        self._topic, value, key=self._group.encode(), partition=number
+                    )
+                for number, acknowledged in sent.items():
+                    await acknowledged
+                    self._written[number] = new[number]
         except TopicAuthorizationFailedError:
             await self.close()
             self._give_up(f"this user lacks the right Write on {self._topic}")

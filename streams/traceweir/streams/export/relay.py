@@ -88,6 +88,8 @@ class Relay:
         self._batch: asyncio.Task[None] | None = None
         self._kept = KeptOffsets(settings, group)
         self._begun: set[TopicPartition] = set()
+        self._assigned: frozenset[TopicPartition] | None = None
+        """What was assigned and has no position yet; None: nothing."""
         self.leave_within_s = settings.session_timeout_s / 2
         """Seconds that a batch has to end when partitions move; the group waits twice as long for this process."""
         self.counts: Counter[str] = Counter()
@@ -108,6 +110,7 @@ class Relay:
             read_before = self.counts["read"]
             self._kept = KeptOffsets(self._settings, self._group)
             self._begun.clear()
+            self._assigned = None
             try:
                 if await _unless(stop, self._kept.open()):
                     await self._follow(stop, stop_within_s)
@@ -136,7 +139,7 @@ class Relay:
         install_fast_close(consumer)
         require_broker_list(consumer)
         create_no_topics(consumer)
-        consumer.subscribe([self._topic], listener=_Ownership(self, consumer))
+        consumer.subscribe([self._topic], listener=_Ownership(self))
         try:
             # A start waits for the group without a limit, and a stop signal must not.
             if await _unless(stop, consumer.start()):
@@ -154,6 +157,13 @@ class Relay:
             await consumer.stop()
 
     async def _one_batch(self, consumer: AIOKafkaConsumer, stop: asyncio.Event, stop_within_s: float) -> None:
+        if self._assigned is not None:
+            assigned, self._assigned = self._assigned, None
+            try:
+                await self.begin(consumer, assigned)
+            except (CommitFailedError, IllegalStateError):
+                log.info("partitions moved again before they had a position")
+            return
         try:
             found = await consumer.getmany(timeout_ms=int(READ_FOR_S * 1000), max_records=self._target.max_records)
         except OffsetOutOfRangeError as error:
@@ -164,6 +174,8 @@ class Relay:
             if missing := consumer.assignment() - self._begun:
                 await self.begin(consumer, missing)
             return
+        if self._assigned is not None:
+            return  # `begin` sets the positions back to what is not delivered yet
         await self._kept.write_if_due()
         if not found:
             return
@@ -217,10 +229,12 @@ class Relay:
             found = Found(begins[place], ends[place], committed, kept.get(place.partition), topic_id)
             start = starts[place] = start_of(found, only_new=self._only_new)
             consumer.seek(place, start.offset)
-            self.counts["removed"] += start.removed
             if start.offset != committed:
                 moved[place] = start.offset
+        if self._assigned is not None:
+            return  # the partitions have moved meanwhile
         _log_starts(starts)
+        self.counts["removed"] += sum(start.removed for start in starts.values())
         if moved:
             # A new group would otherwise begin later if it ended before its first batch. The offset of a former topic is
             # replaced before its id is; otherwise a start between the two would take it for one of the new topic.
@@ -228,6 +242,14 @@ class Relay:
         self._kept.note({place.partition: start.offset for place, start in starts.items()}, topic_id)
         self._begun |= starts.keys()
         await self._kept.write()
+
+    def note_assignment(self, places: Collection[TopicPartition]) -> None:
+        """Lets the next batch set the positions of these partitions, outside of the rebalance.
+
+        aiokafka sends no heartbeat while it waits for the callback of an assignment, and `begin` asks the brokers some 20
+        times: the group would take the partitions away again where the brokers are distant.
+        """
+        self._assigned = frozenset(places)
 
     async def leave(self) -> None:
         """Ends the batch in work before partitions move, and writes where the group stands."""
@@ -250,16 +272,16 @@ class Relay:
 class _Ownership(ConsumerRebalanceListener):  # type: ignore[misc]  # untyped
     """Ends the batch in work before partitions move, so that no other process sends later scores of its sessions first."""
 
-    def __init__(self, relay: Relay, consumer: AIOKafkaConsumer) -> None:
-        self._relay, self._consumer = relay, consumer
+    def __init__(self, relay: Relay) -> None:
+        self._relay = relay
 
     async def on_partitions_revoked(self, revoked: Collection[TopicPartition]) -> None:
         """Waits for the batch in work, as long as the group waits for this process."""
         await self._relay.leave()
 
     async def on_partitions_assigned(self, assigned: Collection[TopicPartition]) -> None:
-        """Sets the positions."""
-        await self._relay.begin(self._consumer, assigned)
+        """Lets the relay set the positions."""
+        self._relay.note_assignment(assigned)
 
 
 def _log_starts(starts: Mapping[TopicPartition, Start]) -> None:

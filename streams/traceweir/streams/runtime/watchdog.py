@@ -145,7 +145,7 @@ class Watch(Service):  # type: ignore[misc]  # Faust's services are untyped
         if self._silent_s <= LOST_AFTER_S:
             return False
         log.error(
-            "no Kafka broker has answered at %s for %g s; check that the brokers run, and start the worker again: it "
+            "no Kafka broker has answered at %s for more than %g s; check that the brokers run, and start the worker again: it "
             "continues from its last checkpoint",
             self._where,
             LOST_AFTER_S,
