@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from tests.support.short_sessions import closed, send
 from tests.support.workers import Fleet
 
 from traceweir.streams.clock import utc_now
+from traceweir.streams.kafka.record_reader import RecordReader
 from traceweir.streams.kafka.topic_admin import create_topics
 from traceweir.streams.settings import Settings
 
@@ -73,3 +75,14 @@ async def test_an_exporter_far_from_its_broker_stays_in_its_group(
     assert len(target.ids) == SESSIONS
     assert "UnknownMemberId" not in caplog.text
     assert "failed on partition assignment" not in caplog.text
+
+
+async def test_a_record_is_read_again_from_a_distant_broker(cluster: KafkaCluster) -> None:
+    near = Settings(kafka_bootstrap_servers=cluster.bootstrap_servers, topic_prefix=PREFIX)
+    scores = [make_score("chat")]
+    put_scores(near.kafka_bootstrap_servers, scores, at=utc_now(), topic=near.topics.results)
+    for network in cluster.networks:
+        network.delay_s = DELAY_S
+    async with RecordReader({"bootstrap_servers": cluster.distant_servers}) as reader:
+        found = [await reader.read(near.topics.results, partition, 0) for partition in range(near.partitions)]
+    assert [json.loads(record.value)["session_id"] for record in found if record is not None] == ["chat"]

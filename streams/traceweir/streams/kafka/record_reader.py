@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -16,7 +17,14 @@ from traceweir.streams.kafka.fast_close import install_fast_close
 from traceweir.streams.kafka.topic_creation import create_no_topics
 from traceweir.streams.stages.errors import RecordUnavailable
 
-READ_WITHIN_S = 10.0
+logger = logging.getLogger(__name__)
+
+READ_WITHIN_S = 30.0
+"""Limit of one read, with the connections that it needs.
+
+A first read takes some ten round trips, and a client that starts anew after its limit never gets further: the limit must
+be well above what these take from a broker in another region.
+"""
 FETCH_WAIT_MS = 20
 """Limit of the broker's wait for new records, in ms.
 
@@ -85,6 +93,8 @@ class RecordReader(Service):  # type: ignore[misc]  # Faust's services are untyp
         except RecordUnavailable as error:
             _fail(served, error)
         except (KafkaError, TimeoutError, ValueError) as error:
+            if not self.should_stop:
+                logger.warning("records of partition %d of %s cannot be read again now: %r", *reversed(place), error)
             _fail(served, error)
             await self.disconnect()  # a hanging connection is not used again
         except asyncio.CancelledError as error:
@@ -118,7 +128,7 @@ class RecordReader(Service):  # type: ignore[misc]  # Faust's services are untyp
         consumer = await self._connected()
         if not await _exists(consumer, place):
             raise RecordUnavailable
-        begins, ends = await consumer.beginning_offsets([place]), await consumer.end_offsets([place])
+        begins, ends = await asyncio.gather(consumer.beginning_offsets([place]), consumer.end_offsets([place]))
         if uncommitted := [wanted for wanted in served if wanted.offset >= ends[place]]:
             log_end = await self._log_end(consumer, place, ends[place])
             _fail([wanted for wanted in uncommitted if wanted.offset < log_end], RecordUnavailable())

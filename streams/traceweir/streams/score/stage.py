@@ -263,6 +263,7 @@ class ScoreStage:
         try:
             record = await policy.read(self._topics.sessions, self._partition, pending.offset)
         except RecordUnavailable:
+            self.counters["retries.unread"] += 1
             retries.put_back(row_key)
             return
         if self._dropped:
