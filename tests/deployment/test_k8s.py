@@ -20,7 +20,7 @@ from tests.support.paths import ROOT
 from traceweir.scorers import read_plan
 from traceweir.streams.faust_worker import STOP_WITHIN_S
 from traceweir.streams.kafka.topic_options import options_at_creation
-from traceweir.streams.settings import Settings, load_settings
+from traceweir.streams.settings import ENV_PREFIX, Settings, load_settings
 from traceweir.streams.topics import ALL_STAGES, STAGES
 
 K8S = ROOT / "k8s"
@@ -52,6 +52,23 @@ OTHERS = {"kafka", "collector"}
 VERSIONS = ["1.29", kubernetes_validate.latest_version()]
 DOCKERFILE = (ROOT / "Dockerfile").read_text("utf-8")
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text("utf-8"))["services"]
+KAFKA_SECRETS = {
+    "TRACEWEIR_KAFKA_SASL_USERNAME": "traceweir-kafka",
+    "TRACEWEIR_KAFKA_SASL_PASSWORD": "traceweir-kafka",
+    "TRACEWEIR_KAFKA_OAUTH_CLIENT_SECRET": "traceweir-kafka",
+}
+SECRETS = {
+    "worker": KAFKA_SECRETS | {"TRACEWEIR_USER_ID_KEY": "traceweir-user-ids"},
+    "topics": KAFKA_SECRETS,
+    "dashboard": KAFKA_SECRETS | {"TRACEWEIR_DASHBOARD_TOKEN": "traceweir-dashboard"},
+    "export": KAFKA_SECRETS
+    | {
+        "OTEL_EXPORTER_OTLP_HEADERS": "traceweir-export",
+        "TRACEWEIR_WEBHOOK_URL": "traceweir-export",
+        "TRACEWEIR_WEBHOOK_SECRET": "traceweir-export",
+    },
+}
+"""The secret of each variable that a container takes from one, by the container's name."""
 HASHED = re.compile(r"^(traceweir-(?:settings|eval|collector))-[a-z0-9]{10}$")
 
 every = pytest.mark.parametrize("name", KUSTOMIZATIONS)
@@ -285,14 +302,48 @@ def test_our_pods_may_do_nothing_that_they_need_not(name: str) -> None:
 
 
 @every
-def test_no_secret_is_here_and_none_is_needed(name: str) -> None:
+def test_no_secret_is_here_and_none_is_needed_except_the_token_of_the_dashboard(name: str) -> None:
     assert of(name, "Secret") == []
     for _, pod in pods(name):
         for volume in pod["volumes"]:
             assert volume.get("secret", {"optional": True})["optional"]
-        variables = {each["name"]: each for each in pod["containers"][0]["env"]}
-        for variable in ("TRACEWEIR_KAFKA_SASL_USERNAME", "TRACEWEIR_KAFKA_SASL_PASSWORD"):
-            assert variables[variable]["valueFrom"]["secretKeyRef"]["optional"]
+        for each in _from_secrets(pod["containers"][0]):
+            optional = each["valueFrom"]["secretKeyRef"].get("optional", False)
+            assert optional or each["name"] == "TRACEWEIR_DASHBOARD_TOKEN"  # a dashboard does not start without one
+
+
+@every
+def test_keys_of_judges_come_from_a_secret_and_reach_the_workers_that_score_only(name: str) -> None:
+    for workload, pod in pods(name):
+        container = pod["containers"][0]
+        scores = workload["kind"] == "StatefulSet" and "score" in stages_of(container["args"])
+        found = [each["secretRef"] for each in container["envFrom"] if "secretRef" in each]
+        assert found == ([{"name": "traceweir-judge", "optional": True}] if scores else [])
+
+
+@every
+def test_no_secret_has_to_stand_in_the_settings_that_all_can_read(name: str) -> None:
+    for _, pod in pods(name):
+        container = pod["containers"][0]
+        given = {each["name"]: each["valueFrom"]["secretKeyRef"]["name"] for each in _from_secrets(container)}
+        assert given == SECRETS[container["name"]]
+
+
+def _from_secrets(container: Manifest) -> list[Manifest]:
+    return [each for each in container["env"] if "secretKeyRef" in each.get("valueFrom", {})]
+
+
+def test_each_setting_that_is_a_secret_can_be_given_as_one() -> None:
+    secret = {
+        f"{ENV_PREFIX}{name.upper()}"
+        for name, each in Settings.model_fields.items()
+        if "Secret" in str(each.annotation)
+    }
+    by_key_of_a_judge = {"TRACEWEIR_JUDGE_API_KEY"}  # in the secret of all variables of judges
+    of_no_pod = {"TRACEWEIR_OTLP_TOKEN"}  # the Collector receives spans here
+    assert {variable for each in SECRETS.values() for variable in each if variable.startswith(ENV_PREFIX)} == (
+        secret | {"TRACEWEIR_KAFKA_SASL_USERNAME"}
+    ) - by_key_of_a_judge - of_no_pod
 
 
 @every
@@ -305,7 +356,9 @@ def test_whatever_is_referred_to_is_there(name: str) -> None:
         assert pod["serviceAccountName"] in names["ServiceAccount"]
         assert workload["spec"].get("serviceName") in {None, *names["Service"]}
         for container in pod["containers"]:
-            assert {each["configMapRef"]["name"] for each in container["envFrom"]} <= names["ConfigMap"]
+            refs = [each["configMapRef"]["name"] for each in container["envFrom"] if "configMapRef" in each]
+            assert refs == ["traceweir-settings"]
+            assert set(refs) <= names["ConfigMap"]
             assert {each["name"] for each in container["volumeMounts"]} <= {each["name"] for each in pod["volumes"]} | {
                 each["metadata"]["name"] for each in workload["spec"].get("volumeClaimTemplates", [])
             }

@@ -59,11 +59,15 @@ def _generate(folder: Path, generator: Manifest, found: list[Manifest]) -> None:
 def _merged(old: Any, new: Any) -> Any:
     if isinstance(old, dict) and isinstance(new, dict):
         return {**old, **{key: _merged(old[key], value) if key in old else value for key, value in new.items()}}
-    if isinstance(old, list) and isinstance(new, list) and all(isinstance(each, dict) for each in [*old, *new]):
+    if isinstance(old, list) and isinstance(new, list) and all(_is_named(each) for each in [*old, *new]):
         changes = {each["name"]: each for each in new}
         kept = [_merged(each, changes.pop(each["name"], {})) for each in old]
         return kept + list(changes.values())
     return new
+
+
+def _is_named(item: Any) -> bool:
+    return isinstance(item, dict) and "name" in item  # lists of other items, such as `envFrom`, are replaced
 
 
 def _rename(found: list[Manifest], suffix: str) -> None:
