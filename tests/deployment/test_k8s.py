@@ -41,6 +41,7 @@ CUSTOM = [
     ("overlays/monitoring", "ServiceMonitor", "prometheus-servicemonitors.yaml"),
     ("overlays/monitoring", "PrometheusRule", "prometheus-prometheusrules.yaml"),
     ("overlays/autoscaling", "ScaledObject", "keda-scaledobject.yaml"),
+    ("overlays/autoscaling", "TriggerAuthentication", "keda-triggerauthentication.yaml"),
     ("overlays/strimzi", "KafkaTopic", "strimzi-kafkatopic.yaml"),
     ("overlays/strimzi", "KafkaUser", "strimzi-kafkauser.yaml"),
     ("overlays/strimzi-per-stage", "KafkaTopic", "strimzi-kafkatopic.yaml"),
@@ -210,7 +211,7 @@ def test_the_settings_can_be_used(name: str, monkeypatch: pytest.MonkeyPatch) ->
         monkeypatch.setenv(variable, value)
     settings = load_settings()
     for worker, pod, container in workers(name):
-        assert worker["spec"]["replicas"] <= settings.partitions
+        assert worker["spec"].get("replicas", 0) <= settings.partitions
         assert settings.session_timeout_s > pod["terminationGracePeriodSeconds"] > STOP_WITHIN_S
         probe = container["startupProbe"]
         assert probe["periodSeconds"] * probe["failureThreshold"] >= 60

@@ -111,19 +111,6 @@ def acls(spec: Any) -> dict[tuple[str, str, str], set[str]]:
     }
 
 
-def test_workers_are_added_only_for_unread_records_and_up_to_one_a_partition() -> None:
-    (scaled,) = of("overlays/autoscaling", "ScaledObject").values()
-    own = settings("overlays/autoscaling")
-    (worker,) = of("overlays/autoscaling", "StatefulSet").items()
-    assert scaled["scaleTargetRef"] == {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": worker[0]}
-    assert (scaled["minReplicaCount"], scaled["maxReplicaCount"]) == (worker[1]["replicas"], own.partitions)
-    read = {trigger["metadata"]["topic"] for trigger in scaled["triggers"]}
-    assert read <= set(own.topics.cleanup_policies(STAGES))
-    for trigger in scaled["triggers"]:
-        assert trigger["metadata"]["consumerGroup"] == application_id(own.topic_prefix, STAGES)
-        assert int(trigger["metadata"]["lagThreshold"]) > 10 * own.partitions  # each has an unread mark for ever
-
-
 def test_each_resource_names_the_cluster_of_strimzi() -> None:
     for file in (ROOT / "k8s" / "parts" / "strimzi").glob("[tu]*s.yaml"):
         for document in yaml.safe_load_all(file.read_text("utf-8")):

@@ -35,7 +35,7 @@ def render(folder: Path) -> list[Manifest]:
     for patch in asked.get("patches", []):
         (change,) = yaml.safe_load_all((folder / patch["path"]).read_text("utf-8"))
         (target,) = [each for each in found if _name(each) == _name(change)]
-        target.update(_merged(target, change))
+        found[found.index(target)] = _merged(target, change)
     _rename(found, asked.get("nameSuffix", ""))
     for labels in asked.get("labels", []):
         for each in found:
@@ -58,7 +58,8 @@ def _generate(folder: Path, generator: Manifest, found: list[Manifest]) -> None:
 
 def _merged(old: Any, new: Any) -> Any:
     if isinstance(old, dict) and isinstance(new, dict):
-        return {**old, **{key: _merged(old[key], value) if key in old else value for key, value in new.items()}}
+        merged = {**old, **{key: _merged(old[key], value) if key in old else value for key, value in new.items()}}
+        return {key: value for key, value in merged.items() if value is not None}  # a patch with null removes
     if isinstance(old, list) and isinstance(new, list) and all(_is_named(each) for each in [*old, *new]):
         changes = {each["name"]: each for each in new}
         kept = [_merged(each, changes.pop(each["name"], {})) for each in old]
