@@ -9,7 +9,7 @@ COPY pyproject.toml constraints.txt README.md LICENSE ./
 COPY schemas schemas
 COPY scorers scorers
 COPY streams streams
-RUN /opt/traceweir/bin/pip install -c constraints.txt ".[otel${EXTRAS:+,${EXTRAS}}]" \
+RUN /opt/traceweir/bin/pip install -c constraints.txt ".[otel,dashboard${EXTRAS:+,${EXTRAS}}]" \
     && /opt/traceweir/bin/pip uninstall --yes pip
 
 FROM python:3.12-slim-bookworm

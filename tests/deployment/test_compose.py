@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import fnmatch
+import os
 import re
 import shutil
 import subprocess
+import sys
+import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from pydantic import SecretStr
 from tests.support.commands import VARIABLES, parse
+from tests.support.kustomize import render
 from tests.support.paths import ROOT
 
 from traceweir.streams.cli.main import main
@@ -54,14 +59,13 @@ def run(arguments: list[str]) -> object:
     return ended.value.code
 
 
-def test_there_are_kafka_topics_a_worker_and_a_fleet_and_with_a_profile_a_collector() -> None:
+def test_there_are_kafka_topics_a_worker_the_page_and_a_fleet_and_with_a_profile_a_collector() -> None:
     by_profile = {name: service.get("profiles") for name, service in SERVICES.items()}
     always, otel, monitoring = None, ["otel", "full"], ["monitoring", "full"]
     assert by_profile == {
-        **dict.fromkeys(("kafka", "topics", "worker", "sample", "fleet"), always),
+        **dict.fromkeys(("kafka", "topics", "worker", "dashboard", "sample", "fleet"), always),
         **dict.fromkeys(("collector", "collect-topics", "collect"), otel),
         **dict.fromkeys(("canary", "prometheus", "grafana", "jaeger"), monitoring),
-        "dashboard": ["dashboard", "full"],
     }
     assert OURS == ["canary", "collect", "collect-topics", "dashboard", "fleet", "sample", "topics", "worker"]
 
@@ -192,7 +196,59 @@ def test_the_dashboard_is_reached_with_a_token_only_and_does_not_start_without_o
     assert "TRACEWEIR_DASHBOARD_TOKEN" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("profile", ["minimal", "otel", "dashboard", "monitoring", "full"])
+def start_dashboard(folder: Path, **token: str) -> tuple[str, str]:
+    """Starts the service's entry point with another `traceweir`. Returns the token that it got, and what was printed."""
+    instead = folder / "bin" / "traceweir"
+    instead.parent.mkdir(exist_ok=True)
+    instead.write_text('#!/bin/sh\nprintf "%s %s" "$1" "$TRACEWEIR_DASHBOARD_TOKEN" >"$0.got"\n')
+    instead.chmod(0o700)
+    service = SERVICES["dashboard"]
+    command = [word.replace("$$", "$") for word in (*service["entrypoint"], *service["command"])]  # as Compose does
+    path = os.pathsep.join((str(instead.parent), str(Path(sys.executable).parent), os.defpath))
+    ended = subprocess.run(
+        command, cwd=folder, env={"PATH": path} | token, capture_output=True, text=True, check=True, timeout=60
+    )
+    started, _, got = instead.with_suffix(".got").read_text().partition(" ")
+    assert started == "dashboard"
+    return got, ended.stdout + ended.stderr
+
+
+def test_the_page_of_a_trial_has_a_token_of_its_own_that_no_log_shows(tmp_path: Path) -> None:
+    token, printed = start_dashboard(tmp_path)
+    assert Settings(dashboard_token=SecretStr(token)).dashboard_token is not None  # it is one that the dashboard takes
+    assert token not in printed
+    assert "http://127.0.0.1:4180" in printed
+    assert "docker compose exec dashboard cat token" in printed
+    assert (tmp_path / "token").read_text().strip() == token
+    assert (tmp_path / "token").stat().st_mode & 0o777 == 0o600
+    assert start_dashboard(tmp_path)[0] == token  # a browser stays logged in after a restart
+
+
+def test_the_token_of_the_user_is_the_one_of_the_page(tmp_path: Path) -> None:
+    token, printed = start_dashboard(tmp_path, TRACEWEIR_DASHBOARD_TOKEN="0123456789abcdef")
+    assert (token, printed) == ("0123456789abcdef", "")
+    assert not (tmp_path / "token").exists()
+
+
+def test_the_token_is_where_the_shown_command_looks() -> None:
+    (workdir,) = re.findall(r"^WORKDIR (\S+)", DOCKERFILE.rpartition("FROM ")[2], re.MULTILINE)
+    assert [mount.split(":")[1] for mount in SERVICES["dashboard"]["volumes"]] == [workdir]
+
+
+def test_the_image_has_the_packages_of_each_command_that_it_runs_here() -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
+    manifests = [found for overlay in (ROOT / "k8s" / "overlays").iterdir() for found in render(overlay)]
+    specs = [each["spec"]["template"]["spec"] for each in manifests if "template" in each.get("spec", {})]
+    args = [
+        container["args"] for spec in specs for container in spec["containers"] if container["image"][:9] == "traceweir"
+    ]
+    needed = {words[0] for words in (*args, *(SERVICES[name]["command"] for name in OURS))} & extras.keys()
+    (installed,) = re.findall(r'"\.\[([a-z,]+)\$', DOCKERFILE)
+    assert needed == {"dashboard"}
+    assert needed <= set(installed.split(","))
+
+
+@pytest.mark.parametrize("profile", ["minimal", "otel", "monitoring", "full"])
 def test_compose_itself_takes_the_file_with_each_profile(profile: str) -> None:
     if (compose := shutil.which("docker-compose")) is None:
         pytest.skip("docker-compose is not installed: apt-get install docker-compose")
