@@ -4,12 +4,24 @@ from __future__ import annotations
 
 import re
 from dataclasses import asdict
+from inspect import getmembers, isfunction
 from pathlib import Path
 
 import pytest
+from tests.support.known_topics import OF_COMMANDS
 
+from traceweir.streams import topics
 from traceweir.streams.settings import Settings
-from traceweir.streams.topics import ALL_STAGES, STAGES, StageName, Topics, application_id, changelog
+from traceweir.streams.topics import (
+    ALL_STAGES,
+    DEFAULT_PREFIX,
+    STAGES,
+    StageName,
+    Topics,
+    application_id,
+    changelog,
+    exports_topic,
+)
 from traceweir.streams.topology import topics_of
 
 PAGE = (Path(__file__).parents[3] / "docs" / "access-control.md").read_text("utf-8")
@@ -30,18 +42,23 @@ ROWS = {
 
 def test_every_topic_has_a_row() -> None:
     changelogs = {changelog(application_id("traceweir.", [stage])) for stage in ALL_STAGES}
-    assert set(ROWS) == set(asdict(TOPICS).values()) | changelogs
+    assert set(ROWS) == set(asdict(TOPICS).values()) | changelogs | OF_COMMANDS.keys()
+
+
+def test_no_topic_of_a_command_is_forgotten() -> None:
+    functions = [each for name, each in getmembers(topics, isfunction) if name.endswith("_topic")]
+    assert {function(DEFAULT_PREFIX) for function in functions} == OF_COMMANDS.keys()
 
 
 @pytest.mark.parametrize("stage", ALL_STAGES)
 def test_a_stage_has_the_rights_on_its_topics_and_on_no_other(stage: StageName) -> None:
-    topics, own = topics_of(stage, TOPICS), changelog(application_id("traceweir.", [stage]))
+    needed, own = topics_of(stage, TOPICS), changelog(application_id("traceweir.", [stage]))
     assert {topic for topic, (write, _, _) in ROWS.items() if stage in write} == {
-        *topics.outputs,
-        *topics.also_written,
+        *needed.outputs,
+        *needed.also_written,
         own,
     }
-    assert {topic for topic, (_, read, _) in ROWS.items() if stage in read} == {*topics.inputs, *topics.followed, own}
+    assert {topic for topic, (_, read, _) in ROWS.items() if stage in read} == {*needed.inputs, *needed.followed, own}
 
 
 def test_agents_write_only_topics_from_outside() -> None:
@@ -58,9 +75,10 @@ def test_a_replay_writes_the_inputs_and_its_marks_and_reads_the_originals() -> N
     assert {topic for topic, (write, _, _) in ROWS.items() if "replay" in write} == written
 
 
-def test_only_the_network_is_redacted() -> None:
+def test_only_the_network_is_redacted_and_only_exporters_keep_no_text() -> None:
     assert {topic: content for topic, (_, _, content) in ROWS.items() if content != "raw"} == {
-        TOPICS.network: "redacted"
+        TOPICS.network: "redacted",
+        exports_topic(DEFAULT_PREFIX): "offsets",
     }
 
 
