@@ -6,7 +6,15 @@ import time
 from collections.abc import Collection, Mapping
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
-from confluent_kafka.admin import AclOperation, AdminClient, ClusterMetadata, ConfigResource, NewTopic, ResourceType
+from confluent_kafka.admin import (
+    AclOperation,
+    AdminClient,
+    ClusterMetadata,
+    ConfigResource,
+    NewTopic,
+    ResourceType,
+    TopicDescription,
+)
 
 from traceweir.streams.kafka import embedded_broker
 from traceweir.streams.kafka.client_options import confluent_options
@@ -109,15 +117,16 @@ class Cluster:
         ]
 
     def topic_options(self, names: Collection[str]) -> dict[str, dict[str, str]]:
-        """Returns the options of existing topics; empty for an embedded broker, which has no options.
+        """Returns the options of those of these topics that exist; none for an embedded broker, which has no options.
 
         A topic whose options this user is not allowed to read is added to `unreadable`.
         """
-        if self.embedded or not names:
+        names = [*names]
+        if self.embedded:
             return {}
-        asked = [ConfigResource(ResourceType.TOPIC, name) for name in names]
         deadline = time.monotonic() + METADATA_DELAY_S
-        while True:
+        while names:
+            asked = [ConfigResource(ResourceType.TOPIC, name) for name in names]
             try:
                 answers = self._client.describe_configs(asked, request_timeout=self._timeout_s)
                 found = {}
@@ -132,8 +141,12 @@ class Cluster:
                 if error.args[0].code() not in _WAITING or time.monotonic() > deadline:
                     raise self._no_answer("the configuration of the topics", error) from error
                 time.sleep(0.05)
+                if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+                    topics = self.metadata().topics  # a topic that is not new was deleted meanwhile
+                    names = [name for name in names if name in topics]
             else:
                 return found
+        return {}
 
     def topic_ids(self, names: Collection[str], metadata: ClusterMetadata | None = None) -> dict[str, str]:
         """Returns the ids of those of these topics that exist, as `topic_admin.topic_ids` says.
@@ -144,27 +157,18 @@ class Cluster:
         known = [name for name in names if name in metadata.topics]
         if self.embedded or not known:
             return dict.fromkeys(known, metadata.cluster_id)
-        asked = self._client.describe_topics(TopicCollection(known), request_timeout=self._timeout_s)
-        try:
-            found = {name: str(answer.result().topic_id) for name, answer in asked.items()}
-        except KafkaException as error:
-            raise self._no_answer("the ids of the topics", error) from error
+        found = {name: str(each.topic_id) for name, each in self._described(known, "the ids of the topics").items()}
         return {name: topic_id for name, topic_id in found.items() if topic_id != _NO_ID}
 
     def not_writable(self, names: Collection[str]) -> list[str]:
-        """Returns those of these existing topics on which this user lacks the right Write.
+        """Returns those of these topics that exist and on which this user lacks the right Write.
 
         Brokers that do not say it count as allowing everything: they have no access control, or are embedded.
         """
         if self.embedded or not names:
             return []
-        asked = self._client.describe_topics(
-            TopicCollection(list(names)), include_authorized_operations=True, request_timeout=self._timeout_s
-        )
-        try:
-            rights = {name: answer.result().authorized_operations for name, answer in asked.items()}
-        except KafkaException as error:
-            raise self._no_answer("the rights on the topics", error) from error
+        described = self._described(names, "the rights on the topics", include_authorized_operations=True)
+        rights = {name: each.authorized_operations for name, each in described.items()}
         return [name for name, found in rights.items() if found and AclOperation.WRITE not in found]
 
     def unchecked(self) -> str | None:
@@ -247,6 +251,18 @@ class Cluster:
                     refusals[name] = _refusal(asked[name], error.args[0], settings)
         self._wait_for(wanted.keys() - refusals.keys())
         return made, refusals
+
+    def _described(self, names: Collection[str], what: str, **options: bool) -> dict[str, TopicDescription]:
+        """Returns the descriptions of those of these topics that exist."""
+        found = {}
+        asked = self._client.describe_topics(TopicCollection(list(names)), request_timeout=self._timeout_s, **options)
+        for name, answer in asked.items():
+            try:
+                found[name] = answer.result()
+            except KafkaException as error:
+                if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                    raise self._no_answer(what, error) from error
+        return found
 
     def _no_answer(self, what: str, error: KafkaException) -> KafkaUnreachableError:
         return KafkaUnreachableError(

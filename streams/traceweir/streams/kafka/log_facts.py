@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cache
 from typing import NamedTuple
 
@@ -74,6 +74,7 @@ def log_facts(
         return LogFacts(ids, cluster_id, float("inf"))
     written = [] if writes is None else [topic for topic in cluster.partition_counts() if writes(topic)]
     options = cluster.topic_options([*dict.fromkeys([changelog, *inputs, *written])])
+    _require(topic for topic in (changelog, *inputs) if topic not in options.keys() | cluster.unreadable)
     if writes is not None:
         problem = batch_problem(changelog, options.get(changelog, {}), settings.kafka_bootstrap_servers)
         if problem is not None:  # a row that does not fit cannot be left out
@@ -101,13 +102,17 @@ def log_ids(cluster: Cluster, topics: Collection[str]) -> tuple[Mapping[str, str
     if cluster.embedded:
         (node,) = metadata.brokers.values()
         return dict.fromkeys(topics, f"{metadata.cluster_id}:{node.port}"), metadata.cluster_id
-    if missing := [topic for topic in topics if topic not in metadata.topics]:
-        raise KafkaUnreachableError(
-            f"the topics {', '.join(missing)} do not exist, or this user may not describe them. Without their ids "
-            "nobody can trust local rows and stored positions: run `traceweir topics check`, and start the worker again"
-        )
+    _require(topic for topic in topics if topic not in metadata.topics)
     found = cluster.topic_ids(topics, metadata)
     return {topic: f"{metadata.cluster_id}/{each}" for topic, each in found.items()}, metadata.cluster_id
+
+
+def _require(missing: Iterable[str]) -> None:
+    if names := ", ".join(missing):
+        raise KafkaUnreachableError(
+            f"the topics {names} do not exist, or this user may not describe them. Without their ids "
+            "nobody can trust local rows and stored positions: run `traceweir topics check`, and start the worker again"
+        )
 
 
 def tombstones_s(cluster: Cluster, topic: str) -> float:
