@@ -12,7 +12,6 @@ from typing import Any
 
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
-from aiokafka.record.default_records import DefaultRecordBatchBuilder
 
 from traceweir.streams.formats.base import AgentRecord, DocumentRecords
 from traceweir.streams.kafka.client_options import producer_options
@@ -23,6 +22,7 @@ from traceweir.streams.kafka.topic_creation import create_no_topics
 from traceweir.streams.kafka.topic_options import KAFKAS_BATCH_BYTES
 from traceweir.streams.settings import Settings
 from traceweir.streams.stages.partitioner import partition_of
+from traceweir.streams.stages.record_limits import record_bytes
 from traceweir.streams.topics import Topics
 
 ANSWER_TIMEOUT_S = 30.0
@@ -132,7 +132,7 @@ class _Sending:
     async def _send(self, number: int, record: AgentRecord) -> None:
         topic = self._topics.traces if record.kind == "trace" else self._topics.invocations
         key = record.session_id.encode() if record.session_id is not None else None
-        size = DefaultRecordBatchBuilder.estimate_size_in_bytes(key, record.value, [])
+        size = record_bytes(key, record.value)
         limit = self._limits.get(topic, KAFKAS_BATCH_BYTES)
         if size > limit:  # checked before sending: after a refused record an idempotent producer is out of sequence
             self.problems.append(

@@ -15,7 +15,6 @@ from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 from aiokafka.errors import KafkaError, ProducerFenced
-from aiokafka.record.default_records import DefaultRecordBatchBuilder
 
 from traceweir.schemas.dead_letter import KEPT_BYTES, PREFIX, REPLAY, REPLAYED
 from traceweir.streams.dead_letters.originals import Originals, UnreadableRecordsError
@@ -26,6 +25,7 @@ from traceweir.streams.kafka.topic_admin import check_partitions, reach
 from traceweir.streams.runtime.delivery import Delivery, PlainSends, Transaction, stop_in_time
 from traceweir.streams.settings import Settings
 from traceweir.streams.stages.base import MAX_BATCH_BYTES, Output, envelope_size
+from traceweir.streams.stages.record_limits import record_bytes
 from traceweir.streams.topics import Topics
 
 TIMESTAMP = PREFIX + "timestamp"
@@ -177,7 +177,7 @@ def resend(found: Found, topics: Topics, partitions: int) -> Output:
         raise NotReplayable(
             f"its key and headers would have {size} bytes with the headers of a replay; the limit is {KEPT_BYTES} bytes"
         )
-    size = DefaultRecordBatchBuilder.estimate_size_in_bytes(letter.key, letter.value, headers)
+    size = record_bytes(letter.key, letter.value, headers)
     if size > MAX_BATCH_BYTES:
         raise NotReplayable(f"its record would need a batch of {size} bytes; the limit is {MAX_BATCH_BYTES} bytes")
     return Output(topic, partition, letter.key, letter.value, headers)
