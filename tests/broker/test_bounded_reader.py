@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
 from tests.support.batches import send_claiming
 
+from traceweir.streams.kafka import cluster
 from traceweir.streams.kafka.bounded_reader import BoundedReader
 from traceweir.streams.kafka.embedded_broker import EmbeddedBroker
 from traceweir.streams.kafka.topic_admin import create_topics
@@ -66,6 +68,30 @@ async def test_a_batch_that_cannot_be_decompressed_is_an_error_or_a_record_for_a
     async with BoundedReader(settings, TOPIC, UnreadableError, batches=True) as reader:
         found = [(record.offset, isinstance(record, UnreadableBatch)) async for record in reader.records()]
     assert found == [(0, False), (3, True), (4, False)]
+
+
+@pytest.mark.parametrize("topic", [TOPIC, "traceweir.traces"])
+async def test_one_client_asks_for_the_partitions(
+    settings: Settings, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    built: list[object] = []
+
+    def counted(options: dict[str, Any]) -> AdminClient:
+        built.append(options)
+        return AdminClient(options)
+
+    monkeypatch.setattr(cluster, "AdminClient", counted)
+    async with BoundedReader(settings, topic, UnreadableError) as reader:
+        assert [*reader.ends] == [0, 1, 2, 3]
+    assert len(built) == 1
+
+
+async def test_a_missing_topic_is_the_error_of_the_caller(settings: Settings) -> None:
+    with pytest.raises(
+        UnreadableError, match=r"^topic 'traceweir\.absent' does not exist: run `traceweir topics create`"
+    ):
+        async with BoundedReader(settings, "traceweir.absent", UnreadableError):
+            pass
 
 
 async def test_only_the_chosen_partitions_are_read(settings: Settings) -> None:

@@ -36,10 +36,11 @@ class Replays:
     ) -> None:
         self._loop, self._settings, self._ended, self._tell = loop, settings, ended, tell
         self.processes: list[Process] = []
-        # These two ask a cluster through a client in C, which knows no simulated world.
+        # These ask a cluster through a client in C, which knows no simulated world.
         for module in replay_module, bounded_reader:
             put(module, "reach", lambda settings: "simulated")
-            put(module, "check_partitions", lambda settings, names: [])
+        put(replay_module, "check_partitions", lambda settings, names: [])
+        put(bounded_reader, "partition_count", lambda settings, name, error: settings.partitions)
 
     def start(self) -> str:
         """Starts a replay of all dead letters; returns the name of its process."""

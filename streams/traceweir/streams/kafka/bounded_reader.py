@@ -6,7 +6,7 @@ A reader can then follow the topic: it reads the records after those ends as the
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Mapping
 from contextlib import aclosing
 from types import TracebackType
 from typing import Any, NamedTuple
@@ -20,7 +20,7 @@ from traceweir.streams.kafka.errors import KafkaUnreachableError
 from traceweir.streams.kafka.fast_close import install_fast_close
 from traceweir.streams.kafka.fetch import read_as_parsed
 from traceweir.streams.kafka.silence import answers
-from traceweir.streams.kafka.topic_admin import check_partitions, partition_count, reach
+from traceweir.streams.kafka.topic_admin import partition_count, reach
 from traceweir.streams.kafka.topic_creation import create_no_topics
 from traceweir.streams.kafka.unreadable_batch import UnreadableBatchError
 from traceweir.streams.settings import Settings
@@ -82,9 +82,9 @@ class BoundedReader:
         """The offset after the last record by partition, at the start of the `async with` block."""
 
     async def __aenter__(self) -> BoundedReader:
-        if problems := await asyncio.to_thread(check_partitions, self._settings, [self.topic]):
-            raise self._error("\n".join(problems))
-        self._places = [TopicPartition(self.topic, number) for number in await self._numbers()]
+        count = await asyncio.to_thread(partition_count, self._settings, self.topic, self._error)
+        numbers = range(count) if self._partitions is None else sorted(self._partitions)
+        self._places = [TopicPartition(self.topic, number) for number in numbers]
         # A header name that is not UTF-8 would end confluent-kafka's consumer. Therefore this class reads with aiokafka.
         read_as_parsed((), batches_of=self._batches_of)
         try:
@@ -225,13 +225,6 @@ class BoundedReader:
                     heard_s = clock.time()
         except (KafkaError, OSError) as error:
             raise self._unreadable(error) from error
-
-    async def _numbers(self) -> Sequence[int]:
-        if self._partitions is not None:
-            return sorted(self._partitions)
-        if self.topic in self._settings.topics.added_to():
-            return range(await asyncio.to_thread(partition_count, self._settings, self.topic))
-        return range(self._settings.partitions)
 
     async def _connect_again(self, former: AIOKafkaConsumer) -> AIOKafkaConsumer:
         positions = {place: await former.position(place) for place in self._places}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from traceweir.streams.kafka.cluster import Cluster
@@ -172,13 +172,23 @@ def check_partitions(settings: Settings, names: Collection[str]) -> list[str]:
     return list(partition_problems(Cluster(settings), settings, names).values())
 
 
-def partition_count(settings: Settings, name: str) -> int:
-    """Returns the number of partitions of an existing topic.
+def partition_count(settings: Settings, name: str, error: Callable[[str], Exception]) -> int:
+    """Returns the number of partitions of a topic: the expected one, or a larger one of an input.
+
+    Args:
+        settings: Where Kafka is, and the expected number.
+        name: The name of the topic.
+        error: Creates the exception for a topic that is missing or has a wrong number, from a sentence about it.
 
     Raises:
+        Exception: the exception of `error`.
         KafkaUnreachableError: No broker answered within 10 s.
     """
-    return Cluster(settings).partition_counts().get(name, settings.partitions)
+    cluster = Cluster(settings)
+    counts = cluster.partition_counts()
+    if (problem := partition_problem(name, counts.get(name), settings, cluster)) is not None:
+        raise error(problem)
+    return counts[name]
 
 
 def write_problems(settings: Settings, names: Collection[str]) -> dict[str, str]:
