@@ -8,17 +8,10 @@ from pathlib import Path
 import pytest
 import yaml
 from aiokafka.errors import TopicAuthorizationFailedError
-from confluent_kafka.admin import (
-    AclBinding,
-    AclOperation,
-    AclPermissionType,
-    AdminClient,
-    ResourcePatternType,
-    ResourceType,
-)
 from tests.audit.committed import Committed
 from tests.kafka.test_security import by_password
 from tests.support.kafka_cluster import KafkaCluster
+from tests.support.kafka_rights import Right, allow
 from tests.support.kafka_security import USERS, Certificates
 from tests.support.paths import ROOT
 from tests.support.secured_commands import SESSIONS, sample, traceweir, until
@@ -33,33 +26,17 @@ from traceweir.streams.stages.base import Output
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(240)]
 
-RESOURCES = {
-    "topic": ResourceType.TOPIC,
-    "group": ResourceType.GROUP,
-    "transactionalId": ResourceType.TRANSACTIONAL_ID,
-}
-PATTERNS = {"literal": ResourcePatternType.LITERAL, "prefix": ResourcePatternType.PREFIXED}
-OPERATIONS = {
-    "Describe": AclOperation.DESCRIBE,
-    "DescribeConfigs": AclOperation.DESCRIBE_CONFIGS,
-    "Read": AclOperation.READ,
-    "Write": AclOperation.WRITE,
-}
 
-
-def rights(user: str, prefix: str) -> list[AclBinding]:
-    """Returns the rights of the worker's KafkaUser, for another user and another topic prefix."""
+def rights(prefix: str) -> list[Right]:
+    """Returns the rights of the worker's KafkaUser, for another topic prefix."""
     documents = yaml.safe_load_all((ROOT / "k8s" / "overlays" / "strimzi" / "worker.yaml").read_text("utf-8"))
     (found,) = [each for each in documents if each["kind"] == "KafkaUser"]
     return [
-        AclBinding(
-            RESOURCES[acl["resource"]["type"]],
+        Right(
+            acl["resource"]["type"],
             acl["resource"]["name"].replace("traceweir.", prefix, 1),
-            PATTERNS[acl["resource"]["patternType"]],
-            f"User:{user}",
-            "*",
-            OPERATIONS[operation],
-            AclPermissionType.ALLOW,
+            operation,
+            acl["resource"]["patternType"],
         )
         for acl in found["spec"]["authorization"]["acls"]
         for operation in acl["operations"]
@@ -74,10 +51,7 @@ def test_a_worker_with_the_rights_of_its_strimzi_user_scores_and_decides(
     login = by_password(secured_kafka, certificates, mechanism)
     anyone = {"TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS": secured_kafka.bootstrap_servers}
     assert traceweir("topics", "create", prefix=prefix, variables=anyone).returncode == 0
-    # From the first rule on, a resource is closed to all operations that no rule allows.
-    admin = AdminClient({"bootstrap.servers": secured_kafka.bootstrap_servers, "log_level": 0})
-    for done in admin.create_acls(rights(user, prefix)).values():
-        done.result()
+    allow(secured_kafka.bootstrap_servers, user, rights(prefix))
     refused = traceweir("emit", str(sample(tmp_path, 0)), prefix=prefix, variables=login)
     assert refused.returncode == 1, "a worker may not write to the inputs"
 
@@ -106,13 +80,9 @@ def test_a_topic_of_a_challenger_without_the_right_to_write_it_is_named_before_a
     anyone = Settings(kafka_bootstrap_servers=secured_kafka.bootstrap_servers, topic_prefix=prefix)
     topic = anyone.topics.shadow_results("v2")
     create_named(anyone, {topic: "delete"}, {})
-    admin = AdminClient({"bootstrap.servers": secured_kafka.bootstrap_servers, "log_level": 0})
 
     def grant(operation: str) -> None:
-        kind, pattern, allow = ResourceType.TOPIC, ResourcePatternType.LITERAL, AclPermissionType.ALLOW
-        right = AclBinding(kind, topic, pattern, f"User:{user}", "*", OPERATIONS[operation], allow)
-        for done in admin.create_acls([right]).values():
-            done.result()
+        allow(secured_kafka.bootstrap_servers, user, [Right("topic", topic, operation)])
 
     grant("Describe")
     for name, value in by_password(secured_kafka, certificates, mechanism).items():
@@ -132,11 +102,7 @@ async def test_a_record_without_the_right_to_write_it_is_refused_at_once(
     anyone = Settings(kafka_bootstrap_servers=secured_kafka.bootstrap_servers, topic_prefix=prefix)
     topic = anyone.topics.configs
     create_named(anyone, {topic: "compact"}, {})
-    admin = AdminClient({"bootstrap.servers": secured_kafka.bootstrap_servers, "log_level": 0})
-    kind, pattern = ResourceType.TOPIC, ResourcePatternType.LITERAL
-    right = AclBinding(kind, topic, pattern, f"User:{user}", "*", AclOperation.READ, AclPermissionType.ALLOW)
-    for done in admin.create_acls([right]).values():
-        done.result()
+    allow(secured_kafka.bootstrap_servers, user, [Right("topic", topic, "Read")])
     for name, value in by_password(secured_kafka, certificates, mechanism).items():
         monkeypatch.setenv(name, value)
 

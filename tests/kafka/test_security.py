@@ -9,16 +9,9 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
-from confluent_kafka.admin import (
-    AclBinding,
-    AclOperation,
-    AclPermissionType,
-    AdminClient,
-    ResourcePatternType,
-    ResourceType,
-)
 from tests.audit.committed import Committed
 from tests.support.kafka_cluster import KafkaCluster
+from tests.support.kafka_rights import Right, allow, deny
 from tests.support.kafka_security import PASSWORD, USERS, Certificates
 from tests.support.secured_commands import SESSIONS, sample, traceweir, until
 from tests.support.workers import Fleet
@@ -68,18 +61,7 @@ def test_a_worker_without_permission_for_its_group_reports_it_and_ends(
     variables = by_password(secured_kafka, certificates, mechanism)
     assert traceweir("topics", "create", prefix=prefix, variables=variables).returncode == 0
     group = f"{prefix}assemble-score-gate"
-    admin = AdminClient({"bootstrap.servers": secured_kafka.bootstrap_servers, "log_level": 0})
-    forbidden = AclBinding(
-        ResourceType.GROUP,
-        group,
-        ResourcePatternType.LITERAL,
-        f"User:{user}",
-        "*",
-        AclOperation.READ,
-        AclPermissionType.DENY,
-    )
-    for done in admin.create_acls([forbidden]).values():
-        done.result()
+    deny(secured_kafka.bootstrap_servers, user, [Right("group", group, "Read")])
 
     ended = traceweir("worker", prefix=prefix, variables=variables | {"TRACEWEIR_STATE_DIR": str(tmp_path)})
 
@@ -99,18 +81,8 @@ def test_the_doctor_names_the_right_that_a_worker_lacks_for_its_transactions(
     }
     assert traceweir("topics", "create", prefix=prefix, variables=variables).returncode == 0
     assert traceweir("doctor", prefix=prefix, variables=variables).returncode == 0
-    forbidden = AclBinding(
-        ResourceType.TRANSACTIONAL_ID,
-        f"{prefix}assemble-score-gate-",
-        ResourcePatternType.PREFIXED,
-        f"User:{user}",
-        "*",
-        AclOperation.WRITE,
-        AclPermissionType.DENY,
-    )
-    admin = AdminClient({"bootstrap.servers": secured_kafka.bootstrap_servers, "log_level": 0})
-    for done in admin.create_acls([forbidden]).values():
-        done.result()
+    forbidden = Right("transactionalId", f"{prefix}assemble-score-gate-", "Write", "prefix")
+    deny(secured_kafka.bootstrap_servers, user, [forbidden])
 
     ended = traceweir("doctor", prefix=prefix, variables=variables)
 
@@ -134,22 +106,8 @@ def test_without_the_right_to_read_the_changelog_the_stored_offsets_are_not_comp
     producer = Producer({"bootstrap.servers": secured_kafka.bootstrap_servers, "log_level": 0})
     producer.produce(log, b'{"traces": 0}', b"checkpoint/offsets")
     assert producer.flush(30) == 0
-    # From the first rule on, a resource is closed to all operations that no rule allows.
-    allowed = [
-        AclBinding(
-            ResourceType.TOPIC,
-            log,
-            ResourcePatternType.LITERAL,
-            f"User:{user}",
-            "*",
-            operation,
-            AclPermissionType.ALLOW,
-        )
-        for operation in (AclOperation.DESCRIBE, AclOperation.DESCRIBE_CONFIGS)
-    ]
-    admin = AdminClient({"bootstrap.servers": secured_kafka.bootstrap_servers, "log_level": 0})
-    for done in admin.create_acls(allowed).values():
-        done.result()
+    allowed = [Right("topic", log, operation) for operation in ("Describe", "DescribeConfigs")]
+    allow(secured_kafka.bootstrap_servers, user, allowed)
 
     checked = traceweir("topics", "check", prefix=prefix, variables=variables)
     found = traceweir("doctor", prefix=prefix, variables=variables)
