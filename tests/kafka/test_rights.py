@@ -6,31 +6,35 @@ import uuid
 from pathlib import Path
 
 import pytest
-import yaml
 from aiokafka.errors import TopicAuthorizationFailedError
 from tests.audit.committed import Committed
 from tests.kafka.test_security import by_password
+from tests.support.dlq import put_letters
 from tests.support.kafka_cluster import KafkaCluster
 from tests.support.kafka_rights import Right, allow
 from tests.support.kafka_security import USERS, Certificates
+from tests.support.kustomize import render
 from tests.support.paths import ROOT
 from tests.support.secured_commands import SESSIONS, sample, traceweir, until
 from tests.support.workers import Fleet
 
+from traceweir.schemas.dead_letter import DeadLetter
 from traceweir.scorers.evaluation.plan import read_plan
+from traceweir.streams.export.kept_offsets import KeptOffsets
 from traceweir.streams.kafka.client_options import aiokafka_options
 from traceweir.streams.kafka.topic_admin import create_named, write_problems
 from traceweir.streams.runtime.single_record import write_record
 from traceweir.streams.settings import Settings
 from traceweir.streams.stages.base import Output
+from traceweir.streams.topics import exports_topic
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(240)]
 
 
-def rights(prefix: str) -> list[Right]:
-    """Returns the rights of the worker's KafkaUser, for another topic prefix."""
-    documents = yaml.safe_load_all((ROOT / "k8s" / "overlays" / "strimzi" / "worker.yaml").read_text("utf-8"))
-    (found,) = [each for each in documents if each["kind"] == "KafkaUser"]
+def rights(prefix: str, of: str = "traceweir-worker") -> list[Right]:
+    """Returns the rights of a KafkaUser, for another topic prefix."""
+    manifests = render(ROOT / "k8s" / "overlays" / "strimzi")
+    (found,) = [each for each in manifests if (each["kind"], each["metadata"]["name"]) == ("KafkaUser", of)]
     return [
         Right(
             acl["resource"]["type"],
@@ -70,6 +74,56 @@ def test_a_worker_with_the_rights_of_its_strimzi_user_scores_and_decides(
     (row,) = committed.rows["configs"]
     assert row.key == f"digest:{read_plan({}).digest}".encode(), "the config file stays readable"
     assert worker.process.returncode == 0
+
+
+async def test_an_exporter_with_the_rights_of_its_strimzi_user_keeps_where_it_stands(
+    secured_kafka: KafkaCluster,
+    certificates: Certificates,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    prefix = f"rights-{uuid.uuid4().hex[:8]}."
+    mechanism, user = next(iter(USERS.items()))
+    anyone = Settings(kafka_bootstrap_servers=secured_kafka.bootstrap_servers, topic_prefix=prefix)
+    create_named(anyone, {exports_topic(prefix): "compact"}, {})
+    # Another rule closes the topic to the user of all tests, which may do everything otherwise.
+    allow(secured_kafka.bootstrap_servers, user, [Right("topic", exports_topic(prefix), "Describe")])
+    allow(secured_kafka.bootstrap_servers, user, rights(prefix, "traceweir-export"))
+    for name, value in by_password(secured_kafka, certificates, mechanism).items():
+        monkeypatch.setenv(name, value)
+
+    kept = KeptOffsets(Settings(topic_prefix=prefix), f"{prefix}export-otlp")
+    await kept.open()
+    kept.note({0: 7})
+    await kept.write()
+    found = await kept.read([0])
+    await kept.close()
+
+    assert {number: each.offset for number, each in found.items()} == {0: 7}
+    assert caplog.records == []
+
+
+@pytest.mark.parametrize(
+    ("name", "command"),
+    [
+        ("traceweir-config", ("config", "push", str(ROOT / "examples" / "eval.json"))),
+        ("traceweir-replay", ("dlq", "replay", "--all")),
+    ],
+)
+def test_a_command_with_the_rights_of_its_strimzi_user_does_its_work(
+    name: str, command: tuple[str, ...], secured_kafka: KafkaCluster, certificates: Certificates
+) -> None:
+    prefix = f"rights-{uuid.uuid4().hex[:8]}."
+    mechanism, user = next(iter(USERS.items()))
+    anyone = {"TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS": secured_kafka.bootstrap_servers}
+    assert traceweir("topics", "create", prefix=prefix, variables=anyone).returncode == 0
+    letter = DeadLetter("invalid", "it is wrong", "assemble", f"{prefix}invocations", 0, 17, b"key", b"{}")
+    put_letters(secured_kafka.bootstrap_servers, [letter], prefix)
+    allow(secured_kafka.bootstrap_servers, user, rights(prefix, name))
+
+    ended = traceweir(*command, prefix=prefix, variables=by_password(secured_kafka, certificates, mechanism))
+
+    assert ended.returncode == 0, ended.stderr
 
 
 def test_a_topic_of_a_challenger_without_the_right_to_write_it_is_named_before_anything_is_written(

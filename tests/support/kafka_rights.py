@@ -24,6 +24,8 @@ TYPES = {
 }
 PATTERNS = {"literal": ResourcePatternType.LITERAL, "prefix": ResourcePatternType.PREFIXED}
 OPERATIONS = {
+    "Create": AclOperation.CREATE,
+    "Delete": AclOperation.DELETE,
     "Describe": AclOperation.DESCRIBE,
     "DescribeConfigs": AclOperation.DESCRIBE_CONFIGS,
     "Read": AclOperation.READ,
