@@ -115,6 +115,9 @@ test-client: $(VENV)/client/.installed ## Test traceweir-client with its extras,
 	cd $(VENV)/client/dist && ../alone/bin/python -c "from traceweir.client import Recorder; assert Recorder('127.0.0.1:9092').close()"
 	$(VENV)/client/bin/pytest client
 
+RULES := k8s/parts/monitoring/prometheus-rule.yaml
+rules = sed '/^spec:/q' $(RULES); sed -e '/^\#/d' -e 's/^./  &/' monitoring/alerts.yaml
+
 check: $(VENV)/.installed ## Format, lint, types, layers, dependencies, spelling, generated files
 	$(BIN)/ruff format --check --quiet .
 	$(BIN)/ruff check --quiet .
@@ -128,6 +131,7 @@ check: $(VENV)/.installed ## Format, lint, types, layers, dependencies, spelling
 	$(BIN)/python -m traceweir.streams.telemetry.document --check
 	$(BIN)/python -m traceweir.streams.store.clickhouse_tables --check
 	$(BIN)/python -m traceweir.streams.store.clickhouse_ingestion --check
+	@diff <($(rules)) $(RULES) || { echo "$(RULES) differs from monitoring/alerts.yaml: run \`make format\`" >&2; exit 1; }
 
 format: $(VENV)/.installed ## Format the code and generate the generated files again
 	$(BIN)/ruff format .
@@ -137,6 +141,7 @@ format: $(VENV)/.installed ## Format the code and generate the generated files a
 	$(BIN)/python -m traceweir.streams.telemetry.document
 	$(BIN)/python -m traceweir.streams.store.clickhouse_tables
 	$(BIN)/python -m traceweir.streams.store.clickhouse_ingestion
+	{ $(rules); } >$(RULES).new && mv $(RULES).new $(RULES)
 
 bench: $(VENV)/.installed ## Print the figures of the benchmarks as measured on this machine (needs KAFKA_HOME)
 	$(BIN)/python -m benchmarks
