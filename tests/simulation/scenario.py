@@ -5,19 +5,15 @@ from __future__ import annotations
 import random
 import sys
 from dataclasses import dataclass, field
-from functools import cache
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from tests.audit import spans
-from tests.simulation.seams import put
 from tests.support.ledger import Ledger, Sending
 from tests.support.span_ledger import SpanLedger
 from tests.support.unsteady import METRIC as UNSTEADY
 from tests.support.unsteady import offer_plugin
 
-from traceweir.scorers.evaluation import registry
 from traceweir.scorers.evaluation.plan import read_plan
 from traceweir.scorers.metrics.completeness import completeness
 from traceweir.streams.topics import ALL_STAGES, STAGES, StageName
@@ -131,7 +127,6 @@ def warm_up(folder: Path) -> None:
     """
     offer_plugin(folder)
     sys.path.insert(0, str(folder))
-    put(registry, "entry_points", cache(entry_points))  # a search takes as long as a virtual second
     for seed in range(20):
         read_plan(draw(seed).changed_config)
     completeness("Please book a hotel and cancel the flights", "It is booked")  # loads a dictionary

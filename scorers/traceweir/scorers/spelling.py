@@ -5,6 +5,11 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+MAX_NAME_CHARS = 100
+"""A longer name is similar to none; the search would take time in proportion to its length."""
+MAX_KNOWN = 200
+"""Maximum number of known names that are compared and listed."""
+
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Returns the end of a message: the nearest known name, if one is similar, and the list of all known names.
@@ -15,7 +20,10 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     'known: matchType'
     """
     names = sorted(known)
-    near = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
+    others = len(names) - MAX_KNOWN
+    names = names[:MAX_KNOWN]
+    near = difflib.get_close_matches(name, names, n=1, cutoff=0.6) if len(name) <= MAX_NAME_CHARS else []
+    listed = ", ".join(names if others <= 0 else [*names, f"and {others} more"])
     if near:
-        return f"did you mean {near[0]!r}? Known: {', '.join(names)}"
-    return f"known: {', '.join(names)}" if names else "no names are known here"
+        return f"did you mean {near[0]!r}? Known: {listed}"
+    return f"known: {listed}" if names else "no names are known here"

@@ -6,6 +6,7 @@ from pydantic import JsonValue
 
 from traceweir.schemas.base import JsonObject
 from traceweir.scorers.databricks_names import RUNS_ON, full_name, short_name
+from traceweir.scorers.evaluation.config_problems import are_enough
 from traceweir.scorers.evaluation.registry import BUILT_IN
 from traceweir.scorers.spelling import did_you_mean
 
@@ -23,6 +24,8 @@ def unknown_names(sections: JsonObject, criteria: JsonObject) -> list[str]:
     named += [("sampling", name, sampled) for name in (sampling if isinstance(sampling, dict) else ())]
     problems = named_twice(sampling, "sampling")
     for place, name, allowed in named:
+        if are_enough(problems):
+            break
         if isinstance(name, str) and full_name(name) not in allowed:
             if full_name(name) in sampled:
                 hint = "add it to criteria with a threshold"  # without a threshold the criterion would always pass

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from typing import TypeGuard, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
@@ -14,6 +15,49 @@ from traceweir.schemas.text import printable
 from traceweir.scorers.spelling import did_you_mean
 
 Model = TypeVar("Model", bound=BaseModel)
+
+MAX_PROBLEMS = 50
+"""Maximum number of problems of a config that are reported."""
+MAX_PROBLEM_CHARS = 2_000
+"""Maximum number of characters of a problem."""
+MAX_VALUES = 20_000
+"""Maximum number of members of all objects and lists of a config. Reading a config takes time in proportion to it."""
+
+
+def reported(problems: Sequence[str]) -> list[str]:
+    """Returns the problems that are reported, each shortened to `MAX_PROBLEM_CHARS`."""
+    found = [_shortened(problem) for problem in problems[:MAX_PROBLEMS]]
+    if are_enough(problems):
+        found.append(f"further problems are not listed; solve the first {MAX_PROBLEMS}, then check again")
+    return found
+
+
+def are_enough(problems: Sequence[str]) -> bool:
+    """Returns whether no further problem would be reported, so that nobody needs to look for one."""
+    return len(problems) > MAX_PROBLEMS
+
+
+def is_too_large(document: Mapping[str, object]) -> bool:
+    """Returns whether a config has more than `MAX_VALUES` values."""
+    count = 0
+    rest: list[object] = [document]
+    while rest:
+        value = rest.pop()
+        if not isinstance(value, Mapping | list):
+            continue
+        count += len(value)
+        if count > MAX_VALUES:
+            return True
+        rest += value.values() if isinstance(value, Mapping) else value
+    return False
+
+
+def _shortened(problem: str) -> str:
+    """Keeps both ends: a long name stands before the rule that it breaks."""
+    if len(problem) <= MAX_PROBLEM_CHARS:
+        return problem
+    half = MAX_PROBLEM_CHARS // 2
+    return f"{problem[: half - 1]}…{problem[-half:]}"
 
 
 def validated(model: type[Model], options: JsonObject, place: str, problems: list[str]) -> Model | None:
@@ -29,12 +73,18 @@ def validated(model: type[Model], options: JsonObject, place: str, problems: lis
         return model.model_validate(options)
     except ValidationError as error:
         found = error.errors(include_url=False, include_context=False)
+    unions = defaultdict(list)
     for item in found:
-        union = [other for other in found if other["loc"][:1] == item["loc"][:1]]
-        # An integer beyond the range of a double is of no branch's type; then the first error of the union is reported.
-        is_of_no_branch = all(other["type"] in ("float_type", "dict_type") for other in union)
-        is_reported = item is union[0] if is_of_no_branch else len(union) == 1
-        if item["type"] in ("float_type", "dict_type") and not is_reported:
+        unions[item["loc"][:1]].append(item)
+    # An integer beyond the range of a double is of no branch's type; then the first error of the union is reported.
+    of_no_branch = {place for place, union in unions.items() if all(each["type"] in _OF_A_BRANCH for each in union)}
+    for item in found:
+        if are_enough(problems):
+            break
+        place_of_union = item["loc"][:1]
+        union = unions[place_of_union]
+        is_reported = item is union[0] if place_of_union in of_no_branch else len(union) == 1
+        if item["type"] in _OF_A_BRANCH and not is_reported:
             continue  # an error of the other branch of "a number or an object"
         path = [str(part) for part in item["loc"] if not _BRANCH.fullmatch(str(part))]
         where = ".".join([place, *path] if place else path)
@@ -49,6 +99,7 @@ def validated(model: type[Model], options: JsonObject, place: str, problems: lis
     return None
 
 
+_OF_A_BRANCH = ("float_type", "dict_type")
 _BRANCH = re.compile(r"float|constrained-float|dict\[.*\]|function-.*")
 """The names that pydantic gives to branches of a union in the location of an error."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -15,7 +16,14 @@ from traceweir.schemas.judge_config import JudgeConfig
 from traceweir.scorers.base import Scorer
 from traceweir.scorers.databricks_names import RUNS_ON, full_name
 from traceweir.scorers.evaluation.config_names import code_names, named_twice, unknown_names
-from traceweir.scorers.evaluation.config_problems import kind_of, validated
+from traceweir.scorers.evaluation.config_problems import (
+    MAX_VALUES,
+    are_enough,
+    is_too_large,
+    kind_of,
+    reported,
+    validated,
+)
 from traceweir.scorers.evaluation.default_criteria import default_metrics
 from traceweir.scorers.evaluation.metric import Metric, canonical, digest_of, metric_digest, sha256
 from traceweir.scorers.evaluation.registry import (
@@ -29,23 +37,26 @@ from traceweir.scorers.evaluation.thresholds import ANY_NUMBER, threshold_of
 from traceweir.scorers.judged.base import JudgedScorer
 from traceweir.scorers.judged.yes_no_rating import RatingOptions
 from traceweir.scorers.metrics.trace_value import TraceValue
-from traceweir.scorers.redaction.custom_patterns import compiled
+from traceweir.scorers.redaction.custom_patterns import unusable_patterns
 
 DEFAULT_THRESHOLDS = {"tool_trajectory_avg_score": 1.0, "response_match_score": 0.8}
 """The default thresholds of Google ADK, for criteria that set none."""
+
+MAX_CRITERIA = 500
+"""Maximum number of criteria of a config. Each becomes a Score of each session."""
 
 IGNORED_ADK_OPTIONS = {"include_intermediate_responses_in_final", "includeIntermediateResponsesInFinal"}
 """Options that ADK accepts in every criterion; without effect in criteria that do not count intermediate responses."""
 
 
 class ConfigError(ValueError):
-    """Raised for a config that cannot be used; `problems` lists all its problems."""
+    """Raised for a config that cannot be used; `problems` lists its problems, up to 50."""
 
     def __init__(self, problems: Sequence[str]) -> None:
+        self.problems = reported(problems)
         super().__init__(
-            "the evaluation config cannot be used:\n" + "\n".join(f"  - {problem}" for problem in problems)
+            "the evaluation config cannot be used:\n" + "\n".join(f"  - {problem}" for problem in self.problems)
         )
-        self.problems = list(problems)
 
 
 @dataclass(frozen=True)
@@ -137,6 +148,8 @@ def read_plan(document: str | bytes | Mapping[str, JsonValue] | None) -> Plan:
     sections = dict(loaded)
     problems: list[str] = []
     criteria = _section(sections, ("criteria",), problems)
+    if len(criteria) > MAX_CRITERIA:
+        raise ConfigError([f"criteria: {len(criteria)} are too many; a config has {MAX_CRITERIA} at most"])
     problems += named_twice(criteria, "criteria")
     options = _section(sections, ("trace_value", "traceValue"), problems)
     challenger = _challenger(sections, problems)
@@ -144,13 +157,15 @@ def read_plan(document: str | bytes | Mapping[str, JsonValue] | None) -> Plan:
     codes = code_names(sections)
     metrics = []
     for name, criterion in criteria.items():
+        if are_enough(problems):
+            break
         try:
             metrics.append(_metric(name, criterion, codes.get(name)))
         except ConfigError as error:
             problems += [f"criteria.{problem}" for problem in error.problems]
     trace_value = validated(TraceValue, options, "trace_value", problems)
     config = validated(EvalConfig, sections, "", problems)
-    problems += _unusable_patterns(config.gate.redact if config else {})
+    problems += [f"gate.redact{each}" for each in unusable_patterns(config.gate.redact if config else {})]
     if config and config.agent_evaluation:
         metrics += _automatic(config.agent_evaluation, criteria, problems)
     if document is None:
@@ -202,14 +217,18 @@ def _loaded(document: str | bytes | Mapping[str, JsonValue] | None) -> Mapping[s
             raise ConfigError([f"the document cannot be read as JSON: {error}"]) from None
     if not isinstance(document, Mapping):
         raise ConfigError([f"the document must be a JSON object, not {kind_of(document)}"])
+    if is_too_large(document):
+        raise ConfigError(
+            [f"the config has more than {MAX_VALUES:,} values, the most that is allowed; shorten its lists"]
+        )
     return document
 
 
 def _unique_keys(pairs: list[tuple[str, JsonValue]]) -> JsonObject:
     found = dict(pairs)
     if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        raise ValueError(f"the key {next(name for name in names if names.count(name) > 1)!r} occurs twice")
+        counts = Counter(name for name, _ in pairs)
+        raise ValueError(f"the key {next(name for name in counts if counts[name] > 1)!r:.200} occurs twice")
     return found
 
 
@@ -314,13 +333,3 @@ def _shares(sampling: float | Mapping[str, float], metrics: Sequence[Metric]) ->
 def _ignores_intermediate_responses(name: str, kind: type[Scorer]) -> bool:
     is_adk_metric = name in DEFAULT_THRESHOLDS or issubclass(kind, JudgedScorer)
     return is_adk_metric and not IGNORED_ADK_OPTIONS & kind.model_fields.keys()
-
-
-def _unusable_patterns(patterns: Mapping[str, str]) -> list[str]:
-    problems = []
-    for kind, pattern in patterns.items():
-        try:
-            compiled(pattern)
-        except ValueError as error:
-            problems.append(f"gate.redact.{kind}: {error}")
-    return problems

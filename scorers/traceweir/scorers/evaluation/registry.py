@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from importlib.metadata import EntryPoint, entry_points
 
 from traceweir.scorers import databricks_names
@@ -101,7 +105,11 @@ class UnusableMetric(LookupError):  # noqa: N818  # an outcome that the caller h
 
 
 class UnknownMetric(UnusableMetric):
-    """Raised if no scorer is registered under the name of a metric."""
+    """Raised if no scorer is registered under the name of a metric, its only argument."""
+
+    def __str__(self) -> str:
+        """Returns the message. It is built only if somebody reads it, because the search for a similar name takes time."""
+        return f"{self.args[0]}: there is no such metric; {did_you_mean(self.args[0], known_metrics())}"
 
 
 def scorer_class(metric: str) -> type[Scorer]:
@@ -113,7 +121,8 @@ def scorer_class(metric: str) -> type[Scorer]:
     """
     metric, asked = full_name(metric), metric
     names = {metric, asked}
-    offers = sorted((entry for entry in entry_points(group=GROUP) if entry.name in names), key=_package)
+    offered = _offered(tuple(sys.path))
+    offers = sorted((entry for name in names for entry in offered.get(name, ())), key=_package)
     owners = [_package(entry) for entry in offers]
     if metric in BUILT_IN:
         if owners:
@@ -123,7 +132,7 @@ def scorer_class(metric: str) -> type[Scorer]:
             )
         return BUILT_IN[metric]
     if not offers:
-        raise UnknownMetric(f"{metric}: there is no such metric; {did_you_mean(metric, known_metrics())}")
+        raise UnknownMetric(metric)
     if len(offers) > 1:
         raise UnusableMetric(f"{metric}: {_listed(owners)} both provide this metric; uninstall one of them")
     return _loaded(offers[0])
@@ -131,7 +140,16 @@ def scorer_class(metric: str) -> type[Scorer]:
 
 def known_metrics() -> set[str]:
     """Returns the names that a config can use: built-in metrics, aliases, plugins, and unsupported ADK metrics."""
-    return {*BUILT_IN, *UNSUPPORTED, *ALIASES, *entry_points(group=GROUP).names}
+    return {*BUILT_IN, *UNSUPPORTED, *ALIASES, *_offered(tuple(sys.path))}
+
+
+@lru_cache(maxsize=8)
+def _offered(_path: tuple[str, ...]) -> Mapping[str, Sequence[EntryPoint]]:
+    """Returns the entry points of the installed packages by name; a search of a path takes milliseconds, and is made once."""
+    found: dict[str, list[EntryPoint]] = defaultdict(list)
+    for entry in entry_points(group=GROUP):
+        found[entry.name].append(entry)
+    return dict(found)
 
 
 def _loaded(entry: EntryPoint) -> type[Scorer]:

@@ -24,6 +24,34 @@ A match across two pieces is not found.
 """
 _MAX_SPLIT_DISTANCE = 1_000
 """Maximum number of characters between the end of a full piece and the white space where the piece is split."""
+MAX_UNUSABLE = 10
+"""Maximum number of unusable patterns that are looked for: RE2 needs 0.1 s to find that one of them is too large."""
+MAX_STEPS = 400_000
+"""Maximum number of steps of all patterns together, as RE2 compiles them; RE2 allows about as many for one pattern.
+
+`EMP-[0-9]{4}` has 10 steps. A repeated class of Unicode, such as `\\pL{40}`, has thousands.
+"""
+
+
+def unusable_patterns(patterns: Mapping[str, str]) -> list[str]:
+    """Returns a problem for each pattern that cannot be used; each begins with a dot and the kind, or with a colon.
+
+    >>> unusable_patterns({"employee": "EMP-[0-9]+", "any": "x*"})
+    ['.any: the pattern matches the empty text, and therefore everywhere']
+    """
+    problems, steps = [], 0
+    for kind, pattern in patterns.items():
+        try:
+            steps += compiled(pattern).programsize
+        except ValueError as error:
+            problems.append(f".{kind}: {error}")
+        if steps > MAX_STEPS:
+            problems.append(
+                f": the patterns together have more than {MAX_STEPS:,} steps; remove some, or repeat less in them"
+            )
+        if steps > MAX_STEPS or len(problems) >= MAX_UNUSABLE:
+            break
+    return problems
 
 
 @lru_cache(maxsize=256)

@@ -12,7 +12,7 @@ from tests.support.scoring import make_trace
 
 from traceweir.scorers import ConfigError, read_plan
 from traceweir.scorers.evaluation.decision import network_record
-from traceweir.scorers.redaction.custom_patterns import redact_custom
+from traceweir.scorers.redaction.custom_patterns import compiled, redact_custom, unusable_patterns
 from traceweir.scorers.redaction.redaction import redact
 
 
@@ -96,3 +96,17 @@ def test_an_invalid_pattern_is_reported_with_its_kind_and_reason(patterns: dict[
         read_plan({"gate": {"redact": patterns}})
     (said,) = refused.value.problems
     assert problem in said
+
+
+def test_the_patterns_of_a_config_are_compiled_up_to_a_size_together() -> None:
+    large = {f"k{number}": r"(?i)(\p{Greek}|\p{L}){100}" + "x" * number for number in range(100)}
+    before = compiled.cache_info().misses
+    (problem,) = unusable_patterns(large)
+    assert problem.startswith(": the patterns together have more than 400,000 steps")
+    assert compiled.cache_info().misses - before <= 5
+
+
+def test_few_of_many_unusable_patterns_are_compiled() -> None:
+    before = compiled.cache_info().misses
+    assert len(unusable_patterns({f"k{number}": r"\pL{999}" + "x" * number for number in range(100)})) == 10
+    assert compiled.cache_info().misses - before <= 10
