@@ -172,7 +172,7 @@ def create_app(
             pool,
             scoring.record_spend,
             records.read,
-            None if configs is None else FollowedConfigs(configs, _scoring_by(scoring, configs)),
+            None if configs is None else _followed(scoring, configs),
             application.selects,
             challengers and challengers.challengers,
         )
@@ -254,6 +254,13 @@ def create_app(
         checkpoints.takes_over = lambda partitions: scoring.set_budget_share(Share(partitions, settings.partitions))
     embedder_id = None if scoring is None else scoring.embedder_id
     return WorkerApp(app, checkpoints, clock, embedder_id, scoring, configs, challengers)
+
+
+def _followed(scoring: ScoringProcesses, log: ConfigLog) -> FollowedConfigs:
+    async def check(name: str) -> None:
+        await asyncio.to_thread(log.check, name)
+
+    return FollowedConfigs(log, _scoring_by(scoring, log), check)
 
 
 def _scoring_by(scoring: ScoringProcesses, log: ConfigLog) -> Callable[[Configs], Scoring]:

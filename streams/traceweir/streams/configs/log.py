@@ -1,35 +1,33 @@
-"""Holds what the topic `configs` says so far: the configs in effect, and the records that this worker cannot use."""
+"""Holds what the topic `configs` says so far: the configs in effect, and the records that this worker cannot use.
+
+The newest record of a selector counts before older ones are checked, so that one good config ends what others have cost.
+Nothing here is slow but `check` and `parsed`, which a worker calls in a thread.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import bisect
 import logging
-from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from traceweir.schemas.dead_letter import Headers
 from traceweir.schemas.text import printable
-from traceweir.scorers.evaluation.metric import canonical
 from traceweir.scorers.evaluation.plan import Challenger, ConfigError, Plan
-from traceweir.streams.configs.records import (
-    HOME,
-    ConfigKey,
-    ConfigRecord,
-    UnreadableConfigError,
-    config_id,
-    read_key,
-    read_record,
-)
+from traceweir.streams.configs.records import HOME
 from traceweir.streams.configs.selectors import NO_CONFIGS, Configs
+from traceweir.streams.configs.topic_record import BadRecord, ParsedRecord, TopicRecord, parsed
 
 log = logging.getLogger(__name__)
 
 PROBLEM_CHARS = 2_000
 """Maximum number of characters of a problem in the log."""
+DETAIL_CHARS = 4_000
+"""Maximum number of characters of a problem that is kept for a dead letter."""
 MAX_BAD_RECORDS = 1_000
 """Maximum number of bad records that are kept for dead letters; the log names the others."""
+MAX_BAD_BYTES = 64 << 20
+"""Maximum number of bytes of the values of these records."""
 BEHIND_S = 30.0
 """Seconds that a partition waits for records of the topic that its former owner has read.
 
@@ -37,34 +35,11 @@ They were readable before, so that this takes milliseconds; only a topic that wa
 """
 
 
-class TopicRecord(Protocol):
-    """A record of the topic, as aiokafka parses it."""
-
-    @property
-    def partition(self) -> int: ...
-    @property
-    def offset(self) -> int: ...
-    @property
-    def timestamp(self) -> int: ...
-    @property
-    def key(self) -> bytes | None: ...
-    @property
-    def value(self) -> bytes | None: ...
-    @property
-    def headers(self) -> Headers: ...
-
-
-@dataclass(frozen=True, slots=True)
-class BadRecord:
-    """A record that is not a config, or a config that is invalid."""
-
-    record: TopicRecord
-    detail: str
-    """Why, in a sentence for a person."""
-
-
 class ConfigLog:
     """The configs of the topic, as one worker has read them; all its partitions share one object.
+
+    A reader calls `read` for each record, `check` for each id of `unchecked`, and then `settle`; what the records say
+    counts from then on. Afterwards it checks those of `unchecked_older` one by one, for their dead letters.
 
     Args:
         check: Returns the plan by which this worker can score with a config, which is passed as JSON; raises
@@ -81,13 +56,16 @@ class ConfigLog:
         self._digests: set[str] = set()
         self._used: set[str] = set()
         self._unusable: dict[str, str] = {}
+        self._unsettled: dict[str, list[ParsedRecord]] = defaultdict(list)
+        self._older: deque[ParsedRecord] = deque()
+        self._bad_bytes = 0
         self._more = asyncio.Event()
         self.current: Configs = NO_CONFIGS
         """The latest usable config of each selector. A selector whose latest config is unusable keeps the former one."""
         self.position = 0
         """The offset below which every record was read."""
         self.bad_records: list[BadRecord] = []
-        """The records that no worker of this version can use, in the order in which they were read."""
+        """The records that no worker of this version can use, in the order of partitions and offsets."""
 
     @property
     def problems(self) -> list[str]:
@@ -95,15 +73,93 @@ class ConfigLog:
         return list(self._unusable.values())
 
     def take(self, record: TopicRecord) -> None:
-        """Takes the next record."""
-        place = f"{record.partition}/{record.offset}"
-        try:
-            found = read_record(record.partition, record.key, record.value)
-            self._put(found, place)
-        except (UnreadableConfigError, ConfigError, ValueError, RecursionError) as error:
-            self._refuse(record, place, error)
+        """Reads the next record, checks what it has, and lets it count. It can take long: a worker does each step itself."""
+        self.read(parsed(record))
+        for name in self.unchecked():
+            self.check(name)
+        self.settle()
+        for name in self.unchecked_older():
+            self.check(name)
         if record.partition == HOME:
             self.note_position(record.offset + 1)
+
+    def read(self, each: ParsedRecord) -> None:
+        """Reads the next record. A config in it counts from `settle` on."""
+        key, found = each.key, each.found
+        if key is not None and key.digest is not None:
+            # A record in place of one of a newer version would take that one away; of another, compaction leaves only it.
+            is_kept = each.is_newer or (found is not None and found.pushed is not None)
+            (self._digests.add if is_kept else self._digests.discard)(key.digest)
+        if each.document is not None:
+            self._documents.setdefault(each.document.name, each.document.json)
+        if found is not None and found.pushed is not None and found.key.kind == "version":
+            self._versions[found.pushed.selector][found.pushed.version] = each.document and each.document.name
+        if key is not None and key.kind == "current" and key.selector is not None:
+            self._unsettled[key.selector].append(each)
+        elif each.problem is not None:
+            self._refuse(each, each.problem)
+
+    def unchecked(self) -> Iterator[str]:
+        """Yields the ids of the configs on which depends what counts next; each must be checked before the next is asked."""
+        for selector, records in self._unsettled.items():
+            for each in reversed(records):
+                if each.document is not None and each.document.name not in self._usable:
+                    yield each.document.name
+                if self._counts(each):
+                    break
+            else:
+                yield from self._unchecked_versions(selector)
+
+    def settle(self) -> None:
+        """Lets what was read count. Everything that `unchecked` names was checked before."""
+        for selector, records in self._unsettled.items():
+            newest = records[-1]
+            while records and not self._counts(records[-1]):
+                refused = records.pop()
+                self._refuse(refused, self._problem_of(refused))
+            if records:
+                self._let_count(selector, records.pop())
+            elif selector not in self._in_effect:
+                self._use_latest_version(selector)
+            # Those that are older count no more, and become dead letters if they are bad.
+            self._older.extend(records)
+            if self._counts(newest):
+                self._unusable.pop(selector, None)
+            else:
+                self._unusable[selector] = (
+                    f"the config at {newest.place} of the topic configs cannot be used by this worker, which goes on with the "
+                    "former one; its log says why"
+                )
+        self._unsettled.clear()
+        self.current = tuple(sorted(self._in_effect.items()))
+
+    @property
+    def has_older(self) -> bool:
+        """Whether replaced configs wait for their check."""
+        return bool(self._older)
+
+    def unchecked_older(self) -> Iterator[str]:
+        """Yields the ids of replaced configs; each must be checked before the next is asked."""
+        while self._older:
+            each = self._older[0]
+            if each.document is not None and each.document.name not in self._usable:
+                yield each.document.name
+            self._older.popleft()
+            if not self._counts(each):
+                self._refuse(each, self._problem_of(each))
+
+    def check(self, name: str) -> None:
+        """Checks whether this worker can use a config; takes long, and can run in another thread."""
+        if name in self._usable or name not in self._documents:
+            return
+        try:
+            self._plans[name] = self._check(self._documents[name])
+        except ConfigError as error:
+            self._usable[name] = "; ".join(error.problems)
+        except Exception as error:  # noqa: BLE001  # a plugin's check can raise anything, which must cost this config only
+            self._usable[name] = f"the check of the config failed: {error!r}"
+        else:
+            self._usable[name] = None
 
     def note_position(self, position: int) -> None:
         """Notes that every record below this offset was read: the gaps of transactions and compaction count as read."""
@@ -128,12 +184,18 @@ class ConfigLog:
             return False
         return True
 
+    def unchecked_of(self, configs: Configs) -> list[str]:
+        """Returns the ids of those of these configs that `usable` would check, because nobody has asked about them yet."""
+        return [name for _, name in configs if name in self._documents and name not in self._usable]
+
     def usable(self, configs: Configs) -> Configs:
         """Returns the configs with those of this worker in place of those that it lacks or cannot use."""
-        if all(self._problem_of(name) is None for _, name in configs):
+        for name in self.unchecked_of(configs):
+            self.check(name)
+        if all(self._is_usable(name) for _, name in configs):
             return configs
         mine = dict(self.current)
-        found = [(each, name if self._problem_of(name) is None else mine.get(each)) for each, name in configs]
+        found = [(each, name if self._is_usable(name) else mine.get(each)) for each, name in configs]
         return tuple((each, name) for each, name in found if name is not None)
 
     def documents(self, configs: Configs) -> Mapping[str, bytes]:
@@ -164,101 +226,74 @@ class ConfigLog:
         return {plan.digest: plan for plan in plans if plan.digest not in self._digests}
 
     def bad_records_from(self, partition: int, offset: int) -> Sequence[BadRecord]:
-        """Returns the bad records of a partition from this offset on."""
+        """Returns the bad records of a partition from this offset on, up to the first record that is not checked yet."""
         if not self.bad_records:
             return ()
+        unchecked = [each.record.offset for each in self._older] if partition == HOME else []
+        end = min(unchecked, default=None)
         return [
-            each for each in self.bad_records if each.record.partition == partition and each.record.offset >= offset
+            each
+            for each in self.bad_records
+            if each.record.partition == partition
+            and each.record.offset >= offset
+            and (end is None or each.record.offset < end)
         ]
 
-    def _put(self, found: ConfigRecord, place: str) -> None:
-        kind, selector, _, digest = found.key
-        if digest is not None and found.pushed is not None:
-            self._digests.add(digest)
-        elif digest is not None:
-            self._digests.discard(digest)
-        if found.pushed is None:
-            if kind == "current" and selector is not None:
-                self._unusable.pop(selector, None)
-                if self._in_effect.pop(selector, None) is not None:
-                    self._changed()
-                    log.info("configs: the config of %s is withdrawn", printable(selector))
-            return
-        pushed, name = found.pushed, None
-        if pushed.config is not None:
-            name = config_id(pushed.config)
-            self._documents.setdefault(name, canonical(pushed.config).encode())
-        if kind == "version":
-            self._versions[pushed.selector][pushed.version] = name
-        if name is None or kind != "current":
-            return
-        if (problem := self._problem_of(name)) is not None:
-            raise UnreadableConfigError(problem)
-        self._unusable.pop(pushed.selector, None)
-        if self._in_effect.get(pushed.selector) != name:
-            self._in_effect[pushed.selector] = name
-            self._changed()
-            log.info(
-                "configs: version %d of %s (digest %s) at %s is in effect from the next session on",
-                pushed.version,
-                printable(pushed.selector),
-                printable(str(pushed.digest))[:12],
-                place,
-            )
+    def _is_usable(self, name: str) -> bool:
+        return name in self._documents and self._usable[name] is None
 
-    def _changed(self) -> None:
-        self.current = tuple(sorted(self._in_effect.items()))
+    def _counts(self, each: ParsedRecord) -> bool:
+        """Returns whether a checked record of a selector takes effect if it is the newest: a withdrawal does, too."""
+        return each.problem is None and (each.document is None or self._is_usable(each.document.name))
 
-    def _use_latest_version(self, selector: str) -> None:
-        """Finds the former config of a selector by its versions: after compaction only the unusable record has its key."""
+    def _problem_of(self, each: ParsedRecord) -> str:
+        """Returns why a record that does not count cannot be used."""
+        return each.problem or (each.document and self._usable[each.document.name]) or ""
+
+    def _let_count(self, selector: str, each: ParsedRecord) -> None:
+        name = each.document and each.document.name
+        if self._in_effect.get(selector) == name:
+            return
+        if name is None or each.found is None or each.found.pushed is None:
+            del self._in_effect[selector]
+            log.info("configs: the config of %s is withdrawn", printable(selector))
+            return
+        self._in_effect[selector] = name
+        log.info(
+            "configs: version %d of %s (digest %s) at %s is in effect from the next session on",
+            each.found.pushed.version,
+            printable(selector),
+            printable(str(each.found.pushed.digest))[:12],
+            each.place,
+        )
+
+    def _unchecked_versions(self, selector: str) -> Iterator[str]:
         if selector in self._in_effect:
             return
         for _, name in sorted(self._versions[selector].items(), reverse=True):
+            if name is not None and name not in self._usable:
+                yield name
+            if name is None or self._is_usable(name):
+                return
+
+    def _use_latest_version(self, selector: str) -> None:
+        """Finds the former config of a selector by its versions: after compaction only the unusable record has its key."""
+        for _, name in sorted(self._versions[selector].items(), reverse=True):
             if name is None:  # it was withdrawn
                 return
-            if self._problem_of(name) is None:
+            if self._is_usable(name):
                 self._in_effect[selector] = name
-                self._changed()
                 return
 
-    def _problem_of(self, name: str) -> str | None:
-        """Returns why this worker cannot use a config; None if it can."""
-        if name not in self._documents:
-            return "its document is not on the topic"
-        if name not in self._usable:
-            try:
-                self._plans[name] = self._check(self._documents[name])
-            except ConfigError as error:
-                self._usable[name] = "; ".join(error.problems)
-            else:
-                self._usable[name] = None
-        return self._usable[name]
-
-    def _refuse(self, record: TopicRecord, place: str, error: Exception) -> None:
-        key = _key_of(record)
-        is_newer = isinstance(error, UnreadableConfigError) and error.newer
-        if key is not None and key.digest is not None and is_newer:
-            self._digests.add(key.digest)  # a record of this version in its place would take the newer one away
-        elif key is not None and key.digest is not None:
-            self._digests.discard(key.digest)  # compaction leaves only this record
-        if not is_newer and len(self.bad_records) < MAX_BAD_RECORDS:
-            self.bad_records.append(BadRecord(record, f"{error}; the former config stays in effect"))
-        if key is not None and key.kind == "current" and key.selector is not None:
-            self._use_latest_version(key.selector)
-            self._unusable[key.selector] = (
-                f"the config at {place} of the topic configs cannot be used by this worker, which goes on with the former "
-                "one; its log says why"
-            )
+    def _refuse(self, each: ParsedRecord, problem: str) -> None:
+        size = len(each.record.value or b"")
+        has_room = len(self.bad_records) < MAX_BAD_RECORDS and self._bad_bytes + size <= MAX_BAD_BYTES
+        if not each.is_newer and has_room:
+            self._bad_bytes += size
+            bad = BadRecord(each.record, f"{problem[:DETAIL_CHARS]}; the former config stays in effect")
+            bisect.insort(self.bad_records, bad, key=lambda bad: (bad.record.partition, bad.record.offset))
         log.warning(
             "configs: the record at %s is not used, and the former config stays in effect: %s",
-            place,
-            printable(str(error), PROBLEM_CHARS),
+            each.place,
+            printable(problem, PROBLEM_CHARS),
         )
-
-
-def _key_of(record: TopicRecord) -> ConfigKey | None:
-    """Returns what the key of the record says; None if it says nothing."""
-    try:
-        return read_key(record.partition, record.key)
-    except UnreadableConfigError:
-        return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
@@ -16,6 +17,7 @@ from traceweir.schemas.reference import Reference
 from traceweir.schemas.text import printable
 from traceweir.streams.configs.log import ConfigLog
 from traceweir.streams.configs.records import HOME
+from traceweir.streams.configs.topic_record import ParsedRecord, parsed
 from traceweir.streams.kafka.answer_limits import limit_answers
 from traceweir.streams.kafka.broker_list import require_broker_list
 from traceweir.streams.kafka.consumer_tasks import failing_with_tasks, watch_tasks
@@ -26,6 +28,9 @@ from traceweir.streams.service_tasks import service_task
 from traceweir.streams.stages.base import UnreadableBatch
 
 log = logging.getLogger(__name__)
+
+INLINE_BYTES = 16 << 10
+"""Maximum size of a config that is parsed in the event loop, in less than 10 ms; larger ones are parsed in a thread."""
 
 
 class ReferenceSink(Protocol):
@@ -61,7 +66,7 @@ class FollowedTopics(Service):  # type: ignore[misc]  # Faust's services are unt
         self._home = TopicPartition(topics[1], HOME)
         self._references_read = 0
         self.count = 0
-        """Number of records read so far."""
+        """Number of records read, and of configs checked, so far."""
         self.failed: Callable[[BaseException], object] = lambda error: None
         """Called when the topics cannot be followed any more."""
 
@@ -92,7 +97,8 @@ class FollowedTopics(Service):  # type: ignore[misc]  # Faust's services are unt
             consumer.seek(place, begin)
         for place, end in ends.items():
             while await consumer.position(place) < end:
-                await self._take(await consumer.getmany(place, timeout_ms=100))
+                await self._read(await consumer.getmany(place, timeout_ms=100))
+        await self._settle(consumer)
 
     async def on_stop(self) -> None:
         """Disconnects."""
@@ -101,17 +107,34 @@ class FollowedTopics(Service):  # type: ignore[misc]  # Faust's services are unt
     @service_task("follows the topics of references and configs")
     async def _follow(self) -> None:
         while not self.should_stop:
-            await self._take(await self._consumer.getmany(timeout_ms=500))
+            # Configs that were replaced are checked one by one, between looks for a newer one.
+            has_older = self._configs is not None and self._configs.has_older
+            await self._read(await self._consumer.getmany(timeout_ms=0 if has_older else 500))
+            await self._settle(self._consumer)
+            if self._configs is not None and (name := next(self._configs.unchecked_older(), None)) is not None:
+                await self._check(self._configs, name)
 
-    async def _take(self, batches: Mapping[TopicPartition, Sequence[Any]]) -> None:
-        configs = self._configs
+    async def _read(self, batches: Mapping[TopicPartition, Sequence[Any]]) -> None:
         for place, records in batches.items():
-            take = self._take_reference if configs is None or place.topic == self._topics[0] else configs.take
             for record in records:
-                take(record)
+                if self._configs is None or place.topic == self._topics[0]:
+                    self._take_reference(record)
+                else:
+                    self._configs.read(await _parsed(record))
             self.count += len(records)
-        if configs is not None:
-            configs.note_position(await self._consumer.position(self._home))
+
+    async def _settle(self, consumer: AIOKafkaConsumer) -> None:
+        """Lets the configs count that were read."""
+        if self._configs is None:
+            return
+        for name in self._configs.unchecked():
+            await self._check(self._configs, name)
+        self._configs.settle()
+        self._configs.note_position(await consumer.position(self._home))
+
+    async def _check(self, configs: ConfigLog, name: str) -> None:
+        await asyncio.to_thread(configs.check, name)
+        self.count += 1
 
     def _take_reference(self, record: Any) -> None:
         where = f"reference at {record.topic}/{record.partition}/{record.offset}"
@@ -130,3 +153,11 @@ class FollowedTopics(Service):  # type: ignore[misc]  # Faust's services are unt
             self._references_read += 1
         else:
             log.warning("%s is ignored: it has neither a key nor a reference_id", where)
+
+
+async def _parsed(record: Any) -> ParsedRecord:
+    if len(record.value or b"") > INLINE_BYTES:
+        return await asyncio.to_thread(parsed, record)
+    # So that the loop goes on between the records of a long batch.
+    await asyncio.sleep(0)
+    return parsed(record)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from traceweir.streams.configs.log import ConfigLog
@@ -18,3 +18,5 @@ class FollowedConfigs:
     """What this process has read of the topic."""
     scoring: Callable[[Configs], Scoring]
     """Returns the scoring by these configs, which `log` can use and of which at least one exists."""
+    check: Callable[[str], Awaitable[None]]
+    """Calls `log.check` without blocking the event loop."""

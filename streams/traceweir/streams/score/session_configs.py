@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from traceweir.streams.configs.log import BadRecord
 from traceweir.streams.configs.selectors import Configs
+from traceweir.streams.configs.topic_record import BadRecord
 from traceweir.streams.score.config_spans import ConfigSpans
 from traceweir.streams.score.followed_configs import FollowedConfigs
 from traceweir.streams.scoring.result import Scoring
@@ -64,7 +64,10 @@ class SessionConfigs:
             return self._file
         if followed.log.position < spans.position and not await followed.log.reach(spans.position):
             spans.position = 0  # the topic was created again, and what it has now counts
-        found = followed.log.usable(spans.at(offset))
+        configs = spans.at(offset)
+        for name in followed.log.unchecked_of(configs):
+            await followed.check(name)
+        found = followed.log.usable(configs)
         return followed.scoring(found) if found else self._file
 
     def bad_records(self) -> Sequence[BadRecord]:

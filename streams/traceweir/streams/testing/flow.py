@@ -23,6 +23,7 @@ from traceweir.scorers.redaction.entities import EntityFinder
 from traceweir.streams.configs.log import ConfigLog
 from traceweir.streams.configs.records import HOME, records_of
 from traceweir.streams.configs.selectors import Configs, selector
+from traceweir.streams.configs.topic_record import parsed
 from traceweir.streams.configs.usable import usable_plan
 from traceweir.streams.gate.presidio import load_entities
 from traceweir.streams.judges.budget import JudgeBudget, Paid
@@ -186,7 +187,13 @@ class Flow:
         """Returns what a worker that starts now reads of the topic `configs`."""
         log = ConfigLog(partial(usable_plan, file=self.plan))
         for message in self.read(self.topics.configs):
-            log.take(message)
+            log.read(parsed(message))
+        for name in log.unchecked():
+            log.check(name)
+        log.settle()
+        for name in log.unchecked_older():
+            log.check(name)
+        log.note_position(len(self.logs[self.topics.configs, HOME]))
         return log
 
     def _scoring_of(self, log: ConfigLog, configs: Configs) -> Scoring:
@@ -521,7 +528,7 @@ class Flow:
             pool,
             self._record_spend,
             self.read_record,
-            FollowedConfigs(log, partial(self._scoring_of, log)),
+            FollowedConfigs(log, partial(self._scoring_of, log), partial(_check, log)),
             challengers=challengers,
         )
         topology = Topology.of(
@@ -553,3 +560,7 @@ class Flow:
     def _raise_failure(self) -> None:
         if self.failures:
             raise self.failures[0]
+
+
+async def _check(log: ConfigLog, name: str) -> None:
+    log.check(name)

@@ -8,12 +8,15 @@ from functools import partial
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from tests.support.scoring import NOW
 
-from traceweir.scorers.evaluation.plan import read_plan
+from traceweir.scorers.evaluation.plan import Plan, read_plan
 from traceweir.streams.configs import log as config_log
 from traceweir.streams.configs.log import ConfigLog
 from traceweir.streams.configs.records import config_id, digest_record
+from traceweir.streams.configs.topic_record import parsed
 from traceweir.streams.configs.usable import usable_plan
 from traceweir.streams.testing.memory import Message
 
@@ -139,3 +142,117 @@ async def test_a_position_is_waited_for_and_given_up_after_a_limit(monkeypatch: 
     assert await waiting
     monkeypatch.setattr(config_log, "BEHIND_S", 0.0)
     assert not await log.reach(3)
+
+
+def settled(log: ConfigLog) -> list[str]:
+    """Lets what was read count; returns what had to be checked for that."""
+    checked = []
+    for name in log.unchecked():
+        checked.append(name)
+        log.check(name)
+    log.settle()
+    return checked
+
+
+def read(log: ConfigLog, *records: Message) -> None:
+    for each in records:
+        log.read(parsed(each))
+
+
+def bad(number: int) -> dict[str, Any]:
+    return {"criteria": {f"metric_of_nobody_{number}": 1}}
+
+
+def test_the_newest_config_counts_before_older_ones_are_checked() -> None:
+    log = log_of()
+    read(log, *(record(offset, bad(offset)) for offset in range(100)), record(100, GOOD))
+    assert settled(log) == [config_id(GOOD)]
+    assert log.current == (("*", config_id(GOOD)),)
+    assert log.problems == []
+
+
+def test_replaced_configs_are_dead_letters_once_all_before_them_are_checked() -> None:
+    log = log_of()
+    read(log, record(0, bad(0)), record(1, OTHER), record(2, bad(2)), record(3, GOOD), record(4, bad(4)))
+    settled(log)
+    assert log.current == (("*", config_id(GOOD)),)
+    assert log.bad_records_from(0, 0) == []
+    for name in log.unchecked_older():
+        log.check(name)
+    assert [each.record.offset for each in log.bad_records_from(0, 0)] == [0, 2, 4]
+    assert not log.has_older
+
+
+def test_a_withdrawal_counts_before_older_configs_are_checked() -> None:
+    log = log_of()
+    read(log, record(0, GOOD), record(1, bad(1)), record(2, None))
+    assert settled(log) == []
+    assert log.current == ()
+
+
+def test_what_was_read_counts_from_its_settlement_on() -> None:
+    log = log_of()
+    read(log, record(0, GOOD))
+    assert (log.current, log.position) == ((), 0)
+
+
+def test_a_check_that_raises_costs_only_its_config() -> None:
+    def check(document: bytes) -> Plan:
+        if b"latency" in document:
+            raise TypeError("a plugin's")
+        return usable_plan(document, FILE)
+
+    log = ConfigLog(check)
+    log.take(record(0, OTHER))
+    log.take(record(1, GOOD))
+    assert log.current == (("*", config_id(OTHER)),)
+    assert "TypeError" in log.bad_records[0].detail
+
+
+def test_the_bytes_of_kept_bad_records_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(config_log, "MAX_BAD_BYTES", 1_000)
+    log = log_of()
+    for offset in range(10):
+        log.take(record(offset, bad(offset)))
+    assert 0 < sum(len(each.record.value or b"") for each in log.bad_records) <= 1_000
+
+
+CONFIGS = st.sampled_from([GOOD, OTHER, bad(0), bad(1), {"criteria": [1]}, {"gate": {"threshold": 0.5}}, None])
+KEYS = st.sampled_from(["*", "travel", "version:*:1", "version:*:2", "version:travel:1"])
+
+
+def step(offset: int, key: str, config: dict[str, Any] | None, kind: str) -> Message:
+    made = record(offset, config, key, version=int(key.split(":")[2]) if ":" in key else 1)
+    raw = {"unreadable": b"{", "of another": record(0, config, "other").value, "deep": b"[" * 9_999}.get(
+        kind, made.value
+    )
+    return Message("configs", 0, offset, 0, made.key, raw)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(
+        st.tuples(KEYS, CONFIGS, st.sampled_from(["", "", "", "unreadable", "of another", "deep"]), st.booleans()),
+        max_size=12,
+    )
+)
+def test_records_count_alike_one_by_one_and_together(
+    drawn: list[tuple[str, dict[str, Any] | None, str, bool]],
+) -> None:
+    one_by_one, together = log_of(), log_of()
+    for offset, (key, config, kind, is_last) in enumerate(drawn):
+        made = step(offset, key, config, kind)
+        one_by_one.take(made)
+        together.read(parsed(made))
+        if is_last:
+            settled(together)
+    settled(together)
+    for name in together.unchecked_older():
+        together.check(name)
+    assert dict(together.current).keys() == dict(one_by_one.current).keys()
+    last = {key: (config, kind) for key, config, kind, _ in drawn}
+    for key in ("*", "travel"):
+        config, kind = last.get(key, (None, "unreadable"))
+        if not kind and config in (GOOD, OTHER):
+            assert dict(together.current)[key] == config_id(config)
+    assert together.bad_records == one_by_one.bad_records
