@@ -18,10 +18,10 @@ from traceweir.streams.collect.document import LARGEST, Document, Rooms
 from traceweir.streams.collect.open_trace import OpenTrace
 from traceweir.streams.collect.published import Published, identity_of
 from traceweir.streams.collect.requests import joined
-from traceweir.streams.collect.span_rows import LOG, MAX_SPAN_BYTES, SPAN, Entry, published_key
+from traceweir.streams.collect.span_rows import LOG, SPAN, Entry, published_key
 from traceweir.streams.otlp.decoding import LogEvent, add_logs, decode_log, decode_sound_spans, decode_span
 from traceweir.streams.otlp.errors import OtlpError
-from traceweir.streams.otlp.slices import log_slices, span_slices
+from traceweir.streams.otlp.slices import MAX_SPAN_BYTES, log_slices, span_slices
 from traceweir.streams.spans.span import Span
 from traceweir.streams.stages.base import Output, Read
 from traceweir.streams.stages.errors import RecordRejected

@@ -6,10 +6,9 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from traceweir.schemas.dead_letter import Headers
-from traceweir.streams.collect.span_rows import MAX_SPAN_BYTES
 from traceweir.streams.otlp.decoding import decode_log
 from traceweir.streams.otlp.errors import OtlpError
-from traceweir.streams.otlp.slices import LogSlice, log_slices, span_slices
+from traceweir.streams.otlp.slices import MAX_SPAN_BYTES, LogSlice, log_slices, span_slices
 from traceweir.streams.spans.dialects import GENAI_EVENT, is_genai_event
 from traceweir.streams.stages.envelopes import described, opened
 from traceweir.streams.stages.errors import RecordRejected

@@ -16,8 +16,6 @@ IDENTITY_BYTES = 8
 """Size of the hash by which a repeated span is recognised within its trace."""
 ROW_BYTES = 500_000
 """Size at which the spans of one checkpoint continue in another row. A larger span has a row of its own."""
-MAX_SPAN_BYTES = 900_000
-"""The largest span or log record with its resource, in bytes: it must fit a row, a forwarded record and a dead letter."""
 
 _HEADER = struct.Struct(">BqqqIQIIIIqB")
 _HEADER_1, _HEADER_2 = struct.Struct(">BqqqIQIIIB"), struct.Struct(">BqqqIQIIIIB")

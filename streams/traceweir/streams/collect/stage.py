@@ -20,7 +20,6 @@ from traceweir.streams.collect.requests import Part, joined, read_request
 from traceweir.streams.collect.span_rows import (
     HEADER_KEY,
     LOG,
-    MAX_SPAN_BYTES,
     SPAN,
     SPANS_KEY,
     Entry,
@@ -29,6 +28,7 @@ from traceweir.streams.collect.span_rows import (
     split_spans_key,
     unpack_row,
 )
+from traceweir.streams.otlp.slices import MAX_SPAN_BYTES
 from traceweir.streams.stages.base import CUT_BYTES, Cut, Output, Read, Record, Rows, dead_letter
 from traceweir.streams.stages.counters import Counters
 from traceweir.streams.stages.errors import RecordRejected, SessionFailed

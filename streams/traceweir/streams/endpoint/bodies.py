@@ -8,6 +8,8 @@ from collections.abc import AsyncIterable, Callable
 from traceweir.streams.endpoint.refusals import Reason, Refusal
 
 _GZIP = 16 + zlib.MAX_WBITS
+MAX_MEMBERS = 1_000
+"""Maximum number of members of a body in gzip; an empty one has 20 bytes, and takes as long as 2 kB of content."""
 
 
 async def read_body(chunks: AsyncIterable[bytes], *, gzip: bool, max_bytes: int, hold: Callable[[int], None]) -> bytes:
@@ -54,6 +56,7 @@ class _Inflate:
 
     def __init__(self) -> None:
         self._member = zlib.decompressobj(_GZIP)
+        self._members = 1
 
     @property
     def is_complete(self) -> bool:
@@ -66,6 +69,12 @@ class _Inflate:
         while chunk and size < limit:
             if self._member.eof:
                 self._member = zlib.decompressobj(_GZIP)
+                self._members += 1
+                if self._members > MAX_MEMBERS:
+                    raise Refusal(
+                        Reason.BAD_DATA,
+                        f"the body has more than {MAX_MEMBERS} members of gzip; compress it as one, or send smaller batches",
+                    )
             try:
                 part = self._member.decompress(chunk, limit - size)
             except zlib.error as error:

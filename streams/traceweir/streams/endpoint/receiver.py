@@ -14,6 +14,7 @@ from traceweir.schemas.figures import counted
 from traceweir.schemas.text import printable
 from traceweir.streams.endpoint.in_flight import Admission, InFlight
 from traceweir.streams.endpoint.refusals import Reason, Refusal
+from traceweir.streams.endpoint.turns import Turns
 from traceweir.streams.otlp.acceptance import Accepted, accept
 from traceweir.streams.otlp.errors import OtlpError
 from traceweir.streams.otlp.json_requests import Signal
@@ -22,7 +23,9 @@ from traceweir.streams.settings import Settings
 log = logging.getLogger(__name__)
 
 LARGE_BYTES = 200_000
-"""A body of this size or more is checked in a thread, so that the event loop goes on; below, the thread costs more."""
+"""A check of this size or more runs in a thread, so that the event loop goes on; below, the thread costs more."""
+JSON_OBJECT_BYTES = 100
+"""How many bytes of a body in protobuf take as long to check as an object in JSON."""
 
 WARN_EVERY_S = 10.0
 """Seconds between two warnings of one kind; the counters count all."""
@@ -67,7 +70,7 @@ class Receiver:
         self.counts: Counter[str] = Counter()
         """What was received since the start."""
         self._warned_at: dict[str, float] = {}
-        self._large_checks = asyncio.Lock()
+        self._large_checks = Turns()
         self.stopping = False
         """Whether new requests are refused, because the process ends."""
 
@@ -103,11 +106,13 @@ class Receiver:
         """
         limit = self._writer.max_record_bytes
         try:
-            if len(body) < LARGE_BYTES:
+            # In JSON, the time depends on the number of objects rather than on the bytes.
+            size = len(body) + JSON_OBJECT_BYTES * (body.count(b"{") if json else 0)
+            if size < LARGE_BYTES:
                 found = accept(body, signal, json=json, max_record_bytes=limit)
             else:
                 # A thread cannot be cancelled. If the client goes away, its check keeps its place until it ends.
-                checking = asyncio.ensure_future(self._check_large(signal, body, json=json))
+                checking = asyncio.ensure_future(self._check_large(signal, body, size, json=json))
                 admission.share()
                 checking.add_done_callback(lambda done: _settle(done, admission))
                 found = await asyncio.shield(checking)
@@ -123,9 +128,9 @@ class Receiver:
             self._warn(f"rejected.{signal}", f"rejected {what} of a request: {found.problem}")
         return found
 
-    async def _check_large(self, signal: Signal, body: bytes, *, json: bool) -> Accepted:
+    async def _check_large(self, signal: Signal, body: bytes, size: int, *, json: bool) -> Accepted:
         # One at a time: a check needs up to 40 times the memory of its body, and threads share one core.
-        async with self._large_checks:
+        async with self._large_checks.turn(size):
             limit = self._writer.max_record_bytes
             return await asyncio.to_thread(accept, body, signal, json=json, max_record_bytes=limit)
 

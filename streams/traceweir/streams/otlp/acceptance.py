@@ -14,7 +14,9 @@ from traceweir.schemas.text import listed
 from traceweir.streams.otlp.decoding import decode_log, decode_span
 from traceweir.streams.otlp.errors import OtlpError
 from traceweir.streams.otlp.json_requests import BOM, FIELDS, Signal, get_field
+from traceweir.streams.otlp.message_counts import MAX_FIELDS, MAX_MESSAGES, has_too_many_messages
 from traceweir.streams.otlp.slices import (
+    MAX_SPAN_BYTES,
     SPAN_ID_BYTES,
     TRACE_ID_BYTES,
     LogSlice,
@@ -23,6 +25,7 @@ from traceweir.streams.otlp.slices import (
     log_slices,
     span_slices,
 )
+from traceweir.streams.otlp.soundness import log_problem, span_problem
 from traceweir.streams.otlp.views import LogView, RequestView, SpanView
 
 MAX_ENTRIES = 100_000
@@ -61,7 +64,7 @@ def accept(request: bytes, signal: Signal, *, json: bool, max_record_bytes: int)
         request: The body, without compression. An empty body is an empty request.
         signal: What the request holds.
         json: Whether the sender says that the request is JSON; otherwise it is protobuf.
-        max_record_bytes: The largest record, in bytes.
+        max_record_bytes: The largest record, in bytes; no record is larger than `MAX_SPAN_BYTES` either.
 
     Raises:
         OtlpError: the request is not OTLP in this encoding, is a request of the other signal, or holds nothing usable.
@@ -75,6 +78,12 @@ def accept(request: bytes, signal: Signal, *, json: bool, max_record_bytes: int)
             "the body is not JSON, which its content type promises"
             if json
             else "the body is JSON, and its content type promises protobuf"
+        )
+    max_record_bytes = min(max_record_bytes, MAX_SPAN_BYTES)
+    if has_too_many_messages(request, signal, json=json):
+        raise OtlpError(
+            f"the request has more than {MAX_MESSAGES} events, links, attributes and values, or {MAX_FIELDS} fields; send "
+            "smaller batches"
         )
     if len(request) >= _COUNTED_FROM_BYTES:
         _check_entries(request, signal, json=json)
@@ -95,7 +104,7 @@ def accept(request: bytes, signal: Signal, *, json: bool, max_record_bytes: int)
     for record, items in _split(RequestView.FromString(request), max_record_bytes):
         if len(record) > max_record_bytes:
             problems.append(
-                f"{_name(record, signal)} has {len(record)} bytes with its resource; a Kafka record can have "
+                f"{_name(record, signal)} has {len(record)} bytes with its resource; a record can have "
                 f"{max_record_bytes}"
             )
         else:
@@ -170,11 +179,13 @@ def _is_usable_span(span: Any) -> bool:
         _is_id(span.trace_id, TRACE_ID_BYTES)
         and _is_id(span.span_id, SPAN_ID_BYTES)
         and len(span.parent_span_id) in (0, SPAN_ID_BYTES)
+        and span_problem(span) is None
     )
 
 
 def _is_usable_log(log: Any) -> bool:
-    return (not log.trace_id or _is_id(log.trace_id, TRACE_ID_BYTES)) and len(log.span_id) in (0, SPAN_ID_BYTES)
+    has_ids = (not log.trace_id or _is_id(log.trace_id, TRACE_ID_BYTES)) and len(log.span_id) in (0, SPAN_ID_BYTES)
+    return has_ids and log_problem(log) is None
 
 
 def _has_content(log: Any) -> bool:
@@ -188,7 +199,7 @@ def _is_id(value: bytes, size: int) -> bool:
 def _usable(request: bytes, signal: Signal, *, decode: bool) -> tuple[list[bytes], list[str]]:
     """Returns a request for each usable item, and a sentence for each other item.
 
-    What was converted from JSON is not damaged inside, so that it needs no decoding.
+    What was converted from JSON was checked meanwhile, so that it needs no decoding.
     """
     slices: Sequence[SpanSlice | LogSlice]
     if signal == "spans":

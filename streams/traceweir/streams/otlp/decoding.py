@@ -17,11 +17,10 @@ from opentelemetry.proto.trace.v1.trace_pb2 import TracesData
 
 from traceweir.streams.otlp.errors import OtlpError
 from traceweir.streams.otlp.slices import LogSlice, SpanSlice, log_slices, span_ids, span_slices
+from traceweir.streams.otlp.soundness import STATUSES, log_problem, span_problem
 from traceweir.streams.otlp.views import RequestView
-from traceweir.streams.spans.span import Attributes, Span, SpanEvent, Status, Value
+from traceweir.streams.spans.span import Attributes, Span, SpanEvent, Value
 
-_STATUSES: tuple[Status, ...] = ("UNSET", "OK", "ERROR")
-_LAST_NS = 2**63 - 1
 _LEVELS = 100
 
 
@@ -161,23 +160,19 @@ def decode_span(found: SpanSlice) -> Span:
 def _span(message: Any, ids: Iterable[str], resource: Attributes, scope: str) -> Span:
     trace_id, span_id, parent_id = ids
     name = f"span {span_id} of trace {trace_id}"
+    if (problem := span_problem(message)) is not None:
+        raise OtlpError(f"{name}: {problem}")
     status = message.status
-    status_code = status.code
-    if not 0 <= status_code < len(_STATUSES):
-        raise OtlpError(f"{name}: the status is {status_code}; it must be 0 (UNSET), 1 (OK) or 2 (ERROR)")
     return Span(
         trace_id=trace_id,
         span_id=span_id,
         parent_id=parent_id,
         name=message.name,
-        start_ns=_time_ns(message.start_time_unix_nano, name),
-        end_ns=_time_ns(message.end_time_unix_nano, name),
+        start_ns=message.start_time_unix_nano,
+        end_ns=message.end_time_unix_nano,
         attributes=_attributes(message.attributes),
-        events=[
-            SpanEvent(each.name, _time_ns(each.time_unix_nano, name), _attributes(each.attributes))
-            for each in message.events
-        ],
-        status=_STATUSES[status_code],
+        events=[SpanEvent(each.name, each.time_unix_nano, _attributes(each.attributes)) for each in message.events],
+        status=STATUSES[status.code],
         status_message=status.message,
         resource=resource,
         scope=scope,
@@ -200,11 +195,13 @@ def decode_log(found: LogSlice) -> LogEvent:
     _, _, raw = _parts(found.data, name)
     message = LogRecord()
     _parse(message, raw, name)
+    if (problem := log_problem(message)) is not None:
+        raise OtlpError(f"{name}: {problem}")
     attributes = _attributes(message.attributes)
     older_name = attributes.get("event.name")
     event = SpanEvent(
         message.event_name or (older_name if isinstance(older_name, str) else ""),
-        _time_ns(message.time_unix_nano or message.observed_time_unix_nano, name),
+        message.time_unix_nano or message.observed_time_unix_nano,
         attributes,
         _value(message.body),
     )
@@ -267,9 +264,3 @@ def _value(found: Any) -> Value:
     if kind == "double_value" and not math.isfinite(value):
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     return value  # type: ignore[no-any-return]
-
-
-def _time_ns(found: int, name: str) -> int:
-    if found > _LAST_NS:
-        raise OtlpError(f"{name}: has the time {found} ns; it must be at most {_LAST_NS}, in the year 2262")
-    return found

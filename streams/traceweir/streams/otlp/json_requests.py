@@ -20,6 +20,7 @@ from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
 from traceweir.streams.otlp.errors import OtlpError
+from traceweir.streams.otlp.soundness import log_problem, span_problem
 from traceweir.streams.otlp.views import RequestView
 
 Signal = Literal["spans", "logs"]
@@ -98,7 +99,7 @@ def request_from_json(request: bytes, signal: Signal) -> tuple[Any, list[str]]:
 
 def _span(found: Mapping[str, Any]) -> Span:
     status = _object(get_field(found, "status"), "status")
-    return Span(
+    span = Span(
         trace_id=_id(found, "traceId"),
         span_id=_id(found, "spanId"),
         parent_span_id=_id(found, "parentSpanId"),
@@ -113,6 +114,9 @@ def _span(found: Mapping[str, Any]) -> Span:
         events=[_event(_object(each, "an event")) for each in _list(get_field(found, "events"), "events")],
         status=Status(message=_text(status, "message"), code=_enum(status, "code", Status.StatusCode)),
     )
+    if (problem := span_problem(span)) is not None:
+        raise OtlpError(problem)
+    return span
 
 
 def _event(found: Mapping[str, Any]) -> Span.Event:
@@ -125,7 +129,7 @@ def _event(found: Mapping[str, Any]) -> Span.Event:
 
 def _log(found: Mapping[str, Any]) -> LogRecord:
     body = get_field(found, "body")
-    return LogRecord(
+    log = LogRecord(
         time_unix_nano=_integer(found, "timeUnixNano", _UINT64),
         observed_time_unix_nano=_integer(found, "observedTimeUnixNano", _UINT64),
         severity_number=_enum(found, "severityNumber", SeverityNumber),
@@ -135,6 +139,9 @@ def _log(found: Mapping[str, Any]) -> LogRecord:
         span_id=_id(found, "spanId"),
         event_name=_text(found, "eventName"),
     )
+    if (problem := log_problem(log)) is not None:
+        raise OtlpError(problem)
+    return log
 
 
 def _scope(found: Mapping[str, Any]) -> InstrumentationScope:

@@ -16,6 +16,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
 from traceweir.streams.otlp.errors import OtlpError
 from traceweir.streams.otlp.json_requests import BOM, DIGITS, encoded_value
+from traceweir.streams.otlp.soundness import span_problem
 from traceweir.streams.otlp.views import RequestView
 
 _Integer = int | str | None
@@ -145,6 +146,8 @@ def _span(found: _Span) -> Span:
     for each in found.events or ():
         event = span.events.add(time_unix_nano=_integer(each.time_unix_nano), name=each.name)
         _add_attributes(event.attributes, each.attributes)
+    if (problem := span_problem(span)) is not None:
+        raise OtlpError(problem)
     return span
 
 

@@ -18,6 +18,9 @@ from traceweir.streams.otlp.views import LogView, RequestView, SpanView
 
 TRACE_ID_BYTES = 16
 SPAN_ID_BYTES = 8
+MAX_SPAN_BYTES = 900_000
+"""The largest span or log record with its resource, in bytes: it must fit a row, a forwarded record and a dead letter of
+the stage collect, so that the endpoint accepts no larger one."""
 _NAMES = {
     "spans": ("spans", "resourceSpans", "a request of log records"),
     "logs": ("log records", "resourceLogs", "a request of spans"),

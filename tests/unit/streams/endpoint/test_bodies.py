@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from traceweir.streams.endpoint.bodies import read_body
+from traceweir.streams.endpoint.bodies import MAX_MEMBERS, read_body
 from traceweir.streams.endpoint.refusals import Reason, Refusal
 
 
@@ -47,3 +47,13 @@ async def test_bytes_are_counted_before_they_are_kept() -> None:
 
     with pytest.raises(Refusal, match="no room"):
         await read_body(in_chunks(b"body"), gzip=False, max_bytes=10, hold=refuse)
+
+
+async def test_members_of_gzip_are_read_up_to_a_limit() -> None:
+    member = gzip.compress(b"x")
+    several = member * MAX_MEMBERS
+    body = await read_body(in_chunks(several), gzip=True, max_bytes=1_000_000, hold=lambda size: None)
+    assert body == b"x" * MAX_MEMBERS
+    with pytest.raises(Refusal, match="more than 1000 members") as refused:
+        await read_body(in_chunks(several + member), gzip=True, max_bytes=1_000_000, hold=lambda size: None)
+    assert refused.value.reason is Reason.BAD_DATA

@@ -50,3 +50,31 @@ async def test_cancelled_checks_of_large_bodies_run_one_at_a_time_and_count_unti
         while receiver.in_flight.requests:
             await asyncio.to_thread(begun.acquire, timeout=0.1)
     assert receiver.in_flight.bytes == 0
+
+
+async def test_an_honest_body_does_not_wait_for_the_largest_ones_that_came_before(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    may_end, real, order = threading.Event(), accept, list[int]()
+
+    def check(body: bytes, *arguments: Any, **options: Any) -> Any:
+        may_end.wait(20)
+        order.append(len(body))
+        return real(body, *arguments, **options)
+
+    monkeypatch.setattr("traceweir.streams.endpoint.receiver.accept", check)
+    receiver = Receiver(Settings(), MemoryWriter())
+    large = b'{"resourceSpans": []' + b" " * 5_000_000 + b"}"
+    honest = b'{"resourceSpans": []' + b" " * LARGE_BYTES + b"}"
+
+    async def send(body: bytes) -> None:
+        admission = receiver.begin(None)
+        await receiver.receive(admission, "spans", body, json=True)
+        admission.release()
+
+    sent = [asyncio.create_task(send(body)) for body in (large, large, large, large, honest)]
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    may_end.set()
+    await asyncio.gather(*sent)
+    assert order.index(len(honest)) == 1

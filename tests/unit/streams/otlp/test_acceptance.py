@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import orjson
 import pytest
 from google.protobuf.json_format import MessageToDict
@@ -11,10 +13,11 @@ from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span, TracesData
 from tests.support.collect import agent_trace, log_request, request, span, trace_id
 
+from traceweir.streams.collect.requests import read_request
 from traceweir.streams.otlp.acceptance import accept
 from traceweir.streams.otlp.decoding import decode_spans
 from traceweir.streams.otlp.errors import OtlpError
-from traceweir.streams.otlp.slices import span_slices
+from traceweir.streams.otlp.slices import MAX_SPAN_BYTES, span_slices
 from traceweir.streams.spans.span import Span as ReadSpan
 
 LIMIT = 1_000_000
@@ -189,3 +192,62 @@ def test_a_large_request_is_accepted_and_a_large_damaged_one_is_refused_for_its_
     assert accept(sent, "spans", json=json, max_record_bytes=LIMIT) == ([sent], 49, 0, "")
     with pytest.raises(OtlpError, match="JSON" if json else "cut"):
         accept(sent[:-9], "spans", json=json, max_record_bytes=LIMIT)
+
+
+@pytest.mark.parametrize("json", [False, True])
+def test_a_span_that_collect_would_refuse_for_its_size_is_rejected(json: bool) -> None:
+    sent = request(span(1, 1), wide(2, MAX_SPAN_BYTES))
+    found = accept(as_json(sent) if json else sent, "spans", json=json, max_record_bytes=MAX_SPAN_BYTES + 100_000)
+    assert (found.accepted, found.rejected) == (1, 1)
+    assert [len(read_request(record, logs=False).problems) for record in found.records] == [0]
+
+
+EMPTY: dict[str, Callable[[int], tuple[bytes, bytes]]] = {
+    "events": lambda count: (b"\x5a\x00" * count, b'"events":[' + _empty(count) + b"]"),
+    "links": lambda count: (b"\x6a\x00" * count, b'"links":[' + _empty(count) + b"]"),
+    "attributes": lambda count: (b"\x4a\x00" * count, b'"attributes":[' + _empty(count) + b"]"),
+    "values of a list": lambda count: (
+        _field(9, _field(2, _field(5, b"\x0a\x00" * count))),
+        b'"attributes":[{"value":{"arrayValue":{"values":[' + _empty(count) + b"]}}}]",
+    ),
+    "numbers of a list that nobody reads": lambda count: (
+        b"\xf8\x01\x00" * 4 * count,
+        b'"x":[' + b"1," * 4 * count + b"1]",
+    ),
+}
+
+
+def _empty(count: int) -> bytes:
+    return b",".join([b"{}"] * count)
+
+
+def _field(number: int, content: bytes) -> bytes:
+    return bytes([number << 3 | 2]) + _varint(len(content)) + content
+
+
+def _varint(number: int) -> bytes:
+    found = bytearray()
+    while number > 127:
+        found.append(number & 127 | 128)
+        number >>= 7
+    return bytes([*found, number])
+
+
+@pytest.mark.parametrize("what", EMPTY)
+@pytest.mark.parametrize("json", [False, True])
+def test_a_request_of_many_empty_parts_is_refused_before_it_is_decoded(what: str, json: bool) -> None:
+    ids = b"\x0a\x10" + b"\x01" * 16 + b"\x12\x08" + b"\x01" * 8
+    raw, text = EMPTY[what](510_000)
+    body = b'{"resourceSpans":[{"scopeSpans":[{"spans":[{' + text + b"}]}]}]}" if json else raw_request(ids + raw)
+
+    with pytest.raises(OtlpError, match="more than 500000 events"):
+        accept(body, "spans", json=json, max_record_bytes=LIMIT)
+
+
+@pytest.mark.parametrize("json", [False, True])
+def test_braces_in_texts_and_many_attributes_are_no_reason_to_refuse(json: bool) -> None:
+    talk = '{[,\\"' * 300_000
+    spans = [span(1, number, more={f"key {each}": "some value" for each in range(30)}) for number in range(1, 200)]
+    sent = request(*spans, *(span(1, 200 + number, more={"talk": talk[:600_000]}) for number in range(5)))
+    found = accept(as_json(sent) if json else sent, "spans", json=json, max_record_bytes=LIMIT)
+    assert (found.accepted, found.rejected) == (204, 0)

@@ -27,7 +27,7 @@ def attribute(value: Any) -> dict[str, Any]:
 SOUND = [
     IDS,
     {**IDS, "parentSpanId": "0e2868948a1f0651", "traceState": "a=b", "flags": 257, "name": "chat", "kind": 3},
-    {**IDS, "kind": "SPAN_KIND_CLIENT", "startTimeUnixNano": "18446744073709551615", "endTimeUnixNano": 19},
+    {**IDS, "kind": "SPAN_KIND_CLIENT", "startTimeUnixNano": "9223372036854775807", "endTimeUnixNano": 19},
     {**IDS, "droppedAttributesCount": 4, "links": [{"traceId": "00"}], "status": {"code": 2, "message": "boom"}},
     {**IDS, "status": {"code": "STATUS_CODE_OK"}, "name": None, "events": None, "attributes": None},
     {**IDS, "events": [{"timeUnixNano": "3", "name": "e", "attributes": [{"key": "k", "value": {"intValue": "-1"}}]}]},

@@ -1,0 +1,122 @@
+"""Counts the messages in an OTLP request without decoding it: spans, events, links, attributes, their values, and so on.
+
+An empty event takes two bytes in protobuf and three in JSON, and an object of a hundred when it is decoded. So a request
+is counted before it is decoded, and the count ends at a limit.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from traceweir.streams.otlp.json_requests import Signal
+
+MAX_MESSAGES = 500_000
+"""Messages of a request together. A span of 30 attributes has about 63: an attribute and its value are two."""
+MAX_FIELDS = 4 * MAX_MESSAGES
+"""Fields of these messages together; in JSON, members of objects and lists."""
+COUNTED_FROM_BYTES = 2 * MAX_MESSAGES
+"""A smaller request cannot have so many messages: each has at least two bytes."""
+
+_Kind = Mapping[int, str]
+_VALUES: _Kind = {5: "array", 6: "map"}
+_KINDS: Mapping[str, _Kind] = {
+    "request": {1: "resource entry"},
+    "resource entry": {1: "resource", 2: "scope entry"},
+    "resource": {1: "attribute", 3: "entity"},
+    "entity": {},
+    "scope": {3: "attribute"},
+    "attribute": {2: "value"},
+    "value": _VALUES,
+    "array": {1: "value"},
+    "map": {1: "attribute"},
+    "event": {3: "attribute"},
+    "link": {4: "attribute"},
+    "status": {},
+}
+"""The messages in the fields of each message, by the numbers that OTLP gives to these fields."""
+_OF_SIGNAL: Mapping[Signal, Mapping[str, _Kind]] = {
+    "spans": {
+        "scope entry": {1: "scope", 2: "item"},
+        "item": {9: "attribute", 11: "event", 13: "link", 15: "status"},
+    },
+    "logs": {"scope entry": {1: "scope", 2: "item"}, "item": {5: "value", 6: "attribute"}},
+}
+_JSON_TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"|[{\[,]', re.DOTALL)
+"""A text, which is skipped, or the begin of an object or of a member."""
+
+
+def has_too_many_messages(request: bytes, signal: Signal, *, json: bool) -> bool:
+    """Returns whether a request has more than `MAX_MESSAGES` or `MAX_FIELDS`, as far as it can be read."""
+    if len(request) < COUNTED_FROM_BYTES:
+        return False
+    return _has_many_in_json(request) if json else _has_many(request, signal)
+
+
+def _has_many_in_json(request: bytes) -> bool:
+    objects = request.count(b"{")
+    members = objects + request.count(b"[") + request.count(b",")
+    if objects <= MAX_MESSAGES and members <= MAX_FIELDS:
+        return False
+    # Some of them can be in texts.
+    objects = members = 0
+    for token in _JSON_TOKEN.finditer(request):
+        first = token[0][:1]
+        if first != b'"':
+            objects += first == b"{"
+            members += 1
+            if objects > MAX_MESSAGES or members > MAX_FIELDS:
+                return True
+    return False
+
+
+def _has_many(request: bytes, signal: Signal) -> bool:
+    kinds = {**_KINDS, **_OF_SIGNAL[signal]}
+    messages = fields = 0
+    rest = [(0, len(request), kinds["request"])]
+    try:
+        while rest:
+            at, end, kind = rest.pop()
+            while at < end:
+                fields += 1
+                tag = request[at]
+                at += 1
+                if tag >= 0x80:
+                    tag, at = _varint(request, at - 1)
+                wire = tag & 7
+                if wire == 2:
+                    size = request[at]
+                    at += 1
+                    if size >= 0x80:
+                        size, at = _varint(request, at - 1)
+                    inner = kind.get(tag >> 3)
+                    if inner is not None:
+                        messages += 1
+                        if size:
+                            rest.append((at, at + size, kinds[inner]))
+                    at += size
+                elif wire == 0:
+                    while request[at] >= 0x80:
+                        at += 1
+                    at += 1
+                elif wire in {1, 5}:
+                    at += 8 if wire == 1 else 4
+                if messages > MAX_MESSAGES or fields > MAX_FIELDS:
+                    return True
+    except IndexError:
+        # It was cut, which the decoder says.
+        return False
+    return False
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    """Returns a number and the place behind it."""
+    number = shift = 0
+    while True:
+        byte = data[at]
+        at += 1
+        if shift < 64:
+            number |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return number, at
+        shift += 7
