@@ -7,29 +7,37 @@ from collections.abc import Iterator
 
 import re2
 
-from traceweir.scorers.redaction.entropy import has_digit, is_wordy, shannon_entropy
+from traceweir.scorers.redaction.entropy import has_digit
 from traceweir.scorers.redaction.hits import Hit
-from traceweir.scorers.redaction.secret_names import is_placeholder, is_secret_value, secret_role
+from traceweir.scorers.redaction.secret_names import FOREIGN_NAMES, is_made_up, is_secret_value, secret_role
 
 KEYWORDS = (
     "passw", "pwd", "passphrase", "passcode", "pass", "secret", "token", "key", "auth", "cookie", "dsn", "_ur", "databaseur",
-    "mongour", "credential", "creds", "conn", "jwt", "cvc", "cvv", "otp", "pin",
+    "mongour", "credential", "creds", "conn", "jwt", "cvc", "cvv", "otp", "pin", "pw", "bearer", "session", "csrf", "xsrf",
+    "sessid", "mdp", "kennwort", "senha", "contrasena", "haslo", "heslo", "jelszo", "losenord", "salasana", "wachtwoord",
+    "adgangskode", "katasandi", "matkhau", "motdep", "parola", "sifre",
 )  # fmt: skip
 """Lower-case texts, one of which is part of every ASCII name that `secret_role` knows."""
-KOREAN_NAMES = ("비밀번호", "비번", "암호", "패스워드")
 _NAME = "|".join(KEYWORDS)
 _ASSIGNMENT = re2.compile(
     rf"(?i)([<]?[\w.$-]{{0,48}}(?:{_NAME})[\w-]{{0,24}})(?:\\{{0,7}}['\"`])?\]?"
     r"(,?\s{0,20}(?:- )?\\{0,7}['\"]?value\\{0,7}['\"]?[ ]{0,3}[:=]|[ \t]{0,8}(?::=|=>|==|=|:|>|,|\|))[ \t]{0,8}"
     r"(?:\r?\n[ \t]{1,16})?".encode()
 )
-_KOREAN_ASSIGNMENT = re.compile(r"(비밀번호|비번|암호|패스워드)(?:\\{0,7}['\"`])?[ \t]{0,8}([=:])[ \t]{0,8}")
+_FOREIGN_TEXTS = (*FOREIGN_NAMES.split("|"), "토큰", "トークン", "令牌")
+_FOREIGN_ASSIGNMENT = re.compile(
+    rf"({FOREIGN_NAMES})[0-9]{{0,3}}(?:\\{{0,7}}['\"`])?[ \t]{{0,8}}([=:])[ \t]{{0,8}}", re.IGNORECASE
+)
 _OPTION = re2.compile(rf"(?i)[ ](--[a-z-]{{0,24}}(?:{_NAME})[a-z-]{{0,16}})[ ]".encode())
 _SPOKEN = re2.compile(
     rb"(?i)\b(password|passwd|passphrase|passcode|secret|token|api[ _-]?key|access key|secret key|credentials?)"
     rb"(?:(?: (?:for|of|to)(?: [\w.@-]{1,40}){1,5})? (?:is|was|are|will be|to)(?: now)?:?)? ['\"`(]?([^\s'\"`]{6,})"
 )
-_KOREAN_SPOKEN = re.compile(r"(?:비밀번호|비번|암호|패스워드|토큰)(?:는|은|가|이|를|을)? ?['\"`]?([!-~]{5,200})")
+_FOREIGN_SPOKEN = re.compile(
+    rf"(?:{FOREIGN_NAMES}|토큰|トークン|令牌)(?:는|은|가|이|를|을|は|が|を|是|为|為| —| es| to| är)? ?"
+    r"['\"`]?((?![:=])[!-~]{5,200})",
+    re.IGNORECASE,
+)
 _QUOTE = re.compile(r"[bfrBFR]?(\\{0,7}(?:'|\"|`))")
 _BARE = re.compile(r"[^\s'\"`,;)}\]]+")
 _BARE_IN_QUERY = re.compile(r"[^\s'\"`,;)}\]&#]+")
@@ -45,7 +53,6 @@ _MAX_JUDGED = 256
 _MAX_NAMES_IN_VALUE = 8
 """How many names within a rejected value are judged with the text after them."""
 _MAX_QUOTED = 20_000
-_MIN_SPOKEN_BITS = 2.5
 
 
 def assigned_secrets(text: str, ascii_text: bytes, rank: int) -> Iterator[Hit]:
@@ -75,10 +82,13 @@ def assigned_secrets(text: str, ascii_text: bytes, rank: int) -> Iterator[Hit]:
             yield Hit(*found, rank, "password")
 
 
-def korean_secrets(text: str, rank: int) -> Iterator[Hit]:
-    """Yields the values of Korean names of passwords."""
+def foreign_secrets(text: str, rank: int) -> Iterator[Hit]:
+    """Yields the values of names of passwords that are not written in ASCII."""
+    lower = text.lower()
+    if not any(name in lower for name in _FOREIGN_TEXTS):
+        return
     end = rejected_end = names = 0
-    for match in _KOREAN_ASSIGNMENT.finditer(text):
+    for match in _FOREIGN_ASSIGNMENT.finditer(text):
         if match.start() < end:
             continue
         # Each name in one long value without a space is judged by the same characters: the work is bounded.
@@ -91,9 +101,9 @@ def korean_secrets(text: str, rank: int) -> Iterator[Hit]:
             yield Hit(*found, rank, "password")
         elif not names and (rejected := _BARE.match(text, match.end(), match.end() + _MAX_JUDGED)):
             rejected_end = rejected.end()
-    for match in _KOREAN_SPOKEN.finditer(text):
+    for match in _FOREIGN_SPOKEN.finditer(text):
         value = match[1].rstrip(".,;:!?)")
-        if _is_spoken_secret(value):
+        if is_made_up(value):
             yield Hit(match.start(1), match.start(1) + len(value), rank, "password")
 
 
@@ -104,21 +114,8 @@ def spoken_secrets(ascii_text: bytes, rank: int) -> Iterator[Hit]:
             continue
         start, end = match.span(2)
         value = ascii_text[start:end].decode().rstrip(".,;:)]}>?")
-        if _is_spoken_secret(value):
+        if is_made_up(value):
             yield Hit(start, start + len(value), rank, "password")
-
-
-def _is_spoken_secret(value: str) -> bool:
-    return (
-        len(value) >= 6
-        and has_digit(value)
-        and any(map(str.isalpha, value))
-        and not any(mark in value.rstrip("=") for mark in "=(){}<>[]$")
-        and not is_placeholder(value)
-        and not is_wordy(value)
-        and re.fullmatch(r"v?\d+[.-].*|[A-Z]{1,4}-?\d{1,5}|\d+[-_]?[A-Za-z가-힣]+", value) is None
-        and shannon_entropy(value) >= _MIN_SPOKEN_BITS
-    )
 
 
 def _value(text: str, name: str, separator: str, start: int, stop: int) -> tuple[int, int] | None:

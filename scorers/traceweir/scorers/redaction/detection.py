@@ -12,12 +12,13 @@ from dataclasses import dataclass
 
 import re2
 
-from traceweir.scorers.redaction.assignments import KOREAN_NAMES, assigned_secrets, korean_secrets, spoken_secrets
+from traceweir.scorers.redaction.assignments import assigned_secrets, foreign_secrets, spoken_secrets
 from traceweir.scorers.redaction.encodings import View, decoded_runs, unescaped, unwrapped
 from traceweir.scorers.redaction.entropy import is_wordy
 from traceweir.scorers.redaction.format_rules import ASSIGNMENTS, format_hits, rows_to_try
 from traceweir.scorers.redaction.hits import Hit
 from traceweir.scorers.redaction.identifiers import identifiers
+from traceweir.scorers.redaction.plain_text import plain
 
 MAX_LEVELS = 4
 MAX_DEPTH = 3
@@ -48,7 +49,8 @@ def find_hits(text: str, budget: Budget | None = None, depth: int = MAX_DEPTH) -
         budget: The characters that may be decoded; shared by all texts decoded from one text.
         depth: How often an encoded run within an encoded run is decoded.
     """
-    if _CAN_HIDE_A_SECRET.search(text.encode("ascii", "replace")) is None:
+    view = plain(text)
+    if not any(_can_hide_a_secret(each) for each in ([text] if view is None else [text, view.text])):
         return []
     budget = budget or Budget()
     hits: list[Hit] = []
@@ -57,6 +59,11 @@ def find_hits(text: str, budget: Budget | None = None, depth: int = MAX_DEPTH) -
         ascii_text = text.encode("ascii", "replace")
         found = list(_level_hits(text, ascii_text, budget, depth))
         hits += [_mapped(hit, views) for hit in found]
+        if view is not None and budget.pays(len(view.text)):
+            views.append(view)
+            text = view.text
+            ascii_text = text.encode("ascii", "replace")
+            hits += [_mapped(hit, views) for hit in _level_hits(text, ascii_text, budget, depth)]
         if level == MAX_LEVELS:
             break
         view = unescaped(text, ascii_text)
@@ -64,7 +71,12 @@ def find_hits(text: str, budget: Budget | None = None, depth: int = MAX_DEPTH) -
             break
         views.append(view)
         text = view.text
+        view = plain(text)
     return hits
+
+
+def _can_hide_a_secret(text: str) -> bool:
+    return _CAN_HIDE_A_SECRET.search(text.encode("ascii", "replace")) is not None
 
 
 def _mapped(hit: Hit, views: list[View]) -> Hit:
@@ -125,6 +137,6 @@ def _plain_hits(text: str, ascii_text: bytes) -> Iterator[Hit]:
         yield from assigned_secrets(text, ascii_text, _ASSIGNED)
         yield from spoken_secrets(ascii_text, _SPOKEN)
     yield from format_hits(ascii_text, rows, 0)
-    if not text.isascii() and any(name in text for name in (*KOREAN_NAMES, "토큰")):
-        yield from korean_secrets(text, _ASSIGNED)
+    if not text.isascii():
+        yield from foreign_secrets(text, _ASSIGNED)
     yield from identifiers(text, ascii_text, _IDENTIFIER)

@@ -1,7 +1,8 @@
 """Decodes what hides a secret, and maps positions of the decoded text back to the original.
 
-Three things hide a secret: escapes (percent-encoding, JSON, HTML), line breaks within a secret, and base64 or hexadecimal
-runs. A decoded text is searched like any other, and a hit removes the part of the original that it came from.
+Four things hide a secret: characters that nobody sees and other forms of letters (`plain_text`), escapes
+(percent-encoding, JSON, HTML), line breaks within a secret, and base64 or hexadecimal runs. A decoded text is searched like
+any other, and a hit removes the part of the original that it came from.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import binascii
 import html
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from urllib.parse import unquote
 
 import re2
@@ -43,16 +44,12 @@ _BASE64_TAIL = re.compile("[-_/]")
 class View:
     """A decoded text, with the way back to the text that it came from."""
 
-    def __init__(self, text: str, pattern: re.Pattern[str], decode: Callable[[re.Match[str]], str | None]) -> None:
-        """Decodes every match of a pattern; a match that decodes to None stays."""
+    def __init__(self, text: str, replacements: Iterable[tuple[int, int, str]]) -> None:
+        """Replaces parts of the text, each given by its start, its end, and its replacement, in their order."""
         self._starts, self._sources, self._kept = [0], [0], [True]
         parts: list[str] = []
         length = end = 0
-        for match in pattern.finditer(text):
-            decoded = decode(match)
-            if decoded is None:
-                continue
-            start, stop = match.span()
+        for start, stop, decoded in replacements:
             parts += [text[end:start], decoded]
             length += start - end
             self._starts += [length, length + len(decoded)]
@@ -84,7 +81,9 @@ def unescaped(text: str, ascii_text: bytes) -> View | None:
     """
     if b"%" not in ascii_text and b"\\" not in ascii_text and b"&" not in ascii_text:
         return None
-    return View(text, _ESCAPE, _decoded_escape) if _HAS_ESCAPE.search(ascii_text) is not None else None
+    if _HAS_ESCAPE.search(ascii_text) is None:
+        return None
+    return View(text, ((*match.span(), _decoded_escape(match)) for match in _ESCAPE.finditer(text)))
 
 
 def unwrapped(text: str) -> View | None:
@@ -96,7 +95,8 @@ def unwrapped(text: str) -> View | None:
     """
     if "\n" not in text:
         return None
-    view = View(text, _LINE_BREAK, _joined)
+    breaks = (match for match in _LINE_BREAK.finditer(text) if _is_within_secret(match))
+    view = View(text, ((*match.span(), "") for match in breaks))
     return view if view.changed else None
 
 
@@ -161,9 +161,9 @@ def _decoded_escape(match: re.Match[str]) -> str:
     return _SIMPLE.get(escape[1], escape[1])
 
 
-def _joined(match: re.Match[str]) -> str | None:
-    """Removes a line break, unless plain words stand on both sides of it."""
+def _is_within_secret(match: re.Match[str]) -> bool:
+    """Returns whether a line break can stand within a secret: not if plain words stand on both sides of it."""
     text, (start, end) = match.string, match.span()
     before = re.split(r"\s", text[max(0, start - 40) : start])[-1]
     after = re.split(r"\s", text[end : end + 40], maxsplit=1)[0]
-    return None if is_wordy(before) and is_wordy(after.rstrip(".,;:!?\"')")) else ""
+    return not (is_wordy(before) and is_wordy(after.rstrip(".,;:!?\"')")))

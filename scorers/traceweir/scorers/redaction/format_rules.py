@@ -13,12 +13,15 @@ from typing import Any, NamedTuple
 import re2
 
 from traceweir.scorers.redaction.assignments import KEYWORDS as ASSIGNMENT_KEYWORDS
-from traceweir.scorers.redaction.entropy import has_digit, is_mixed, shannon_entropy
+from traceweir.scorers.redaction.entropy import has_digit, is_mixed, is_wordy, shannon_entropy
 from traceweir.scorers.redaction.hits import Hit
 from traceweir.scorers.redaction.secret_formats import SecretFormat, secret_formats
+from traceweir.scorers.redaction.secret_names import is_address_with_secret
 
 _MEMORY = 64 << 20
 _LONG_RUN = re2.compile(rb"[A-Za-z0-9+/_.-]{40}")
+_PART = re.compile(r"[A-Za-z0-9]{6,}")
+_WORD_AND_NUMBER = re.compile(r"[A-Za-z][a-z]*\d{1,4}|\d+")
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 _NO_SECRET_BETWEEN = re.compile(
     r"\b(?:trace|span|commit|sha\d*|md5|hash|digest|checksum|etag|version|request|order|user|account|session|build|image|host"
@@ -101,6 +104,11 @@ def _is_basic(secret: str) -> bool:
     return b":" in decoded and decoded.isascii() and decoded.decode().isprintable()
 
 
+def _is_random_part(part: str) -> bool:
+    """Returns whether a part between hyphens is neither a word, nor a number, nor a word with a number (`layer12`)."""
+    return has_digit(part) and _WORD_AND_NUMBER.fullmatch(part) is None
+
+
 def _is_session_id(secret: str) -> bool:
     return has_digit(secret) and _UUID.search(secret) is None
 
@@ -111,6 +119,9 @@ _CHECKS: Mapping[str, Callable[[str], bool]] = MappingProxyType(
         "mixed": is_mixed,
         "basic": _is_basic,
         "cookie": _is_session_id,
+        "random": lambda secret: any(_is_random_part(part) for part in _PART.findall(secret)),
+        "unwordy": lambda secret: not is_wordy(secret),
+        "database": lambda secret: "{" not in secret and is_address_with_secret(secret),
         "address": lambda secret: "{" not in secret,  # `postgresql://{user}:{password}@{host}` is a template
     }
 )

@@ -41,6 +41,13 @@ _HOME = re.compile(
     rf"/(?:home|Users)/([^\s/'\"`,;)}}\]\[]+){_TO_END_OF_WORD}|[A-Za-z]:\\+Users\\+([^\s\\'\"`,;)}}\]\[]+){_TO_END_OF_WORD}",
     re.ASCII,
 )
+_BEFORE_PATH = 200
+_ADDRESS_BEFORE = re.compile(
+    r"(?:(?:https?|wss?)://(?!localhost\b|127\.|0\.0\.0\.0|\[::1\])[^\s'\"`<>/]{1,120}(?:/[^\s'\"`<>]*)?"
+    r"|(?<![\w./~-])(?:[a-z0-9-]{1,63}\.)+(?:com|org|net|io|dev|ai|app|co|kr|jp|de|uk|eu|edu|gov)(?::\d{1,5})?(?:/[^\s'\"`<>]*)?"
+    r"|\b(?:GET|POST|PUT|PATCH|DELETE|HEAD|OPTIONS) (?:/[^\s'\"`<>]*)?|\b(?:href|src|action)=['\"]?)\Z",
+    re.ASCII | re.IGNORECASE,
+)
 _SHARED_ACCOUNTS = frozenset(
     [
         "user",
@@ -91,13 +98,19 @@ def identifiers(text: str, ascii_text: bytes, rank: int) -> Iterator[Hit]:
     if "/home/" in text or "Users" in text:
         for match in _HOME.finditer(text):
             account = (match[1] or match[2]).lower()
-            if account not in _SHARED_ACCOUNTS and not account.isdigit():
+            is_path = match[0][0] != "/" or not _is_in_address(text, match.start())
+            if account not in _SHARED_ACCOUNTS and not account.isdigit() and is_path:
                 yield Hit(*match.span(), rank + 7, "filepath")
     if _IBAN_START.search(ascii_text) is not None:
         for match in _IBAN.finditer(text):
             length = iban_length(text[match.start() : match.start() + 70])
             if length and not text[match.start() + length : match.start() + length + 1].isalnum():
                 yield Hit(match.start(), match.start() + length, rank + 1, "iban")
+
+
+def _is_in_address(text: str, start: int) -> bool:
+    """Returns whether a path is that of an address on the web, where `/home` is a page. A server of one's own has files."""
+    return _ADDRESS_BEFORE.search(text[max(0, start - _BEFORE_PATH) : start]) is not None
 
 
 def _number_windows(ascii_text: bytes) -> list[tuple[int, int]]:

@@ -21,7 +21,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Literal, NamedTuple, cast, get_args
 
-FormatCheck = Literal["-", "digit", "mixed", "basic", "cookie", "address", "service"]
+FormatCheck = Literal["-", "digit", "mixed", "random", "unwordy", "basic", "cookie", "address", "database", "service"]
 TABLE = "secret_formats.tsv"
 COLUMNS = ("name", "kind", "keywords", "min_entropy", "check", "pattern", "source")
 MAX_SERVICE_DISTANCE = 48

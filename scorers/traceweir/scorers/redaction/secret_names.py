@@ -4,15 +4,26 @@ from __future__ import annotations
 
 import re
 import tomllib
+import unicodedata
 from collections.abc import Mapping
 from functools import cache, lru_cache
 from importlib.resources import files
 
 from traceweir.scorers.redaction.entropy import has_digit, is_wordy, shannon_entropy
+from traceweir.scorers.redaction.plain_text import plain_name
 
 _SPLIT = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
-_ROLES = ("password", "secret", "cookie", "address")
-_KOREAN = re.compile(r"(?:비밀번호|비번|암호|패스워드)$")
+_ROLES = ("password", "secret", "cookie", "address", "session")
+FOREIGN_NAMES = (
+    "비밀번호|비번|암호|패스워드|パスワード|暗証番号|密码|密碼|口令|пароль|κωδικός|contraseña|hasło|lösenord|şifre|jelszó|mật khẩu"
+    "|סיסמה|סיסמא|كلمة المرور|كلمة السر|पासवर्ड|รหัสผ่าน"
+)
+"""Names of passwords that are not written in ASCII, for a pattern that ignores case."""
+_FOREIGN = re.compile(rf"(?:{FOREIGN_NAMES})$", re.IGNORECASE)
+_NUMBERED = re.compile(r"(?<=[A-Za-z])[_-]?\d{1,3}$")
+_MIN_MADE_UP_BITS = 2.5
+_RANDOM_RUN = re.compile(r"[A-Za-z0-9]{16,}")
+_NAMED_NUMBER = re.compile(r"v?\d+[.-].*|[A-Z]{1,4}-?\d{1,5}|\d+[-_]?[A-Za-z가-힣]+")
 _MAX_NAME = 80
 
 _TEMPLATES = re.compile(
@@ -35,7 +46,11 @@ _SENTENCE = re.compile(
     re.IGNORECASE,
 )
 _NUMBER = re.compile(r"[\d.,:/_-]+")
-_HANGUL = re.compile(r"[가-힣\s]+")
+_WITHOUT_SCHEME = re.compile(r"^(?:bearer|basic|token|apikey)\s+", re.IGNORECASE)
+_SECRET_PART = re.compile(
+    r"(?:^|[;?&\s])(?:password|passwd|pwd|pass|[a-z]{0,24}(?:key|secret|token)|sig)\s{0,3}=\s{0,3}[^\s;&]",
+    re.IGNORECASE,
+)
 _MIN_RANDOM_BITS = 2.2
 _MIN_KEY_BITS = 3.0
 _RANDOM_PART = re.compile(r"[A-Za-z0-9+_-]{16,}")
@@ -57,17 +72,23 @@ def _has_random_part(value: str) -> bool:
 
 @lru_cache(maxsize=4_096)
 def secret_role(name: str) -> str:
-    """Returns what a name holds: `password`, `token`, `secret`, `key`, `cookie`, `address`, or the empty text for no secret.
+    """Returns what a name holds: `password`, `token`, `secret`, `key`, `cookie`, `address`, `session`, `short`, or nothing.
 
     The last words of the name decide, compared as whole words: `DB_PASSWORD`, `clientSecret` and `x-api-key` name secrets,
-    `password_changed_at`, `max_tokens`, `next_token` and `secretary` do not.
+    `password_changed_at`, `max_tokens`, `next_token` and `secretary` do not. A number at the end does not count.
 
     >>> [secret_role(name) for name in ("DB_PASSWORD", "x-api-key", "next_token", "tokens", "Set-Cookie", "DATABASE_URL")]
     ['password', 'secret', '', '', 'cookie', 'address']
     """
-    if _KOREAN.search(name[-_MAX_NAME:]):
+    name = plain_name(name[-_MAX_NAME:])
+    if _FOREIGN.search(name):
         return "password"
-    words = [word.lower() for word in _SPLIT.findall(name[-_MAX_NAME:])]
+    role = _role_of(name)
+    return role or _role_of(_NUMBERED.sub("", name))
+
+
+def _role_of(name: str) -> str:
+    words = [word.lower() for word in _SPLIT.findall(name)]
     if not words:
         return ""
     known = _words()
@@ -79,7 +100,9 @@ def secret_role(name: str) -> str:
             if tail in known[role]:
                 return role
     if words[-1] in known["after_another_word"] and (len(words) > 1 or name.startswith("_")):
-        return "password" if words[-1] == "pass" else "secret"
+        return "password" if words[-1] in {"pass", "pw"} else "secret"
+    if len(words) == 1 and words[0] in known["short"]:
+        return "short"
     if words[-1].endswith(("password", "passwd", "passphrase")):
         return "password"
     if words[-1] == "key" and len(words) > 1 and words[-2] not in known["no_secret_before_key"]:
@@ -103,6 +126,44 @@ def is_placeholder(value: str) -> bool:
     )
 
 
+def is_address_with_secret(value: str) -> bool:
+    """Returns whether an address or a connection string contains a password or a token, or is one.
+
+    >>> addresses = "postgres://app:pw@db/x", "postgres://app@db/x", "redis://localhost:6379/0", "host=db;Pwd=x", "hunter2"
+    >>> [is_address_with_secret(address) for address in addresses]
+    [True, False, False, True, True]
+    """
+    if _SECRET_PART.search(value) is not None:
+        return True
+    _, scheme, rest = value.partition("://")
+    user, at, _ = (rest if scheme else value).rpartition("@")
+    if at:
+        return ":" in user or "/" in user or _has_random_part(user)
+    if scheme:
+        return _has_random_part(rest.partition("/")[2])
+    is_name = any(mark in value for mark in "./:\\,;$=")
+    return not is_placeholder(value) and (_has_random_part(value) or (not is_name and is_made_up(value)))
+
+
+def is_made_up(value: str) -> bool:
+    """Returns whether a text looks like a secret without a name that says so.
+
+    >>> [is_made_up(value) for value in ("hunter2", "yesterday", "v2.1-beta", "PR-12", "f(x1)")]
+    [True, False, False, False, False]
+    """
+    return (
+        len(value) >= 6
+        and has_digit(value)
+        and any(map(str.isalpha, value))
+        and not any(mark in value.rstrip("=") for mark in "=(){}<>[]$")
+        and not is_placeholder(value)
+        and not is_wordy(value)
+        and _NAMED_NUMBER.fullmatch(value) is None
+        and _UUID.fullmatch(value) is None
+        and shannon_entropy(value) >= _MIN_MADE_UP_BITS
+    )
+
+
 def is_secret_value(role: str, value: str, *, quoted: bool, tight: bool = False) -> bool:
     """Returns whether a value under a name with this role is a secret.
 
@@ -116,11 +177,15 @@ def is_secret_value(role: str, value: str, *, quoted: bool, tight: bool = False)
         return False
     value = value.strip() if quoted else value.strip("() \t\r")
     if role == "address":
-        return "@" in value or ";" in value or _has_random_part(value)
+        return is_address_with_secret(value)
     if role == "key":
         return _has_random_part(value) and not is_wordy(value) and not is_placeholder(value)
     if not any(map(str.isalnum, value)) or is_placeholder(value):
         return False
+    if role == "short":
+        return is_made_up(_WITHOUT_SCHEME.sub("", value))
+    if role == "session":
+        return any(has_digit(run) and shannon_entropy(run) >= _MIN_KEY_BITS for run in _RANDOM_RUN.findall(value))
     if role == "cookie":
         return has_digit(value) and len(value) >= 8
     if _NUMBER.fullmatch(value):
@@ -131,6 +196,6 @@ def is_secret_value(role: str, value: str, *, quoted: bool, tight: bool = False)
         if role == "token":
             return " " in value and quoted
         return quoted or (role == "password" and ((tight and "_" not in value) or value.count("-") >= 3))
-    if _HANGUL.fullmatch(value):
+    if not value.isascii() and all(unicodedata.category(each)[0] in "LM" or each.isspace() for each in value):
         return quoted or tight
     return quoted or len(value) >= 4

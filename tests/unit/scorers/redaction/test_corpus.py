@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import random
 import time
 from collections import defaultdict
+from collections.abc import Callable
 
 import pytest
 from tests.support.redaction.innocent_texts import INNOCENT
 from tests.support.redaction.measurement import Measurement, measure
-from tests.support.redaction.secret_forms import FORMS, samples
+from tests.support.redaction.secret_forms import FORMS, pieces_of, samples
 from tests.support.redaction.secret_kinds import KINDS
+from tests.support.work import calls_made
 
+from traceweir.scorers.redaction.plain_text import plain_name
 from traceweir.scorers.redaction.redaction import redact, redact_text
 
 MIN_RECALL = 0.9
@@ -60,7 +64,54 @@ def test_a_text_with_all_samples_loses_every_secret() -> None:
         assert left == []
 
 
+DISGUISES: dict[str, Callable[[str], str]] = {
+    "a zero-width space between all characters": "\u200b".join,
+    "a soft hyphen": lambda text: f"{text[:5]}\u00ad{text[5:]}",
+    "a word joiner": lambda text: f"{text[: len(text) // 2]}\u2060{text[len(text) // 2 :]}",
+    "full width": lambda text: "".join(chr(ord(each) + 0xFEE0) if "!" <= each <= "~" else each for each in text),
+    "letters of mathematics": lambda text: "".join(
+        chr(ord(each) + 0x1D559) if "a" <= each <= "z" else each for each in text
+    ),
+}
+
+
+@pytest.mark.parametrize("disguise", DISGUISES)
+def test_secrets_are_found_in_every_disguise(disguise: str) -> None:
+    rng, missed = random.Random(5), []
+    for kind in KINDS:
+        secret = kind.draw(rng)
+        hidden = DISGUISES[disguise](secret.text if kind.has_form else f"{kind.name}={secret.text}")
+        redacted = redact_text(f"I see {hidden}\n(there)")
+        left = plain_name(redacted)
+        if any(piece in left for piece in pieces_of(secret.core)):
+            missed.append(hidden)
+        assert redacted.startswith("I see ")
+        assert redacted.endswith("\n(there)")
+    assert len(missed) <= len(KINDS) * (1 - MIN_RECALL), missed
+
+
+@pytest.mark.parametrize(("before", "after"), [("my", ""), ("Token", ""), ("a_", ""), ("", "xyz"), ("비밀", "입니다")])
+def test_secrets_with_a_form_are_found_when_letters_stick_to_them(before: str, after: str) -> None:
+    rng, missed = random.Random(5), []
+    formed = [kind for kind in KINDS if kind.has_form]
+    for kind in formed:
+        secret = kind.draw(rng)
+        redacted = redact_text(f"I see {before}{secret.text}{after} there")
+        if any(piece in redacted for piece in pieces_of(secret.core)):
+            missed.append((kind.name, redacted))
+    # Cards, accounts, addresses and keys without a prefix are told by what is beside them.
+    assert len(missed) <= 7, missed
+
+
 HOSTILE = {
+    "unseen characters": "a\u200b",
+    "accents": "\u0301\u0323",
+    "letters that become many": "\ufdfa",
+    "full width": "ｐａｓｓｗｏｒｄ：",
+    "pages": "https://a.com/home/b ",
+    "pages in one address": "/home/b",
+    "names of other languages": "密码:пароль=",
+    "users of MySQL": "a:b@tcp(",
     "unclosed quotes": 'token="',
     "escaped quotes": 'token=\\"a ',
     "names without an end": "token=<",
@@ -82,6 +133,16 @@ HOSTILE = {
     "options": " --cookie a1b2c3d4 ",
     "all services": "datadog heroku twilio okta token key secret password ",
 }
+
+
+@pytest.mark.parametrize("unit", list(HOSTILE.values())[:8], ids=list(HOSTILE)[:8])
+def test_the_calls_grow_with_the_text_and_not_faster(unit: str) -> None:
+    def calls(length: int) -> int:
+        text = unit * (length // len(unit))
+        return calls_made(lambda: redact_text(text))
+
+    calls(1_000)
+    assert calls(40_000) <= 2.5 * calls(20_000) + 1_000
 
 
 @pytest.mark.slow

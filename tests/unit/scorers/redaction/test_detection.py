@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import base64
 import json
+import unicodedata
 from urllib.parse import quote
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from traceweir.scorers.redaction.checksums import iban_length, is_card, is_resident_number
+from traceweir.scorers.redaction.plain_text import plain, plain_name
 from traceweir.scorers.redaction.redaction import redact, redact_text
 from traceweir.scorers.redaction.secret_names import secret_role
 
@@ -89,7 +93,18 @@ def test_a_base64_run_beyond_the_depth_stays() -> None:
         *(("connectionString", "address"), ("credentials", "secret"), ("AccountKey", "secret"), ("api_key", "secret")),
         *(("client_secret", "secret"), ("DB_PASS", "password"), ("사용자 비밀번호", "password"), ("FERNET_KEY", "key")),
         *(("next_token", ""), ("nextPageToken", ""), ("max_tokens", ""), ("tokenizer", ""), ("primary_key", "")),
-        *(("pass", ""), ("compass", ""), ("secretary", ""), ("key", ""), ("", ""), ("password_policy", "")),
+        *(("password1", "password"), ("api_key_2", "secret"), ("pw", "short"), ("auth", "short"), ("bearer", "short")),
+        *(
+            ("csrf", "short"),
+            ("session", "session"),
+            ("Passwort", "password"),
+            ("パスワード", "password"),
+            ("密码", "password"),
+        ),
+        *(("пароль", "password"), ("Contraseña", "password"), ("mot_de_passe", "password"), ("db_pw", "password")),
+        *(("ｐａｓｓｗｏｒｄ", "password"), ("pass\u200bword", "password"), ("비밀번호", "password"), ("sha256", "")),
+        *(("bypass", ""), ("key1", ""), ("session_count", ""), ("sessions", ""), ("author", ""), ("page2", "")),
+        *(("pass", "short"), ("compass", ""), ("secretary", ""), ("key", ""), ("", ""), ("password_policy", "")),
     ],
 )
 def test_a_name_is_compared_by_whole_words(name: str, role: str) -> None:
@@ -114,3 +129,42 @@ def test_a_text_with_another_remainder_country_or_length_is_no_iban(text: str) -
 @pytest.mark.parametrize("number", ["901301-1234568", "900101-9234568", "9001011234567"])
 def test_a_resident_number_needs_a_date_a_century_and_without_a_hyphen_the_check_digit(number: str) -> None:
     assert not is_resident_number(number)
+
+
+@pytest.mark.parametrize(
+    ("text", "redacted"),
+    [
+        ("say pass\u200bword=hunter2!", "say pass\u200bword=[REDACTED:password]"),
+        ("ｐａｓｓｗｏｒｄ：ｈｕｎｔｅｒ２ ok", "ｐａｓｓｗｏｒｄ：[REDACTED:password] ok"),
+        ("mail k\u00adim@exam\u2060ple.com now", "mail [REDACTED:email] now"),
+        ("call ０１０－１２３４－５６７８ 지금", "call [REDACTED:phone] 지금"),
+        ("密码：hunter2。", "密码：[REDACTED:password]"),
+        ("パスワードは hunter2 です", "パスワードは [REDACTED:password] です"),
+        ("пароль: hunter2, да", "пароль: [REDACTED:password], да"),
+        ("Contraseña: hunter2", "Contraseña: [REDACTED:password]"),
+        ("mot de passe : hunter2", "mot de passe : [REDACTED:password]"),
+        ("비밀번호: hunter2", "비밀번호: [REDACTED:password]"),
+        (r"say pass\u200bword=hunter2", r"say pass\u200bword=[REDACTED:password]"),
+        ("password%EF%BC%9Dhunter2", "password%EF%BC%9D[REDACTED:password]"),
+    ],
+)
+def test_a_secret_behind_unseen_characters_and_other_letters_is_cut_where_it_stands(text: str, redacted: str) -> None:
+    assert redact_text(text) == redacted
+    assert redact_text(redacted) == redacted
+
+
+@pytest.mark.parametrize("number", range(0, 0x110000, 0x1000))
+def test_every_format_character_is_taken_out(number: int) -> None:
+    unseen = [chr(each) for each in range(number, number + 0x1000) if unicodedata.category(chr(each)) == "Cf"]
+    assert [each for each in unseen if plain_name(f"a{each}b") != "ab"] == []
+
+
+@given(st.text(st.sampled_from("ab1é\u0301\u0323\u200b\u00adﬁ①ﷺ가\u1100\u1161\u11a8ｘ\ufe0f "), max_size=30), st.data())
+def test_a_part_of_the_plain_text_leads_back_to_what_reads_alike(text: str, data: st.DataObject) -> None:
+    view = plain(text)
+    if view is None or not view.text:
+        return
+    start = data.draw(st.integers(0, len(view.text) - 1))
+    end = data.draw(st.integers(start + 1, len(view.text)))
+    source = text[slice(*view.source(start, end))]
+    assert view.text[start:end] in plain_name(source)

@@ -14,8 +14,10 @@ LETTERS, HEX = "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0fG3iJ6lM9o", "0123456789abcdef"
 
 SECRETS = {
     "postgresql://app:pw@db.internal:5432/orders": "[REDACTED:connection_string]",
-    "use redis://localhost:6379/0 here": "use [REDACTED:connection_string] here",
-    "postgresql+asyncpg://u@h/db, then go": "[REDACTED:connection_string], then go",
+    "use redis://:hunter2@localhost:6379/0 here": "use [REDACTED:connection_string] here",
+    "postgresql+asyncpg://u:pw@h/db, then go": "[REDACTED:connection_string], then go",
+    "dial app:hunter2@tcp(db:3306)/orders?parseTime=true": "dial [REDACTED:connection_string]",
+    "jdbc:oracle:thin:app/hunter2@db:1521:orders": "jdbc:oracle:thin:[REDACTED:connection_string]",
     "MONGODB+SRV://u:p@cluster0.example.net": "[REDACTED:connection_string]",
     "git clone https://bot:hunter2@git.example.com/x.git now": "git clone https://[REDACTED:connection_string] now",
     f"Authorization: Bearer {LETTERS}": "Authorization: Bearer [REDACTED:bearer_token]",
@@ -96,6 +98,22 @@ LEFT_ALONE = [
     "/usr/home, /homepage, home/kim, C:\\Windows\\System32",
     "-----BEGIN CERTIFICATE-----",
     "",
+    "https://example.com/home/about and http://shop.example/en/home/sale?x=1",
+    "open www.example.com/Users/guide or GET /home/feed HTTP/1.1",
+    '<a href="/home/news">',
+    "postgresql://db.internal:5432/orders",
+    "postgresql+asyncpg://u@h/db, then use redis://localhost:6379/0 here",
+    "DATABASE_URL=mysql://app@database/orders",
+    "DATABASE_URL=postgres://prod-db-1a2b3c4d5e.cluster-xyz123abc.eu-west-1.rds.amazonaws.com/orders",
+    "DSN=sqlite:///data/orders2.db",
+    'connectionString: "Server=db;Database=orders;Trusted_Connection=yes"',
+    "sk-learn-pipeline-v2-2024, sk-layer12-block3-norm1",
+    "sk_test_placeholder, glrt-some-long-words-of-a-name, hvs.this_is_no_token_but_words",
+    "kp_someFunctionForThePackage and hf_downloadAllTheModelFilesForThisPage",
+    "pass: 12, fail: 3; pass: all tests; auth: oauth2; auth=basic; bearer: none; pw: short",
+    "session: morning-session-12; session=42; csrf: enabled; session: 3f2a1c4b-0505-4123-8123-5d0c6f1b2a77",
+    "パスワード: 必須, 密码：必填, Passwort: erforderlich, пароль: обязательно",
+    "ﬁve ①②③ ½ ㎏ ﷺ ＡＢＣ",
 ]
 
 
