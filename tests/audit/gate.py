@@ -19,18 +19,19 @@ CLOSE = 1e-5
 def every_change_of_a_trace_is_one_candidate(e: Evidence) -> Iterator[str]:
     """Each revision has, in order, one candidate per trace with changed content, verdict or config, and no other one.
 
-    A pushed config can equal a config file, and then has its digest. Its candidates carry their rules, and those of the
-    file do not, so that one gate can decide on them in two ways: they are different candidates.
+    A pushed config can equal a config file, and then has its digest. To a worker with that file both are the same. To a
+    worker with another file they are not, so that with several files a candidate with rules can come unchanged.
 
     With wrong clocks, a record of the near future can be in a session; by its time, the stage forgets what it has sent of
     the sessions before, and sends a trace without a change again.
     """
     verdicts, pushed = _verdicts(e), _pushed_by_version(e)
+    is_one_file = len(e.configs.files or ()) <= 1
     carried = {(each["trace"]["id"], _version(each)): each.get("gate_rules") is not None for _, each in e.candidates}
     expected: dict[str, list[tuple[Version, str]]] = defaultdict(list)
     for published in e.revisions.values():
         sent: dict[str, tuple[object, ...]] = {}
-        has_rules: dict[str, bool] = {}
+        has_rules: dict[str, object] = {}
         for each in published:
             if e.poisonous(each.place[0]) or each.version in e.superseded:
                 continue
@@ -38,11 +39,12 @@ def every_change_of_a_trace_is_one_candidate(e: Evidence) -> Iterator[str]:
                 content = canonical(trace)
                 config = tuple(e.digests.get(each.version, ()))
                 carries, before = carried.get((trace["id"], each.version)), has_rules.get(trace["id"], False)
-                rules = pushed.get(each.version)
-                if rules is None:  # the audit cannot tell the pushed config from the file
-                    rules = before if carries is None else carries
-                elif carries not in (None, rules):
-                    yield f"the candidate {trace['id']} of {each.version} has rules: {carries}; its config was pushed: {rules}"
+                was_pushed = pushed.get(each.version)
+                if was_pushed is not None and carries not in (None, was_pushed):
+                    yield f"the candidate {trace['id']} of {each.version} has rules: {carries}; its config was pushed: {was_pushed}"
+                rules: object = bool(was_pushed)
+                if not was_pushed and not is_one_file:  # the audit cannot tell which file the worker had
+                    rules = before if carries is None else carries and each.version
                 has_rules[trace["id"]] = rules
                 now = content, _required(e, each.version, verdicts), config, rules
                 if sent.get(trace["id"]) != now:

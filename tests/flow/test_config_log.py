@@ -189,6 +189,25 @@ async def test_a_revision_whose_gate_rules_are_others_is_decided_again() -> None
     assert [each["status"] for each in flow.results("gate")] == ["PASSED", "FAILED"]
 
 
+async def test_a_pushed_config_equal_to_the_file_decides_no_unchanged_trace_again() -> None:
+    file = FILE | {"gate": {"threshold": 0.1}}
+    flow = Flow(read_plan(file), close_linger_s=0, idle_gap_s=60, grace_s=600)
+    flow.send(flow.topics.traces, trace(1, "s"))
+    await score(flow, "s")
+    flow.push_config(file)
+    flow.send(flow.topics.invocations, event("tool.called", "s", at=1))
+    flow.send(flow.topics.traces, trace(2, "t"))
+    await score(flow, "t")
+    flow.push_config(None, version=2)
+    flow.send(flow.topics.invocations, event("tool.called", "s", at=2))
+    await flow.finish()
+    assert {each["revision"] for each in flow.results() if each["metric"] == "agent/latency_seconds"} == {0, 1, 2}
+    assert [(each["session_id"], each["revision"]) for each in flow.results("gate")] == [("s", 0), ("t", 0)]
+    # A gate whose worker has another file decides by the pushed config.
+    carried = {each.json["session_id"]: "gate_rules" in each.json for each in flow.read(flow.topics.candidates)}
+    assert carried == {"s": False, "t": True}
+
+
 async def test_an_invalid_config_is_a_dead_letter_once_and_the_former_one_stays(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

@@ -124,6 +124,7 @@ class SimulatedScoringProcess:
             judge_timeout_s=setup.judge_timeout_s,
             user_ids=setup.user_ids,
             rules=rules,
+            default_rules=gate_rules(setup.plan),
         )
 
     def _scoring_of_pushed(self, plan: Plan) -> SessionScoring:

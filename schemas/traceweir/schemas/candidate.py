@@ -8,6 +8,7 @@ from typing import Annotated, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, TypeAdapter, model_validator
+from pydantic_core import to_json
 
 from traceweir.schemas.base import Identifier, NonEmpty, Timestamp, WireModel
 from traceweir.schemas.dimensions import Dimensions
@@ -128,13 +129,16 @@ def decisive_part(wire: bytes) -> bytes:
     return b"{" + wire[start:end] + b"}"
 
 
-def changing_part(wire: bytes) -> bytes:
-    """Returns what makes a candidate of a later revision differ from the one before: the decisive part and the dimensions.
+def changing_part(wire: bytes, *, default_rules: str | None = None) -> bytes:
+    """Returns what makes a candidate of a later revision differ from the one before.
 
-    The bytes without dimensions are those of `decisive_part`.
+    These are the decisive part, the dimensions and the gate's rules. The bytes without dimensions and rules are those of
+    `decisive_part`.
 
     Args:
         wire: The candidate as written by `Candidate.wire`, with every field set.
+        default_rules: The rules by which the gate decides on a candidate without rules. The part of a candidate with these
+            rules is that of a candidate without rules, because the decision is the same.
 
     Raises:
         ValueError: The candidate lacks these fields.
@@ -143,7 +147,11 @@ def changing_part(wire: bytes) -> bytes:
     # Between the embedding and the time of the session are numbers, and texts in which quotation marks are escaped.
     moment = wire.index(_MOMENT, end) + len(_MOMENT)
     dimensions = wire.index(b'"', moment) + 1
-    return b"{" + wire[start:end] + wire[dimensions:]
+    part = b"{" + wire[start:end] + wire[dimensions:]
+    if default_rules is None:
+        return part
+    last_field = b',"gate_rules":' + to_json(default_rules) + b"}"
+    return part.removesuffix(last_field) + b"}" if part.endswith(last_field) else part
 
 
 def _cut(wire: bytes) -> tuple[int, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
 from hashlib import blake2b
 from typing import Any
@@ -72,6 +73,17 @@ def test_a_candidate_changes_with_its_dimensions_and_not_with_its_time_and_versi
     assert changing_part(later.wire()) == changing_part(record.wire())
     for change in ({"agent_name": f"{text}2"}, {"labels": {"a": text}}, {"agent_version": text}):
         assert changing_part(record.model_copy(update=change).wire()) != changing_part(record.wire())
+
+
+@given(TEXT, INPUT)
+def test_only_rules_that_are_not_the_default_change_a_candidate(text: str, given: dict[str, Any]) -> None:
+    plain = candidate(text, given)
+    rules = json.dumps({"digest": text, "gate_rules": {"é": '"}'}})
+    ruled = plain.model_copy(update={"gate_rules": rules})
+    assert changing_part(ruled.wire(), default_rules=rules) == changing_part(plain.wire())
+    assert changing_part(plain.wire(), default_rules=rules) == changing_part(plain.wire())
+    assert changing_part(ruled.wire(), default_rules="{}") == changing_part(ruled.wire())
+    assert changing_part(ruled.wire()) != changing_part(plain.wire())
 
 
 def test_the_digest_of_a_candidate_equals_the_digest_in_rows_of_earlier_versions() -> None:

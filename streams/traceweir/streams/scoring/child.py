@@ -151,6 +151,7 @@ class _Parts:
             user_ids=self._setup.user_ids,
             spans=self._spans,
             rules=rules,
+            default_rules=gate_rules(self._setup.plan),
         )
         return scoring, judging
 

@@ -100,10 +100,13 @@ class SessionScoring:
         reused: Callable[[int], object] = lambda texts: None,
         offered: Callable[[Candidate, bytes], object] = lambda candidate, value: None,
         rules: str | None = None,
+        default_rules: str | None = None,
     ) -> None:
         # Scorings of several configs share one `Batching`, because an embedder is never called twice at the same time.
         # Without rules, the gate decides by its own plan, and candidates have the form of before.
         self._rules: dict[str, Any] = {} if rules is None else {"gate_rules": rules}
+        # Equal rules are carried nevertheless: the gate's worker can have another file, and must decide by these rules.
+        self._default_rules = default_rules if rules == default_rules else None
         self._offered = offered
         self._spans = spans
         self._user_ids = user_ids
@@ -182,7 +185,9 @@ class SessionScoring:
         value = candidate.wire()
         self._offered(candidate, value)
         trace = _digest(candidate.trace.id.encode())
-        return OfferedCandidate(candidate.scope, trace, _digest(changing_part(value)), value)
+        return OfferedCandidate(
+            candidate.scope, trace, _digest(changing_part(value, default_rules=self._default_rules)), value
+        )
 
     async def _candidates(
         self, session: Session, turns: Sequence[Turn], withdrawn: Sequence[Turn], scores: Sequence[Score], attempt: int

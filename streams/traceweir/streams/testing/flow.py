@@ -181,6 +181,7 @@ class Flow:
             user_ids=UserIds.of(self.settings),
             spans=self._spans,
             rules=gate_rules(plan) if pushed else None,
+            default_rules=gate_rules(self.plan),
         )
 
     def _read_configs(self) -> ConfigLog:
