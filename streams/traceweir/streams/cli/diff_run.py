@@ -6,7 +6,6 @@ import asyncio
 import sys
 from collections.abc import Sequence
 from enum import Enum, auto
-from importlib import import_module
 
 from traceweir.streams.cli.diff_markdown import markdown_of
 from traceweir.streams.cli.diff_output import print_comparison
@@ -18,7 +17,6 @@ from traceweir.streams.comparison.compare import compare
 from traceweir.streams.comparison.document import BoundOn
 from traceweir.streams.comparison.rows import Kinds, SideRows
 from traceweir.streams.comparison.texts import Texts
-from traceweir.streams.formats.documents import InputError
 from traceweir.streams.results.sides import Source, read_file, read_topic
 from traceweir.streams.settings import load_settings
 
@@ -35,14 +33,13 @@ def run_diff(base: Source, challenger: Source, bounds: Sequence[Bound], *, on: B
     """Compares two sources, prints the comparison, and returns the exit code.
 
     Raises:
-        InputError: a file cannot be read, or a package is missing.
+        InputError: a file cannot be read.
         InvalidSettingsError: the environment cannot be used.
         KafkaUnreachableError: no broker answers.
         NoOverlapError: the sides have nothing in common.
         ResultsError: a topic is missing or wrong or cannot be read.
         UnknownMetricError: a bound names a metric that neither side has.
     """
-    _check_scipy()
     kinds = Kinds()
     with Texts() as texts:
         rows = [SideRows(source.name, kinds, texts) for source in (base, challenger)]
@@ -59,15 +56,6 @@ def run_diff(base: Source, challenger: Source, bounds: Sequence[Bound], *, on: B
             print_comparison(comparison)
     is_incomplete = any(count and source.path for source, count in zip((base, challenger), unusable, strict=True))
     return 0 if comparison.keeps_bounds and not is_incomplete else FAILED
-
-
-def _check_scipy() -> None:
-    try:
-        import_module("scipy")
-    except ImportError as error:
-        raise InputError(
-            f"`traceweir diff` computes with SciPy ({error}); run `pip install '.[diff]'` in a clone of Traceweir"
-        ) from None
 
 
 def _read(source: Source, side: SideRows) -> int:

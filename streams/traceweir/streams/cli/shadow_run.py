@@ -24,7 +24,7 @@ from traceweir.streams.shadow.estimate import ANSWER_TOKENS, Estimate, none_sele
 from traceweir.streams.shadow.expiry import known_losses, losses_in_words, note_losses
 from traceweir.streams.shadow.names import ShadowNames
 from traceweir.streams.shadow.removal import drop, stop
-from traceweir.streams.shadow.run import Ended, run_shadow
+from traceweir.streams.shadow.run import Ended, check_needs, run_shadow
 
 
 class _OnlyEstimated(Exception):  # noqa: N818  # an outcome that the caller handles
@@ -36,17 +36,21 @@ def run(wanted: Wanted, config: Path | None, times: Times, *, yes: bool, only_es
 
     Raises:
         ConfigError: the config cannot be used.
+        EmbedderUnavailableError: the embedder that the settings name needs a package that is not installed.
         InvalidSettingsError: the environment cannot be used.
+        JudgeUnavailableError: a criterion asks a judge, and the judge client is not installed.
+        PresidioUnavailableError: the gate needs Presidio or a model that is not installed.
         KafkaUnreachableError: no broker answers.
         NotReadyError: the broker lacks the transactions that the settings require.
         ShadowError: the shadow exists with other options, its range is empty, or nobody agreed to its cost.
         TopicsRefusedError: a topic could not be created.
     """
+    settings = load_settings()
+    log_to_stderr(settings.log_options)
     if config is not None:
         plan, text = read_config_file(config)
         wanted = replace(wanted, config=text.decode(json.detect_encoding(text)), config_digest=plan.digest)
-    settings = load_settings()
-    log_to_stderr(settings.log_options)
+        check_needs(settings, plan)
 
     def agree(definition: Definition, plan: Plan, estimate: Estimate) -> None:
         complain(estimate_text(definition, estimate))
@@ -148,6 +152,7 @@ def _ask(why: str) -> None:
 
 def _run(settings: Settings, found: Found) -> int:
     definition = found.definition
+    check_needs(settings, found.plan)
     results = ShadowNames.of(settings, definition.name).topics.results
     if not found.is_new:
         complain(f"shadow {definition.name} is resumed as it was created: {definition.in_words}")

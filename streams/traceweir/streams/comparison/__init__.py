@@ -1,4 +1,5 @@
 """Compares two sets of scores: pairs, differences with intervals, flips, and bounds. Knows no Kafka and no command line.
 
-`traceweir diff` is the user of this package. It needs the [diff] extra, which `compare` imports when it computes.
+`traceweir diff` is the user of this package. SciPy is imported when `compare` computes, because the import takes a
+second.
 """

@@ -54,7 +54,6 @@ def compare(
 
     Raises:
         NoOverlapError: no metric is on both sides.
-        ImportError: SciPy is not installed.
     """
     names = kinds.all()
     shared = np.intersect1d(base.rows["kind"], challenger.rows["kind"])

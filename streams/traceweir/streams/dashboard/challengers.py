@@ -204,7 +204,7 @@ def challenger_diff(store: Readable, challengers: Challengers, name: str, conten
 
     Raises:
         UnknownChallengerError: no challenger of this name is in effect, and no shadow has it.
-        NoDiffError: the scores cannot be read or compared, or SciPy is not installed.
+        NoDiffError: the scores cannot be read or compared.
         StoreError: the store cannot answer.
     """
     if name not in challengers.shadows and all(each.name != name for each in challengers.in_effect):

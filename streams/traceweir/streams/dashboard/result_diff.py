@@ -20,7 +20,7 @@ def shown_diff(store: Readable, first: Selection, second: Selection, content: Co
     """Returns what differs between two selections, as `traceweir diff` prints it; the base is the first.
 
     Raises:
-        NoDiffError: the selections have nothing in common or too many results, or SciPy is not installed.
+        NoDiffError: the selections have nothing in common or too many results.
         StoreError: the store cannot answer.
     """
     return shown_comparison(lambda: diff(store, first, second), content)
@@ -30,14 +30,10 @@ def shown_comparison(compare: Callable[[], Any], content: Content) -> Diff:
     """Returns what `compare` returns, with texts as the dashboard may show them.
 
     Raises:
-        NoDiffError: there is nothing in common or there are too many results, or SciPy is not installed.
+        NoDiffError: there is nothing in common or there are too many results.
         StoreError: the store cannot answer.
     """
     try:
         return Diff.model_validate(shown(compare(), content))
     except (NoOverlapError, TooManyResultsError) as error:
         raise NoDiffError(str(error)) from None
-    except ImportError as error:
-        raise NoDiffError(
-            f"results are compared with SciPy ({error}); run `pip install '.[diff]'` in a clone of Traceweir"
-        ) from None

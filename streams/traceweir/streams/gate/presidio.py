@@ -52,6 +52,23 @@ def load_entities(config: PresidioConfig | None) -> EntityFinder | None:
     return None if config is None else PresidioEntities(config)
 
 
+def check_presidio(config: PresidioConfig | None) -> None:
+    """Checks that the packages and the model of a config are installed, without loading them.
+
+    Raises:
+        PresidioUnavailableError: The extra or the model is not installed.
+    """
+    if config is None:
+        return
+    missing = [name for name in ("presidio_analyzer", "spacy") if importlib.util.find_spec(name) is None]
+    if missing:
+        raise PresidioUnavailableError(
+            f"gate.presidio needs {' and '.join(missing)}: install the [presidio] extra with {INSTALL}, or remove "
+            "gate.presidio from the config"
+        )
+    _model_folder(config.model)
+
+
 class PresidioEntities:
     """Finds entities with Presidio, in pieces of up to 8,000 characters; an entity across two pieces can stay unseen.
 
@@ -63,12 +80,7 @@ class PresidioEntities:
     """
 
     def __init__(self, config: PresidioConfig) -> None:
-        missing = [name for name in ("presidio_analyzer", "spacy") if importlib.util.find_spec(name) is None]
-        if missing:
-            raise PresidioUnavailableError(
-                f"gate.presidio needs {' and '.join(missing)}: install the [presidio] extra with {INSTALL}, or remove "
-                "gate.presidio from the config"
-            )
+        check_presidio(config)
         folder = _model_folder(config.model)
         os.environ.setdefault("REGEX_TIMEOUT_SECONDS", _PATTERN_TIMEOUT_S)  # Presidio reads it when it is imported
         _use_logger(_Silent)  # loading logs a warning for each recogniser of another language

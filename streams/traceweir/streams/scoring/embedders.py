@@ -62,6 +62,18 @@ def load_embedder(name: str) -> Embedder | None:
             return SentenceTransformerEmbedder(name)
 
 
+def check_embedder(name: str) -> None:
+    """Checks what can be checked of a setting without loading a model: its path, and the libraries that it needs.
+
+    Raises:
+        EmbedderUnavailableError: A library is not installed, or the path is no model.
+    """
+    if name in ("none", "hashing", "auto") or is_embedder_folder(Path(name)):
+        return
+    refuse_wrong_path(name)
+    _require_library(name)
+
+
 def may_be_model(name: str) -> bool:
     """Returns whether an embedder of this setting can be a model, without loading it."""
     if name == "auto":
@@ -123,6 +135,12 @@ def refuse_wrong_path(name: str) -> None:
         raise EmbedderUnavailableError(f"embedder {name!r} does not exist. Name the folder of a model on this machine")
 
 
+def _require_library(model: str) -> None:
+    if importlib.util.find_spec("sentence_transformers") is None:
+        shown = without_credentials(model)
+        raise EmbedderUnavailableError(f"embedder {shown!r} needs sentence-transformers; install it with {INSTALL}")
+
+
 class SentenceTransformerEmbedder:
     """A model of the sentence-transformers library, on the device that the library selects.
 
@@ -142,8 +160,7 @@ class SentenceTransformerEmbedder:
 
     def __init__(self, model: str, *, local_only: bool = False) -> None:
         shown = without_credentials(model)
-        if importlib.util.find_spec("sentence_transformers") is None:
-            raise EmbedderUnavailableError(f"embedder {shown!r} needs sentence-transformers; install it with {INSTALL}")
+        _require_library(model)
         try:
             from sentence_transformers import SentenceTransformer
 

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from traceweir.scorers.evaluation.plan import Plan
 from traceweir.streams.application import Application
+from traceweir.streams.gate.presidio import check_presidio
 from traceweir.streams.judges.client import check_judge
 from traceweir.streams.kafka.embedded_broker import is_embedded
 from traceweir.streams.kafka.topic_admin import reach
 from traceweir.streams.runtime.transactions import usable_transactions
+from traceweir.streams.scoring.embedders import check_embedder
 from traceweir.streams.scoring.launch import LaunchedProcess
 from traceweir.streams.settings import Settings
 from traceweir.streams.shadow.definition import Definition
@@ -52,6 +54,20 @@ def application_of(settings: Settings, definition: Definition) -> Application:
     )
 
 
+def check_needs(settings: Settings, plan: Plan) -> None:
+    """Checks that the packages which a shadow needs are installed, before anything is asked or created.
+
+    Raises:
+        EmbedderUnavailableError: the embedder that the settings name needs a package that is not installed.
+        JudgeUnavailableError: a criterion asks a judge, and the judge client is not installed.
+        PresidioUnavailableError: the gate needs Presidio or a model that is not installed.
+    """
+    if plan.judged:
+        check_judge()
+    check_presidio(plan.gate.presidio)
+    check_embedder(settings.embedder)
+
+
 def run_shadow(
     settings: Settings, definition: Definition, plan: Plan, progress: Progress, launched: LaunchedProcess | None = None
 ) -> Ended:
@@ -72,14 +88,11 @@ def run_shadow(
         NotReadyError: the broker lacks the transactions that the settings require.
         ShadowError: the topic of requests to stop cannot be read.
         EmbedderUnavailableError: the embedder that the settings name cannot be loaded.
-        JudgeUnavailableError: a criterion asks a judge, and the judge client is not installed.
-        PresidioUnavailableError: the gate needs Presidio or a model that is not installed.
+        PresidioUnavailableError: the gate's Presidio or its model cannot be loaded.
         StateDirectoryError: the state directory is in use, or holds other data.
     """
     # Now, so that a request to stop is heeded that comes before the process has joined its group.
     requests_from = asyncio.run(end_of_requests(settings, definition.name))
-    if plan.judged:
-        check_judge()
     embedded = is_embedded(reach(settings))
     transactions = usable_transactions(settings, embedded=embedded)
     from traceweir.streams.faust_worker import run_app

@@ -38,7 +38,6 @@ def diff(store: Readable, first: Selection, second: Selection) -> Diff:
     Raises:
         NoOverlapError: the selections have no metric at the same level in common.
         TooManyResultsError: a selection has more than `MAX_RESULTS` results.
-        ImportError: SciPy is not installed.
         StoreError: the store cannot answer.
     """
     kinds = Kinds()
@@ -59,7 +58,6 @@ def diff_beside(store: Readable, scores: Sequence[Score], name: str) -> Diff:
     Raises:
         NoOverlapError: there is no metric at the same level in common.
         TooManyResultsError: the sessions have more than `MAX_RESULTS` results.
-        ImportError: SciPy is not installed.
         StoreError: the store cannot answer.
     """
     kinds = Kinds()

@@ -298,15 +298,6 @@ def widths(tokens: list[Any]) -> set[int]:
     return found
 
 
-def test_a_missing_package_is_named_with_the_command_that_installs_it(
-    before: str, after: str, run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "scipy", None)  # as if it were not installed
-    ended = run("diff", before, after)
-    assert (ended.code, ended.out) == (2, "")
-    assert "run `pip install '.[diff]'`" in ended.err
-
-
 def test_the_gate_and_values_that_are_missing_have_tables_of_their_own(write_input: WriteInput, run: Run) -> None:
     def side(name: str, decision: float, value: float | None) -> str:
         gate = make_score("s", "gate", decision, level="trace", trace_id="t", threshold=1.0)

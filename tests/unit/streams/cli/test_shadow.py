@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.util
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.support.command_line import Run
@@ -34,3 +37,23 @@ def test_metrics_that_do_not_exist_end_the_command_with_2(run: Run, tmp_path: Pa
     config.write_text('{"criteria": {"no_such_metric": 1.0}}')
     ended = run("shadow", "--name", "v2", "--config", str(config))
     assert (ended.code, "no_such_metric" in ended.err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("package", "config", "extra"),
+    [
+        ("litellm", {"criteria": {"safety_v1": 0.5}}, "judge"),
+        ("spacy", {"criteria": {}, "gate": {"presidio": {"model": "en_core_web_sm"}}}, "presidio"),
+        ("sentence_transformers", {"criteria": {}}, "embeddings"),
+    ],
+)
+def test_a_missing_package_is_named_before_kafka_is_asked(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, package: str, config: dict[str, Any], extra: str
+) -> None:
+    (tmp_path / "v2.json").write_text(json.dumps(config))
+    find = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name, *more: None if name == package else find(name, *more))
+    if extra == "embeddings":
+        monkeypatch.setenv("TRACEWEIR_EMBEDDER", "some/model")
+    ended = run("shadow", "--name", "v2", "--config", str(tmp_path / "v2.json"))
+    assert (ended.code, f"pip install '.[{extra}]'" in ended.err, "Kafka" in ended.err) == (1, True, False)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import AsyncIterator, Callable
 from datetime import timedelta
 from typing import Any
@@ -274,17 +273,6 @@ async def test_a_diff_with_an_empty_side_says_what_each_side_has(client: Client,
     answer = await client(read=versions).get("/api/diff?first_agent_version=3")
     assert answer.status_code == 422
     assert "first: has no results" in answer.json()["detail"]
-
-
-async def test_a_missing_scipy_is_named_with_the_command_that_installs_it(
-    client: Client, versions: DuckDBStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in [name for name in sys.modules if name.partition(".")[0] == "scipy"]:
-        monkeypatch.setitem(sys.modules, name, None)  # as if it were not installed
-    monkeypatch.setitem(sys.modules, "scipy", None)
-    answer = await client(read=versions).get("/api/diff")
-    assert answer.status_code == 422
-    assert "pip install '.[diff]'" in answer.json()["detail"]
 
 
 async def test_a_side_without_results_has_no_difference(client: Client, versions: DuckDBStore) -> None:
