@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 import threading
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
@@ -146,6 +147,14 @@ def openai_server_apart(*script: Say, default: Script | None = None) -> Iterator
         loop.call_soon_threadsafe(loop.stop)
         thread.join(20)
         loop.close()
+
+
+@contextmanager
+def refusing_address() -> Iterator[str]:
+    """Yields the address of a port that refuses connections, because its socket does not listen."""
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        yield f"http://127.0.0.1:{bound.getsockname()[1]}"
 
 
 def _completion(asked: dict[str, Any], say: Say) -> dict[str, Any]:

@@ -14,6 +14,11 @@ from traceweir.schemas.invocation import Level
 
 Status = Literal["PASSED", "FAILED", "NOT_EVALUATED"]
 NotEvaluated = Literal["missing_input", "sampled_out", "budget", "timeout", "error", "unsupported"]
+UNANSWERED: frozenset[NotEvaluated] = frozenset(("budget", "error", "timeout"))
+"""The reasons of a judged score without a verdict although a judge was to be asked.
+
+Such a score can get a value in a retry, unless every question got a reply.
+"""
 Source = Literal["code", "model", "human"]
 Count = Annotated[int, Field(ge=0)]
 

@@ -22,7 +22,7 @@ from traceweir.streams.evals.junit import junit_xml
 from traceweir.streams.evals.recordings import Runs, read_recordings
 from traceweir.streams.evals.results import Report
 from traceweir.streams.evals.scoring import ScoredFile, score_files
-from traceweir.streams.evals.text import detail_lines, failure_lines, shown, summary_lines
+from traceweir.streams.evals.text import detail_lines, failure_lines, shown, summary_lines, verdict_line
 from traceweir.streams.evals.writing import write_whole
 from traceweir.streams.formats.documents import InputError
 from traceweir.streams.formats.registry import input_format
@@ -95,6 +95,8 @@ def eval_files(
         _print(report, detailed=detailed)
     if not report.cases:
         complain("no case was scored, because the eval sets contain no case; name an eval set with cases")
+    for missing in report.missing_verdicts():
+        complain(verdict_line(missing))
     return 0 if report.passed else FAILED
 
 

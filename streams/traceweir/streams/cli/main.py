@@ -450,8 +450,8 @@ def evaluate(
     """Score recorded sessions against eval sets, as `adk eval` does, but without running the agent.
 
     Without `--config`, the criteria come from `test_config.json`, found as ADK finds it, else from ADK's defaults;
-    stderr names the source. Exit code 0: every case is PASSED. 1: a threshold was missed, a case could not be scored, or
-    there is no case. 2: a file, config or option cannot be used.
+    stderr names the source. Exit code 0: every case is PASSED. 1: a threshold was missed, a case could not be scored, a
+    judged criterion has no verdict in any case, or there is no case. 2: a file, config or option cannot be used.
 
     Example: `traceweir eval trips.evalset.json:rebooking --sessions recorded.jsonl --print-detailed-results`
     """

@@ -10,6 +10,7 @@ from fractions import Fraction
 import msgspec
 
 from traceweir.schemas.figures import counted, figure
+from traceweir.schemas.score import UNANSWERED
 from traceweir.schemas.text import printable
 from traceweir.streams.cli.score_cells import NO_THRESHOLD, status_of
 
@@ -33,7 +34,6 @@ class ScoreLine(msgspec.Struct, gc=False):
 read_line = msgspec.json.Decoder(ScoreLine).decode
 """Returns the fields in the JSON of a Score."""
 
-_NO_JUDGE_NEEDED = ("missing_input", "sampled_out", "unsupported")
 _LEAST_EXPONENT = 1_074
 """The smallest float is 2 to the power of minus this number, so that every float is a whole multiple of it."""
 
@@ -94,10 +94,10 @@ class ScoreTally:
                 self._sums.setdefault(line.metric, _Sum(line.level)).add(line)
             if line.status == "FAILED":
                 self._missed[line.metric] += 1
-        if line.metric in self._judged and line.not_evaluated_because not in _NO_JUDGE_NEEDED:
+        if line.metric in self._judged:
             if line.not_evaluated_because is None:
                 self._answered = True
-            else:
+            elif line.not_evaluated_because in UNANSWERED:
                 self._first_unanswered = self._first_unanswered or line.rationale
                 self._unanswered[line.not_evaluated_because] += 1
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -12,7 +13,7 @@ from pydantic import JsonValue
 from traceweir.schemas.base import JsonObject
 from traceweir.schemas.eval_set import EvalInvocation
 from traceweir.schemas.invocation import Content, FunctionCall, Invocation
-from traceweir.schemas.score import NotEvaluated, Score, Status
+from traceweir.schemas.score import UNANSWERED, NotEvaluated, Score, Status
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,31 @@ class CriterionResult:
     """The reason for a missing value."""
     rationale: str = ""
     details: JsonObject | None = None
+    judged: bool = False
+    """Whether the criterion asks a judge."""
+
+
+@dataclass(frozen=True, slots=True)
+class MissingVerdicts:
+    """The results of a judged criterion that have no verdict although a judge was to be asked."""
+
+    metric: str
+    reasons: Mapping[NotEvaluated, int]
+    """How many results have no verdict, by reason."""
+    of: int
+    """Number of results for which a judge was to be asked."""
+    first: str
+    """The rationale of the first result without a verdict."""
+
+    @property
+    def count(self) -> int:
+        """Number of results without a verdict."""
+        return sum(self.reasons.values())
+
+    @property
+    def are_all(self) -> bool:
+        """Whether no result of the criterion has a verdict."""
+        return self.count == self.of
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +132,28 @@ class Report:
 
     @property
     def passed(self) -> bool:
-        """Whether there is at least one case and every case is PASSED."""
-        return bool(self.cases) and all(case.status == "PASSED" for case in self.cases)
+        """Whether there is a case, every case is PASSED, and every judged criterion has a verdict in some case.
+
+        ADK passes a case whose judged criterion has no verdict, if another criterion is PASSED. Without this rule a wrong key
+        or address of the judge would never be noticed.
+        """
+        has_passed = bool(self.cases) and all(case.status == "PASSED" for case in self.cases)
+        return has_passed and not any(each.are_all for each in self.missing_verdicts())
+
+    def missing_verdicts(self) -> list[MissingVerdicts]:
+        """Returns the judged criteria that lack verdicts; results that need no judge, such as a missing input, do not count."""
+        asked: dict[str, list[CriterionResult]] = {}
+        for case in self.cases:
+            for each in case.criteria:
+                if each.judged and (each.because is None or each.because in UNANSWERED):
+                    asked.setdefault(each.metric, []).append(each)
+        found = []
+        for metric, results in asked.items():
+            missing = [each for each in results if each.because is not None]
+            if missing:
+                reasons = Counter(each.because for each in missing if each.because is not None)
+                found.append(MissingVerdicts(metric, reasons, len(results), missing[0].rationale))
+        return found
 
     def by_set(self) -> dict[str, list[CaseResult]]:
         """Groups the cases by eval set id; as in ADK, files with the same eval set id form one eval set."""

@@ -177,6 +177,7 @@ def _turn_results(
 
 
 def _criterion(metric: Metric, runs: Sequence[Sequence[Score]], *, pooled: bool) -> CriterionResult:
+    judged = metric.scorer is not None and metric.scorer.judged
     scores = [score for run in runs for score in run if score.metric == metric.name]
     parts = [score for score in scores if score.level == "invocation"]
     totals = [score for score in scores if score.level != "invocation"]
@@ -190,6 +191,7 @@ def _criterion(metric: Metric, runs: Sequence[Sequence[Score]], *, pooled: bool)
             only.not_evaluated_because,
             _rationale(only, parts),
             only.details,
+            judged=judged,
         )
     of = parts or totals
     values = [score.value for score in of if score.value is not None]
@@ -200,11 +202,11 @@ def _criterion(metric: Metric, runs: Sequence[Sequence[Score]], *, pooled: bool)
             if why
             else ("missing_input", "the recorded session has nothing that this criterion measures")
         )
-        return CriterionResult(metric.name, metric.threshold, None, "NOT_EVALUATED", because, rationale)
+        return CriterionResult(metric.name, metric.threshold, None, "NOT_EVALUATED", because, rationale, judged=judged)
     value = mean(values)  # statistics.mean is exact, whereas sum and fmean round; ADK uses statistics.mean too
     status: Status = "PASSED" if metric.threshold is None or value >= metric.threshold else "FAILED"
     rationale = f"over {len(values)} of {len(of)} values of {len(runs)} runs"
-    return CriterionResult(metric.name, metric.threshold, value, status, None, rationale)
+    return CriterionResult(metric.name, metric.threshold, value, status, None, rationale, judged=judged)
 
 
 def _rationale(total: Score, parts: Sequence[Score]) -> str:

@@ -5,14 +5,24 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator, Sequence
 
+from traceweir.schemas.figures import counted
 from traceweir.schemas.invocation import FunctionCall
 from traceweir.schemas.text import printable
-from traceweir.streams.evals.results import CaseResult, CriterionResult, Report, TurnResult, prompt_of, text_of
+from traceweir.streams.evals.results import (
+    CaseResult,
+    CriterionResult,
+    MissingVerdicts,
+    Report,
+    TurnResult,
+    prompt_of,
+    text_of,
+)
 
 _VALUES_AT = 30
 _WIDTH = 80
 _LONGEST = 20_000
 """Maximum number of shown characters of a text, so that a long answer does not fill the terminal."""
+_LONGEST_REASON = 500
 
 
 def summary_lines(report: Report) -> Iterator[str]:
@@ -42,6 +52,14 @@ def failure_lines(case: CaseResult) -> Iterator[str]:
         yield f"{name}: no criterion has a threshold, so there is nothing to pass"
     elif case.is_scenario and case.status == "NOT_EVALUATED" and case.problem is None:
         yield f"{name}: every criterion needs a reference, and a conversation_scenario has none"
+
+
+def verdict_line(missing: MissingVerdicts) -> str:
+    """Returns a sentence about a judged criterion that lacks verdicts."""
+    why = ", ".join(f"{count} {reason}" for reason, count in sorted(missing.reasons.items()))
+    of = counted(missing.of, "case")
+    what = f"no judge gave a verdict in {of}" if missing.are_all else f"{missing.count} of {of} have no verdict"
+    return f"{missing.metric}: {what} ({why}); the first: {printable(missing.first, _LONGEST_REASON)}"
 
 
 def detail_lines(case: CaseResult) -> Iterator[str]:

@@ -85,9 +85,13 @@ class CircuitBreaker:
         self._consecutive_failures += 1
         self._last_failure = reason
         if self._probing or self._consecutive_failures >= self._limit:
-            self._opened_at_s = self._clock()
-            self._expire_waiting()
+            self.open()
         self._probing = False
+
+    def open(self) -> None:
+        """Opens the breaker, however many failures there were."""
+        self._opened_at_s = self._clock()
+        self._expire_waiting()
 
     def succeeded(self) -> None:
         """Records an attempt that the model answered, and closes the breaker.

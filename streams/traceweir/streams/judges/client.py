@@ -18,6 +18,7 @@ from datetime import datetime
 from email.utils import parsedate_to_datetime
 from functools import lru_cache
 from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 
@@ -28,6 +29,7 @@ from traceweir.streams.judges.errors import JudgeUnavailableError, Refused, Secr
 from traceweir.streams.judges.http_limits import (
     AnswerTooLargeError,
     RedirectError,
+    connection_problem,
     install_http_limits,
     limit_error,
     limited_http,
@@ -56,6 +58,14 @@ class Access:
 
     api_base: str | None = None
     api_key: SecretStr | None = None
+
+    @property
+    def address(self) -> str:
+        """The address for a person: without path and query, which can contain a key."""
+        if self.api_base is None:
+            return "the address of its provider"
+        parts = urlsplit(self.api_base)
+        return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
 
 
 class Answered(NamedTuple):
@@ -162,6 +172,9 @@ class JudgeClient:
                 raise
             if (refused := limit_error(error)) is not None:
                 raise self._refused(model.name, refused) from None
+            if (problem := connection_problem(error)) is not None:
+                message = self.secrets.hide(f"no connection to {self._access.address}: {problem}")
+                raise Transient(f"{model.name}: {message}", unreachable=True) from None
             raise self._classify(model.name, error) from None  # the cause quotes the request
         return self._read_answer(model, question, response)
 

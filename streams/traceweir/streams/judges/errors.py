@@ -31,11 +31,20 @@ class Transient(Exception):  # noqa: N818  # an outcome that the caller handles
         after_s: Seconds that the provider asks to wait before the next attempt.
         down: Whether the provider seems to be down, rather than busy.
         unknown: Whether the provider can have processed and charged the failed attempt.
+        unreachable: Whether no connection could be made.
     """
 
-    def __init__(self, reason: str, *, after_s: float | None = None, down: bool = True, unknown: bool = False) -> None:
+    def __init__(
+        self,
+        reason: str,
+        *,
+        after_s: float | None = None,
+        down: bool = True,
+        unknown: bool = False,
+        unreachable: bool = False,
+    ) -> None:
         super().__init__(reason)
-        self.after_s, self.down, self.unknown = after_s, down, unknown
+        self.after_s, self.down, self.unknown, self.unreachable = after_s, down, unknown, unreachable
 
 
 class Refused(Exception):  # noqa: N818  # an outcome that the caller handles

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 MAX_ANSWER_BYTES = 1_000_000
 """Maximum size of an answer's body. The largest answer of a judge, with the default limit of tokens, has about 20 kB."""
 _SHOWN_HOST_CHARS = 100
+_SHOWN_PROBLEM_CHARS = 200
 
 _is_limited: ContextVar[bool] = ContextVar("judge_http_is_limited", default=False)
 
@@ -49,14 +50,30 @@ def limited_http() -> Iterator[None]:
 
 def limit_error(error: BaseException) -> RedirectError | AnswerTooLargeError | None:
     """Returns the error of a limit that caused an error; None if another cause did."""
+    return next((each for each in _causes(error) if isinstance(each, RedirectError | AnswerTooLargeError)), None)
+
+
+def connection_problem(error: BaseException) -> str | None:
+    """Returns why no connection to the provider could be made; None if there was one, or another cause."""
+    import httpx
+
+    causes = list(_causes(error))
+    if not any(isinstance(each, httpx.ConnectError) for each in causes):
+        return None
+    system = [each for each in causes if isinstance(each, OSError)]
+    if any(isinstance(each, ConnectionRefusedError) for each in system):
+        return "the connection was refused"
+    return printable(str(system[-1].strerror or system[-1]) if system else str(causes[-1]), _SHOWN_PROBLEM_CHARS)
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """Yields an error, and the errors that have caused it."""
     seen: set[int] = set()
     each: BaseException | None = error
     while each is not None and id(each) not in seen:
-        if isinstance(each, RedirectError | AnswerTooLargeError):
-            return each
+        yield each
         seen.add(id(each))
         each = each.__cause__ or each.__context__
-    return None
 
 
 @cache

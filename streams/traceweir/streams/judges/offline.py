@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 
+from traceweir.schemas.judge_config import Retries
 from traceweir.scorers.evaluation.plan import Plan
 from traceweir.scorers.judge import Judge
 from traceweir.streams.clock import utc_now
@@ -12,6 +13,9 @@ from traceweir.streams.judges.client import Access, check_judge
 from traceweir.streams.judges.service import Judging
 from traceweir.streams.judges.verdict_file import JudgeFile
 from traceweir.streams.settings import Settings
+
+_UNREACHABLE = Retries(attempts=3, initial_s=1.0, jitter_s=0.0)
+"""Retries of a judge to which no connection can be made: they end after 3 s, instead of some minutes."""
 
 
 @contextmanager
@@ -31,7 +35,10 @@ def judging_from_file(plan: Plan, settings: Settings) -> Iterator[Judging | None
     check_judge()
     with JudgeFile(settings.judge_cache, plan.judge.cache) as file:
         access = Access(settings.judge_api_base, settings.judge_api_key)
-        judging = Judging(plan.judge, access, utc_now, store=file, note=file.pay)
+        # Somebody waits for this command, and an address that is wrong stays wrong. A server that restarts is back soon.
+        attempts = min(_UNREACHABLE.attempts, plan.judge.retries.attempts)
+        unreachable = _UNREACHABLE.model_copy(update={"attempts": attempts})
+        judging = Judging(plan.judge, access, utc_now, store=file, note=file.pay, unreachable=unreachable)
         for paid in file.paid():
             judging.budget.record_spend(paid)
         yield judging

@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 from time import monotonic
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from traceweir.schemas.judge_config import JudgeConfig, Retries
 from traceweir.schemas.score import Cost
 from traceweir.scorers.judge import BudgetSpent, JudgeFailed, Question, Reply
+from traceweir.streams.judges.answer_watch import NO_ANSWER_S, AnswerWatch, AskedQuestion
 from traceweir.streams.judges.budget import JudgeBudget, Paid, Reservation
 from traceweir.streams.judges.circuit_breaker import CircuitBreaker
 from traceweir.streams.judges.client import Access, Answered, JudgeClient, check_judge
 from traceweir.streams.judges.errors import Refused, Transient
 from traceweir.streams.judges.models import Use
 from traceweir.streams.judges.rate_limits import Limits
+from traceweir.streams.judges.retrying import Sleep, retrying
 from traceweir.streams.judges.verdicts import JudgeUsage, JudgeVerdict, Verdicts, VerdictsInMemory, verdict_key
 
-if TYPE_CHECKING:
-    from tenacity import AsyncRetrying, RetryCallState
-
-Sleep = Callable[[float], Awaitable[None]]
 WatchQuestion = Callable[[str], AbstractContextManager[Callable[[Cost], object]]]
 """Watches a question: receives the model, is entered until there is an answer, and then receives its cost."""
 CACHED = Cost(cached=True)
@@ -52,6 +50,9 @@ class Judging:
         note: Called with each payment.
         attempted: Called with each request to a model.
         sleep: Waits this many seconds before a retry.
+        unreachable: Retries where no connection could be made, after which the circuit breaker of the model opens; None:
+            those of the config, as for every other failure.
+        no_answer_s: Seconds without an answer of a model after which a warning is logged.
 
     Raises:
         JudgeUnavailableError: the [judge] extra is not installed.
@@ -67,6 +68,8 @@ class Judging:
         note: Callable[[Paid], object] = lambda paid: None,
         attempted: Callable[[Attempt], object] = lambda attempt: None,
         sleep: Sleep = asyncio.sleep,
+        unreachable: Retries | None = None,
+        no_answer_s: float = NO_ANSWER_S,
     ) -> None:
         check_judge()
         self._config, self._clock, self._sleep = config, clock, sleep
@@ -74,6 +77,8 @@ class Judging:
         self._memory = VerdictsInMemory(config.cache.max_age_s, config.cache.max_verdicts)
         self._store, self._note, self._attempted = store, note, attempted
         self._limits = Limits(config)
+        self._unreachable = unreachable
+        self._answers = AnswerWatch(access.address, no_answer_s, config.timeout_s)
         self._breakers: dict[str, CircuitBreaker] = {}
         self._running: dict[bytes, asyncio.Future[None]] = {}
         self.budget = JudgeBudget(config.budget, clock)
@@ -167,21 +172,34 @@ class Judging:
                 self._note(taken)
                 paid(taken)
 
+            watched = self._answers.question(self._client.secrets.hide(model), question.metric)
             async with self.budget.reserve(Use(tokens, usd), note, breaker.waiting()) as reservation:
-                try:
-                    async for attempt in _retrying(self._config.retries, self._sleep):
-                        with attempt:
-                            answered = await self._attempt(question, tokens, prompt_use, breaker, reservation)
-                except Transient as error:
-                    if not error.down:  # the provider was busy at every attempt
-                        breaker.failed(str(error))
-                    raise
+                with watched as asked:
+                    try:
+                        async for attempt in retrying(self._config.retries, self._unreachable, self._sleep):
+                            with attempt:
+                                answered = await self._attempt(
+                                    question, tokens, prompt_use, breaker, reservation, asked
+                                )
+                    except Transient as error:
+                        if not error.down:  # the provider was busy at every attempt
+                            breaker.failed(str(error))
+                        if error.unreachable and self._unreachable is not None:
+                            breaker.open()
+                        asked.given_up()
+                        raise
         except (Transient, Refused) as error:
             raise JudgeFailed(str(error)) from None
         return answered
 
     async def _attempt(
-        self, question: Question, tokens: int, prompt_use: Use, breaker: CircuitBreaker, reservation: Reservation
+        self,
+        question: Question,
+        tokens: int,
+        prompt_use: Use,
+        breaker: CircuitBreaker,
+        reservation: Reservation,
+        asked: AskedQuestion,
     ) -> Answered:
         async with breaker.waiting():
             await self._limits.wait(tokens)
@@ -189,6 +207,7 @@ class Judging:
         try:
             await self._limits.start()
             breaker.enter()
+            asked.sent()
             began = monotonic()
             outcome: Outcome = "cancelled"
             try:
@@ -196,6 +215,7 @@ class Judging:
                 outcome = "answered"
             except Transient as error:
                 outcome = "temporary"
+                asked.failed(str(error))
                 if error.unknown:
                     reservation.record_use(prompt_use)
                 if error.down:
@@ -209,8 +229,11 @@ class Judging:
                     reservation.record_use(prompt_use)
                 if error.down:
                     breaker.failed(str(error))
+                    asked.failed(str(error))
+                    asked.given_up()
                 else:
                     breaker.succeeded()
+                    asked.answered()
                 raise
             except BaseException:  # cancelled: the question was sent and will be charged
                 breaker.abandoned()
@@ -220,6 +243,7 @@ class Judging:
                 model = self._client.secrets.hide(self.model_of(question))
                 self._attempted(Attempt(model, outcome, monotonic() - began))
             breaker.succeeded()
+            asked.answered()
             reservation.record_use(Use(answered.input_tokens + answered.output_tokens, answered.usd))
             return answered
         finally:
@@ -262,25 +286,3 @@ class SessionJudge:
         if verdict != self._known.get(verdict.key):
             self._learned[verdict.key] = verdict
         return Reply(text=verdict.text, cost=cost)
-
-
-def _retrying(retries: Retries, sleep: Sleep) -> AsyncRetrying:
-    from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt, wait_exponential, wait_random
-
-    growing = wait_exponential(retries.initial_s, retries.max_s, retries.base) + wait_random(0, retries.jitter_s)
-
-    def pause_s(state: RetryCallState) -> float:
-        error = state.outcome.exception() if state.outcome else None
-        after_s = error.after_s if isinstance(error, Transient) else None
-        return max(growing(state), after_s or 0.0)
-
-    def is_worth_retrying(error: BaseException) -> bool:
-        return isinstance(error, Transient) and (error.after_s or 0.0) <= retries.max_s
-
-    return AsyncRetrying(
-        sleep=sleep,
-        stop=stop_after_attempt(retries.attempts),
-        wait=pause_s,
-        retry=retry_if_exception(is_worth_retrying),
-        reraise=True,
-    )

@@ -15,7 +15,7 @@ from traceweir.schemas.base import explain
 from traceweir.schemas.candidate import Candidate, Embedding, Verdict, changing_part
 from traceweir.schemas.dimensions import Dimensions
 from traceweir.schemas.normal_form import normal_form
-from traceweir.schemas.score import Score, uuid5
+from traceweir.schemas.score import UNANSWERED, Score, uuid5
 from traceweir.schemas.session import Session
 from traceweir.schemas.trace import ReasoningTrace
 from traceweir.schemas.turns import Turn, trace_dimensions, turns_of, withdrawn_turns
@@ -34,9 +34,6 @@ from traceweir.streams.stages.errors import SessionRejected
 if TYPE_CHECKING:  # OpenTelemetry's SDK is loaded only where traces are on
     from traceweir.streams.tracing.score_spans import ScoreSpans
     from traceweir.streams.tracing.session_spans import SessionSpans
-
-UNANSWERED = {"budget", "error", "timeout"}
-"""Reasons for which a judged score can get a value in a retry, unless every question got a reply."""
 
 
 Measure = Callable[[Session, Sequence[JudgeVerdict], int], Awaitable[ScoringResult]]

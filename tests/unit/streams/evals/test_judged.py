@@ -5,13 +5,15 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
+from xml.etree import ElementTree as ET
 
 import pytest
 from tests.support.eval_sets import case, eval_set, invocation, write
-from tests.support.openai_server import OpenAiServer, Say, openai_server_apart
+from tests.support.openai_server import OpenAiServer, Say, busy, openai_server_apart, refusing_address
 
 from traceweir.scorers.scripted_judge import ScriptedJudge
 from traceweir.streams.cli.main import main
@@ -48,9 +50,9 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     configure()
 
 
-def configure(model: str = "openai/local", **judge: Any) -> None:
+def configure(model: str = "openai/local", criteria: Mapping[str, Any] = MappingProxyType({}), **judge: Any) -> None:
     options = {"judge_model": model, "num_samples": 3}
-    criteria = {"final_response_match_v2": {"threshold": 0.5, "judge_model_options": options}}
+    criteria = {"final_response_match_v2": {"threshold": 0.5, "judge_model_options": options}, **criteria}
     write(Path("config.json"), {"criteria": criteria, "judge": {"structured_output": "never", **judge}})
 
 
@@ -69,6 +71,49 @@ def test_the_command_caches_the_verdicts_of_the_judge(server: OpenAiServer, capf
     for _, cases in (first, second):
         assert {each["eval_id"]: each["status"] for each in cases} == {"good": "PASSED", "bad": "FAILED"}
     assert len(server.asked) == 4  # 2 of 3 samples decide a majority for each case; the second run uses the cache
+
+
+def test_a_judge_that_refuses_connections_ends_the_command_with_1_and_is_named_once(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    configure(criteria={"response_match_score": 0.5})
+    options = ["--sessions", "recorded.json", "--config", "config.json", "--junit", "r.xml"]
+    with refusing_address() as address:
+        monkeypatch.setenv("TRACEWEIR_JUDGE_API_BASE", f"{address}/v1/s3cret")
+        with pytest.raises(SystemExit) as ended:
+            main(["eval", "a.evalset.json:good", *options])
+    said = capfd.readouterr()
+
+    assert ended.value.code == 1
+    assert "Tests passed: 1" in said.out  # as in ADK, another criterion passes the case
+    assert (
+        "final_response_match_v2: no judge gave a verdict in 1 case (1 error); the first: none of 1 invocations has a value; the "
+        f"first: JudgeFailed: openai/local: no connection to {address}: the connection was refused\n"
+    ) in said.err
+    (warning,) = [each.getMessage() for each in caplog.records if "does not answer" in each.getMessage()]
+    assert f"the judge openai/local at {address} does not answer" in warning
+    assert "s3cret" not in said.err + warning
+    root = ET.fromstring(Path("r.xml").read_bytes())
+    assert (root.attrib["tests"], root.attrib["errors"]) == ("2", "1")
+    assert [each.attrib["name"] for each in root.findall("testsuite[@name='judged criteria']/testcase")] == [
+        "final_response_match_v2"
+    ]
+
+
+def test_some_missing_verdicts_are_named_and_do_not_change_the_exit_code(
+    server: OpenAiServer, capfd: pytest.CaptureFixture[str]
+) -> None:
+    other = invocation("Where is it?", "It has arrived.")
+    write(Path("a.evalset.json"), eval_set(case("good", GOOD), case("other", other)))
+    write(Path("recorded.json"), eval_set(case("good", GOOD), case("other", other)))
+    configure(criteria={"response_match_score": 0.5})
+    server.default = lambda body: busy(None, 400) if "has arrived" in body["messages"][-1]["content"] else answer(body)
+    with pytest.raises(SystemExit) as ended:
+        main(["eval", "a.evalset.json", "--sessions", "recorded.json", "--config", "config.json"])
+
+    said = capfd.readouterr()
+    assert (ended.value.code, "Tests passed: 2" in said.out) == (0, True)
+    assert "final_response_match_v2: 1 of 2 cases have no verdict (1 error); the first: " in said.err
 
 
 def evaluate(*cases: str, **options: Any) -> None:

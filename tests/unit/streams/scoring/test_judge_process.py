@@ -14,7 +14,7 @@ import orjson
 import pytest
 from pydantic import SecretStr
 from tests.support.judged import KEY, judged_plan
-from tests.support.openai_server import Say, openai_server, openai_server_apart
+from tests.support.openai_server import Say, openai_server, openai_server_apart, refusing_address
 from tests.support.paths import ROOT
 from tests.support.scoring import install
 from tests.support.scoring_processes import Started, until_ended
@@ -78,6 +78,24 @@ async def test_the_worker_learns_what_judges_were_asked_and_what_is_left(tmp_pat
     assert all(attempt.seconds > 0 for attempt in attempts)
     assert supervisor.activity.breakers == {attempts[0].model: True}
     assert supervisor.activity.budget_left == {"tokens_per_day": pytest.approx(1 - 12 / 10_000)}
+
+
+@pytest.mark.timeout(400)  # the process imports litellm
+async def test_the_worker_logs_which_judge_does_not_answer(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    with refusing_address() as address:
+        supervisor = ScoringSupervisor(
+            setup(judged_plan(), f"{address}/v1/s3cret"), DeathCounts(tmp_path / "attempts.json")
+        )
+        await supervisor.start()
+        scored = [await supervisor(session(name, name)) for name in "ab"]
+        await supervisor.stop()
+
+    assert [verdict(each)[1] for each in scored] == ["error", "error"]
+    (line,) = [each for each in capfd.readouterr().err.splitlines() if "does not answer" in each]
+    assert " WARNING " in f" {line} "
+    assert f"the judge openai/stub at {address} does not answer" in line
+    assert "s3cret" not in line
+    assert KEY not in line
 
 
 @pytest.mark.timeout(400)  # two processes import litellm
