@@ -18,6 +18,14 @@ _SUPPRESSED_PHRASES = "Warning: Task timed out!", "Please make sure it's hanging
 
 The lines are dropped, because the watchdogs detect a worker that makes no progress.
 """
+_REBALANCES = "because it is rebalancing", "Missing sensor state for rebalance"
+"""What aiokafka and Faust log of every rebalance. The lines are dropped: Traceweir says which partitions it took over."""
+_COORDINATOR = "Group Coordinator Request failed", "Marking the coordinator dead"
+"""What aiokafka logs until it has found the coordinator of its group: at the first start on a cluster, and when another
+node becomes the coordinator. That takes a second, so the lines are dropped until they have come for `_MOMENT_S`."""
+_MOMENT_S = 10.0
+_MOMENT_IS_OVER_S = 60.0
+"""Seconds without a line after which the next one begins another moment."""
 _FEW_REPLICAS = "NotEnoughReplicas", "min.isr"
 """What aiokafka logs of a batch that it sends again, because too few replicas of the topic are in sync.
 
@@ -101,6 +109,7 @@ class _LogFilter(logging.Filter):
     def __init__(self) -> None:
         super().__init__()
         self._last_passed_s: dict[tuple[str, str], float] = {}
+        self._coordinator_missing_s = self._coordinator_said_s = 0.0
         self._reason_logged = False
 
     def filter(self, record: logging.LogRecord) -> bool:
@@ -113,6 +122,8 @@ class _LogFilter(logging.Filter):
         self._reason_logged = self._reason_logged or getattr(record, LAST_WORD, False)
         if record.name.startswith("traceweir"):
             return True
+        if any(phrase in str(record.msg) for phrase in _REBALANCES) or self._is_missed_for_a_moment(record):
+            return False
         message = record.name, str(record.msg)
         if record.created - self._last_passed_s.get(message, 0.0) < _REPEAT_INTERVAL_S:
             return False
@@ -123,3 +134,12 @@ class _LogFilter(logging.Filter):
                 "written to it: start the missing brokers"
             )
         return True
+
+    def _is_missed_for_a_moment(self, record: logging.LogRecord) -> bool:
+        """Returns whether a line says that the coordinator is missing, which is normal for a moment."""
+        if not any(phrase in str(record.msg) for phrase in _COORDINATOR):
+            return False
+        if record.created > self._coordinator_said_s + _MOMENT_IS_OVER_S:
+            self._coordinator_missing_s = record.created
+        self._coordinator_said_s = record.created
+        return record.created < self._coordinator_missing_s + _MOMENT_S

@@ -7,6 +7,10 @@ import logging
 import os
 import subprocess
 import sys
+from pathlib import Path
+
+import aiokafka
+import faust
 
 SCRIPT = """
 import logging
@@ -72,3 +76,46 @@ logging.getLogger("traceweir").info("once")
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ended.stdout == "once\n"
     assert ended.stderr.count("once") == 1
+
+
+FIRST_COORDINATOR = "Group Coordinator Request failed: %s"
+REBALANCES = ("Heartbeat failed for group %s because it is rebalancing", "Missing sensor state for rebalance #%s")
+AT_SECONDS = """
+import logging, sys
+from traceweir.streams.process_log import LogOptions, log_to_stderr
+log_to_stderr(LogOptions())
+for second in map(int, sys.argv[2:]):
+    logging.getLogger("aiokafka").handle(logging.makeLogRecord(
+        {"name": "aiokafka", "levelno": logging.ERROR, "levelname": "ERROR", "msg": sys.argv[1], "args": (f"<{second}>",),
+         "created": 1_000_000.0 + second}))
+"""
+
+
+def shown(message: str, *seconds: int) -> list[int]:
+    """Returns the seconds at which a message of a library is logged, of those at which it comes."""
+    command = [sys.executable, "-c", AT_SECONDS, message, *map(str, seconds)]
+    ended = subprocess.run(command, capture_output=True, text=True, check=True)
+    return [second for second in seconds if f"<{second}>" in ended.stderr]
+
+
+def test_what_kafkas_client_says_of_every_rebalance_is_not_logged() -> None:
+    assert [shown(message, 0, 40, 80) for message in REBALANCES] == [[], []]
+
+
+def test_a_coordinator_that_is_missing_for_a_moment_is_not_logged() -> None:
+    assert shown(FIRST_COORDINATOR, 0, 2, 9, 100, 101) == []
+
+
+def test_a_coordinator_that_stays_away_is_logged() -> None:
+    assert shown(FIRST_COORDINATOR, 0, 5, 10, 15, 45) == [10, 45]
+
+
+def test_other_lines_of_kafkas_client_are_logged_at_once() -> None:
+    assert shown("Unable to connect to %s", 0, 5, 31) == [0, 31]
+
+
+def test_the_libraries_still_have_the_messages_that_are_left_out() -> None:
+    coordinator = Path(aiokafka.__file__).with_name("consumer") / "group_coordinator.py"
+    sources = coordinator.read_text() + Path(faust.__file__).parent.joinpath("app", "base.py").read_text()
+    messages = [FIRST_COORDINATOR, "Marking the coordinator dead", *REBALANCES]
+    assert [message for message in messages if message not in sources] == []

@@ -111,7 +111,7 @@ class _Model:
         self._is_said, self._warned_at_s = True, loop.time()
         log.warning(
             "the judge %s at %s does not answer (%s). Criteria that wait for it: %s. %sAn attempt can take %g s "
-            "(judge.timeout_s), a criterion with all its attempts TRACEWEIR_JUDGE_TIMEOUT_S",
+            "(judge.timeout_s), all attempts for a criterion TRACEWEIR_JUDGE_TIMEOUT_S seconds",
             self._name,
             self._address,
             what,
