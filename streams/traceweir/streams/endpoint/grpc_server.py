@@ -16,6 +16,7 @@ from traceweir.streams.endpoint.signals import SIGNALS, SignalNames, response_of
 _CODES = {code.value[0]: code for code in grpc.StatusCode}
 RPCS_PER_REQUEST = 4
 """Calls that may be open for each request that may be in work."""
+_CANCELLED_WITHIN_S = 0.2
 _MAX_MESSAGE_CHARACTERS = 1_000
 """Characters of the message of a refusal, which stands in a header; clients limit these to 8 kB."""
 
@@ -90,6 +91,13 @@ async def _message(context: Any, max_bytes: int, timeout_s: float) -> bytes:
             Reason.TOO_SLOW,
             f"the message did not arrive within {timeout_s:g} s (TRACEWEIR_OTLP_READ_TIMEOUT_S)",
         ) from None
-    if message is grpc.aio.EOF or len(message) > max_bytes:  # gRPC gives none to read that is above its own limit
+    if message is grpc.aio.EOF:
+        # gRPC gives no message that is above its own limit to read, and then cancels the call at once.
+        try:
+            await asyncio.sleep(_CANCELLED_WITHIN_S)
+        except asyncio.CancelledError:
+            raise too_large(max_bytes) from None
+        raise Refusal(Reason.NO_MESSAGE, "the call has ended without a message; send one request in each call")
+    if len(message) > max_bytes:
         raise too_large(max_bytes)
     return bytes(message)

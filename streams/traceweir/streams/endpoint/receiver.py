@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from traceweir.schemas.figures import counted
 from traceweir.schemas.text import printable
+from traceweir.scorers.redaction.redaction import redact_text
 from traceweir.streams.endpoint.in_flight import Admission, InFlight
 from traceweir.streams.endpoint.refusals import Reason, Refusal
 from traceweir.streams.endpoint.turns import Turns
@@ -29,6 +30,7 @@ JSON_OBJECT_BYTES = 100
 
 WARN_EVERY_S = 10.0
 """Seconds between two warnings of one kind; the counters count all."""
+_QUOTED_CHARS = 1_000
 
 
 class WriteError(Exception):
@@ -125,7 +127,7 @@ class Receiver:
         if found.rejected:
             self.counts[f"rejected.{signal}"] += found.rejected
             what = counted(found.rejected, "span" if signal == "spans" else "log record")
-            self._warn(f"rejected.{signal}", f"rejected {what} of a request: {found.problem}")
+            self._warn(f"rejected.{signal}", f"rejected {what} of a request: ", quoting=found.problem)
         return found
 
     async def _check_large(self, signal: Signal, body: bytes, size: int, *, json: bool) -> Accepted:
@@ -138,23 +140,29 @@ class Receiver:
         """Counts a refusal, and logs it."""
         name = f"refused.{refusal.reason.label}"
         self.counts[name] += 1
-        self._warn(name, f"a request is refused ({refusal.reason.label}): {refusal}")
+        message = f"a request is refused ({refusal.reason.label}): "
+        if refusal.reason is Reason.BAD_DATA:
+            self._warn(name, message, quoting=str(refusal))
+        else:
+            self._warn(name, f"{message}{refusal}")
 
     def failed(self, error: Exception) -> Refusal:
         """Logs an error that nobody foresaw, and returns the refusal that the client gets, without the error's text."""
-        self._warn(f"failed.{type(error).__name__}", f"a request failed: {error!r}", error)
+        self._warn(f"failed.{type(error).__name__}", f"a request failed: {error!r}", error=error)
         return Refusal(Reason.INTERNAL, f"the endpoint failed ({type(error).__name__}); its log has the reason")
 
-    def _warn(self, name: str, message: str, error: Exception | None = None) -> None:
+    def _warn(self, name: str, message: str, *, quoting: str = "", error: Exception | None = None) -> None:
         """Logs a message, for each kind at most once in `WARN_EVERY_S`: a client sends the same request again and again.
 
-        An error that nobody foresaw is logged as such, with its traceback.
+        What follows the message can quote the request, so secrets and identifiers are tokens in it; the answer has it as it
+        is, because the client knows its own values. An error that nobody foresaw is logged as such, with its traceback.
         """
         now = asyncio.get_running_loop().time()
         if now - self._warned_at.get(name, -math.inf) >= WARN_EVERY_S:
             self._warned_at[name] = now
             level = logging.WARNING if error is None else logging.ERROR
-            log.log(level, "%s", printable(message, 1_000), exc_info=error)
+            quoted = redact_text(quoting[:_QUOTED_CHARS]) if quoting else ""
+            log.log(level, "%s", printable(message + quoted, _QUOTED_CHARS), exc_info=error)
 
     async def _write(self, admission: Admission, signal: Signal, records: Sequence[bytes]) -> None:
         writing = asyncio.ensure_future(self._writer.write(signal, records))
@@ -173,7 +181,7 @@ class Receiver:
             ) from None
         except Exception as error:  # noqa: BLE001  # Kafka's client raises other errors too
             # The client still has the request.
-            self._warn(f"write_failed.{type(error).__name__}", f"writing to Kafka failed: {error!r}", error)
+            self._warn(f"write_failed.{type(error).__name__}", f"writing to Kafka failed: {error!r}", error=error)
             raise Refusal(
                 Reason.UNAVAILABLE, f"Kafka has not taken the request ({type(error).__name__}); send the request again"
             ) from None

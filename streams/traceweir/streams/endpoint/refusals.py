@@ -9,6 +9,7 @@ class Reason(Enum):
     """Why a request is refused. Clients send a request again only if the reason is temporary."""
 
     BAD_DATA = ("bad_data", 400, 3, None)
+    NO_MESSAGE = ("no_message", 400, 3, None)  # over gRPC only: an empty body over HTTP is empty data
     UNAUTHENTICATED = ("unauthenticated", 401, 16, None)
     NOT_FOUND = ("not_found", 404, 12, None)
     METHOD_NOT_ALLOWED = ("method_not_allowed", 405, 12, None)

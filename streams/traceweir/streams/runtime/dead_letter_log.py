@@ -1,6 +1,6 @@
 """Warns of dead letters in the log of a worker: the place and the first problem of a record, and no text of the record.
 
-The messages of some reasons quote ids that a sender has chosen, so a warning is escaped and short.
+The messages of some reasons quote ids that a sender has chosen, so a warning is redacted, escaped and short.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from time import monotonic
 
 from traceweir.schemas.dead_letter import DeadLetter
 from traceweir.schemas.text import printable
+from traceweir.scorers.redaction.redaction import redact_text
 from traceweir.streams.stages.base import Output
 
 log = logging.getLogger(__name__)
@@ -20,6 +21,7 @@ QUIET_S = 10.0
 """Time in seconds after a warning in which no other dead letter with the same reason is logged."""
 PROBLEM_CHARS = 200
 """Maximum number of characters of a problem."""
+_SEARCHED_CHARS = 4_000
 _EXCEPTIONS = ("poison", "scoring_failed")
 """Reasons whose detail can contain the message of an exception, and so text of the record."""
 
@@ -73,4 +75,5 @@ class DeadLetterLog:
 def _problem(letter: DeadLetter) -> str:
     if letter.reason in _EXCEPTIONS:
         return "an exception, which `traceweir dlq show` shows"
-    return printable(letter.detail.split("; ")[0], PROBLEM_CHARS)
+    # Redacted before it is shortened, because a secret that is cut is not recognised.
+    return printable(redact_text(letter.detail.split("; ")[0][:_SEARCHED_CHARS]), PROBLEM_CHARS)

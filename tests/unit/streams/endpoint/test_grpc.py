@@ -132,6 +132,20 @@ async def test_a_large_request_is_refused_also_when_it_is_compressed(
     assert not [record for record in caplog.records if record.levelname == "ERROR"]
 
 
+async def test_a_call_without_a_message_has_a_reason_of_its_own() -> None:
+    async with endpoint(otlp_grpc="on") as served:
+        assert served.addresses.grpc is not None
+        async with grpc.aio.insecure_channel(served.addresses.grpc.removeprefix("http://")) as channel:
+            call = channel.stream_unary(TRACES)(iter(()), timeout=20)
+            with pytest.raises(grpc.aio.AioRpcError) as refused:
+                await call
+        assert dict(served.receiver.counts) == {"requests": 1, "refused.no_message": 1}
+    assert (refused.value.code().name, refused.value.details()) == (
+        "INVALID_ARGUMENT",
+        "the call has ended without a message; send one request in each call",
+    )
+
+
 class OverCall:
     """A call that gRPC has ended before the endpoint answers it."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from tests.support.endpoint import MemoryWriter
 
 from traceweir.streams.endpoint.receiver import LARGE_BYTES, Receiver
+from traceweir.streams.endpoint.refusals import Refusal
 from traceweir.streams.otlp.acceptance import accept
 from traceweir.streams.settings import Settings
 
@@ -78,3 +80,30 @@ async def test_an_honest_body_does_not_wait_for_the_largest_ones_that_came_befor
     may_end.set()
     await asyncio.gather(*sent)
     assert order.index(len(honest)) == 1
+
+
+SECRET = "sk-proj-Abcd1234Efgh5678Ijkl9012Mnop3456"
+
+
+def body_of(*trace_ids: str) -> bytes:
+    spans = [{"traceId": each, "spanId": "0000000000000001", "name": "x"} for each in trace_ids]
+    return json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]}).encode()
+
+
+async def test_values_of_a_refused_request_are_redacted_in_the_log_and_not_in_the_answer(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    receiver = Receiver(Settings(), MemoryWriter())
+    with pytest.raises(Refusal, match=SECRET) as refused:
+        await receiver.receive(receiver.begin(None), "spans", body_of(f"alice@example.com {SECRET}"), json=True)
+    receiver.refused(refused.value)
+    (line,) = caplog.messages
+    assert "traceId is '[REDACTED:email] [REDACTED:" in line
+    assert SECRET not in line
+
+
+async def test_values_of_rejected_spans_are_redacted_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    receiver = Receiver(Settings(), MemoryWriter())
+    found = await receiver.receive(receiver.begin(None), "spans", body_of("0" * 31 + "1", SECRET), json=True)
+    (line,) = caplog.messages
+    assert (found.rejected, "traceId is '[REDACTED:" in line, SECRET in line) == (1, True, False)

@@ -61,6 +61,16 @@ def test_a_hostile_problem_stays_one_short_printable_line(
     assert len(message.partition("problem=")[2]) <= PROBLEM_CHARS
 
 
+def test_secrets_in_an_id_are_redacted_before_the_problem_is_shortened(
+    warnings: DeadLetterLog, caplog: pytest.LogCaptureFixture
+) -> None:
+    key = "sk-proj-Abcd1234Efgh5678Ijkl9012Mnop3456"
+    warnings.committed(COUNTS, [letter(detail=f"session alice@example.com {'x' * (PROBLEM_CHARS - 50)} {key}")])
+    (message,) = caplog.messages
+    assert "problem=session [REDACTED:email] " in message
+    assert key[:12] not in message
+
+
 @pytest.mark.parametrize("reason", ["poison", "scoring_failed"])
 def test_the_message_of_an_exception_is_not_logged_because_it_can_quote_the_record(
     reason: Reason, warnings: DeadLetterLog, caplog: pytest.LogCaptureFixture
