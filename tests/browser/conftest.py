@@ -23,6 +23,7 @@ ARGUMENTS = (
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
+    "--host-resolver-rules=MAP dashboard.example 127.0.0.1",
     "--no-sandbox",  # root, as in a container, cannot start Chromium's sandbox
 )
 SESSIONS = 300

@@ -52,7 +52,7 @@ def test_a_score_that_is_stored_before_the_page_listens_appears(page: Page, fres
         site.add(make_score("second"))
         route.continue_()
 
-    page.route("**/api/events", store_first)
+    page.route("**/assets/live.js", store_first)
     page.goto(f"{address}/sessions?metric=response_match_score")
 
     page.get_by_role("link", name="second").wait_for()

@@ -28,7 +28,7 @@ from traceweir.streams.dashboard.challengers import (
 )
 from traceweir.streams.dashboard.content import Content, shown, shown_text
 from traceweir.streams.dashboard.feed import FeedState
-from traceweir.streams.dashboard.live import Live
+from traceweir.streams.dashboard.live import MAX_STREAMS, Live
 from traceweir.streams.dashboard.page.filters import FilterError
 from traceweir.streams.dashboard.page.rendering import problem_page
 from traceweir.streams.dashboard.parameters import First, Second, Selected
@@ -137,7 +137,11 @@ def create_api(
 
     def a_free_place() -> None:
         if live.full:
-            raise HTTPException(503, "too many pages listen; close one, or load the page again to see new figures")
+            raise HTTPException(
+                503,
+                f"{MAX_STREAMS} streams are open, which is the most: ask for /api/state every few seconds, as pages do now, and "
+                "try again",
+            )
 
     @api.get("/api/events", response_class=EventSourceResponse, dependencies=[Depends(a_free_place)])
     async def read_events() -> AsyncIterator[ServerSentEvent]:

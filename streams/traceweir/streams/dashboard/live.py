@@ -1,4 +1,4 @@
-"""Tells open pages when the store has changed."""
+"""Tells the browsers that show pages when the store has changed."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import asyncio
 from collections.abc import AsyncGenerator
 
 EVERY_S = 1.0
-"""Least seconds between two messages to a page, so that a busy feed does not keep the pages busy."""
-MAX_PAGES = 100
-"""Maximum number of pages that are told."""
+"""Least seconds between two messages to a browser, so that a busy feed does not keep its pages busy."""
+MAX_STREAMS = 100
+"""Maximum number of streams at a time. A browser needs one for all its pages; without one it asks for the state."""
 
 
 class Live:
-    """Passes changes of the feed on to the pages that listen. All methods are for the thread of the event loop."""
+    """Passes changes of the feed on to the browsers that listen. All methods are for the thread of the event loop."""
 
     def __init__(self) -> None:
         """Starts without a listener."""
@@ -20,9 +20,14 @@ class Live:
         self._ended = False
 
     @property
+    def streams(self) -> int:
+        """Number of streams that are open."""
+        return len(self._listeners)
+
+    @property
     def full(self) -> bool:
-        """Whether no further page can listen."""
-        return len(self._listeners) >= MAX_PAGES
+        """Whether no further browser can listen."""
+        return self.streams >= MAX_STREAMS
 
     def changed(self) -> None:
         """Wakes all listeners."""

@@ -1,4 +1,4 @@
-"""Pages that listen are told of changes, and hold nothing up when the dashboard ends."""
+"""Browsers that listen are told of changes, and hold nothing up when the dashboard ends."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ async def test_all_streams_end_with_the_dashboard(live: Live) -> None:
     assert await asyncio.wait_for(asyncio.gather(*listeners), 10) == [1, 1, 1]
 
 
-async def test_no_more_pages_are_told_than_the_limit(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MAX_PAGES", 1)
+async def test_no_more_streams_are_open_than_the_limit(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_STREAMS", 1)
     changes = live.changes()
     await anext(changes)
 

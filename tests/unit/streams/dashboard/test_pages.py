@@ -84,7 +84,7 @@ async def test_text_of_agents_never_becomes_markup_or_reorders_text(view: str, s
 
     assert answer.status_code == 200
     scripts = [attributes.get("src") for tag, attributes in Tags(answer.text).found if tag == "script"]
-    assert scripts == ["/assets/uPlot.iife.min.js", "/assets/charts.js", "/assets/live.js"]
+    assert scripts == ["/assets/uPlot.iife.min.js", "/assets/charts.js", "/assets/state.js", "/assets/live.js"]
     assert not [tag for tag, attributes in Tags(answer.text).found if tag == "img" or "onerror" in attributes]
     assert not [attributes for _, attributes in Tags(answer.text).found if "style" in attributes]
     assert chr(0x202E) not in answer.text

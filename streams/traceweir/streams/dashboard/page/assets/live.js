@@ -3,7 +3,7 @@
 (() => {
   const EVERY_MS = 2000;
   const status = document.getElementById("live"), problem = document.getElementById("problem");
-  // The rows that the store had when the server made this page: what comes before the first event is shown too.
+  // The rows that the store had when the server made this page: what comes before the first state is shown too.
   let storedRows = Number(status.dataset.storedRows), loading = false, again = false;
 
   function say(state) {
@@ -37,22 +37,21 @@
       }
       document.dispatchEvent(new Event("traceweir:replaced"));
     } catch {
-      // The stream reports that the server is gone.
+      // What follows the state reports that the server is gone.
     } finally {
       setTimeout(() => { loading = false; if (again) load(); }, EVERY_MS);
     }
   }
 
-  const events = new EventSource("/api/events");
-  events.addEventListener("state", (event) => {
-    const state = JSON.parse(event.data);
+  followState(({ state, failure }) => {
+    if (failure) {
+      status.classList.add("off");
+      status.textContent = failure;
+      return;
+    }
     say(state);
     if (state.stored_rows !== storedRows && !("fixed" in status.dataset)) load();
     storedRows = state.stored_rows;
-  });
-  events.addEventListener("error", () => {
-    status.classList.add("off");
-    status.textContent = "the dashboard does not answer";
   });
   document.addEventListener("visibilitychange", () => { if (!document.hidden && again) load(); });
 })();
