@@ -13,12 +13,12 @@ from pydantic import BaseModel
 
 from traceweir.schemas.pushed_config import PushedConfig
 from traceweir.schemas.score import Score
-from traceweir.schemas.text import printable
+from traceweir.schemas.text import printable, shell_command
 from traceweir.scorers.evaluation.plan import ConfigError, read_plan
 from traceweir.streams.clock import utc_now
 from traceweir.streams.comparison.document import Diff
 from traceweir.streams.config_topic import ConfigTopicError, read_topic
-from traceweir.streams.configs.selectors import in_words
+from traceweir.streams.configs.selectors import in_words, parsed_selector
 from traceweir.streams.dashboard.content import Content
 from traceweir.streams.dashboard.result_diff import NoDiffError, shown_comparison
 from traceweir.streams.kafka.errors import KafkaUnreachableError
@@ -58,6 +58,8 @@ class ChallengerInEffect(BaseModel):
     """The `config_digest` of the champion's scores."""
     pushed_at: datetime
     """When the version of the config with this challenger was pushed."""
+    promote_command: str | None
+    """The command that makes its config the one in effect; null if no command line can name the app or the environment."""
 
 
 class ShownShadow(BaseModel):
@@ -192,9 +194,18 @@ def challengers_of(configs: Iterable[PushedConfig]) -> list[ChallengerInEffect]:
                     config_digest=each.plan.digest,
                     champion_digest=plan.digest,
                     pushed_at=pushed.pushed_at,
+                    promote_command=_promote_command(each.name, pushed.selector),
                 )
             )
     return sorted(found, key=lambda each: each.name)
+
+
+def _promote_command(name: str, selector: str) -> str | None:
+    app, environment = parsed_selector(selector)
+    options = [f"--app={app}"] if app is not None else []
+    options += [f"--environment={environment}"] if environment is not None else []
+    # A name that begins with a hyphen would be an option.
+    return shell_command("traceweir", "config", "promote", *options, *(["--"] if name.startswith("-") else []), name)
 
 
 def challenger_diff(store: Readable, challengers: Challengers, name: str, content: Content) -> Diff:

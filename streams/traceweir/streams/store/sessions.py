@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
 import orjson
@@ -30,6 +30,7 @@ _JSON: TypeAdapter[JsonValue] = TypeAdapter(JsonValue)
 _FIRST_WINDOW, _WIDER = timedelta(hours=1), 8
 """The last part of a span in which results are looked for, and how often wider each next one is."""
 
+_LAST = datetime.max.replace(microsecond=999_000, tzinfo=UTC)
 WHAT_TO_DO: Mapping[str, str] = {
     "missing_input": "The session lacks what the metric reads. The rationale names the part, and the setting that "
     "brings it.",
@@ -203,8 +204,15 @@ def dead_letters(store: Readable, selection: Selection, *, limit: int = 50) -> D
     return DeadLetters(
         by_reason={row["reason"]: row["n"] for row in counts},
         latest=[DeadLetterSummary(**row | {"written_at": in_utc(row["written_at"])}) for row in latest],
-        replay_command="traceweir dlq replay",
+        replay_command=f"traceweir dlq replay --since {_option(selection.since)} --until {_option(selection.until)}",
     )
+
+
+def _option(moment: datetime) -> str:
+    """Returns a time as an option, rounded up to milliseconds, which select the same records in both options."""
+    moment = min(moment.astimezone(UTC), _LAST)
+    moment += timedelta(microseconds=-moment.microsecond % 1000)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _latest_of(

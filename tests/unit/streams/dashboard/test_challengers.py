@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 from collections.abc import AsyncIterator, Sequence
 from datetime import timedelta
 from pathlib import Path
@@ -75,6 +76,22 @@ def test_the_challengers_of_usable_configs_are_in_effect() -> None:
     assert (found.config_digest, found.champion_digest) == (read_plan(CONFIG).digest, read_plan(CHAMPION).digest)
 
 
+@pytest.mark.parametrize(
+    ("selector", "name", "words"),
+    [
+        ("*", "v2", ["v2"]),
+        ("travel@production", "v2", ["--app=travel", "--environment=production", "v2"]),
+        ("*@a%27b%20%24%28c%29", "-v", ["--environment=a'b $(c)", "--", "-v"]),
+    ],
+)
+def test_the_command_that_promotes_a_challenger_names_its_config(selector: str, name: str, words: list[str]) -> None:
+    config = {**CHAMPION, "challenger": {**CHAMPION["challenger"], "name": name}}
+    (found,) = challengers_of([pushed(config, selector)])
+
+    assert found.promote_command is not None
+    assert shlex.split(found.promote_command) == ["traceweir", "config", "promote", *words]
+
+
 async def test_an_unexpected_error_is_said_once_and_the_next_look_finds_challengers_again(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -133,7 +150,7 @@ async def test_a_shadow_has_a_page_and_its_differences_too(client: httpx.AsyncCl
 async def test_the_page_of_a_challenger_shows_both_on_the_same_sessions(client: httpx.AsyncClient) -> None:
     text = (await client.get("/challenger?name=v2")).text
     assert "0.900 PASSED to 0.100 FAILED" in text
-    assert "traceweir config promote v2" in text
+    assert "traceweir config promote --app=travel v2" in text
     assert (SECRET in text, "<script>document" in text) == (False, False)
 
 

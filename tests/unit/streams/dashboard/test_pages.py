@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from datetime import timedelta
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
@@ -20,6 +22,7 @@ from tests.support.stores import FakeRecord, batch_of, open_store
 
 from traceweir.schemas.dead_letter import DeadLetter
 from traceweir.schemas.judge_config import Budget
+from traceweir.schemas.text import shell_command
 from traceweir.streams.dashboard.access import COOKIE
 from traceweir.streams.dashboard.content import Content
 from traceweir.streams.store import sessions as sessions_module
@@ -52,6 +55,11 @@ class Tags(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.found.append((tag, dict(attrs)))
+
+
+def commands(page: str) -> list[str]:
+    """Returns the commands that a page shows."""
+    return [unescape(each) for each in re.findall(r'<pre class="command"><code>(.*?)</code></pre>', page, re.DOTALL)]
 
 
 @pytest.fixture(scope="module")
@@ -144,7 +152,60 @@ async def test_a_session_page_has_calls_errors_scores_and_the_nearest_trace(site
     ):
         assert text in page
     assert "<ins>one</ins><del>two</del>" in page
-    assert f"traceweir evalset add {session_id_of(0)} --to" in page
+    assert commands(page) == [f"traceweir evalset add --to cases.evalset.json {session_id_of(0)}"]
+
+
+@pytest.mark.parametrize(
+    "session_id",
+    [
+        "'; touch owned #",
+        "$(touch owned)`touch owned`",
+        "-rf",
+        "--help",
+        "<b>&amp;'\"",
+        "two  spaces\\",
+        "y" * 1_024,
+        "é 日本 🚉",
+    ],
+)
+async def test_the_command_of_a_session_gives_its_whole_id_to_the_program(
+    session_id: str, tmp_path: Path, visit: Open
+) -> None:
+    site = Site(open_store(tmp_path / "store.duckdb"), now=NOW, evalset=Path("my cases.evalset.json"))
+    site.add(make_score(session_id))
+    page = (await visit(site).get("/session", params={"session_id": session_id})).text
+    (command,) = commands(page)
+    *options, found = shlex.split(command)
+
+    assert found == session_id
+    assert options[:5] == ["traceweir", "evalset", "add", "--to", str(Path.cwd() / "my cases.evalset.json")]
+    assert options[5:] == (["--"] if session_id.startswith("-") else [])
+
+
+async def test_a_command_has_no_character_that_a_terminal_obeys(tmp_path: Path, visit: Open) -> None:
+    session_id = "a\x1b[201~\r\ntouch owned\n\x03\u202e"
+    site = Site(open_store(tmp_path / "store.duckdb"), now=NOW)
+    site.add(make_score(session_id))
+    (command,) = commands((await visit(site).get("/session", params={"session_id": session_id})).text)
+
+    assert command == shell_command("traceweir", "evalset", "add", "--to", "cases.evalset.json", session_id)
+    assert command.isprintable()
+
+
+async def test_a_session_that_no_command_line_can_name_has_no_command(tmp_path: Path, visit: Open) -> None:
+    site = Site(open_store(tmp_path / "store.duckdb"), now=NOW)
+    site.add(make_score("a\0b"))
+    page = (await visit(site).get("/session", params={"session_id": "a\0b"})).text
+
+    assert "No command can name this session" in page
+    assert commands(page) == []
+
+
+async def test_a_case_with_other_content_is_replaced_by_the_command(site: Site, visit: Open) -> None:
+    evalset = Path("/srv/cases.evalset.json")
+    page = (await visit(replace(site, evalset=evalset)).get(f"{VIEWS[2]}&case=refused")).text
+
+    assert commands(page) == [f"traceweir evalset add --to {evalset} --replace {session_id_of(0)}"]
 
 
 async def test_the_overview_links_each_number_to_its_sessions(site: Site, visit: Open) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import orjson
@@ -297,7 +297,17 @@ def test_dead_letters_are_counted_and_listed_with_the_command_that_replays_them(
 
     assert found.by_reason == {"late": 2, "empty": 1}
     assert {each.letter_id: each.replayed for each in found.latest} == {"0:0": False, "0:1": True, "0:2": False}
-    assert found.replay_command == "traceweir dlq replay"
+    assert (
+        found.replay_command == "traceweir dlq replay --since 2026-01-31T00:00:00.000Z --until 2026-02-01T00:00:00.000Z"
+    )
+
+
+def test_the_command_that_replays_dead_letters_selects_those_that_are_listed(store: Store) -> None:
+    since, until = NOW + timedelta(microseconds=1), datetime.max.replace(tzinfo=UTC)
+
+    assert dead_letters(store, Selection(since, until)).replay_command == (
+        "traceweir dlq replay --since 2026-01-31T12:00:00.001Z --until 9999-12-31T23:59:59.999Z"
+    )
 
 
 def test_a_long_session_is_answered_with_its_last_part_and_says_how_much_is_left_out(

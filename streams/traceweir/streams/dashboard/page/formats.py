@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-import shlex
 from datetime import UTC, datetime
 
 import orjson
-
-from traceweir.schemas.text import printable
 
 _UNSEEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 NOTHING = "–"
@@ -155,15 +152,6 @@ def inert(value: object) -> object:
     return _UNSEEN.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), value)
 
 
-def shell(text: str) -> str:
-    """Returns a text as one word of a shell's command, without control characters.
-
-    >>> shell("chat 47;ls"), shell("chat-47")
-    ("'chat 47;ls'", 'chat-47')
-    """
-    return shlex.quote(printable(text))
-
-
 def signed_percent(value: float) -> str:
     """Returns a change in percent with its sign.
 
@@ -192,7 +180,7 @@ def _signed(value: float, digits: int) -> str:
 FILTERS = {
     each.__name__: each
     for each in (
-        cut, iso, json_text, moment, number, percent, points, seconds, shell, signed, signed_percent, tojson_text,
+        cut, iso, json_text, moment, number, percent, points, seconds, signed, signed_percent, tojson_text,
         unix_moment, usd,
     )
 }  # fmt: skip

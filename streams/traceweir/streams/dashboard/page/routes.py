@@ -15,7 +15,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 
 from traceweir.schemas.judge_config import Budget
 from traceweir.schemas.score import NotEvaluated, Status
-from traceweir.schemas.text import printable
+from traceweir.schemas.text import printable, shell_command
 from traceweir.streams.comparison.sections import flips_of, sections_of
 from traceweir.streams.dashboard.cases import CaseAdded, NoCaseError, NoSessionError, add_session
 from traceweir.streams.dashboard.challengers import Challengers, NoChallengers, UnknownChallengerError, challenger_diff
@@ -66,8 +66,6 @@ class PageOptions:
     """How much of the agents' text a page contains."""
     now: Callable[[], datetime]
     """The clock, at which a span without an end ends."""
-    topics_command: str = "traceweir topics"
-    """The command that makes missing topics."""
     trace_url: str | None = None
     """Address of a trace in another tool, with `{trace_id}` and `{span_id}`; None: there is no link."""
     evalset: Path | None = None
@@ -168,6 +166,7 @@ def page_routes(store: Readable, options: PageOptions) -> APIRouter:
                 "closed yet.",
             )
         document = shown(details, options.content)
+        case = _one_of(filters.parameters, "case", get_args(Outcome))
         scores = session_view.score_views(document["results"], document["replaced_results"])  # type: ignore[arg-type]
         segments = session_view.segment_views(document["segments"])  # type: ignore[arg-type]
         return page(
@@ -184,7 +183,8 @@ def page_routes(store: Readable, options: PageOptions) -> APIRouter:
             ],
             nearest=_nearest(store, scores, segments, options.content),
             what_to_do=WHAT_TO_DO,
-            case=_one_of(filters.parameters, "case", get_args(Outcome)),
+            case=case,
+            case_command=case_command(session_id, options.evalset, replace=case == "refused"),
         )
 
     @router.post("/session/case")
@@ -321,6 +321,20 @@ def added_case(store: Readable, session_id: str, evalset: Path | None, content: 
         raise HTTPException(404, str(error)) from None
     except (NoCaseError, InputError) as error:
         raise HTTPException(422, str(error)) from None
+
+
+def case_command(session_id: str, evalset: Path | None, *, replace: bool) -> str | None:
+    """Returns the command that adds a session to an eval set; None if no command line can name the session.
+
+    Args:
+        session_id: Id of the session.
+        evalset: The eval set, relative to the working directory of this process; None: a new one where the command runs.
+        replace: Whether the command replaces a case with the same id.
+    """
+    file = "cases.evalset.json" if evalset is None else str(evalset.absolute())
+    # An id that begins with a hyphen would be an option.
+    name = ["--", session_id] if session_id.startswith("-") else [session_id]
+    return shell_command("traceweir", "evalset", "add", "--to", file, *(["--replace"] if replace else []), *name)
 
 
 def _criteria(metrics: Sequence[MetricFigures]) -> list[MetricFigures]:
