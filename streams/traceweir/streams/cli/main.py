@@ -147,9 +147,10 @@ def up(
 ) -> None:
     """Run everything on this machine until Ctrl-C: broker, worker, OTLP endpoint, and the dashboard with its page.
 
-    Prints the address of the page and the two variables that point an agent at it. With TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS
-    the parts use that Kafka; otherwise an embedded broker, which keeps nothing on disk. Exit code 1: a part cannot
-    start, or has ended. 2: the config or the environment cannot be used.
+    Prints the address of the page, the two variables that point an agent at it, and the address of Kafka. With
+    TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS the parts use that Kafka; otherwise an embedded broker, which keeps nothing on disk. A
+    default port that is taken is replaced by a free one. Exit code 1: a part cannot start, or
+    has ended. 2: the config or the environment cannot be used.
 
     Example: `traceweir up --demo`
     """

@@ -13,12 +13,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import orjson
 
 from traceweir.schemas.text import printable
 from traceweir.streams.cli.terminal import complain
+from traceweir.streams.cli.up_ports import replaced_ports
 from traceweir.streams.errors import NotReadyError, WorkerError
 from traceweir.streams.kafka.embedded_broker import PARTITIONS, EmbeddedBroker
 from traceweir.streams.kafka.topic_admin import create_topics
@@ -49,6 +50,19 @@ class Line(NamedTuple):
     """Whether the line is from standard output, where programs say their addresses."""
 
 
+class Addresses(NamedTuple):
+    """Where the parts answer."""
+
+    dashboard: str
+    """The URL of the page."""
+    otlp: str
+    """The base URL of OTLP/HTTP."""
+    otlp_grpc: str | None
+    """The URL of OTLP/gRPC; None if the endpoint serves no gRPC."""
+    kafka: str
+    """The brokers, `host:port`, separated by commas."""
+
+
 class PartEndedError(WorkerError):
     """A part has ended by itself. The text says what its log said last."""
 
@@ -64,13 +78,17 @@ def run_up(*, demo: bool, config: Path | None, as_json: bool) -> None:
     Raises:
         InvalidSettingsError: the environment cannot be used, or the extra `[dashboard]` is not installed.
         KafkaUnreachableError: no broker answers at the configured address.
-        NotReadyError: a topic is wrong.
-        PartEndedError: a part has ended by itself, for example because its port is taken.
+        NotReadyError: a topic is wrong, or another program has a port that the environment names.
+        PartEndedError: a part has ended by itself.
     """
     stopped = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stopped.set())
     _require_dashboard()
+    # The worker's pages of health get any free port unless the environment names one: nobody needs them here.
+    os.environ.setdefault(f"{ENV_PREFIX}WEB_PORT", "0")
+    settings = load_settings()
+    os.environ |= replaced_ports(settings, settings.model_fields_set)
     with _environment("error" if demo else "warning") as environment:
         lines: queue.SimpleQueue[Line] = queue.SimpleQueue()
         chosen = [] if config is None else ["--config", str(config)]
@@ -86,7 +104,7 @@ def run_up(*, demo: bool, config: Path | None, as_json: bool) -> None:
                 return
             if demo:
                 parts.append(_Part("agents", ["demo", "--agents-only", "--keep"], environment, lines))
-            _tell(*found, demo=demo, as_json=as_json)
+            _tell(found, demo=demo, as_json=as_json)
             while not stopped.wait(_LOOK_EVERY_S):
                 _show(lines)
                 _check(parts, lines)
@@ -135,7 +153,7 @@ def _environment(level: str) -> Iterator[dict[str, str]]:
     `level` is the log level if the environment has none: simulated agents send bad records on purpose, which the page
     shows.
     """
-    calm = {f"{ENV_PREFIX}LOG_LEVEL": level, f"{ENV_PREFIX}WEB_PORT": "0"} | dict(os.environ)
+    calm = {f"{ENV_PREFIX}LOG_LEVEL": level} | dict(os.environ)
     if SERVERS in os.environ:
         _create_topics()
         yield calm
@@ -161,15 +179,13 @@ def _create_topics() -> None:
         raise NotReadyError("\n".join(topics.wrong))
 
 
-def _addresses(
-    parts: Sequence[_Part], lines: queue.SimpleQueue[Line], stopped: threading.Event
-) -> tuple[str, str] | None:
-    """Returns the addresses of the dashboard and of the endpoint; None after a stop signal.
+def _addresses(parts: Sequence[_Part], lines: queue.SimpleQueue[Line], stopped: threading.Event) -> Addresses | None:
+    """Returns where the dashboard, the endpoint and the broker answer; None after a stop signal.
 
     Raises:
         PartEndedError: a part has ended, or says nothing.
     """
-    found: dict[str, str] = {}
+    found: dict[str, dict[str, Any]] = {}
     until = time.monotonic() + READY_WITHIN_S
     while len(found) < 2:
         if stopped.wait(0.05):
@@ -179,24 +195,27 @@ def _addresses(
             raise PartEndedError(f"the parts did not start within {READY_WITHIN_S:g} s")
         for line in _waiting(lines):
             if line.is_output and line.part in ("dashboard", "otlp"):
-                about = orjson.loads(line.text)
-                found[line.part] = about["address"] if line.part == "dashboard" else about["http"]
+                found[line.part] = orjson.loads(line.text)
             else:
                 _write(line)
-    return found["dashboard"], found["otlp"]
+    otlp = found["otlp"]
+    return Addresses(found["dashboard"]["address"], otlp["http"], otlp["grpc"], load_settings().kafka_bootstrap_servers)
 
 
-def _tell(page: str, otlp: str, *, demo: bool, as_json: bool) -> None:
+def _tell(found: Addresses, *, demo: bool, as_json: bool) -> None:
     if as_json:
-        about = {"dashboard": page, "otlp": otlp, "kafka": load_settings().kafka_bootstrap_servers}
-        sys.stdout.write(orjson.dumps(about).decode() + "\n")
+        sys.stdout.write(orjson.dumps(found._asdict()).decode() + "\n")
     else:
         told = "Simulated agents send records now." if demo else "Simulated agents: `traceweir up --demo`."
+        over_grpc = "" if found.otlp_grpc is None else f"  # or over gRPC: {found.otlp_grpc}\n"
         sys.stdout.write(
-            f"The page: {page}\n\n"
+            f"The page: {found.dashboard}\n\n"
             "An agent that is instrumented with OpenTelemetry sends its spans here:\n"
-            f"  export OTEL_EXPORTER_OTLP_ENDPOINT={otlp}\n"
-            "  export OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf\n\n"
+            f"  export OTEL_EXPORTER_OTLP_ENDPOINT={found.otlp}\n"
+            "  export OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf\n"
+            f"{over_grpc}\n"
+            "Other commands and programs reach Kafka here:\n"
+            f"  export {SERVERS}={found.kafka}\n\n"
             f"{told} Ctrl-C ends everything.\n"
         )
     sys.stdout.flush()

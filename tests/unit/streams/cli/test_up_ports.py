@@ -1,0 +1,63 @@
+"""`traceweir up` checks its ports before anything starts, and takes free ones in place of defaults that are taken."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import pytest
+
+from traceweir.streams.cli.up_ports import replaced_ports
+from traceweir.streams.errors import NotReadyError
+from traceweir.streams.runtime.health import listening_socket
+from traceweir.streams.settings import Settings
+
+PORTS = ("dashboard_port", "otlp_http_port", "otlp_grpc_port", "web_port")
+
+
+@pytest.fixture
+def taken() -> Iterator[int]:
+    """Yields a port of another program."""
+    with listening_socket("127.0.0.1", 0) as other:
+        yield other.getsockname()[1]
+
+
+def settings(**ports: int) -> Settings:
+    return Settings(**(dict.fromkeys(PORTS, 0) | ports))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", PORTS)
+def test_a_default_that_is_taken_is_replaced_and_said(
+    name: str, taken: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert replaced_ports(settings(**{name: taken}), ()) == {f"TRACEWEIR_{name.upper()}": "0"}
+    assert f"Port {taken} is taken" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", PORTS)
+def test_a_chosen_port_that_is_taken_is_refused(name: str, taken: int) -> None:
+    with pytest.raises(NotReadyError, match=f"TRACEWEIR_{name.upper()}={taken}: the port is taken; set the variable"):
+        replaced_ports(settings(**{name: taken}), {name})
+
+
+def test_a_default_that_another_part_has_by_choice_is_replaced() -> None:
+    with listening_socket("127.0.0.1", 0) as other:
+        free = other.getsockname()[1]
+
+    assert replaced_ports(settings(dashboard_port=free, otlp_http_port=free), {"otlp_http_port"}) == {
+        "TRACEWEIR_DASHBOARD_PORT": "0"
+    }
+
+
+def test_ports_that_are_free_stay_and_are_free_afterwards() -> None:
+    with ExitStack() as held:
+        sockets = [held.enter_context(listening_socket("127.0.0.1", 0)) for _ in PORTS]
+        free = settings(**{name: each.getsockname()[1] for name, each in zip(PORTS, sockets, strict=True)})
+
+    assert [replaced_ports(free, PORTS), replaced_ports(free, ())] == [{}, {}]
+
+
+def test_a_port_of_grpc_does_not_count_without_grpc(taken: int) -> None:
+    without = settings(otlp_grpc_port=taken).model_copy(update={"otlp_grpc": "off"})
+
+    assert replaced_ports(without, {"otlp_grpc_port"}) == {}
