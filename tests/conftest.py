@@ -2,6 +2,7 @@
 
 import logging
 import signal
+from collections.abc import Iterator
 
 import hypothesis
 import pytest
@@ -34,6 +35,14 @@ hypothesis.settings.load_profile("traceweir")
 # A shell lets its background jobs ignore SIGINT, and processes inherit this: a command under test would never end.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _no_running_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Hides the broker of a `traceweir up` of the developer, which commands would find."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state-home")))
+        yield
 
 
 @pytest.fixture(autouse=True)

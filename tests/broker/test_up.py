@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
+from html import unescape
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
 import httpx
 import pytest
+from confluent_kafka import Producer
 from tests.support.command_line import Run
 
+from traceweir.streams.clock import utc_now
 from traceweir.streams.runtime.health import listening_socket
 
 pytestmark = [pytest.mark.broker, pytest.mark.slow]
@@ -24,6 +29,7 @@ pytestmark = [pytest.mark.broker, pytest.mark.slow]
 DEADLINE_S = 90
 EXAMPLE = Path(__file__).parents[2] / "examples" / "sessions.jsonl"
 PROGRAM = [sys.executable, "-m", "traceweir.streams.cli.entry"]
+HOSTILE = "it's $(touch owned) \x1b[201~\n\u202e; touch owned"
 PORTS = {f"TRACEWEIR_{name}_PORT": "0" for name in ("DASHBOARD", "OTLP_HTTP", "OTLP_GRPC")}
 
 
@@ -56,6 +62,26 @@ def port_of_another_program(port: int) -> Iterator[None]:
         yield
 
 
+def paste(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Runs a command of a page in a shell of a user who has set nothing."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("TRACEWEIR_")}
+    program = f'traceweir() {{ {shlex.join(PROGRAM)} "$@"; }}'
+    return subprocess.run(
+        ["bash", "-c", f"{program}; {command}"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        env=environment,
+        timeout=DEADLINE_S,
+        check=False,
+    )
+
+
+def commands_of(page: str) -> list[str]:
+    found = httpx.get(page, headers={"accept": "text/html"}).text
+    return [unescape(each) for each in re.findall(r'<pre class="command"><code>(.*?)</code></pre>', found, re.DOTALL)]
+
+
 def parts_of(pid: int) -> list[int]:
     """Returns the processes that a process has started."""
     return [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
@@ -81,6 +107,49 @@ def test_a_sent_session_is_in_the_page_and_ctrl_c_ends_all(run: Run, monkeypatch
         assert len(parts) == 3
         assert "/session?session_id=" in page
         until(lambda: not any(Path(f"/proc/{each}").exists() for each in parts), f"of {parts} not all have ended")
+
+
+def test_commands_of_the_page_work_where_nothing_is_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    event = {"occurred_at": utc_now().isoformat(), "session_id": HOSTILE, "invocation_id": "1"}
+    events = [
+        event | {"type": "invocation.started", "user_content": {"parts": [{"text": "When?"}]}},
+        event | {"type": "invocation.completed", "final_response": {"parts": [{"text": "Now."}]}},
+        event | {"type": "session.ended"},
+    ]
+    with running(TRACEWEIR_CLOSE_LINGER_S="0.5") as (_, told):
+        (tmp_path / "events.jsonl").write_text("\n".join(map(json.dumps, events)))
+        producer = Producer({"bootstrap.servers": told["kafka"]})
+        producer.produce("traceweir.invocations", b"no JSON")
+        producer.flush(DEADLINE_S)
+        emitted = paste("traceweir emit events.jsonl", tmp_path)
+        page = told["dashboard"]
+        until(lambda: len(httpx.get(f"{page}/api/sessions").json()) > 0, "no session is in the store")
+        until(lambda: len(httpx.get(f"{page}/api/dead-letters").json()["latest"]) > 0, "no dead letter is in the store")
+        # A session whose scores are not stored yet also has the command that starts a worker.
+        shown = commands_of(f"{page}/session?{urlencode({'session_id': HOSTILE})}")
+        (add,) = [each for each in shown if "evalset add" in each]
+        (replay,) = commands_of(f"{page}/dead-letters")
+        added, replayed = paste(add, tmp_path), paste(replay, tmp_path)
+
+    assert (emitted.returncode, added.returncode, replayed.returncode) == (0, 0, 0), (emitted, added, replayed)
+    assert f"uses the broker of the running `traceweir up`, {told['kafka']}" in added.stderr
+    (case,) = json.loads((tmp_path / "cases.evalset.json").read_text())["eval_cases"]
+    assert case["eval_id"] == HOSTILE
+    assert replayed.stdout == "1 dead letter sent: 1 to traceweir.invocations\n"
+    assert not (tmp_path / "owned").exists()
+
+
+def test_an_address_that_a_killed_up_has_left_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    with running() as (process, told):
+        process.kill()
+        process.wait()
+        ended = paste("traceweir topics check", tmp_path)
+
+    assert (
+        f"the broker {told['kafka']} is not used: its `traceweir up` (process {process.pid}) has ended" in ended.stderr
+    )
 
 
 def test_a_default_port_of_another_program_is_replaced() -> None:

@@ -6,6 +6,7 @@ import base64
 import errno
 import os
 import re
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Literal
@@ -73,7 +74,8 @@ class Settings(BaseSettings):
     # --- Kafka: address and credentials
 
     kafka_bootstrap_servers: str = "127.0.0.1:9092"
-    """Brokers to contact first: `host:port`, separated by commas, without user and password."""
+    """Brokers to contact first: `host:port`, separated by commas, without user and password. Where no variable
+    `TRACEWEIR_KAFKA_...` is set, commands use the embedded broker of a running `traceweir up` of the same user, and say so."""
     kafka_security_protocol: SecurityProtocol = "PLAINTEXT"
     """`PLAINTEXT`, `SSL` (TLS), `SASL_PLAINTEXT` (login without TLS) or `SASL_SSL` (login with TLS)."""
     kafka_sasl_mechanism: SaslMechanism = "PLAIN"
@@ -568,14 +570,19 @@ def _is_webhook_secret(text: str) -> bool:
         return False
 
 
-def load_settings() -> Settings:
+def load_settings(found: Mapping[str, str] | None = None) -> Settings:
     """Returns the settings that the environment holds.
+
+    Args:
+        found: Values of variables, by name, for those that the environment does not have.
 
     Raises:
         InvalidSettingsError: A variable is out of its range or contradicts another variable.
     """
+    given = {name.upper() for name in os.environ}
+    missing = {_env(field): field for field in Settings.model_fields if _env(field) not in given}
     try:
-        return Settings()
+        return Settings(**{missing[name]: value for name, value in (found or {}).items() if name in missing})  # type: ignore[arg-type]
     except ValidationError as error:
         problems = []
         for each in error.errors(include_url=False, include_input=False):

@@ -13,10 +13,11 @@ from aiohttp import web
 
 from traceweir.streams.canary import Beat, CanaryError, beat
 from traceweir.streams.cli.errors import FAILED
+from traceweir.streams.cli.up_broker import kafka_settings
 from traceweir.streams.clock import utc_now
 from traceweir.streams.process_log import log_to_stderr
 from traceweir.streams.runtime.health import bind
-from traceweir.streams.settings import Settings, load_settings
+from traceweir.streams.settings import Settings
 from traceweir.streams.telemetry import catalogue
 from traceweir.streams.telemetry.measured import Point
 from traceweir.streams.telemetry.prometheus import exposition
@@ -37,7 +38,7 @@ def run(*, once: bool, interval_s: float, timeout_s: float, port: int | None) ->
         InvalidSettingsError: the environment cannot be used.
         PortTakenError: the port cannot be bound.
     """
-    settings = load_settings()
+    settings = kafka_settings()
     log_to_stderr(settings.log_options)
     return asyncio.run(_run(settings, once=once, interval_s=interval_s, timeout_s=timeout_s, port=port))
 

@@ -17,6 +17,7 @@ from traceweir.scorers.evaluation.plan import ConfigError, Plan, read_plan
 from traceweir.streams.cli.config_digest import ShadowConfig, config_of_digest
 from traceweir.streams.cli.score import read_config_file
 from traceweir.streams.cli.terminal import complain, mute_clients
+from traceweir.streams.cli.up_broker import kafka_settings
 from traceweir.streams.clock import utc_now
 from traceweir.streams.config_topic import ConfigTopicError, TopicState, read_topic
 from traceweir.streams.configs.challenger_section import section_of
@@ -24,7 +25,6 @@ from traceweir.streams.configs.changes import changed_meanings, changed_options
 from traceweir.streams.configs.records import UNPUSHED
 from traceweir.streams.configs.selectors import ANY, in_words
 from traceweir.streams.configs.usable import without_effect
-from traceweir.streams.settings import load_settings
 
 CURRENT, DIGEST = "current", "digest:"
 
@@ -181,7 +181,7 @@ def read_state() -> TopicState:
         KafkaUnreachableError: no broker answers.
     """
     mute_clients()
-    state = asyncio.run(read_topic(load_settings()))
+    state = asyncio.run(read_topic(kafka_settings()))
     complain("\n".join(f"warning: {problem}" for problem in state.problems))
     return state
 

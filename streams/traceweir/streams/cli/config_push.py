@@ -22,12 +22,12 @@ from traceweir.streams.cli.config_output import (
     write_json,
 )
 from traceweir.streams.cli.terminal import complain, mute_clients
+from traceweir.streams.cli.up_broker import kafka_settings
 from traceweir.streams.clock import utc_now
 from traceweir.streams.config_topic import ConfigTopicError, TopicState, push
 from traceweir.streams.configs.changes import changed_options
 from traceweir.streams.configs.records import config_id
 from traceweir.streams.configs.selectors import in_words
-from traceweir.streams.settings import load_settings
 from traceweir.streams.shadow.challenger_name import create_topic, require_free_name, require_usable_name
 
 
@@ -144,7 +144,7 @@ def push_chosen(
     state = read_state()
     state.refuse_over_newer(selector)  # before a topic is created for the challenger
     if (challenger := chosen(state)[1].challenger) is not None:
-        settings = load_settings()
+        settings = kafka_settings()
         require_usable_name(settings, state, selector, challenger)
         if not dry_run:
             create_topic(settings, challenger.name)
@@ -164,7 +164,7 @@ def push_chosen(
 
 def _run_push(decide: Callable[[TopicState], PushedConfig | None]) -> PushedConfig | None:
     mute_clients()
-    return asyncio.run(push(load_settings(), decide))
+    return asyncio.run(push(kafka_settings(), decide))
 
 
 def _version(

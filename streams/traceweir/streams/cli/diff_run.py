@@ -12,13 +12,13 @@ from traceweir.streams.cli.diff_output import print_comparison
 from traceweir.streams.cli.errors import FAILED
 from traceweir.streams.cli.results_output import json_line
 from traceweir.streams.cli.terminal import complain, mute_clients, progress_bar
+from traceweir.streams.cli.up_broker import kafka_settings
 from traceweir.streams.comparison.bounds import Bound, checked
 from traceweir.streams.comparison.compare import compare
 from traceweir.streams.comparison.document import BoundOn
 from traceweir.streams.comparison.rows import Kinds, SideRows
 from traceweir.streams.comparison.texts import Texts
 from traceweir.streams.results.sides import Source, read_file, read_topic
-from traceweir.streams.settings import load_settings
 
 
 class Form(Enum):
@@ -63,4 +63,4 @@ def _read(source: Source, side: SideRows) -> int:
         if source.path is not None:
             return read_file(source, side, complain, advance)
         mute_clients()
-        return asyncio.run(read_topic(load_settings(), source, side, complain, advance))
+        return asyncio.run(read_topic(kafka_settings(), source, side, complain, advance))

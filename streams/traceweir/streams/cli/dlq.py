@@ -59,9 +59,9 @@ def list_letters(
     Example: `traceweir dlq list --reason late --since 2h --json | jq -r .id`
     """
     from traceweir.streams.cli.dlq_output import list_letters_matching
-    from traceweir.streams.settings import load_settings
+    from traceweir.streams.cli.up_broker import kafka_settings
 
-    settings = load_settings()
+    settings = kafka_settings()
     wanted = _wanted(settings, ids, reason, stage, topic, since, until)
     list_letters_matching(
         settings, wanted, open_only=open_only, limit=limit or (None if as_json else SHOWN), as_json=as_json
@@ -83,9 +83,9 @@ def show(
     Example: `traceweir dlq show 2:17 --raw > record.json`
     """
     from traceweir.streams.cli.dlq_output import show_letter
-    from traceweir.streams.settings import load_settings
+    from traceweir.streams.cli.up_broker import kafka_settings
 
-    raise typer.Exit(show_letter(load_settings(), _ids([letter_id])[0], raw=raw))
+    raise typer.Exit(show_letter(kafka_settings(), _ids([letter_id])[0], raw=raw))
 
 
 @dlq_app.command()
@@ -106,9 +106,9 @@ def export(
     Example: `traceweir dlq export --reason invalid --since 1d > letters.jsonl`
     """
     from traceweir.streams.cli.dlq_mending import export_letters
-    from traceweir.streams.settings import load_settings
+    from traceweir.streams.cli.up_broker import kafka_settings
 
-    settings = load_settings()
+    settings = kafka_settings()
     raise typer.Exit(export_letters(settings, _wanted(settings, ids, reason, stage, topic, since, until)))
 
 
@@ -160,9 +160,9 @@ def replay(
     if (ids or filters) and everything:
         raise typer.BadParameter("--all cannot be combined with ids or filters; remove one of them", param_hint="--all")
     from traceweir.streams.cli.dlq_output import replay_letters
-    from traceweir.streams.settings import load_settings
+    from traceweir.streams.cli.up_broker import kafka_settings
 
-    settings = load_settings()
+    settings = kafka_settings()
     wanted = _wanted(settings, ids, reason, stage, topic, since, until)
     raise typer.Exit(replay_letters(settings, wanted, again=again, dry_run=dry_run, as_json=as_json))
 

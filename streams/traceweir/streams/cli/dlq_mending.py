@@ -9,12 +9,13 @@ from traceweir.schemas.figures import counted
 from traceweir.streams.cli.dlq_output import replay_letters
 from traceweir.streams.cli.errors import FAILED
 from traceweir.streams.cli.terminal import complain, mute_clients
+from traceweir.streams.cli.up_broker import kafka_settings
 from traceweir.streams.dead_letters.mending import export_line, read_mended
 from traceweir.streams.dead_letters.originals import Originals
 from traceweir.streams.dead_letters.reader import DeadLetters, Wanted
 from traceweir.streams.formats.documents import name_of, read_documents
 from traceweir.streams.formats.files import open_input
-from traceweir.streams.settings import Settings, load_settings
+from traceweir.streams.settings import Settings
 
 
 def export_letters(settings: Settings, wanted: Wanted) -> int:
@@ -66,7 +67,7 @@ def replay_mended(path: str, *, again: bool, dry_run: bool, as_json: bool) -> in
         DeadLettersError: a topic is missing or wrong or cannot be read, another replay has begun, or the brokers
             stopped answering.
     """
-    settings = load_settings()
+    settings = kafka_settings()
     with open_input(path) as stream:
         mended = read_mended(read_documents(stream), name_of(stream))
     for problem in mended.problems:

@@ -14,9 +14,9 @@ from traceweir.streams.cli.errors import FAILED
 from traceweir.streams.cli.rows import print_rows, write_line
 from traceweir.streams.cli.score import read_config
 from traceweir.streams.cli.terminal import complain, mute_clients, progress_bar
+from traceweir.streams.cli.up_broker import kafka_settings
 from traceweir.streams.doctor.finding import Finding
 from traceweir.streams.doctor.run import check_everything
-from traceweir.streams.settings import load_settings
 from traceweir.streams.topics import StageName
 
 _HEADINGS = ("state", "check", "found")
@@ -29,7 +29,7 @@ def run_doctor(stages: Collection[StageName], config: Path | None, minutes: floa
         InvalidSettingsError: the environment cannot be used.
         ConfigError: the config cannot be used.
     """
-    settings, plan = load_settings(), read_config(config)
+    settings, plan = kafka_settings(), read_config(config)
     mute_clients()
 
     async def gathered() -> list[Finding]:

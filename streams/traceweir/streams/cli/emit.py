@@ -16,11 +16,11 @@ from traceweir.schemas.figures import counted
 from traceweir.schemas.text import printable
 from traceweir.streams.cli.errors import FAILED, INTERRUPTED, NO_DOCUMENT
 from traceweir.streams.cli.terminal import complain, mute_clients, progress_bar
+from traceweir.streams.cli.up_broker import kafka_settings
 from traceweir.streams.emit import emit
 from traceweir.streams.formats.documents import name_of
 from traceweir.streams.formats.files import open_inputs, read_inputs
 from traceweir.streams.formats.registry import input_format
-from traceweir.streams.settings import load_settings
 
 
 def emit_files(paths: Sequence[str], format_name: str, task_domain: str) -> int:
@@ -32,7 +32,7 @@ def emit_files(paths: Sequence[str], format_name: str, task_domain: str) -> int:
         KafkaUnreachableError: no broker answers.
         EmitError: a topic is missing or wrong, or the brokers stopped answering.
     """
-    settings = load_settings()
+    settings = kafka_settings()
     mute_clients()
     with open_inputs(paths) as streams, progress_bar("documents sent") as advance, _interruptible():
         source = name_of(streams[0])

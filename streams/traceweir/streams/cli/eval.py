@@ -13,6 +13,7 @@ from rich.text import Text
 
 from traceweir.streams.cli.errors import FAILED
 from traceweir.streams.cli.terminal import complain, mute_clients, progress_bar
+from traceweir.streams.cli.up_broker import kafka_settings
 from traceweir.streams.clock import utc_now
 from traceweir.streams.evals.configs import clashing, criteria_for
 from traceweir.streams.evals.evaluate import beside
@@ -56,7 +57,7 @@ def eval_files(
         JudgeUnavailableError: a criterion asks a judge, and the [judge] extra is missing or the verdict file cannot be
             used.
     """
-    settings = load_settings()
+    settings = kafka_settings() if from_kafka else load_settings()
     files = [read_eval_file(each) for each in chosen_files(arguments)]
     if junit is not None and not junit.absolute().parent.is_dir():
         raise InputError(

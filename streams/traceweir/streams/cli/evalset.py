@@ -82,10 +82,10 @@ def _add(session_id: str, to: Path, eval_id: str, sessions: Sequence[str], *, re
         if sessions:
             complain(f"{', '.join(sessions)}: there is no session {session_id!r}; there are {_session_ids(sessions)}")
         else:
+            from traceweir.streams.cli.up_broker import kafka_settings
             from traceweir.streams.evals.kafka_sessions import absence
-            from traceweir.streams.settings import load_settings
 
-            complain(absence(session_id, load_settings()))
+            complain(absence(session_id, kafka_settings()))
         return FAILED
     outcome = add_case(to, eval_case(found, eval_id), replace=replace)
     if outcome == "refused":
@@ -105,11 +105,11 @@ def _recorded(session_id: str, sessions: Sequence[str]) -> Recording | None:
     if sessions:
         return next(iter(read_recordings(sessions, frozenset([session_id])).get(session_id, ())), None)
     from traceweir.streams.cli.terminal import mute_clients
+    from traceweir.streams.cli.up_broker import kafka_settings
     from traceweir.streams.evals.kafka_sessions import read_sessions
-    from traceweir.streams.settings import load_settings
 
     mute_clients()
-    return asyncio.run(read_sessions(load_settings(), [session_id])).get(session_id)
+    return asyncio.run(read_sessions(kafka_settings(), [session_id])).get(session_id)
 
 
 def _session_ids(sessions: Sequence[str]) -> str:

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from importlib.metadata import version
 
 from traceweir.schemas.text import printable
+from traceweir.streams.cli.up_broker import kafka_settings
 from traceweir.streams.clock import utc_now
 from traceweir.streams.export.http_post import HttpPost
 from traceweir.streams.export.otlp_environment import Signal, read_otlp_environment
@@ -16,7 +17,7 @@ from traceweir.streams.export.problems import Problems
 from traceweir.streams.export.run import default_group, run_export
 from traceweir.streams.export.webhook_event import EVENT_TYPES, EventType
 from traceweir.streams.export.webhook_target import WebhookTarget
-from traceweir.streams.settings import InvalidSettingsError, load_settings
+from traceweir.streams.settings import InvalidSettingsError
 
 
 def export_otlp(signal: Signal, *, group: str | None, only_new: bool) -> None:
@@ -27,7 +28,7 @@ def export_otlp(signal: Signal, *, group: str | None, only_new: bool) -> None:
         KafkaUnreachableError: no broker answers.
         ExportError: the topic is missing or wrong, or the backend does not fit.
     """
-    settings, environment = load_settings(), read_otlp_environment(os.environ, signal)
+    settings, environment = kafka_settings(), read_otlp_environment(os.environ, signal)
 
     @asynccontextmanager
     async def target(problems: Problems) -> AsyncIterator[OtlpTarget]:
@@ -71,7 +72,7 @@ def export_webhook(
         KafkaUnreachableError: no broker answers.
         ExportError: the topic is missing or wrong, or the receiver refuses everything.
     """
-    settings = load_settings()
+    settings = kafka_settings()
     url, secrets = settings.webhook_url, settings.webhook_secret
     if url is None or secrets is None:
         missing = "TRACEWEIR_WEBHOOK_URL" if url is None else "TRACEWEIR_WEBHOOK_SECRET"

@@ -130,10 +130,10 @@ def demo(
     Example: `traceweir demo --seconds 10 --json`
     """
     if agents_only:
+        from traceweir.streams.cli.up_broker import kafka_settings
         from traceweir.streams.demo.agents_only import run_agents
-        from traceweir.streams.settings import load_settings
 
-        raise typer.Exit(run_agents(load_settings(), keep=keep, seed=seed, seconds=seconds))
+        raise typer.Exit(run_agents(kafka_settings(), keep=keep, seed=seed, seconds=seconds))
     from traceweir.streams.cli.demo import run_demo
 
     raise typer.Exit(run_demo(keep=keep, as_json=as_json, seed=seed, seconds=seconds))
@@ -148,8 +148,8 @@ def up(
     """Run everything on this machine until Ctrl-C: broker, worker, OTLP endpoint, and the dashboard with its page.
 
     Prints the address of the page, the two variables that point an agent at it, and the address of Kafka. With
-    TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS the parts use that Kafka; otherwise an embedded broker, which keeps nothing on disk. A
-    default port that is taken is replaced by a free one. Exit code 1: a part cannot start, or
+    TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS the parts use that Kafka; otherwise an embedded broker, which keeps nothing on disk, and
+    which other commands find. A default port that is taken is replaced by a free one. Exit code 1: a part cannot start, or
     has ended. 2: the config or the environment cannot be used.
 
     Example: `traceweir up --demo`

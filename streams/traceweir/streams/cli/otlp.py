@@ -6,8 +6,8 @@ import sys
 
 import orjson
 
+from traceweir.streams.cli.up_broker import kafka_settings
 from traceweir.streams.endpoint.server import Addresses, run_endpoint
-from traceweir.streams.settings import load_settings
 
 VARIABLE = "OTEL_EXPORTER_OTLP_ENDPOINT"
 
@@ -20,7 +20,7 @@ def run_otlp(*, as_json: bool) -> None:
         KafkaUnreachableError: no broker answers.
         EndpointError: a topic is missing or wrong, or a port is taken.
     """
-    settings = load_settings()
+    settings = kafka_settings()
 
     def ready(addresses: Addresses) -> None:
         topics = settings.topics

@@ -71,10 +71,10 @@ def results(
         session, metric, where, since, failed=failed, not_evaluated=not_evaluated, all_revisions=all_revisions
     )
     from traceweir.streams.cli.results_output import show_results
-    from traceweir.streams.settings import load_settings
+    from traceweir.streams.cli.up_broker import kafka_settings
 
     limit = SHOWN if limit is None and not as_json else limit
-    show_results(load_settings(), wanted, limit=limit, follow=follow, as_json=as_json)
+    show_results(kafka_settings(), wanted, limit=limit, follow=follow, as_json=as_json)
 
 
 @results_app.command()
@@ -105,9 +105,9 @@ def export(
         session, metric, where, since, failed=failed, not_evaluated=not_evaluated, all_revisions=all_revisions
     )
     from traceweir.streams.cli.results_output import export_results
-    from traceweir.streams.settings import load_settings
+    from traceweir.streams.cli.up_broker import kafka_settings
 
-    export_results(load_settings(), wanted, file)
+    export_results(kafka_settings(), wanted, file)
 
 
 def _wanted(

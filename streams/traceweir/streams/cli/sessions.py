@@ -85,11 +85,11 @@ def show_recorded(session_id: str, *, as_json: bool) -> int:
         SessionsUnreadableError: the topic is missing or wrong or cannot be read.
         InvalidSettingsError: the environment cannot be used.
     """
+    from traceweir.streams.cli.up_broker import kafka_settings
     from traceweir.streams.evals.kafka_sessions import absence, read_segments
-    from traceweir.streams.settings import load_settings
 
     mute_clients()
-    settings = load_settings()
+    settings = kafka_settings()
     segments = asyncio.run(read_segments(settings, session_id))
     if not segments:
         complain(absence(session_id, settings))

@@ -14,9 +14,10 @@ from traceweir.scorers.evaluation.plan import Plan
 from traceweir.streams.cli.errors import FAILED, INTERRUPTED
 from traceweir.streams.cli.score import read_config_file
 from traceweir.streams.cli.terminal import complain, progress_bar
+from traceweir.streams.cli.up_broker import kafka_settings
 from traceweir.streams.process_log import log_to_stderr
 from traceweir.streams.scoring.launch import LaunchedProcess
-from traceweir.streams.settings import Settings, load_settings
+from traceweir.streams.settings import Settings
 from traceweir.streams.shadow.creation import Found, Times, found_or_created
 from traceweir.streams.shadow.definition import Definition, Wanted
 from traceweir.streams.shadow.errors import ShadowError
@@ -45,7 +46,7 @@ def run(wanted: Wanted, config: Path | None, times: Times, *, yes: bool, only_es
         ShadowError: the shadow exists with other options, its range is empty, or nobody agreed to its cost.
         TopicsRefusedError: a topic could not be created.
     """
-    settings = load_settings()
+    settings = kafka_settings()
     log_to_stderr(settings.log_options)
     if config is not None:
         plan, text = read_config_file(config)
@@ -75,7 +76,7 @@ def stop_shadow(name: str) -> int:
         KafkaUnreachableError: no broker answers.
         ShadowError: there is no such shadow, or a process does not leave in time.
     """
-    stopped = stop(load_settings(), name)
+    stopped = stop(kafka_settings(), name)
     what = "asked the processes to stop" if stopped is None else f"{counted(stopped, 'process', 'processes')} stopped"
     complain(f"shadow {name}: {what}; `traceweir shadow --name {name}` resumes it")
     return 0
@@ -89,7 +90,7 @@ def drop_shadow(name: str) -> int:
         ShadowError: there is no such shadow, a process does not leave in time, or Kafka refuses.
         TopicsRefusedError: a topic could not be deleted.
     """
-    deleted = drop(load_settings(), name)
+    deleted = drop(kafka_settings(), name)
     complain(f"shadow {name} is removed: {', '.join(deleted) or 'no topic'}")
     return 0
 

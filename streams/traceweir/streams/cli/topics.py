@@ -10,10 +10,10 @@ import orjson
 
 from traceweir.streams.cli.errors import FAILED
 from traceweir.streams.cli.terminal import complain, mute_clients
+from traceweir.streams.cli.up_broker import kafka_settings
 from traceweir.streams.doctor.positions import compare_positions
 from traceweir.streams.kafka.topic_admin import create_topics, inspect_topics
 from traceweir.streams.kafka.topic_problems import expected_topics
-from traceweir.streams.settings import load_settings
 from traceweir.streams.topics import StageName
 
 
@@ -24,7 +24,7 @@ def create_and_report(stages: Sequence[StageName], *, as_json: bool) -> int:
         InvalidSettingsError: the environment cannot be used.
         KafkaUnreachableError: no broker answers.
     """
-    creation = create_topics(load_settings(), stages)
+    creation = create_topics(kafka_settings(), stages)
     if as_json:
         _write_json({"created": creation.created, "existing": creation.existing, "wrong": creation.wrong})
     else:
@@ -44,7 +44,7 @@ def check_and_report(stages: Sequence[StageName], *, as_json: bool) -> int:
         InvalidSettingsError: the environment cannot be used.
         KafkaUnreachableError: no broker answers.
     """
-    settings = load_settings()
+    settings = kafka_settings()
     expected, inspection = expected_topics(settings, stages), inspect_topics(settings, stages)
     problems, warnings = list(inspection.problems), list(inspection.warnings)
     if not problems:

@@ -19,6 +19,7 @@ import orjson
 
 from traceweir.schemas.text import printable
 from traceweir.streams.cli.terminal import complain
+from traceweir.streams.cli.up_broker import SERVERS, broker_left
 from traceweir.streams.cli.up_ports import replaced_ports
 from traceweir.streams.errors import NotReadyError, WorkerError
 from traceweir.streams.kafka.embedded_broker import PARTITIONS, EmbeddedBroker
@@ -26,7 +27,6 @@ from traceweir.streams.kafka.topic_admin import create_topics
 from traceweir.streams.settings import ENV_PREFIX, InvalidSettingsError, load_settings
 from traceweir.streams.topics import ALL_STAGES
 
-SERVERS = f"{ENV_PREFIX}KAFKA_BOOTSTRAP_SERVERS"
 STOP_WITHIN_S = 20.0
 """Seconds that the processes have together to stop; then they are killed."""
 READY_WITHIN_S = 120.0
@@ -170,7 +170,8 @@ def _environment(level: str) -> Iterator[dict[str, str]]:
         }
         os.environ |= own
         _create_topics()
-        yield {f"{ENV_PREFIX}{name}": value for name, value in _QUICK_SESSIONS.items()} | calm | own
+        with broker_left(load_settings()):
+            yield {f"{ENV_PREFIX}{name}": value for name, value in _QUICK_SESSIONS.items()} | calm | own
 
 
 def _create_topics() -> None:

@@ -16,9 +16,9 @@ def run(stages: Sequence[StageName], config: Path | None) -> int:
     try:
         with paused_gc():
             from traceweir.streams.cli.score import read_config
-            from traceweir.streams.settings import load_settings
+            from traceweir.streams.cli.up_broker import kafka_settings
             from traceweir.streams.worker import run_worker
-        plan, settings = read_config(config), load_settings()
+        plan, settings = read_config(config), kafka_settings()
         return run_worker(settings, plan, stages, config=config, launched=launched)
     finally:
         if launched is not None:

@@ -1,0 +1,123 @@
+"""Leaves the address of the broker of `traceweir up` for other commands of the same user, and finds it there."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import cache
+from pathlib import Path
+
+import psutil
+from pydantic import BaseModel, ValidationError
+
+from traceweir.streams.cli.terminal import complain
+from traceweir.streams.settings import ENV_PREFIX, InvalidSettingsError, Settings, load_settings
+
+KAFKA_VARIABLES = f"{ENV_PREFIX}KAFKA_"
+SERVERS = f"{KAFKA_VARIABLES}BOOTSTRAP_SERVERS"
+_LEFT = ("kafka_bootstrap_servers", "partitions", "topic_prefix", "otlp_spans_topic", "otlp_logs_topic")
+"""The settings that a command needs to read and write the topics of this broker."""
+_START_DIFFERS_S = 60.0
+"""Seconds by which two readings of the start of a process can differ, as a clock that is set changes it."""
+
+
+class _LeftBroker(BaseModel):
+    machine: str
+    pid: int
+    started_s: float
+    variables: dict[str, str]
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether the process that has the broker runs. Its id alone can be that of another process by now."""
+        try:
+            return abs(psutil.Process(self.pid).create_time() - self.started_s) < _START_DIFFERS_S
+        except psutil.Error:
+            return False
+
+
+def kafka_settings() -> Settings:
+    """Returns the settings of a command that uses Kafka: where the environment names none, that of a `traceweir up`.
+
+    Any variable `TRACEWEIR_KAFKA_...` is a choice, and then no `traceweir up` is looked for. A message on stderr says
+    which broker is used, and which address was left by a `traceweir up` that has ended. `traceweir dashboard` takes
+    `load_settings` in its place, because its store belongs to the topics of one cluster.
+
+    Raises:
+        InvalidSettingsError: the environment cannot be used, or several `traceweir up` run.
+    """
+    if any(name.upper().startswith(KAFKA_VARIABLES) for name in os.environ):
+        return load_settings()
+    found = list(_running())
+    if not found:
+        return load_settings()
+    addresses = [each.variables[SERVERS] for each in found]
+    if len(found) > 1:
+        raise InvalidSettingsError(
+            f"{len(found)} commands `traceweir up` run: set {SERVERS} to the broker that is meant, {' or '.join(addresses)}"
+        )
+    _say_once(f"{SERVERS} is not set: this command uses the broker of the running `traceweir up`, {addresses[0]}")
+    return load_settings(found[0].variables)
+
+
+@contextmanager
+def broker_left(settings: Settings) -> Iterator[None]:
+    """Leaves where the broker is within the block; if this is not possible, says so."""
+    name = f"{os.getpid()}.json"
+    try:
+        folder = _folder()
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        left = _LeftBroker(
+            machine=platform.node(),
+            pid=os.getpid(),
+            started_s=psutil.Process().create_time(),
+            variables={f"{ENV_PREFIX}{name.upper()}": str(getattr(settings, name)) for name in _LEFT},
+        )
+        # A reader sees the whole file or none.
+        (folder / f"{name}.new").write_text(left.model_dump_json())
+        (folder / f"{name}.new").replace(folder / name)
+    except (OSError, RuntimeError) as error:  # RuntimeError: there is no home directory
+        complain(f"other commands need the variable {SERVERS}, because its value cannot be left for them: {error}")
+        yield
+        return
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            (folder / name).unlink()
+
+
+def _running() -> Iterator[_LeftBroker]:
+    try:
+        files = sorted(_folder().glob("*.json"))
+    except (OSError, RuntimeError):
+        return
+    for file in files:
+        try:
+            left = _LeftBroker.model_validate_json(file.read_bytes())
+            address = left.variables[SERVERS]
+        except FileNotFoundError:  # the command has ended just now
+            continue
+        except (OSError, ValidationError, KeyError):
+            _say_once(f"{file} is not used, because it cannot be read; remove it")
+            continue
+        if left.machine != platform.node():  # the home directory is that of several machines or containers
+            continue
+        if left.is_alive:
+            yield left
+            continue
+        _say_once(f"the broker {address} is not used: its `traceweir up` (process {left.pid}) has ended")
+        with suppress(OSError):
+            file.unlink()
+
+
+def _folder() -> Path:
+    state = Path(os.environ.get("XDG_STATE_HOME", ""))
+    return (state if state.is_absolute() else Path.home() / ".local" / "state") / "traceweir" / "up"
+
+
+@cache
+def _say_once(message: str) -> None:
+    complain(message)
