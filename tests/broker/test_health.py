@@ -147,3 +147,20 @@ def test_a_blocked_event_loop_ends_the_worker(fleet: Fleet) -> None:
     worker = fleet.start("worker", stuck="loop")
     assert worker.process.wait(STOPS_WITHIN_S) == EXIT_HELD
     assert "the event loop was blocked for more than 2 s" in worker.log.read_text()
+
+
+@pytest.mark.slow
+def test_a_worker_whose_broker_has_ended_is_neither_healthy_nor_ready_before_it_ends(tmp_path: Path) -> None:
+    config = tmp_path / "config.json"
+    config.write_text("{}")
+    with EmbeddedBroker() as broker, Fleet(broker.bootstrap_servers, "traceweir.", tmp_path, config) as fleet:
+        worker = fleet.start("worker")
+        worker.until_ready()
+        broker.__exit__(None, None, None)
+        while worker.ask("/healthz")[0] == 200:
+            time.sleep(0.02)
+        status, state = worker.ask("/readyz")
+        assert (status, state["ready"]) == (503, False)
+        (problem,) = state["problems"]
+        assert problem.startswith("no Kafka broker has answered for more than")
+        assert not worker.ended

@@ -81,7 +81,8 @@ class Health(Service):  # type: ignore[misc]  # Faust's services are untyped
         Args:
             taken: The bound socket.
             problems: Returns a sentence for each problem; the worker is healthy without problems.
-            state: Returns the worker's `phase` and further details; the worker is ready in the phase `ready`.
+            state: Returns the worker's `phase` and further details; the worker is ready in the phase `ready`
+                without problems.
             metrics: Returns the metrics in the text format of Prometheus.
             kwargs: Arguments of the service.
         """
@@ -110,9 +111,10 @@ class Health(Service):  # type: ignore[misc]  # Faust's services are untyped
         return _answer({"healthy": not problems, "problems": problems}, good=not problems)
 
     async def _ready(self, request: web.Request) -> web.Response:
-        state = self._state()
-        ready = state["phase"] == "ready"
-        return _answer({"ready": ready, **state}, good=ready)
+        state, problems = self._state(), self._problems()
+        ready = state["phase"] == "ready" and not problems
+        named = {"problems": problems} if problems else {}
+        return _answer({"ready": ready, **state, **named}, good=ready)
 
     async def _measured(self, request: web.Request) -> web.Response:
         headers = {"Content-Type": "text/plain; version=0.0.4; charset=utf-8", "Cache-Control": "no-store"}

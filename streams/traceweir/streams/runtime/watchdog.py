@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from mode import Service
 
 from traceweir.streams.errors import WorkerError
-from traceweir.streams.kafka.silence import ASK_EVERY_S, LOST_AFTER_S
+from traceweir.streams.kafka.silence import ASK_EVERY_S, LOST_AFTER_S, LastAnswer
 from traceweir.streams.service_tasks import intervals, service_task
 
 log = logging.getLogger(__name__)
@@ -92,6 +92,8 @@ class Watch(Service):  # type: ignore[misc]  # Faust's services are untyped
         ask: Callable[[], Awaitable[bool]],
         where: str,
         limit_s: float,
+        *,
+        last: LastAnswer | None = None,
         **kwargs: Any,
     ) -> None:
         """Stores the arguments; the service starts later.
@@ -102,15 +104,21 @@ class Watch(Service):  # type: ignore[misc]  # Faust's services are untyped
             ask: Asks a broker, for at most `ASK_EVERY_S`, and returns whether it answered.
             where: Addresses of the brokers, for the message.
             limit_s: Time limit for a duty without progress, in seconds.
+            last: Receives each answer; None: a new one.
             kwargs: Arguments of the service.
         """
         super().__init__(**kwargs)
         self._duties, self._failed, self._ask, self._where, self._limit_s = duties, failed, ask, where, limit_s
         self._dogs = Watchdogs(limit_s)
         self._looks = 0
-        self._silent_s = 0.0
-        self.problems: list[str] = []
-        """A sentence for each late duty, without text from records."""
+        self.last_answer = LastAnswer() if last is None else last
+        self._late: list[str] = []
+
+    @property
+    def problems(self) -> list[str]:
+        """A sentence for each late duty, and one while the brokers are silent, without text from records."""
+        silent = self.last_answer.problem
+        return self._late if silent is None else [*self._late, silent]
 
     async def on_start(self) -> None:
         """Starts the thread that checks the event loop."""
@@ -124,12 +132,12 @@ class Watch(Service):  # type: ignore[misc]  # Faust's services are untyped
 
     async def look(self) -> None:
         """Checks all duties once; a late duty ends the worker."""
-        if self._silent_s:  # while all brokers are silent, the waiting times of duties do not increase
-            self.problems = []
+        if self.last_answer.unanswered_s:  # while all brokers are silent, the waiting times of duties do not increase
+            self._late = []
             return
-        self.problems = self._dogs.look(self._duties())
-        if self.problems:
-            await self._failed(StuckError("; ".join(self.problems)))
+        self._late = self._dogs.look(self._duties())
+        if self._late:
+            await self._failed(StuckError("; ".join(self._late)))
 
     @service_task("asks the brokers for answers")
     async def _listen(self) -> None:
@@ -141,8 +149,8 @@ class Watch(Service):  # type: ignore[misc]  # Faust's services are untyped
 
     def note_answer(self, *, answered: bool) -> bool:
         """Notes whether a broker answered; returns whether all brokers are lost, and logs this."""
-        self._silent_s = 0.0 if answered else self._silent_s + ASK_EVERY_S
-        if self._silent_s <= LOST_AFTER_S:
+        self.last_answer.note(answered=answered)
+        if self.last_answer.unanswered_s <= LOST_AFTER_S:
             return False
         log.error(
             "no Kafka broker has answered at %s for more than %g s; check that the brokers run, and start the worker again: it "

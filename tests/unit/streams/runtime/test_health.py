@@ -53,6 +53,13 @@ async def test_the_worker_is_ready_only_in_the_phase_ready_and_healthy_in_every_
     assert (await served.get("/healthz"))[0] == 200
 
 
+async def test_a_worker_with_a_problem_is_not_ready_and_says_why(served: Served) -> None:
+    served.problems.append("no Kafka broker has answered for more than 15 s: check that the brokers run")
+    status, state = await served.get("/readyz")
+    assert status == 503
+    assert state == {"ready": False, "phase": "ready", "partitions": [0, 2], "problems": served.problems}
+
+
 async def test_the_metrics_are_the_text_of_prometheus(served: Served) -> None:
     async with aiohttp.ClientSession() as session, session.get(served.url + "/metrics") as answer:
         assert await answer.text() == "up 1\n"

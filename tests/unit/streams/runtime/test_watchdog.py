@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from traceweir.streams.kafka.silence import ASK_EVERY_S, LOST_AFTER_S
+from traceweir.streams.kafka.silence import ASK_EVERY_S, LOST_AFTER_S, UNKNOWN_AFTER_S, LastAnswer
 from traceweir.streams.runtime.failure import in_words
 from traceweir.streams.runtime.watchdog import LOOK_EVERY_S, Duty, StuckError, Watch, Watchdogs
 
@@ -76,11 +76,11 @@ class RecordedErrors:
         self.errors.append(error)
 
 
-def make_watch(duties: Iterable[Duty], ended: RecordedErrors) -> Watch:
+def make_watch(duties: Iterable[Duty], ended: RecordedErrors, last: LastAnswer | None = None) -> Watch:
     async def ask() -> bool:
         return True
 
-    return Watch(lambda: duties, ended, ask, "kafka:9092", LIMIT_S)
+    return Watch(lambda: duties, ended, ask, "kafka:9092", LIMIT_S, last=last)
 
 
 async def test_a_late_duty_ends_the_worker_with_a_readable_error() -> None:
@@ -125,3 +125,16 @@ async def test_kafka_counts_as_lost_after_60_s_without_an_answer(caplog: pytest.
     with caplog.at_level(logging.ERROR):
         assert watch.note_answer(answered=False)
     assert "no Kafka broker has answered at kafka:9092 for more than 60 s" in caplog.text
+
+
+async def test_the_silence_of_the_brokers_is_a_problem_long_before_it_ends_the_worker() -> None:
+    seconds = [0.0]
+    watch = make_watch([], RecordedErrors(), LastAnswer(lambda: seconds[0]))
+    watch.note_answer(answered=True)
+    assert watch.problems == []
+    seconds[0] = UNKNOWN_AFTER_S
+    assert not watch.note_answer(answered=False)
+    await watch.look()
+    assert watch.problems == ["no Kafka broker has answered for more than 15 s: check that the brokers run"]
+    watch.note_answer(answered=True)
+    assert watch.problems == []

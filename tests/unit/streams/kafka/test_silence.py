@@ -1,0 +1,60 @@
+"""What a broker said counts as unknown once no broker has answered for some time."""
+
+from __future__ import annotations
+
+import pytest
+
+from traceweir.streams.kafka.silence import ASK_EVERY_S, UNKNOWN_AFTER_S, LastAnswer
+
+SILENT = "no Kafka broker has answered for more than 15 s: check that the brokers run"
+
+
+class Clock:
+    """A clock that a test moves."""
+
+    def __init__(self) -> None:
+        self.s = 100.0
+
+    def __call__(self) -> float:
+        return self.s
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+def test_the_age_is_that_of_the_last_answer_and_unknown_before_the_first(clock: Clock) -> None:
+    last = LastAnswer(clock)
+    assert last.age_s is None
+    last.note(answered=True)
+    clock.s += 3
+    last.note(answered=False)
+    assert last.age_s == 3
+
+
+def test_silence_is_a_problem_once_it_is_long_and_until_the_next_answer(clock: Clock) -> None:
+    last = LastAnswer(clock)
+    last.note(answered=True)
+    clock.s += UNKNOWN_AFTER_S - 1
+    assert last.problem is None
+    clock.s += 1
+    assert last.problem == SILENT
+    last.note(answered=True)
+    assert last.problem is None
+
+
+def test_brokers_that_have_never_answered_are_a_problem_too(clock: Clock) -> None:
+    last = LastAnswer(clock)
+    assert last.problem is None
+    clock.s += UNKNOWN_AFTER_S
+    assert last.problem == SILENT
+
+
+def test_unanswered_questions_are_added_up_until_the_next_answer(clock: Clock) -> None:
+    last = LastAnswer(clock)
+    for _ in range(3):
+        last.note(answered=False)
+    assert last.unanswered_s == 3 * ASK_EVERY_S
+    last.note(answered=True)
+    assert last.unanswered_s == 0
