@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from datetime import timedelta
@@ -18,6 +19,7 @@ from tests.support.stores import FakeRecord, batch_of, open_store, scores_batch
 
 from traceweir.streams.dashboard.feed import LOOK_EVERY_S, Feed, FeedState
 from traceweir.streams.kafka.embedded_broker import EmbeddedBroker
+from traceweir.streams.kafka.silence import UNKNOWN_AFTER_S, LastAnswer
 from traceweir.streams.kafka.topic_admin import create_topics
 from traceweir.streams.settings import Settings
 from traceweir.streams.store.duckdb_store import DuckDBStore
@@ -38,15 +40,25 @@ def settings(embedded_broker: EmbeddedBroker) -> Settings:
 
 
 @asynccontextmanager
-async def feeding(settings: Settings, store: DuckDBStore) -> AsyncIterator[Until]:
+async def feeding(
+    settings: Settings, store: DuckDBStore, last_answer: LastAnswer | None = None
+) -> AsyncIterator[Until]:
     """Runs a feed; yields a function that waits until a condition of its state holds."""
     changed = asyncio.Event()
     keep: dict[TableName, timedelta] = {"results": timedelta(days=1)}
-    feed = Feed(settings, store, keep=keep, keep_figures=timedelta(days=5), now=lambda: NOW, changed=changed.set)
+    feed = Feed(
+        settings,
+        store,
+        keep=keep,
+        keep_figures=timedelta(days=5),
+        now=lambda: NOW,
+        changed=changed.set,
+        last_answer=last_answer,
+    )
 
     async def until(holds: Callable[[FeedState], bool]) -> None:
         async with asyncio.timeout(LIMIT_S):
-            while not holds(feed.state):
+            while not holds(feed.present()):
                 waiting = asyncio.create_task(changed.wait())
                 await asyncio.wait({waiting, running}, return_when=asyncio.FIRST_COMPLETED)
                 waiting.cancel()
@@ -105,6 +117,37 @@ async def test_scores_are_stored_once_through_a_restart(settings: Settings, tmp_
         {"session_id": "b", "value": 0.5},
         {"session_id": "c", "value": 0.5},
     ]
+
+
+async def test_nothing_is_known_of_a_broker_that_has_ended(tmp_path: Path) -> None:
+    seconds = [0.0]
+    with EmbeddedBroker() as broker:
+        settings = Settings(kafka_bootstrap_servers=broker.bootstrap_servers)
+        create_topics(settings)
+        put_scores(broker.bootstrap_servers, [make_score("a")])
+        last_answer = LastAnswer(lambda: seconds[0])
+        async with feeding(settings, open_store(tmp_path / "store.duckdb"), last_answer) as until:
+            await until(lambda state: state.stored_rows == 1)
+            await asyncio.to_thread(broker.__exit__, None, None, None)
+            seconds[0] += UNKNOWN_AFTER_S
+            await until(lambda state: state.behind is None and "no Kafka broker" in (state.problem or ""))
+
+
+async def test_a_feed_ends_although_no_broker_answers_its_request(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, never = threading.Event(), threading.Event()
+
+    def unanswered(*_: object) -> list[str]:
+        begun.set()
+        never.wait()
+        return []
+
+    monkeypatch.setattr("traceweir.streams.dashboard.feed.check_partitions", unanswered)
+    async with feeding(settings, open_store(tmp_path / "store.duckdb")):
+        await asyncio.to_thread(begun.wait)
+    await asyncio.get_running_loop().shutdown_default_executor()  # as `asyncio.run` does
+    never.set()
 
 
 async def test_a_withdrawn_trace_that_the_topic_does_not_name_is_removed_from_a_store_of_unknown_age(

@@ -65,7 +65,7 @@ class State(BaseModel):
     problem: str | None
     """Why nothing is read or stored now, with the way out; null if there is no problem."""
     behind: int | None
-    """Number of records, at most, that are not stored yet; null before the first answer of a broker."""
+    """Number of records, at most, that are not stored yet; null while that is unknown, as while no broker answers."""
     stored_rows: int
     """Number of rows that were stored since the start of this process."""
     unreadable: dict[str, int]

@@ -22,6 +22,7 @@ from traceweir.streams.configs.selectors import in_words, parsed_selector
 from traceweir.streams.dashboard.content import Content
 from traceweir.streams.dashboard.result_diff import NoDiffError, shown_comparison
 from traceweir.streams.kafka.errors import KafkaUnreachableError
+from traceweir.streams.kafka.request_thread import in_request_thread
 from traceweir.streams.kafka.topic_admin import existing_topics
 from traceweir.streams.results.reader import Results, ResultsError, Wanted
 from traceweir.streams.settings import Settings
@@ -138,7 +139,7 @@ class PushedChallengers:
             ConfigTopicError: the topic `configs` exists and cannot be read: a challenger would be shown as one that has ended.
             KafkaUnreachableError: no broker answers.
         """
-        topics, in_effect = await asyncio.to_thread(existing_topics, self._settings), []
+        topics, in_effect = await in_request_thread(existing_topics, self._settings), []
         if self._settings.topics.configs in topics:
             in_effect = challengers_of((await read_topic(self._settings)).current.values())
         self.in_effect = in_effect

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -23,7 +23,8 @@ from traceweir.streams.kafka.errors import KafkaUnreachableError
 from traceweir.streams.kafka.fast_close import install_fast_close
 from traceweir.streams.kafka.fetch import read_as_parsed
 from traceweir.streams.kafka.log_facts import tombstones_s
-from traceweir.streams.kafka.silence import failing_with_client
+from traceweir.streams.kafka.request_thread import in_request_thread
+from traceweir.streams.kafka.silence import LastAnswer, failing_with_client
 from traceweir.streams.kafka.topic_admin import check_partitions, topic_ids
 from traceweir.streams.kafka.topic_creation import create_no_topics
 from traceweir.streams.settings import Settings
@@ -60,7 +61,7 @@ class FeedState:
     unreadable: dict[str, int] = field(default_factory=dict)
     """Number of records since the start that are not what a worker writes there, by topic."""
     behind: int | None = None
-    """Number of records, at most, that were read by nobody yet; None before the first answer of a broker."""
+    """Number of records, at most, that were read by nobody yet; None while that is unknown, as while no broker answers."""
     batches: int = 0
     """Number of batches that were stored since the start."""
 
@@ -75,6 +76,7 @@ class Feed:
         keep_figures: For how long figures are kept; None: without an end. Those per minute are kept as long as results.
         now: The clock by which rows grow old.
         changed: Called after each batch that was stored, and when a problem begins or ends.
+        last_answer: Receives each answer of a broker; None: a new one.
     """
 
     def __init__(
@@ -86,6 +88,7 @@ class Feed:
         now: Callable[[], datetime],
         keep_figures: timedelta | None = None,
         changed: Callable[[], object] = lambda: None,
+        last_answer: LastAnswer | None = None,
     ) -> None:
         self._settings, self._store, self._keep, self._now, self._changed = settings, store, keep, now, changed
         self._rows = RowReader(tables_of(settings.topics))
@@ -93,6 +96,13 @@ class Feed:
         self._old_removed_at_s: float | None = None
         self._ends: dict[TopicPartition, int] = {}
         self.state = FeedState()
+        """What the feed itself knows; see `present`."""
+        self.last_answer = LastAnswer() if last_answer is None else last_answer
+
+    def present(self) -> FeedState:
+        """Returns the state as it is known now: what a broker said is unknown once no broker answers."""
+        silent = self.last_answer.problem
+        return self.state if silent is None else replace(self.state, problem=self.state.problem or silent, behind=None)
 
     async def run(self) -> None:
         """Reads and stores, and starts again after each failure of Kafka or of the store.
@@ -113,7 +123,9 @@ class Feed:
 
     async def _follow(self) -> None:
         names = list(tables_of(self._settings.topics))
-        if problems := await asyncio.to_thread(check_partitions, self._settings, names):
+        problems = await in_request_thread(check_partitions, self._settings, names)
+        self.last_answer.note(answered=True)
+        if problems:
             raise _NotYetError("\n".join(problems))
         read_as_parsed(())
         consumer = AIOKafkaConsumer(
@@ -129,7 +141,7 @@ class Feed:
         create_no_topics(consumer)
         await consumer.start()
         try:
-            async with failing_with_client(consumer):
+            async with failing_with_client(consumer, last=self.last_answer):
                 await self._start_at_stored_offsets(consumer, names)
                 not_before_s = 0.0
                 while True:
@@ -142,7 +154,7 @@ class Feed:
     async def _start_at_stored_offsets(self, consumer: AIOKafkaConsumer, names: Sequence[str]) -> None:
         places = [TopicPartition(name, number) for name in names for number in range(self._settings.partitions)]
         network, asked_at = self._settings.topics.network, self._now()
-        kept_s = await asyncio.to_thread(lambda: tombstones_s(Cluster(self._settings), network))
+        kept_s = await in_request_thread(lambda: tombstones_s(Cluster(self._settings), network))
         current_at = await asyncio.to_thread(self._store.current_at)
         self._withdrawals = Withdrawals(network, current_at.get(network), kept_s)
         self._look_every = timedelta(seconds=min(LOOK_EVERY_S, kept_s / 4))
@@ -187,7 +199,7 @@ class Feed:
 
     async def _require_same_topics(self, names: Sequence[str]) -> None:
         read = {source.topic for source in await asyncio.to_thread(self._store.offsets)}
-        found = await asyncio.to_thread(topic_ids, self._settings, names)
+        found = await in_request_thread(topic_ids, self._settings, names)
         stored = await asyncio.to_thread(self._store.topic_ids)
         for name, found_id in found.items():
             if name in read and stored.get(name, found_id) != found_id:
@@ -261,6 +273,8 @@ class Feed:
         if problem == self.state.problem:
             return
         self.state.problem = problem
+        if problem is not None:
+            self.state.behind = None
         if problem is None:
             log.info("the store receives records again")
         else:

@@ -90,7 +90,7 @@ async def _serve(
     feed = Feed(settings, store, keep=keep, keep_figures=keep_figures, now=utc_now, changed=live.changed)
     challengers = PushedChallengers(settings)
     options = PageOptions(
-        lambda: feed.state,
+        feed.present,
         settings.dashboard_content,
         utc_now,
         trace_url=settings.dashboard_trace_url,
@@ -101,7 +101,7 @@ async def _serve(
     token = settings.dashboard_token.get_secret_value() if settings.dashboard_token is not None else None
     server = _Server(
         uvicorn.Config(
-            create_application(store, lambda: feed.state, live, options, token),
+            create_application(store, feed.present, live, options, token),
             log_config=None,
             access_log=False,  # its lines would have ids of sessions
             lifespan="off",

@@ -19,7 +19,8 @@ from traceweir.streams.kafka.embedded_broker import is_embedded
 from traceweir.streams.kafka.errors import KafkaUnreachableError
 from traceweir.streams.kafka.fast_close import install_fast_close
 from traceweir.streams.kafka.fetch import read_as_parsed
-from traceweir.streams.kafka.silence import answers
+from traceweir.streams.kafka.request_thread import in_request_thread
+from traceweir.streams.kafka.silence import UNKNOWN_AFTER_S, answers
 from traceweir.streams.kafka.topic_admin import partition_count, reach
 from traceweir.streams.kafka.topic_creation import create_no_topics
 from traceweir.streams.kafka.unreadable_batch import UnreadableBatchError
@@ -29,8 +30,6 @@ STALLED_S = 60.0
 """Seconds without progress after which reading fails; a killed worker's transaction stays open half as long."""
 FIRST_WITHIN_MS = 5_000
 """Milliseconds for reading the first record of an open transaction."""
-SILENT_S = 30.0
-"""Seconds without a record after which a reader that follows a topic asks whether a broker still answers."""
 
 
 class HeldBack(NamedTuple):
@@ -82,7 +81,7 @@ class BoundedReader:
         """The offset after the last record by partition, at the start of the `async with` block."""
 
     async def __aenter__(self) -> BoundedReader:
-        count = await asyncio.to_thread(partition_count, self._settings, self.topic, self._error)
+        count = await in_request_thread(partition_count, self._settings, self.topic, self._error)
         numbers = range(count) if self._partitions is None else sorted(self._partitions)
         self._places = [TopicPartition(self.topic, number) for number in numbers]
         # A header name that is not UTF-8 would end confluent-kafka's consumer. Therefore this class reads with aiokafka.
@@ -139,7 +138,7 @@ class BoundedReader:
             raise self._unreadable(error) from error
         offsets = {place.partition: None if at is None or at.offset < 0 else at.offset for place, at in found.items()}
         begins = self.begins
-        if None in offsets.values() and not is_embedded(await asyncio.to_thread(reach, self._settings)):
+        if None in offsets.values() and not is_embedded(await in_request_thread(reach, self._settings)):
             begins = self.ends
         return {number: begins[number] if offset is None else offset for number, offset in offsets.items()}
 
@@ -190,7 +189,9 @@ class BoundedReader:
         times = [time for time in found if time is not None]
         return (min(times), max(times)) if times else None
 
-    async def following(self, trouble: Callable[[str], None], *, silent_s: float = SILENT_S) -> AsyncIterator[Any]:
+    async def following(
+        self, trouble: Callable[[str], None], *, silent_s: float = UNKNOWN_AFTER_S
+    ) -> AsyncIterator[Any]:
         """Yields the records after the ends as they are committed, without end; call it after `records`.
 
         A broker that stops or moves a partition delays the records and loses none. Where others have replaced all nodes that
@@ -249,7 +250,7 @@ class BoundedReader:
 
     async def _unreachable(self, trouble: Callable[[str], None], *, known: bool) -> bool:
         try:
-            await asyncio.to_thread(reach, self._settings)
+            await in_request_thread(reach, self._settings)
         except KafkaUnreachableError as error:
             if not known:
                 trouble(f"{self.topic}: no new record can be read: {error}; waiting")

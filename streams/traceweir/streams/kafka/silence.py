@@ -86,6 +86,8 @@ async def answers(user: Any) -> bool:
 async def until_lost(user: Any, *, lost_after_s: float = LOST_AFTER_S, last: LastAnswer | None = None) -> str:
     """Returns a sentence when no node has answered for this time; runs without end while one answers.
 
+    A silence of `UNKNOWN_AFTER_S`, and its end, are logged.
+
     Args:
         user: A started consumer or producer, which a node has answered therefore.
         lost_after_s: The time without an answer, in seconds.
@@ -93,11 +95,18 @@ async def until_lost(user: Any, *, lost_after_s: float = LOST_AFTER_S, last: Las
     """
     last = last or LastAnswer()
     last.note(answered=True)
+    silent = False
     while True:
         await asyncio.sleep(min(ASK_EVERY_S, lost_after_s))
         age_s = last.age_s
         answered = await answers(user)
         last.note(answered=answered)
+        if not silent and last.problem is not None:
+            silent = True
+            log.warning("%s; waiting", last.problem)
+        elif silent and answered:
+            silent = False
+            log.info("a Kafka broker answers again")
         if not answered and age_s is not None and age_s >= lost_after_s:
             return (
                 f"no Kafka node that this client knows has answered for {lost_after_s:g} s; the client starts again from "

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
+
 import pytest
 
-from traceweir.streams.kafka.silence import ASK_EVERY_S, UNKNOWN_AFTER_S, LastAnswer
+from traceweir.streams.kafka.silence import ASK_EVERY_S, UNKNOWN_AFTER_S, LastAnswer, until_lost
 
 SILENT = "no Kafka broker has answered for more than 15 s: check that the brokers run"
 
@@ -58,3 +60,25 @@ def test_unanswered_questions_are_added_up_until_the_next_answer(clock: Clock) -
     assert last.unanswered_s == 3 * ASK_EVERY_S
     last.note(answered=True)
     assert last.unanswered_s == 0
+
+
+class SilentConsumer:
+    """A consumer that knows no node any more; a question takes `asking_s` of the clock."""
+
+    def __init__(self, clock: Clock, asking_s: float) -> None:
+        self._clock, self._asking_s = clock, asking_s
+        self.client = self.cluster = self
+
+    def brokers(self) -> list[object]:
+        self._clock.s += self._asking_s
+        return []
+
+
+async def test_who_waits_for_records_says_once_that_no_broker_answers(
+    clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    consumer = SilentConsumer(clock, asking_s=UNKNOWN_AFTER_S)
+    with caplog.at_level(logging.INFO):
+        lost = await until_lost(consumer, lost_after_s=0.001, last=LastAnswer(clock))
+    assert "the client starts again" in lost
+    assert [record.getMessage() for record in caplog.records] == [f"{SILENT}; waiting"]

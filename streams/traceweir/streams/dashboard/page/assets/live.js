@@ -8,7 +8,7 @@
 
   function say(state) {
     status.classList.toggle("off", Boolean(state.problem));
-    status.textContent = state.problem ? "not receiving" : state.behind ? `${state.behind.toLocaleString("en").replaceAll(",", "\u202f")} records behind` : "up to date";
+    status.textContent = state.problem ? "not receiving" : state.behind === null ? "connecting" : state.behind ? `${state.behind.toLocaleString("en").replaceAll(",", "\u202f")} records behind` : "up to date";
     problem.hidden = !state.problem;
     problem.querySelector("span").textContent = state.problem ?? "";
   }
