@@ -13,7 +13,7 @@ import typer
 from traceweir.streams.cli.errors import FAILED
 from traceweir.streams.cli.rows import print_rows, write_line
 from traceweir.streams.cli.score import read_config
-from traceweir.streams.cli.terminal import complain, mute_clients, progress_bar
+from traceweir.streams.cli.terminal import complain, mute_clients, steps
 from traceweir.streams.cli.up_broker import kafka_settings
 from traceweir.streams.doctor.finding import Finding
 from traceweir.streams.doctor.run import check_everything
@@ -33,12 +33,8 @@ def run_doctor(stages: Collection[StageName], config: Path | None, minutes: floa
     mute_clients()
 
     async def gathered() -> list[Finding]:
-        found = []
-        with progress_bar("checking") as advance:
-            async for finding in check_everything(settings, plan, stages, minutes):
-                found.append(finding)
-                advance(len(found), None)
-        return found
+        with steps("checking") as step:
+            return [finding async for finding in check_everything(settings, plan, stages, minutes, step)]
 
     findings = asyncio.run(gathered())
     if as_json:

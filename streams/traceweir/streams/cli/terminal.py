@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from time import monotonic
@@ -27,6 +28,8 @@ Advance = Callable[[int, int | None], None]
 """Called with the number of finished items, and with the total if it is known."""
 _LONGEST = 4_000
 """The most characters of a line: the message of a hostile record must not fill the terminal."""
+SLOW_AFTER_S = 5.0
+"""Seconds after which a step of a command is named, if stderr is no terminal."""
 _UPDATE_S = 0.05
 """Seconds between two updates of a bar with a rate."""
 _TAIL = 1_000
@@ -76,6 +79,43 @@ def progress_bar(description: str) -> Iterator[Advance]:
     with Progress(*columns, console=stderr, transient=True, disable=not stderr.is_terminal) as progress:
         task = progress.add_task(description, total=None)
         yield lambda done, total: progress.update(task, completed=done, total=total)
+
+
+@contextmanager
+def steps(verb: str, *, slow_after_s: float = SLOW_AFTER_S) -> Iterator[Callable[[str], None]]:
+    """Names the present step of a command on stderr: beside a spinner with the time if it is a terminal.
+
+    Elsewhere a line names each step that is slow, so that a command which is quick writes nothing.
+
+    Args:
+        verb: What is done in each step, for example `checking`.
+        slow_after_s: Seconds after which a step is slow.
+    """
+    stderr = Console(stderr=True)
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    slow: list[threading.Timer] = []
+
+    def end_step() -> None:
+        while slow:
+            slow.pop().cancel()
+
+    with Progress(*columns, console=stderr, transient=True, disable=not stderr.is_terminal) as progress:
+        task = progress.add_task(verb, total=None)
+
+        def begin(name: str) -> None:
+            end_step()
+            if stderr.is_terminal:
+                progress.update(task, description=f"{verb} {name}")
+                return
+            timer = threading.Timer(slow_after_s, complain, [f"still {verb} {name}"])
+            timer.daemon = True
+            timer.start()
+            slow.append(timer)
+
+        try:
+            yield begin
+        finally:
+            end_step()
 
 
 class _Rate(ProgressColumn):

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import orjson
 
 from traceweir.streams.cli.errors import FAILED
-from traceweir.streams.cli.terminal import complain, mute_clients
+from traceweir.streams.cli.terminal import complain, mute_clients, steps
 from traceweir.streams.cli.up_broker import kafka_settings
 from traceweir.streams.doctor.positions import compare_positions
 from traceweir.streams.kafka.topic_admin import create_topics, inspect_topics
@@ -45,13 +45,16 @@ def check_and_report(stages: Sequence[StageName], *, as_json: bool) -> int:
         KafkaUnreachableError: no broker answers.
     """
     settings = kafka_settings()
-    expected, inspection = expected_topics(settings, stages), inspect_topics(settings, stages)
-    problems, warnings = list(inspection.problems), list(inspection.warnings)
-    if not problems:
-        mute_clients()
-        positions = asyncio.run(compare_positions(settings, stages))
-        problems += positions.refused
-        warnings += [*positions.lost, *positions.changed, *positions.unchecked]
+    with steps("checking") as step:
+        step("topics")
+        expected, inspection = expected_topics(settings, stages), inspect_topics(settings, stages)
+        problems, warnings = list(inspection.problems), list(inspection.warnings)
+        if not problems:
+            mute_clients()
+            step("stored offsets")
+            positions = asyncio.run(compare_positions(settings, stages))
+            problems += positions.refused
+            warnings += [*positions.lost, *positions.changed, *positions.unchecked]
     if as_json:
         _write_json(
             {

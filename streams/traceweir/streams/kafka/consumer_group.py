@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from concurrent.futures import Future
 from time import monotonic, sleep
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
@@ -12,6 +13,7 @@ from confluent_kafka.admin import AdminClient
 from traceweir.streams.kafka.client_options import confluent_options
 from traceweir.streams.kafka.errors import KafkaUnreachableError
 from traceweir.streams.settings import Settings
+from traceweir.streams.stages.inputs import Place
 
 REQUEST_TIMEOUT_S = 10.0
 _LOOK_EVERY_S = 0.2
@@ -26,6 +28,8 @@ class Member(NamedTuple):
     """The name of a static member; None: a dynamic one."""
     host: str
     """The address of the process; of a static member, that of the first process in its place."""
+    places: frozenset[Place] = frozenset()
+    """The partitions that the group has assigned to it; none during a rebalance."""
 
 
 class GroupOffsets:
@@ -75,17 +79,38 @@ def members(settings: Settings, group: str) -> list[Member] | None:
     Raises:
         KafkaUnreachableError: no broker answered.
     """
-    admin = _admin(settings)  # held, because its answers end with it
+    admin = admin_client(settings)  # held, because its answers end with it
     try:
         (answer,) = admin.describe_consumer_groups([group], request_timeout=REQUEST_TIMEOUT_S).values()
-        return [Member(each.member_id, each.group_instance_id, each.host) for each in answer.result().members]
+        return members_of(answer)
+    except KafkaException as error:
+        raise KafkaUnreachableError(f"no broker described the group {group!r} ({error.args[0].str()})") from error
+
+
+def members_of(description: Future[Any]) -> list[Member] | None:
+    """Returns the members of a described group, as `members` does.
+
+    Raises:
+        KafkaException: the group is not described.
+    """
+    try:
+        found = description.result().members
     except KafkaException as error:
         code = error.args[0].code()
         if code == KafkaError.GROUP_ID_NOT_FOUND:
             return []
         if code in (KafkaError._UNSUPPORTED_FEATURE, KafkaError.UNSUPPORTED_VERSION):
             return None
-        raise KafkaUnreachableError(f"no broker described the group {group!r} ({error.args[0].str()})") from error
+        raise
+    return [
+        Member(
+            each.member_id,
+            each.group_instance_id,
+            each.host,
+            frozenset(Place(place.topic, place.partition) for place in each.assignment.topic_partitions),
+        )
+        for each in found
+    ]
 
 
 def wait_until_empty(settings: Settings, group: str, within_s: float) -> bool:
@@ -104,7 +129,7 @@ def delete_group(settings: Settings, group: str) -> None:
     Raises:
         KafkaUnreachableError: the group has members, or no broker answered.
     """
-    admin = _admin(settings)
+    admin = admin_client(settings)
     try:
         (answer,) = admin.delete_consumer_groups([group], request_timeout=REQUEST_TIMEOUT_S).values()
         answer.result()
@@ -113,5 +138,6 @@ def delete_group(settings: Settings, group: str) -> None:
             raise KafkaUnreachableError(f"the group {group!r} could not be deleted: {error.args[0].str()}") from error
 
 
-def _admin(settings: Settings) -> AdminClient:
+def admin_client(settings: Settings) -> AdminClient:
+    """Returns a client that writes nothing to stderr."""
     return AdminClient(confluent_options(settings) | {"log_level": 0, "error_cb": lambda error: None})

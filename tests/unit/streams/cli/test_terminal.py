@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from traceweir.streams.cli.terminal import complain
+from traceweir.streams.cli.terminal import complain, steps
 
 
 @pytest.mark.parametrize("filler", ["x", "\x1b"])
@@ -23,3 +23,14 @@ def test_a_message_that_is_cut_keeps_its_beginning_and_its_way_out(
 def test_a_message_of_4000_characters_is_whole(capsys: pytest.CaptureFixture[str]) -> None:
     complain("x" * 4_000)
     assert capsys.readouterr().err.strip() == "x" * 4_000
+
+
+def test_a_slow_step_is_named_and_a_quick_one_is_not(capsys: pytest.CaptureFixture[str]) -> None:
+    said = ""
+    with steps("checking", slow_after_s=0.0) as step:
+        step("the topics")
+        while "still checking the topics" not in said:
+            said += capsys.readouterr().err
+    with steps("checking", slow_after_s=1_000.0) as step:
+        step("the inputs")
+    assert capsys.readouterr().err == ""

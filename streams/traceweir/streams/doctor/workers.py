@@ -1,0 +1,169 @@
+"""Says which workers run, how far they are behind, and what Kafka has removed before they read it.
+
+A worker with another choice of stages is another consumer group. A stage is worked on if a group that has it has members;
+a group without members is of interest only if no other group has its stages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from itertools import combinations
+
+from traceweir.schemas.figures import counted
+from traceweir.schemas.text import printable
+from traceweir.streams.doctor.finding import Finding, State
+from traceweir.streams.kafka.consumer_group import Member
+from traceweir.streams.kafka.group_states import GroupReader, GroupState, GroupStates
+from traceweir.streams.settings import Settings
+from traceweir.streams.stages.inputs import Place
+from traceweir.streams.topics import ALL_STAGES, STAGES, StageName, application_id
+from traceweir.streams.topology import topics_of
+
+WORKERS, REMOVED = "workers", "removed records"
+MAX_NAMED = 5
+"""Workers of a group that are named; the others are counted."""
+
+Groups = Mapping[str, tuple[StageName, ...]]
+"""The stages of each consumer group that workers can have, by its name."""
+
+
+def groups_of(prefix: str) -> Groups:
+    """Returns every consumer group that workers can have under a prefix of topics.
+
+    >>> groups_of("acme.")["acme.assemble-score-gate"]
+    ('assemble', 'score', 'gate')
+    """
+    chosen = [each for size in range(1, len(ALL_STAGES) + 1) for each in combinations(ALL_STAGES, size)]
+    return {application_id(prefix, stages): stages for stages in chosen}
+
+
+def look_at_workers(reader: GroupReader, settings: Settings) -> GroupStates:
+    """Asks for the groups of workers. This blocks, and writes nothing.
+
+    Raises:
+        KafkaUnreachableError: no broker answers.
+    """
+    return reader.look({group: _inputs(stages, settings) for group, stages in groups_of(settings.topic_prefix).items()})
+
+
+def check_workers(found: GroupStates, settings: Settings, *, absent: State = "failure") -> Iterator[Finding]:
+    """Yields what is found about workers: which of them run, and their lag; and which records were removed unread.
+
+    The lag of a topic that workers write in transactions does not have the entry that ends the last one.
+
+    Args:
+        found: The states of the groups.
+        settings: The settings of the workers.
+        absent: What it is if no worker runs, or if that is unknown.
+    """
+    groups = groups_of(settings.topic_prefix)
+    if not found.groups:
+        name = application_id(settings.topic_prefix, STAGES)
+        yield Finding(
+            WORKERS, absent,
+            f"unknown: this user may not ask for the consumer groups of the workers: grant Describe on them, for example on "
+            f"{name!r}, or on all with their prefix (docs/access-control.md)",
+        )  # fmt: skip
+        return
+    known = {group: each for group, each in found.groups.items() if each.members or each.committed}
+    running = {group: each for group, each in known.items() if each.members}
+    missing = _missing_stages(known, running, groups)
+    # Groups without members count only where nothing else reads their inputs.
+    resting = {group: each for group, each in known.items() if not each.members and {*groups[group]} & {*missing}}
+    lag = _Lag(found, settings, {*STAGES, *(stage for group in known for stage in groups[group])})
+    for group, each in running.items():
+        yield Finding(WORKERS, "ok", _in_words(group, each, groups[group], lag))
+    if missing:
+        yield _without_workers(found, resting, missing, lag, absent)
+    yield from _removed({**running, **resting}, groups, lag)
+
+
+def _missing_stages(known: Collection[str], running: Collection[str], groups: Groups) -> list[StageName]:
+    wanted = {*STAGES, *(stage for group in known for stage in groups[group])}
+    return [stage for stage in ALL_STAGES if stage in wanted and all(stage not in groups[group] for group in running)]
+
+
+def _without_workers(
+    found: GroupStates, resting: Mapping[str, GroupState], missing: Collection[StageName], lag: _Lag, absent: State
+) -> Finding:
+    topics = {topic for stage in missing for topic in topics_of(stage, lag.settings.topics).inputs}
+    offsets: dict[Place, int] = {}
+    for each in resting.values():
+        offsets.update({place: max(offset, offsets.get(place, 0)) for place, offset in each.committed.items()})
+    waiting = sum(lag.of(offsets, topics).values())
+    if any(each.members is None for each in found.groups.values()):
+        broker = "the embedded broker does" if found.is_embedded else "these brokers do"
+        return Finding(
+            WORKERS, "not checked", f"{broker} not say which workers run; {counted(waiting, 'record')} behind"
+        )
+    stages = f"stage{'s' if len(missing) > 1 else ''} {', '.join(missing)}"
+    return Finding(
+        WORKERS, absent,
+        f"no worker runs the {stages}: start `traceweir worker`; {counted(waiting, 'record')} behind",
+    )  # fmt: skip
+
+
+def _in_words(group: str, state: GroupState, stages: Collection[StageName], lag: _Lag) -> str:
+    members = state.members or ()
+    by_place = lag.of(state.committed, _inputs(stages, lag.settings))
+    named = [
+        f"{printable(_name(each), 100)} {sum(count for place, count in by_place.items() if lag.is_read_by(place, each))}"
+        for each in sorted(members, key=_name)
+    ]
+    more = f" and {len(named) - MAX_NAMED} more" if len(named) > MAX_NAMED else ""
+    return (
+        f"{group}: {counted(len(members), 'worker')}, {counted(sum(by_place.values()), 'record')} behind "
+        f"({', '.join(named[:MAX_NAMED])}{more})"
+    )
+
+
+def _removed(states: Mapping[str, GroupState], groups: Groups, lag: _Lag) -> Iterator[Finding]:
+    removed: dict[str, int] = {}
+    for group, state in states.items():
+        for topic in _inputs(groups[group], lag.settings):
+            count = lag.removed(state.committed, topic)
+            removed[topic] = max(removed.get(topic, 0), count)
+    gone = {topic: count for topic, count in removed.items() if count}
+    for topic, count in gone.items():
+        yield Finding(
+            REMOVED, "failure",
+            f"{count} offsets of {topic} were removed before a worker read them: workers are down, or behind, for longer than "
+            "the topic's retention.ms or retention.bytes allow",
+        )  # fmt: skip
+    if states and not gone:
+        yield Finding(REMOVED, "ok", "no unread record was removed from an input")
+
+
+class _Lag:
+    """Compares offsets with the logs of the topics."""
+
+    def __init__(self, found: GroupStates, settings: Settings, stages: Collection[StageName]) -> None:
+        self.settings, self._found = settings, found
+        written = frozenset(settings.topics.cleanup_policies(stages)) - settings.topics.of_others(stages)
+        self._marked = frozenset() if found.is_embedded else written
+        """Topics whose last entry is the end of a transaction, which is no record."""
+
+    def of(self, committed: Mapping[Place, int], topics: Collection[str]) -> dict[Place, int]:
+        """Returns the number of entries, at most, that were not read, by partition."""
+        return {
+            place: max(0, end - max(committed.get(place, 0), self._found.begins[place]) - (place.topic in self._marked))
+            for place, end in self._found.ends.items()
+            if place.topic in topics
+        }
+
+    def removed(self, committed: Mapping[Place, int], topic: str) -> int:
+        """Returns the number of offsets that are not there any more and were not read."""
+        gaps = (self._found.begins[place] - offset for place, offset in committed.items() if place.topic == topic)
+        return sum(gap for gap in gaps if gap > 1)  # one offset is the end of a transaction, as a takeover counts
+
+    def is_read_by(self, place: Place, member: Member) -> bool:
+        """Returns whether a member reads a partition: an added one belongs to whoever has its number."""
+        return Place(place.topic, place.partition % self.settings.partitions) in member.places
+
+
+def _inputs(stages: Collection[StageName], settings: Settings) -> set[str]:
+    return {topic for stage in stages for topic in topics_of(stage, settings.topics).inputs}
+
+
+def _name(member: Member) -> str:
+    return member.instance_id or member.host.removeprefix("/")

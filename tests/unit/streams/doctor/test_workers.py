@@ -1,0 +1,116 @@
+"""The groups of workers say which stages are worked on, how far each worker is, and what was removed unread."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from traceweir.streams.doctor.finding import Finding
+from traceweir.streams.doctor.workers import check_workers, groups_of
+from traceweir.streams.kafka.consumer_group import Member
+from traceweir.streams.kafka.group_states import GroupState, GroupStates
+from traceweir.streams.settings import Settings
+from traceweir.streams.stages.inputs import Place
+
+SETTINGS = Settings(partitions=2)
+GROUP = "traceweir.assemble-score-gate"
+TRACES, SESSIONS = "traceweir.traces", "traceweir.sessions"
+NOBODY = GroupState({}, ())
+
+
+def worker(name: str, *numbers: int) -> Member:
+    return Member(f"faust-{name}", name, "/10.0.0.1", frozenset(Place(TRACES, number) for number in numbers))
+
+
+def looked(
+    ends: Mapping[Place, int], begins: Mapping[Place, int] | None = None, **changes: GroupState
+) -> list[Finding]:
+    """Checks the groups, of which no other one exists; names of groups are given without the prefix."""
+    states = dict.fromkeys(groups_of("traceweir."), NOBODY)
+    states |= {f"traceweir.{name.replace('_', '-')}": state for name, state in changes.items()}
+    first = dict.fromkeys(ends, 0) | dict(begins or {})
+    return list(check_workers(GroupStates(False, first, ends, states), SETTINGS))
+
+
+def texts(findings: list[Finding], state: str) -> list[str]:
+    return [each.text for each in findings if each.state == state]
+
+
+def test_each_worker_is_named_with_its_lag() -> None:
+    ends = {Place(TRACES, 0): 10, Place(TRACES, 1): 20}
+    both = GroupState({Place(TRACES, 0): 4}, (worker("b", 1), worker("a", 0)))
+    found = looked(ends, assemble_score_gate=both)
+
+    assert found[0] == Finding("workers", "ok", f"{GROUP}: 2 workers, 26 records behind (a 6, b 20)")
+    assert [each.state for each in found] == ["ok", "ok"]
+
+
+def test_an_added_partition_belongs_to_the_worker_of_its_number() -> None:
+    ends = {Place(TRACES, 3): 5, Place(TRACES, 0): 0, Place(TRACES, 1): 0}
+    both = GroupState({}, (worker("a", 0), worker("b", 1)))
+    (text,) = texts(looked(ends, assemble_score_gate=both), "ok")[:1]
+    assert text.endswith("(a 0, b 5)")
+
+
+def test_without_a_worker_the_stages_and_what_waits_are_named() -> None:
+    found = looked({Place(TRACES, 0): 10})
+    assert texts(found, "failure") == [
+        "no worker runs the stages assemble, score, gate: start `traceweir worker`; 10 records behind"
+    ]
+
+
+def test_a_group_that_has_lost_its_workers_says_what_waits_behind_its_offsets() -> None:
+    left = GroupState({Place(TRACES, 0): 7}, ())
+    (text,) = texts(looked({Place(TRACES, 0): 10}, assemble_score_gate=left), "failure")
+    assert text.endswith("3 records behind")
+
+
+def test_a_stage_of_which_no_worker_runs_is_named_although_others_run() -> None:
+    found = looked({}, assemble=GroupState({}, (worker("a", 0),)), score=GroupState({}, (worker("b", 0),)))
+    assert texts(found, "failure") == ["no worker runs the stage gate: start `traceweir worker`; 0 records behind"]
+
+
+def test_a_former_group_whose_stages_other_workers_have_taken_over_does_not_matter() -> None:
+    former = GroupState({Place(TRACES, 0): 2}, ())
+    begins, ends = {Place(TRACES, 0): 8}, {Place(TRACES, 0): 10}
+    now = {name: GroupState({Place(TRACES, 0): 10}, (worker(name, 0),)) for name in ("assemble", "score", "gate")}
+    found = looked(ends, begins, assemble_score_gate=former, **now)
+    assert {each.state for each in found} == {"ok"}
+
+
+def test_records_that_were_removed_unread_are_a_failure_until_they_are_passed() -> None:
+    begins, ends = {Place(TRACES, 0): 8}, {Place(TRACES, 0): 10}
+    behind = looked(ends, begins, assemble_score_gate=GroupState({Place(TRACES, 0): 5}, (worker("a", 0),)))
+    passed = looked(ends, begins, assemble_score_gate=GroupState({Place(TRACES, 0): 8}, (worker("a", 0),)))
+
+    (text,) = texts(behind, "failure")
+    assert text.startswith(f"3 offsets of {TRACES} were removed before a worker read them")
+    assert texts(passed, "failure") == []
+
+
+def test_the_entry_that_ends_a_transaction_of_a_worker_is_no_record() -> None:
+    # An agent writes without transactions, so that the last entry of `traces` is a record.
+    committed = {Place(SESSIONS, 0): 9, Place(TRACES, 0): 9}
+    found = looked(
+        {Place(SESSIONS, 0): 10, Place(TRACES, 0): 10}, assemble_score_gate=GroupState(committed, (worker("a", 0),))
+    )
+    assert found[0].text == f"{GROUP}: 1 worker, 1 record behind (a 1)"
+
+
+def test_what_this_user_may_not_ask_for_is_unknown() -> None:
+    (found,) = check_workers(GroupStates(False, {}, {}, {}), SETTINGS)
+    assert found.state == "failure"
+    assert "unknown: this user may not ask for the consumer groups" in found.text
+
+
+def test_a_broker_that_does_not_say_who_runs_is_not_taken_for_one_without_workers() -> None:
+    states = dict.fromkeys(groups_of("traceweir."), GroupState({}, None))
+    found = list(check_workers(GroupStates(True, {Place(TRACES, 0): 0}, {Place(TRACES, 0): 3}, states), SETTINGS))
+    assert found == [
+        Finding("workers", "not checked", "the embedded broker does not say which workers run; 3 records behind")
+    ]
+
+
+def test_names_of_members_are_inert() -> None:
+    hostile = Member("id", "a\x1b[31m<b>", "/10.0.0.1")
+    (text,) = texts(looked({}, assemble_score_gate=GroupState({}, (hostile,))), "ok")[:1]
+    assert text.isprintable()
