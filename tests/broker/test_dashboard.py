@@ -128,6 +128,31 @@ def test_a_dashboard_that_is_killed_at_random_points_has_stored_each_result_once
     opened.close()
 
 
+def parts(state: dict[str, Any]) -> dict[str, tuple[str, str]]:
+    return {part["check"]: (part["state"], part["text"]) for part in state["health"]}
+
+
+def test_a_dashboard_whose_broker_ends_knows_nothing_of_it_any_more_and_still_stops(tmp_path: Path) -> None:
+    with EmbeddedBroker() as broker:
+        create_topics(Settings(kafka_bootstrap_servers=broker.bootstrap_servers))
+        with running_dashboard(broker.bootstrap_servers, tmp_path / "store.duckdb") as (process, address):
+            told = ("not checked", "the embedded broker does not say which workers run; 0 records behind")
+            wait_for(address, lambda state: parts(state)["workers"] == told and state["behind"] == 0)
+            assert httpx.get(f"{address}/healthz").json() == {"healthy": True, "problems": []}
+
+            broker.__exit__(None, None, None)
+
+            wait_for(address, lambda state: state["problem"] is not None)
+            state = httpx.get(f"{address}/api/state").json()
+            assert state["behind"] is None
+            assert parts(state)["workers"] == ("failure", "unknown while no broker answers")
+            health = httpx.get(f"{address}/healthz")
+            assert health.status_code == 503
+            assert health.json()["problems"][0].startswith("broker: no Kafka broker has answered for more than 15 s")
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(60) == 0
+
+
 def test_a_second_dashboard_is_told_which_process_has_the_store(
     servers: str, tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:

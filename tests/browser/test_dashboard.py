@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Literal
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from tests.support.dashboard_site import Site, served, session_id_of
+from tests.support.dashboard_site import HOSTILE, Site, served, session_id_of
 from tests.support.results import make_score
 from tests.support.stores import open_store
+
+from traceweir.streams.doctor.finding import Finding
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -69,6 +71,21 @@ def test_a_problem_of_the_feed_is_shown_and_goes_away(page: Page, fresh: tuple[S
 
     page.get_by_text("up to date").wait_for()
     assert not page.get_by_role("alert").is_visible()
+
+
+def test_the_health_is_shown_changes_by_itself_and_is_inert(page: Page, fresh: tuple[Site, str]) -> None:
+    site, address = fresh
+    page.goto(address)
+    health = page.get_by_role("list", name="Health")
+    health.get_by_text("answered 1 s ago").wait_for()
+    site.health = [Finding("workers", "failure", f"no worker runs the stage gate {HOSTILE}")]
+    site.tell()
+
+    health.get_by_text("no worker runs the stage gate").wait_for()
+    page.get_by_text("not healthy").wait_for()
+    assert health.get_by_role("listitem").count() == 1
+    assert health.locator("script, img").count() == 0
+    assert page.title() != "owned"
 
 
 def test_from_the_overview_to_the_metric_to_the_session(page: Page, address: str) -> None:

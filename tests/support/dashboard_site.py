@@ -27,6 +27,7 @@ from traceweir.streams.dashboard.content import Content
 from traceweir.streams.dashboard.feed import FeedState
 from traceweir.streams.dashboard.live import Live
 from traceweir.streams.dashboard.page.routes import PageOptions
+from traceweir.streams.doctor.finding import Finding
 
 HOSTILE = "<script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\"> {{ 7 * 7 }} " + chr(
     0x202E
@@ -49,6 +50,7 @@ class Site:
     budget: Budget | None = None
     challengers: Challengers = field(default_factory=NoChallengers)
     state: FeedState = field(default_factory=lambda: FeedState(behind=0))
+    health: list[Finding] = field(default_factory=lambda: [Finding("broker", "ok", "answered 1 s ago")])
     live: Live = field(default_factory=Live)
     loop: asyncio.AbstractEventLoop | None = None
     """The loop of the thread in which `served` serves the site."""
@@ -68,6 +70,7 @@ class Site:
             evalset=self.evalset,
             budget=self.budget,
             challengers=self.challengers,
+            health=lambda: self.health,
         )
         return create_application(self.store, lambda: self.state, self.live, options, self.token)
 

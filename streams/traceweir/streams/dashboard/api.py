@@ -33,6 +33,8 @@ from traceweir.streams.dashboard.page.filters import FilterError
 from traceweir.streams.dashboard.page.rendering import problem_page
 from traceweir.streams.dashboard.parameters import First, Second, Selected
 from traceweir.streams.dashboard.result_diff import NoDiffError, shown_diff
+from traceweir.streams.doctor.finding import Finding
+from traceweir.streams.doctor.finding import State as FindingState
 from traceweir.streams.store.answers import (
     Comparison,
     DeadLetters,
@@ -59,6 +61,17 @@ _Value = Annotated[float | None, Query(allow_inf_nan=False)]
 _Text = Annotated[str | None, Query(min_length=1, max_length=1_024)]
 
 
+class HealthPart(BaseModel):
+    """One part of what has to work so that scores arrive."""
+
+    check: str
+    """What was looked at."""
+    state: FindingState
+    """`failure`: scores do not arrive or records are lost, or it is unknown. `warning`: a person should look."""
+    text: str
+    """What was found."""
+
+
 class State(BaseModel):
     """Whether the store receives what workers write."""
 
@@ -70,6 +83,8 @@ class State(BaseModel):
     """Number of rows that were stored since the start of this process."""
     unreadable: dict[str, int]
     """Number of records since the start that are not what a worker writes there, by topic."""
+    health: list[HealthPart]
+    """The brokers, the store, the workers and their lag, losses, dead letters, and scorers with their judges."""
 
 
 def _only_known_parameters(request: Request) -> None:
@@ -96,6 +111,7 @@ def create_api(
     live: Live | None = None,
     budget: Budget | None = None,
     challengers: Challengers | None = None,
+    health: Callable[[], Sequence[Finding]] = tuple,
 ) -> FastAPI:
     """Returns the API.
 
@@ -107,6 +123,7 @@ def create_api(
         live: Tells when the store has changed; None: it never does.
         budget: The budget of the workers' judges; None: it is not known.
         challengers: The challengers that are in effect; None: none is known.
+        health: Returns what is known of the brokers, the workers and losses, part by part.
     """
     api = FastAPI(
         title="Traceweir",
@@ -127,13 +144,23 @@ def create_api(
     def current() -> State:
         found = state()
         return State(
-            problem=found.problem, behind=found.behind, stored_rows=found.stored_rows, unreadable=found.unreadable
+            problem=found.problem,
+            behind=found.behind,
+            stored_rows=found.stored_rows,
+            unreadable=found.unreadable,
+            health=[HealthPart(**part._asdict()) for part in health()],
         )
 
     @api.get("/api/state", response_model=State)
     async def read_state() -> Any:
         """Whether the store receives what workers write."""
         return current()
+
+    @api.get("/healthz", include_in_schema=False)
+    async def read_health() -> Response:
+        problems = [f"{part.check}: {part.text}" for part in health() if part.state == "failure"]
+        document = {"healthy": not problems, "problems": problems}
+        return Response(orjson.dumps(document), 503 if problems else 200, media_type="application/json")
 
     def a_free_place() -> None:
         if live.full:

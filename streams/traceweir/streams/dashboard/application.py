@@ -56,6 +56,7 @@ def create_application(
         live=live,
         budget=options.budget,
         challengers=options.challengers,
+        health=options.health,
     )
     application.include_router(page_routes(store, options))
 

@@ -18,6 +18,7 @@ from traceweir.streams.clock import utc_now
 from traceweir.streams.dashboard.application import create_application
 from traceweir.streams.dashboard.challengers import PushedChallengers
 from traceweir.streams.dashboard.feed import Feed
+from traceweir.streams.dashboard.health import Health
 from traceweir.streams.dashboard.live import Live
 from traceweir.streams.dashboard.page.routes import PageOptions
 from traceweir.streams.endpoint.server import is_loopback
@@ -88,6 +89,7 @@ async def _serve(
     live = Live()
     keep_figures = timedelta(days=settings.store_figures_days)
     feed = Feed(settings, store, keep=keep, keep_figures=keep_figures, now=utc_now, changed=live.changed)
+    health = Health.of(settings, store, utc_now, feed.present, feed.last_answer, live.changed)
     challengers = PushedChallengers(settings)
     options = PageOptions(
         feed.present,
@@ -97,6 +99,7 @@ async def _serve(
         evalset=settings.dashboard_evalset,
         budget=budget,
         challengers=challengers,
+        health=health.parts,
     )
     token = settings.dashboard_token.get_secret_value() if settings.dashboard_token is not None else None
     server = _Server(
@@ -120,7 +123,7 @@ async def _serve(
         with suppress(NotImplementedError):  # Windows; there Ctrl-C cancels this coroutine
             loop.add_signal_handler(number, stop)
     feeding = asyncio.create_task(feed.run())
-    looking = asyncio.create_task(challengers.run())
+    looking = {asyncio.create_task(each) for each in (challengers.run(), health.run())}
     host = f"[{settings.dashboard_host}]" if ":" in settings.dashboard_host else settings.dashboard_host
     ready(f"http://{host}:{bound.getsockname()[1]}")
     try:
@@ -128,11 +131,12 @@ async def _serve(
         await asyncio.wait({serving, feeding}, return_when=asyncio.FIRST_COMPLETED)
     finally:
         feeding.cancel()
-        looking.cancel()
+        for each in looking:
+            each.cancel()
         stop()
         with suppress(asyncio.CancelledError):
             await feeding
-        await asyncio.wait({looking})
+        await asyncio.wait(looking)
         await serving
 
 

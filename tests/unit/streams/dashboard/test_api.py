@@ -192,7 +192,7 @@ async def test_a_websocket_is_closed_and_reaches_no_application() -> None:
 
 async def test_with_the_token_any_host_is_answered(client: Client) -> None:
     answer = await client(token=TOKEN, host="scores.example", Authorization=f"bearer {TOKEN}").get("/api/state")
-    assert answer.json() == {"problem": None, "behind": None, "stored_rows": 0, "unreadable": {}}
+    assert answer.json() == {"problem": None, "behind": None, "stored_rows": 0, "unreadable": {}, "health": []}
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,7 @@ from traceweir.schemas.judge_config import Budget
 from traceweir.schemas.text import shell_command
 from traceweir.streams.dashboard.access import COOKIE
 from traceweir.streams.dashboard.content import Content
+from traceweir.streams.doctor.finding import Finding
 from traceweir.streams.store import sessions as sessions_module
 from traceweir.streams.store.errors import StoreUnavailableError
 
@@ -498,3 +499,28 @@ async def test_sides_that_cannot_be_compared_say_why(site: Site, visit: Open) ->
     answer = await visit(site).get("/diff?first_agent_version=none")
     assert answer.status_code == 200
     assert "first: has no results" in answer.text
+
+
+async def test_every_page_shows_the_health_and_what_came_from_kafka_is_inert(site: Site, visit: Open) -> None:
+    hurt = [Finding("workers", "failure", f"no worker runs {HOSTILE}"), Finding("losses", "not checked", "nothing yet")]
+    sick = replace(site, health=hurt)
+    for view in VIEWS:
+        text = (await visit(sick).get(view)).text
+        assert "no worker runs &lt;script&gt;" in text
+        states = [found["class"] for tag, found in Tags(text).found if tag == "li" and found.get("class")]
+        assert states[:2] == ["failure", "not-checked"]
+        assert "<script>document.title" not in text
+        assert "not healthy" in text
+        assert "up to date" not in text
+
+
+async def test_the_api_and_the_health_page_have_the_parts_of_the_health(site: Site, visit: Open) -> None:
+    parts = [Finding("broker", "ok", "answered 1 s ago"), Finding("workers", "failure", "no worker runs")]
+    browser = visit(replace(site, health=parts))
+    state = (await browser.get("/api/state")).json()
+    assert state["health"][1] == {"check": "workers", "state": "failure", "text": "no worker runs"}
+    answer = await browser.get("/healthz")
+    assert (answer.status_code, answer.json()) == (503, {"healthy": False, "problems": ["workers: no worker runs"]})
+    well = await visit(site).get("/healthz")
+    assert (well.status_code, well.json()) == (200, {"healthy": True, "problems": []})
+    assert (await visit(replace(site, token=TOKEN)).get("/healthz", headers={"accept": "*/*"})).status_code == 401

@@ -24,6 +24,7 @@ from traceweir.streams.store.overview import judge_spending, overview
 from traceweir.streams.store.paging import Position
 from traceweir.streams.store.selection import Selection
 from traceweir.streams.store.sessions import WHAT_TO_DO, dead_letters, not_scored, session, session_page, sessions
+from traceweir.streams.store.standing import Standing, standing
 from traceweir.streams.store.tables import REASONS
 
 DAY = Selection(NOW - timedelta(hours=12), NOW + timedelta(hours=12))
@@ -410,3 +411,23 @@ def test_the_spending_of_a_day_has_replaced_results_and_no_verdict_from_the_cach
     assert (found.since, found.until) == (today, today + timedelta(days=1))
     assert (found.tokens, found.usd, found.tokens_left, found.usd_left) == (330, 0.75, 9_670, 0.0)
     assert judge_spending(store, NOW, None).usd_left is None
+
+
+def test_what_is_wrong_now_is_counted_without_what_was_replayed_or_is_long_ago(store: Store) -> None:
+    now = NOW + timedelta(minutes=30)
+    letters = [
+        DeadLetter(reason, "", "assemble", "traceweir.traces", 1, number, None, b"x")
+        for number, reason in enumerate(("missed", "not_json", "late", "not_json"))
+    ]
+    records = [FakeRecord(b"x", number, None, letter.wire_headers()) for number, letter in enumerate(letters)]
+    store.write(batch_of("dead-letters", *records, FakeRecord(None, 4, None, [(REPLAYED, b"0:1")])))
+    store.write(
+        scores_batch(
+            make_score("a"),
+            make_score("b", value=None, not_evaluated_because="error"),
+            make_score("c", value=None, not_evaluated_because="missing_input"),
+            make_score("d", value=None, not_evaluated_because="error", occurred_at=NOW - timedelta(hours=1)),
+        )
+    )
+    assert standing(store, now) == Standing(gaps=1, waiting_letters=2, results=3, failed={"error": 1})
+    assert standing(store, now + timedelta(days=2)) == Standing(gaps=0, waiting_letters=2, results=0, failed={})

@@ -24,6 +24,7 @@ from traceweir.streams.store.overview import overview
 from traceweir.streams.store.rows import Batch
 from traceweir.streams.store.selection import Selection
 from traceweir.streams.store.sessions import dead_letters, not_scored, session, sessions, trace
+from traceweir.streams.store.standing import standing
 from traceweir.streams.store.tables import REASONS
 
 pytestmark = pytest.mark.clickhouse
@@ -51,6 +52,7 @@ QUESTIONS: dict[str, Callable[[Store], object]] = {
     "session": lambda store: session(store, "s1"),
     "unknown session": lambda store: session(store, "s'; DROP TABLE results --"),
     "trace": lambda store: trace(store, "t3"),
+    "what is wrong now": lambda store: standing(store, NOW),
     "what was not scored": lambda store: not_scored(store, WEEK),
     "dead letters": lambda store: dead_letters(store, WEEK),
 }

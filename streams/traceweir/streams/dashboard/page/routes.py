@@ -25,6 +25,7 @@ from traceweir.streams.dashboard.page import charts, session_view
 from traceweir.streams.dashboard.page.filters import FilterError, Filters, filters_of
 from traceweir.streams.dashboard.page.rendering import rendered
 from traceweir.streams.dashboard.result_diff import NoDiffError, shown_diff
+from traceweir.streams.doctor.finding import Finding
 from traceweir.streams.evals.capture import Outcome
 from traceweir.streams.formats.documents import InputError
 from traceweir.streams.results.reader import GATE
@@ -74,6 +75,8 @@ class PageOptions:
     """The budget of the workers' judges; None: it is not known."""
     challengers: Challengers = field(default_factory=NoChallengers)
     """The challengers that are in effect, and the shadows."""
+    health: Callable[[], Sequence[Finding]] = tuple
+    """Returns what is known of the brokers, the workers and losses, part by part."""
 
 
 def page_routes(store: Readable, options: PageOptions) -> APIRouter:
@@ -89,7 +92,14 @@ def page_routes(store: Readable, options: PageOptions) -> APIRouter:
 
     def page(request: Request, name: str, filters: Filters, **more: Any) -> HTMLResponse:
         return rendered(
-            f"{name}.html", request=request, filters=filters, state=options.state(), options=options, view=name, **more
+            f"{name}.html",
+            request=request,
+            filters=filters,
+            state=options.state(),
+            health=options.health(),
+            options=options,
+            view=name,
+            **more,
         )
 
     def filters_from(request: Request) -> Filters:

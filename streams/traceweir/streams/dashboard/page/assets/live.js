@@ -3,14 +3,29 @@
 (() => {
   const EVERY_MS = 2000;
   const status = document.getElementById("live"), problem = document.getElementById("problem");
+  const health = document.getElementById("health");
   // The rows that the store had when the server made this page: what comes before the first state is shown too.
   let storedRows = Number(status.dataset.storedRows), loading = false, again = false;
 
   function say(state) {
-    status.classList.toggle("off", Boolean(state.problem));
-    status.textContent = state.problem ? "not receiving" : state.behind === null ? "connecting" : state.behind ? `${state.behind.toLocaleString("en").replaceAll(",", "\u202f")} records behind` : "up to date";
+    const isRed = state.health.some((part) => part.state === "failure");
+    status.classList.remove("off");
+    status.classList.toggle("bad", isRed || Boolean(state.problem));
+    status.textContent = state.problem ? "not receiving" : isRed ? "not healthy" : state.behind === null ? "connecting" : state.behind ? `${state.behind.toLocaleString("en").replaceAll(",", "\u202f")} records behind` : "up to date";
     problem.hidden = !state.problem;
     problem.querySelector("span").textContent = state.problem ?? "";
+    if (!isBusy(health)) health.replaceChildren(...state.health.map(partOfHealth));
+  }
+
+  // What came from Kafka is text here, and never markup.
+  function partOfHealth({ check, state, text }) {
+    const part = document.createElement("li"), name = document.createElement("b"), word = document.createElement("span");
+    part.className = state.replace(" ", "-");
+    name.textContent = check;
+    word.className = "visually-hidden";
+    word.textContent = `${state}: `;
+    part.append(word, name, ` ${text}`);
+    return part;
   }
 
   function isBusy(part) {
@@ -47,6 +62,7 @@
     if (failure) {
       status.classList.add("off");
       status.textContent = failure;
+      health.replaceChildren(partOfHealth({ check: "dashboard", state: "failure", text: failure }));
       return;
     }
     say(state);
