@@ -17,6 +17,7 @@ from traceweir.streams.endpoint.kafka_writer import KafkaWriter
 from traceweir.streams.endpoint.receiver import WriteError
 from traceweir.streams.kafka.bounded_reader import BoundedReader
 from traceweir.streams.kafka.embedded_broker import EmbeddedBroker
+from traceweir.streams.kafka.silence import UNKNOWN_AFTER_S, LastAnswer
 from traceweir.streams.kafka.topic_admin import create_topics
 from traceweir.streams.settings import Settings
 from traceweir.streams.topics import ALL_STAGES
@@ -92,6 +93,16 @@ async def test_the_endpoint_writes_to_the_brokers_that_replaced_its_own_and_says
             await asyncio.sleep(0)
         assert writer.problem is None
     assert "the client starts again from TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS" in caplog.text
+
+
+async def test_the_endpoint_has_a_problem_long_before_its_client_starts_again(site: Site) -> None:
+    seconds = [0.0]
+    async with KafkaWriter(site.settings, last_answer=LastAnswer(lambda: seconds[0])) as writer:
+        await writer.write("spans", [b"before"])
+        assert writer.problem is None
+        await asyncio.to_thread(site.end)
+        seconds[0] += UNKNOWN_AFTER_S
+        assert writer.problem == "no Kafka broker has answered for more than 15 s: check that the brokers run"
 
 
 async def test_an_exporter_reads_from_the_brokers_that_replaced_its_own(site: Site) -> None:

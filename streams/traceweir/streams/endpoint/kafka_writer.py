@@ -20,7 +20,7 @@ from traceweir.streams.kafka.embedded_broker import is_embedded
 from traceweir.streams.kafka.errors import KafkaUnreachableError
 from traceweir.streams.kafka.fast_close import close_producer
 from traceweir.streams.kafka.produced_topics import batch_limits, topic_problem
-from traceweir.streams.kafka.silence import LOST_AFTER_S, until_lost
+from traceweir.streams.kafka.silence import LOST_AFTER_S, LastAnswer, until_lost
 from traceweir.streams.kafka.topic_admin import reach
 from traceweir.streams.kafka.topic_creation import create_no_topics
 from traceweir.streams.kafka.topic_options import KAFKAS_BATCH_BYTES
@@ -49,12 +49,15 @@ class KafkaWriter:
         EndpointError: a topic is missing or has a wrong number of partitions.
     """
 
-    def __init__(self, settings: Settings, *, lost_after_s: float = LOST_AFTER_S) -> None:
+    def __init__(
+        self, settings: Settings, *, lost_after_s: float = LOST_AFTER_S, last_answer: LastAnswer | None = None
+    ) -> None:
         """Stores the arguments; the `async with` block connects.
 
         Args:
             settings: Where Kafka is, and the limits.
             lost_after_s: Seconds without an answer of Kafka after which the producer is started again.
+            last_answer: Receives each answer of a broker; None: a new one.
         """
         self._settings = settings
         self._topics: dict[Signal, str] = {
@@ -64,8 +67,14 @@ class KafkaWriter:
         self._lost_after_s = lost_after_s
         self.max_record_bytes = 0
         """The largest value of a record; known in the `async with` block."""
-        self.problem: str | None = None
+        self._lost: str | None = None
+        """Why there is no producer now; None if there is one."""
+        self._last_answer = LastAnswer() if last_answer is None else last_answer
+
+    @property
+    def problem(self) -> str | None:
         """Why nothing can be written now; None if records can be written, as far as is known."""
+        return self._lost or self._last_answer.problem
 
     async def __aenter__(self) -> KafkaWriter:
         settings, names = self._settings, tuple(self._topics.values())
@@ -106,8 +115,8 @@ class KafkaWriter:
             WriteError: Kafka has not acknowledged a record in time; it can have taken others.
         """
         topic = self._topics[signal]
-        if self.problem is not None:
-            raise WriteError(self.problem)
+        if self._lost is not None:
+            raise WriteError(self._lost)
         try:
             # The producer itself gives up after half of this time, except one that is closed because Kafka is lost.
             async with asyncio.timeout(2 * self._settings.otlp_write_timeout_s):
@@ -136,20 +145,20 @@ class KafkaWriter:
     async def _start_again_when_lost(self) -> None:
         """Starts the producer again whenever none of the nodes that it knows answers."""
         while True:
-            self.problem = await until_lost(self._producer, lost_after_s=self._lost_after_s)
-            log.warning("%s", self.problem)
+            self._lost = await until_lost(self._producer, lost_after_s=self._lost_after_s, last=self._last_answer)
+            log.warning("%s", self._lost)
             failures = 0
-            while self.problem is not None:
+            while self._lost is not None:
                 # Nothing is flushed: the nodes of this producer are lost.
                 await close_producer(self._producer)
                 try:
                     self._producer = self._new_producer()  # reads certificates again
                     await self._producer.start()
-                    self.problem = None
+                    self._lost = None
                 except (KafkaError, KafkaUnreachableError, OSError) as error:
                     problem = f"Kafka cannot be reached: {printable(str(error) or repr(error), 1_000)}"
-                    if problem != self.problem:
-                        self.problem = problem
+                    if problem != self._lost:
+                        self._lost = problem
                         log.warning("%s; it is tried again", problem)
                     await asyncio.sleep(RETRY_AFTER_S[min(failures, len(RETRY_AFTER_S) - 1)])
                     failures += 1

@@ -42,8 +42,10 @@ class Writer(Protocol):
 
     max_record_bytes: int
     """The largest value of a record, in bytes."""
-    problem: str | None
-    """Why nothing can be written now; None if records can be written, as far as is known."""
+
+    @property
+    def problem(self) -> str | None:
+        """Why nothing can be written now; None if records can be written, as far as is known."""
 
     async def write(self, signal: Signal, values: Sequence[bytes]) -> None:
         """Writes the values to the topic of the signal, and returns when Kafka has all of them.
