@@ -19,7 +19,7 @@ from traceweir.streams.dashboard.feed import FeedState
 from traceweir.streams.doctor.finding import Finding
 from traceweir.streams.doctor.workers import WORKERS, check_workers, look_at_workers
 from traceweir.streams.kafka.errors import KafkaUnreachableError
-from traceweir.streams.kafka.group_states import GroupReader
+from traceweir.streams.kafka.group_states import GroupReader, GroupStates
 from traceweir.streams.kafka.request_thread import in_request_thread
 from traceweir.streams.kafka.silence import LastAnswer
 from traceweir.streams.settings import Settings
@@ -77,14 +77,7 @@ class Health:
         changed: Callable[[], object],
     ) -> Health:
         """Returns the health of a dashboard with these settings and this store."""
-        readers: list[GroupReader] = []
-
-        def workers() -> Sequence[Finding]:
-            if not readers:  # a client that does not start is tried again
-                readers.append(GroupReader(settings))
-            return list(check_workers(look_at_workers(readers[0], settings), settings))
-
-        return cls(state, last_answer, workers, lambda: standing(store, now()), changed=changed)
+        return cls(state, last_answer, Workers(settings), lambda: standing(store, now()), changed=changed)
 
     def parts(self) -> list[Finding]:
         """Returns a finding for each part, as it is known now."""
@@ -146,6 +139,40 @@ class Health:
         if unreadable:
             return Finding(STORE, "warning", f"{stored}; {unreadable} since the start could not be read")
         return Finding(STORE, "ok", stored)
+
+
+class Workers:
+    """Looks at the workers again and again, and knows for how long their offsets have stood still.
+
+    Args:
+        settings: The settings of the workers.
+        look: Asks for the groups; by default a client of its own does. It raises KafkaUnreachableError.
+        clock: Seconds of a monotonic clock.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        look: Callable[[], GroupStates] | None = None,
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
+        self._settings, self._look, self._clock = settings, look, clock
+        self._reader: GroupReader | None = None
+        self._committed: object = None
+        self._moved_at_s = clock()
+
+    def __call__(self) -> list[Finding]:
+        """Looks once, and returns what is found."""
+        found = self._asked() if self._look is None else self._look()
+        committed = {group: each.committed for group, each in found.groups.items()}
+        if committed != self._committed:
+            self._committed, self._moved_at_s = committed, self._clock()
+        return list(check_workers(found, self._settings, still_s=self._clock() - self._moved_at_s))
+
+    def _asked(self) -> GroupStates:
+        if self._reader is None:  # a client that does not start is tried again
+            self._reader = GroupReader(self._settings)
+        return look_at_workers(self._reader, self._settings)
 
 
 class _Look:

@@ -20,6 +20,8 @@ from traceweir.streams.topics import ALL_STAGES, STAGES, StageName, application_
 from traceweir.streams.topology import topics_of
 
 WORKERS, REMOVED = "workers", "removed records"
+STILL_AFTER_S = 120.0
+"""Seconds without a new committed offset after which records that wait show that no worker runs, where no broker says it."""
 MAX_NAMED = 5
 """Workers of a group that are named; the others are counted."""
 
@@ -46,7 +48,9 @@ def look_at_workers(reader: GroupReader, settings: Settings) -> GroupStates:
     return reader.look({group: _inputs(stages, settings) for group, stages in groups_of(settings.topic_prefix).items()})
 
 
-def check_workers(found: GroupStates, settings: Settings, *, absent: State = "failure") -> Iterator[Finding]:
+def check_workers(
+    found: GroupStates, settings: Settings, *, absent: State = "failure", still_s: float = 0.0
+) -> Iterator[Finding]:
     """Yields what is found about workers: which of them run, and their lag; and which records were removed unread.
 
     The lag of a topic that workers write in transactions does not have the entry that ends the last one.
@@ -55,6 +59,7 @@ def check_workers(found: GroupStates, settings: Settings, *, absent: State = "fa
         found: The states of the groups.
         settings: The settings of the workers.
         absent: What it is if no worker runs, or if that is unknown.
+        still_s: Seconds for which no committed offset has changed, as far as the caller has looked.
     """
     groups = groups_of(settings.topic_prefix)
     if not found.groups:
@@ -74,7 +79,13 @@ def check_workers(found: GroupStates, settings: Settings, *, absent: State = "fa
     for group, each in running.items():
         yield Finding(WORKERS, "ok", _in_words(group, each, groups[group], lag))
     if missing:
-        yield _without_workers(found, resting, missing, lag, absent)
+        yield _without_workers(found, resting, missing, lag, absent, still_s)
+    if unknown := sorted(_inputs([stage for group in running for stage in groups[group]], settings) - lag.topics):
+        yield Finding(
+            WORKERS, absent,
+            f"unknown: how far workers are behind on {', '.join(unknown)}: the topic does not exist, or this user may not "
+            "describe it (docs/access-control.md)",
+        )  # fmt: skip
     yield from _removed({**running, **resting}, groups, lag)
 
 
@@ -84,7 +95,12 @@ def _missing_stages(known: Collection[str], running: Collection[str], groups: Gr
 
 
 def _without_workers(
-    found: GroupStates, resting: Mapping[str, GroupState], missing: Collection[StageName], lag: _Lag, absent: State
+    found: GroupStates,
+    resting: Mapping[str, GroupState],
+    missing: Collection[StageName],
+    lag: _Lag,
+    absent: State,
+    still_s: float,
 ) -> Finding:
     topics = {topic for stage in missing for topic in topics_of(stage, lag.settings.topics).inputs}
     offsets: dict[Place, int] = {}
@@ -92,14 +108,22 @@ def _without_workers(
         offsets.update({place: max(offset, offsets.get(place, 0)) for place, offset in each.committed.items()})
     waiting = sum(lag.of(offsets, topics).values())
     if any(each.members is None for each in found.groups.values()):
+        if waiting and still_s >= STILL_AFTER_S:
+            return Finding(
+                WORKERS, absent,
+                f"{counted(waiting, 'record')} behind, and no worker has committed an offset for {still_s:.0f} s: check that "
+                "`traceweir worker` runs",
+            )  # fmt: skip
         broker = "the embedded broker does" if found.is_embedded else "these brokers do"
         return Finding(
             WORKERS, "not checked", f"{broker} not say which workers run; {counted(waiting, 'record')} behind"
         )
     stages = f"stage{'s' if len(missing) > 1 else ''} {', '.join(missing)}"
+    hidden = groups_of(lag.settings.topic_prefix).keys() - found.groups.keys()
+    other = ", or in a group for which this user lacks Describe (docs/access-control.md)" if hidden else ""
     return Finding(
         WORKERS, absent,
-        f"no worker runs the {stages}: start `traceweir worker`; {counted(waiting, 'record')} behind",
+        f"no worker runs the {stages}{other}: start `traceweir worker`; {counted(waiting, 'record')} behind",
     )  # fmt: skip
 
 
@@ -142,6 +166,11 @@ class _Lag:
         written = frozenset(settings.topics.cleanup_policies(stages)) - settings.topics.of_others(stages)
         self._marked = frozenset() if found.is_embedded else written
         """Topics whose last entry is the end of a transaction, which is no record."""
+
+    @property
+    def topics(self) -> set[str]:
+        """The topics whose logs are known."""
+        return {place.topic for place in self._found.ends}
 
     def of(self, committed: Mapping[Place, int], topics: Collection[str]) -> dict[Place, int]:
         """Returns the number of entries, at most, that were not read, by partition."""

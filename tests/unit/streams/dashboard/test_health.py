@@ -8,10 +8,14 @@ from typing import TypeVar
 import pytest
 
 from traceweir.streams.dashboard.feed import FeedState
-from traceweir.streams.dashboard.health import OLD_AFTER_S, Health
+from traceweir.streams.dashboard.health import OLD_AFTER_S, Health, Workers
 from traceweir.streams.doctor.finding import Finding
+from traceweir.streams.doctor.workers import STILL_AFTER_S
 from traceweir.streams.kafka.errors import KafkaUnreachableError
+from traceweir.streams.kafka.group_states import GroupState, GroupStates
 from traceweir.streams.kafka.silence import UNKNOWN_AFTER_S, LastAnswer
+from traceweir.streams.settings import Settings
+from traceweir.streams.stages.inputs import Place
 from traceweir.streams.store.errors import StoreUnavailableError
 from traceweir.streams.store.standing import Standing
 
@@ -121,3 +125,18 @@ async def test_a_feed_with_a_problem_is_red_with_its_sentence(around: Around) ->
     assert (await around.looked())["store"] == Finding(
         "store", "failure", "nothing is stored: topic 'results' does not exist"
     )
+
+
+def test_offsets_that_move_are_no_sign_of_a_missing_worker(around: Around) -> None:
+    place, at = Place("traceweir.traces", 0), [0]
+
+    def look() -> GroupStates:
+        group = GroupState({place: at[0]}, None)
+        return GroupStates(True, {place: 0}, {place: 9}, {"traceweir.assemble-score-gate": group})
+
+    workers = Workers(Settings(), look, lambda: around.s)
+    states = []
+    for at[0] in (1, 2, 2):
+        states.append(workers()[0].state)
+        around.s += STILL_AFTER_S
+    assert states == ["not checked", "not checked", "failure"]

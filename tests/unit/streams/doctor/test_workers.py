@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from traceweir.streams.doctor.finding import Finding
-from traceweir.streams.doctor.workers import check_workers, groups_of
+from traceweir.streams.doctor.workers import STILL_AFTER_S, check_workers, groups_of
 from traceweir.streams.kafka.consumer_group import Member
 from traceweir.streams.kafka.group_states import GroupState, GroupStates
 from traceweir.streams.settings import Settings
 from traceweir.streams.stages.inputs import Place
+from traceweir.streams.topics import STAGES
+from traceweir.streams.topology import topics_of
 
 SETTINGS = Settings(partitions=2)
 GROUP = "traceweir.assemble-score-gate"
@@ -27,8 +29,10 @@ def looked(
     """Checks the groups, of which no other one exists; names of groups are given without the prefix."""
     states = dict.fromkeys(groups_of("traceweir."), NOBODY)
     states |= {f"traceweir.{name.replace('_', '-')}": state for name, state in changes.items()}
-    first = dict.fromkeys(ends, 0) | dict(begins or {})
-    return list(check_workers(GroupStates(False, first, ends, states), SETTINGS))
+    topics = {topic for stage in STAGES for topic in topics_of(stage, SETTINGS.topics).inputs}
+    last = {Place(topic, 0): 0 for topic in topics} | dict(ends)
+    first = dict.fromkeys(last, 0) | dict(begins or {})
+    return list(check_workers(GroupStates(False, first, last, states), SETTINGS))
 
 
 def texts(findings: list[Finding], state: str) -> list[str]:
@@ -114,3 +118,29 @@ def test_names_of_members_are_inert() -> None:
     hostile = Member("id", "a\x1b[31m<b>", "/10.0.0.1")
     (text,) = texts(looked({}, assemble_score_gate=GroupState({}, (hostile,))), "ok")[:1]
     assert text.isprintable()
+
+
+def test_the_lag_on_a_topic_that_cannot_be_seen_is_unknown() -> None:
+    states = dict.fromkeys(groups_of("traceweir."), NOBODY) | {"traceweir.gate": GroupState({}, (worker("a", 0),))}
+    found = check_workers(GroupStates(False, {}, {}, states), SETTINGS)
+    (text,) = [each.text for each in found if "unknown" in each.text]
+    assert text.startswith("unknown: how far workers are behind on traceweir.candidates: the topic does not exist, or")
+
+
+def test_where_no_broker_says_who_runs_records_that_wait_without_a_commit_show_it() -> None:
+    states = dict.fromkeys(groups_of("traceweir."), GroupState({}, None))
+
+    def after(still_s: float, end: int) -> list[str]:
+        looked = GroupStates(True, {Place(TRACES, 0): 0}, {Place(TRACES, 0): end}, states)
+        return [each.state for each in check_workers(looked, SETTINGS, still_s=still_s)]
+
+    assert after(STILL_AFTER_S, 3) == ["failure"]
+    assert after(STILL_AFTER_S - 1, 3) == after(STILL_AFTER_S, 0) == ["not checked"]
+
+
+def test_a_group_that_this_user_may_not_ask_for_can_be_the_one_that_runs() -> None:
+    states = {name: NOBODY for name in groups_of("traceweir.") if name != GROUP}
+    (text,) = [each.text for each in check_workers(GroupStates(False, {}, {}, states), SETTINGS)]
+    assert text.startswith(
+        "no worker runs the stages assemble, score, gate, or in a group for which this user lacks Describe"
+    )
