@@ -32,7 +32,12 @@ def export_otlp(signal: Signal, *, group: str | None, only_new: bool) -> None:
 
     @asynccontextmanager
     async def target(problems: Problems) -> AsyncIterator[OtlpTarget]:
-        async with HttpPost(environment.url, timeout_s=environment.timeout_s, tls=environment.tls) as post:
+        async with HttpPost(
+            environment.url,
+            timeout_s=environment.timeout_s,
+            secrets=environment.headers.values(),
+            tls=environment.tls,
+        ) as post:
             yield OtlpTarget(
                 environment,
                 signal,

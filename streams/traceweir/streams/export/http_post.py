@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import NamedTuple
 
@@ -12,6 +12,7 @@ import aiohttp
 from traceweir.schemas.text import printable
 from traceweir.streams.export.answers import Later
 from traceweir.streams.http_answers import beginning
+from traceweir.streams.known_secrets import KnownSecrets, secrets_of_url
 
 SHOWN_CHARACTERS = 300
 
@@ -25,23 +26,29 @@ class Reply(NamedTuple):
     body: bytes
     """The first 64 kB of the body."""
 
-    @property
-    def text(self) -> str:
-        """The beginning of the body, safe to print."""
-        return printable(self.body.decode(errors="replace").strip(), SHOWN_CHARACTERS)
-
 
 class HttpPost:
     """Posts to one URL within an `async with` block.
 
     Args:
-        url: The whole address. It can contain a secret, so that it is never logged.
+        url: The whole address. It can contain a secret, so that only its host is shown.
+        secrets: What else is sent and must not be shown, such as keys in headers.
         timeout_s: Seconds that a request has, from its connection to the end of the answer.
         tls: Which certificates are trusted, and the own one; None: the authorities of the system.
         connections: Number of connections at the same time.
     """
 
-    def __init__(self, url: str, *, timeout_s: float, tls: ssl.SSLContext | None = None, connections: int = 1) -> None:
+    def __init__(
+        self,
+        url: str,
+        *,
+        timeout_s: float,
+        secrets: Iterable[str] = (),
+        tls: ssl.SSLContext | None = None,
+        connections: int = 1,
+    ) -> None:
+        own = [*secrets_of_url(url), *secrets]
+        self._secrets = KnownSecrets(own, fragments=own)
         self._url, self._timeout_s, self._tls, self._connections = url, timeout_s, tls, connections
 
     async def __aenter__(self) -> HttpPost:
@@ -58,6 +65,10 @@ class HttpPost:
     ) -> None:
         await self._session.close()
 
+    def shown(self, text: str) -> str:
+        """Returns what a target says, safe to print: without what it repeats of the address and the secrets."""
+        return printable(self._secrets.hide(text.strip()), SHOWN_CHARACTERS)
+
     async def post(self, body: bytes, headers: Mapping[str, str]) -> Reply | Later:
         """Returns the answer; `Later` if there is none."""
         try:
@@ -67,7 +78,7 @@ class HttpPost:
                 return Reply(response.status, response.headers, await beginning(response.content))
         except TimeoutError:
             return Later(f"the target has not answered within {self._timeout_s:g} s")
-        except aiohttp.InvalidURL:  # its text is the address, which can contain a secret
+        except aiohttp.InvalidURL:
             return Later("the target's address is not valid")
         except (aiohttp.ClientError, OSError) as error:
-            return Later(f"the target cannot be reached ({printable(str(error) or repr(error), SHOWN_CHARACTERS)})")
+            return Later(f"the target cannot be reached ({self.shown(str(error) or repr(error))})")

@@ -25,7 +25,7 @@ from traceweir.streams.export import otlp_scores
 from traceweir.streams.export.answers import Accepted, Answer, Later, answer_to_status
 from traceweir.streams.export.content import Content
 from traceweir.streams.export.delivery import Delivery
-from traceweir.streams.export.http_post import SHOWN_CHARACTERS, HttpPost, Reply
+from traceweir.streams.export.http_post import HttpPost, Reply
 from traceweir.streams.export.otlp_environment import PREFIX, OtlpEnvironment, Signal
 from traceweir.streams.export.problems import Problems
 from traceweir.streams.results.reader import FoundScore
@@ -125,7 +125,7 @@ class OtlpTarget:
 
     def _answer(self, reply: Reply) -> Answer:
         is_protobuf = reply.headers.get("Content-Type", "").partition(";")[0].strip() == _PROTOBUF
-        said = _said(reply.body) if is_protobuf else reply.text
+        said = self._post.shown(_said(reply.body) if is_protobuf else reply.body.decode(errors="replace"))
         way_out = f"check {PREFIX}ENDPOINT (the backend must receive OTLP/HTTP {self._signal}) and {PREFIX}HEADERS; no score is lost"
         answer = answer_to_status(reply.status, reply.headers, said, way_out, self._now())
         return self._partial_success(reply.body) if isinstance(answer, Accepted) and is_protobuf else answer
@@ -134,9 +134,9 @@ class OtlpTarget:
         try:
             if self._signal == "logs":
                 found = ExportLogsServiceResponse.FromString(body).partial_success
-                return Accepted(found.rejected_log_records, printable(found.error_message, SHOWN_CHARACTERS))
+                return Accepted(found.rejected_log_records, self._post.shown(found.error_message))
             spans = ExportTraceServiceResponse.FromString(body).partial_success
-            return Accepted(spans.rejected_spans, printable(spans.error_message, SHOWN_CHARACTERS))
+            return Accepted(spans.rejected_spans, self._post.shown(spans.error_message))
         except DecodeError:
             return Accepted()
 
@@ -144,7 +144,7 @@ class OtlpTarget:
 def _said(body: bytes) -> str:
     """Returns the message of a `google.rpc.Status`, whose message has the number of the one in a partial success."""
     try:
-        return printable(ExportLogsPartialSuccess.FromString(body).error_message, SHOWN_CHARACTERS)
+        return str(ExportLogsPartialSuccess.FromString(body).error_message)
     except DecodeError:
         return ""
 

@@ -108,4 +108,5 @@ class WebhookTarget:
         reply = await self._post.post(item.event.body, headers)
         if isinstance(reply, Later):
             return reply
-        return answer_to_status(reply.status, reply.headers, reply.text, _WAY_OUT, self._now())
+        said = self._post.shown(reply.body.decode(errors="replace"))
+        return answer_to_status(reply.status, reply.headers, said, _WAY_OUT, self._now())

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import base64
-import json
 import os
 import re
 from collections.abc import Iterable
-from urllib.parse import quote
 
 from traceweir.schemas.text import printable
+from traceweir.streams.known_secrets import HIDDEN, KnownSecrets
 
 MAX_MESSAGE_CHARS = 300
-_SHORTEST = 6
-"""Minimum number of characters of a secret. Shorter keys, such as `x` for local servers, would match inside words."""
 _SECRET_NAMES = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|CREDENTIALS?)$")
 _BEARER = re.compile(r"(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]+|\bsk-[A-Za-z0-9_-]{6,}|\bAIza[A-Za-z0-9_-]{10,}")
-HIDDEN = "[secret]"
 
 
 class JudgeUnavailableError(RuntimeError):
@@ -62,20 +57,16 @@ class Refused(Exception):  # noqa: N818  # an outcome that the caller handles
 
 
 class Secrets:
-    """Removes API keys from texts, because providers repeat received keys in their error messages.
+    """Removes API keys from texts, because providers repeat received keys, or parts of them, in their error messages.
 
     >>> Secrets(["hunter2-hunter2"]).hide("Incorrect API key: hunter2-hunter2, sent as Bearer abc123")
     'Incorrect API key: [secret], sent as [secret]'
     """
 
     def __init__(self, known: Iterable[str]) -> None:
-        found = set()
-        for secret in known:
-            if len(secret) >= _SHORTEST:
-                encodings = json.dumps(secret)[1:-1], quote(secret, safe=""), base64.b64encode(secret.encode()).decode()
-                found |= {secret, *encodings, encodings[2].rstrip("=")}
-        ordered = sorted(found, key=len, reverse=True)
-        self._pattern = re.compile("|".join(map(re.escape, ordered))) if ordered else None
+        values = list(known)
+        # Names of secrets can hold the path of a file, whose parts are words of other texts.
+        self._known = KnownSecrets(values, fragments=[each for each in values if not each.startswith(("/", "~", "."))])
 
     @classmethod
     def of_environment(cls, *more: str) -> Secrets:
@@ -84,8 +75,8 @@ class Secrets:
         return cls([*named, *more])
 
     def known(self, text: str) -> str:
-        """Returns the text without the known keys; other text that looks like a key stays."""
-        return text if self._pattern is None else self._pattern.sub(HIDDEN, text)
+        """Returns the text without the known keys and their parts; other text that looks like a key stays."""
+        return self._known.hide(text)
 
     def hide(self, text: str) -> str:
         """Returns the text on one line, without known keys and key-like text, truncated to `MAX_MESSAGE_CHARS` characters."""

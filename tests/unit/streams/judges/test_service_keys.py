@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 
 import pytest
@@ -37,6 +38,14 @@ async def test_a_key_in_the_reply_of_the_model_is_redacted() -> None:
     async with openai_server(Say(text=f"Your key is {KEY}.")) as server:
         reply = await judging(server.url).session().ask(question())
     assert reply.text == "Your key is [secret]."
+
+
+async def test_a_part_of_a_key_in_an_encoded_reply_is_redacted_once_it_is_decoded() -> None:
+    """A reply is JSON: its escapes are decoded after the reply was searched."""
+    part = "".join(f"\\u{ord(each):04x}" for each in KEY[2:14])
+    async with openai_server(Say(text=f'{{"why": "a key with {part}"}}')) as server:
+        reply = await judging(server.url).session().ask(question())
+    assert json.loads(reply.text) == {"why": "a key with [secret]"}
 
 
 async def test_a_local_server_needs_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
