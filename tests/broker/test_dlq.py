@@ -230,6 +230,26 @@ def test_a_truncated_value_is_sent_whole_if_its_topic_still_has_the_record(
     assert sent == [WHOLE] * there
 
 
+def test_a_score_that_was_not_exported_goes_whole_to_the_topic_on_which_its_exporter_looks(dlq: Dlq) -> None:
+    """A dead letter that names no exporter is none of an exporter, and is not sent."""
+    producer = Producer({"bootstrap.servers": dlq.servers, "log_level": 0})
+    producer.produce("traceweir.results", b"another", b"s", 1)
+    producer.produce("traceweir.results", WHOLE, b"s", 1)
+    producer.flush(10)
+    about = {"topic": "results", "stage": "export", "reason": "given_up", "value": WHOLE}
+    dlq.put([letter(1, group="my@group", **about), letter(1, **about)])
+
+    replayed = dlq("replay", "--stage", "export", "--json")
+
+    assert [(line["id"], line["outcome"]) for line in replayed.lines if "id" in line] == [
+        ("1:1", "refused"), ("1:0", "sent"),
+    ]  # fmt: skip
+    assert "is not an input of a stage" in replayed.lines[0]["because"]
+    (row,) = rows(dlq, "export-waiting")
+    own = [("traceweir.replay", b"1:0"), ("traceweir.timestamp", b"1000")]
+    assert (row.partition(), row.key(), row.value(), row.headers()) == (1, b"my@group@1@1000", WHOLE, own)
+
+
 def batch_of(values: Sequence[bytes], codec: int) -> bytes:
     builder = DefaultRecordBatchBuilder(2, codec, False, -1, -1, -1, 1 << 20)
     for number, value in enumerate(values):

@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
-from tests.support.exporting import LIMIT_S, export_process, exporting
+from tests.support.exporting import LIMIT_S, Clock, export_process, exporting
 from tests.support.http_target import HttpTarget, Request, Said, http_target
 from tests.support.results import make_score, put_scores
 
@@ -70,7 +70,7 @@ async def test_the_offsets_move_only_after_the_acknowledgement(settings: Setting
 
 async def test_a_backend_that_is_away_at_first_gets_every_score_when_it_is_back(settings: Settings) -> None:
     ids = put(settings, *sessions(20))
-    refusals = iter([503, 429, 502, 504, 401, 404, 500] * 3)
+    refusals = iter([503, 429, 502, 504, 500] * 3)
 
     def answer(request: Request) -> Said:
         return Said(next(refusals, 200))
@@ -98,6 +98,25 @@ async def test_a_score_that_the_backend_refuses_costs_no_neighbour_and_is_named(
     (line,) = [message for message in caplog.messages if bad in message]
     assert "traceweir.results[" in line
     assert "the target answered 400: odd" in line
+
+
+async def test_a_score_that_the_backend_answers_with_500_waits_and_arrives_when_it_has_recovered(
+    settings: Settings,
+) -> None:
+    ids = put(settings, *sessions(30))
+    bad, failures = (
+        make_score("session-7").result_id,
+        iter(range(60)),
+    )  # five attempts for each half, and for each retry
+
+    def answer(request: Request) -> Said:
+        has_bad = any(bad.encode() in event.SerializeToString() for event in request.events)
+        return Said(500 if has_bad and next(failures, None) is not None else 200)
+
+    async with http_target(answer) as target, exporting(settings, target.url, now=Clock(600)) as relay:
+        await target.until(lambda target: set(target.ids) == ids)
+    assert target.ids[-1] == bad
+    assert (relay.counts["waited"], relay.counts["given_up"]) == (1, 0)
 
 
 async def test_records_that_are_no_scores_are_counted_and_passed(settings: Settings) -> None:

@@ -5,30 +5,23 @@ from __future__ import annotations
 import asyncio
 import json
 import signal
-from collections.abc import AsyncIterator, Callable, Collection
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 
 import pytest
+from confluent_kafka import Producer
 from standardwebhooks import Webhook
-from tests.support.exporting import at_once, export_process
+from tests.support.dlq import Dlq
+from tests.support.exporting import LIMIT_S, SECRET, Clock, export_process, webhook_exporting
 from tests.support.http_target import HttpTarget, Request, Said, http_target
 from tests.support.results import make_score, put_scores
 
 from traceweir.schemas.score import Score
-from traceweir.streams.clock import utc_now
-from traceweir.streams.export.http_post import HttpPost
-from traceweir.streams.export.problems import Problems
-from traceweir.streams.export.relay import Relay
-from traceweir.streams.export.webhook_event import EventType
-from traceweir.streams.export.webhook_target import WebhookTarget
+from traceweir.streams.export.errors import ExportError
 from traceweir.streams.kafka.embedded_broker import EmbeddedBroker
 from traceweir.streams.kafka.topic_admin import create_topics
 from traceweir.streams.settings import Settings
 
 pytestmark = [pytest.mark.broker, pytest.mark.usefixtures("restored_fetcher")]
-
-LIMIT_S = 60.0
-SECRET = "c2VjcmV0" * 4
 
 
 @pytest.fixture
@@ -36,38 +29,6 @@ def settings(embedded_broker: EmbeddedBroker) -> Settings:
     settings = Settings(kafka_bootstrap_servers=embedded_broker.bootstrap_servers)
     create_topics(settings)
     return settings
-
-
-@asynccontextmanager
-async def exporting(
-    settings: Settings,
-    url: str,
-    *,
-    events: Collection[EventType] = ("decision", "failed"),
-    metrics: Collection[str] = (),
-) -> AsyncIterator[Relay]:
-    """Runs an exporter within the block, and then stops it in order."""
-    stop = asyncio.Event()
-    async with HttpPost(f"{url}/hook", timeout_s=10.0, connections=4) as post:
-        target = WebhookTarget(
-            post,
-            [SECRET],
-            events=events,
-            metrics=metrics,
-            content="redacted",
-            version="1",
-            problems=Problems("traceweir.results", lambda: 0.0),
-            now=utc_now,
-            connections=4,
-            sleep=at_once,
-        )
-        relay = Relay(settings, target, group="hook")
-        running = asyncio.create_task(relay.run(stop, 10.0))
-        try:
-            yield relay
-        finally:
-            stop.set()
-            await asyncio.wait_for(running, LIMIT_S)
 
 
 def put(settings: Settings, *scores: Score) -> None:
@@ -93,11 +54,11 @@ async def test_decisions_and_failed_scores_are_sent_and_signed_and_others_are_le
         make_score(metric="none", value=None),
     )
     async with http_target() as target:
-        async with exporting(settings, target.url):
+        async with webhook_exporting(settings, target.url):
             await target.until(accepted(2))
         assert [told(request)[1] for request in target.accepted] == ["gate", "bad"]
         put(settings, make_score(metric="none", value=None), make_score(metric="bad", value=None))
-        async with exporting(settings, target.url, events=["not_evaluated"], metrics=["bad"]):
+        async with webhook_exporting(settings, target.url, events=["not_evaluated"], metrics=["bad"]):
             await target.until(accepted(3))
     assert [told(request)[1] for request in target.accepted[2:]] == ["bad"]
     assert {request.path for request in target.arrived} == {"/hook"}
@@ -110,7 +71,7 @@ async def test_the_order_of_a_session_is_kept_when_requests_fail_and_are_repeate
     count = iter(range(10_000))
     async with (
         http_target(lambda request: Said(503 if next(count) % 3 == 0 else 204)) as target,
-        exporting(settings, target.url),
+        webhook_exporting(settings, target.url, now=Clock(60)),
     ):
         await target.until(accepted(len(scores)))
     for session in range(12):
@@ -127,19 +88,24 @@ async def test_an_event_that_the_receiver_refuses_is_named_and_the_next_one_of_i
     def answer(request: Request) -> Said:
         return Said(422, body=b"no\nsuch field") if told(request)[2] == 1 else Said()
 
-    async with http_target(answer) as target, exporting(settings, target.url):
+    async with http_target(answer) as target, webhook_exporting(settings, target.url):
         await target.until(accepted(2))
     assert [told(request)[2] for request in target.accepted] == [0, 2]
     (line,) = [message for message in caplog.messages if "422" in message]
     assert "\n" not in line
+    assert "is a dead letter: the target answered 422" in line
 
 
-async def test_offsets_move_after_the_acknowledgement_only(settings: Settings) -> None:
-    """A target that answers nothing costs a repetition at the next start."""
+@pytest.mark.parametrize("status", [401, 403, 404, 410])
+async def test_a_receiver_that_refuses_the_exporter_ends_it_with_a_sentence_and_costs_no_event(
+    settings: Settings, status: int
+) -> None:
     put(settings, *(make_score(f"s{number}") for number in range(5)))
-    async with http_target(lambda request: Said(401)) as refusing, exporting(settings, refusing.url):
-        await refusing.until(lambda target: len(target.arrived) >= 5)
-    async with http_target() as target, exporting(settings, target.url):
+    async with http_target(lambda request: Said(status)) as refusing:
+        with pytest.raises(ExportError, match=f"answered {status}; check TRACEWEIR_WEBHOOK_URL.*where it stood"):
+            async with webhook_exporting(settings, refusing.url) as exporter:
+                await exporter.ended.wait()
+    async with http_target() as target, webhook_exporting(settings, target.url):
         await target.until(accepted(5))
 
 
@@ -157,3 +123,103 @@ async def test_the_command_sends_until_sigterm_and_shows_neither_address_nor_sec
     assert SECRET.encode() not in log
     assert b"token-of-the-address" not in log
     assert {json.loads(request.body)["type"] for request in target.accepted} == {"traceweir.score.failed"}
+
+
+class Receiver:
+    """Answers 500 to the events of the session `bad`, so many times."""
+
+    def __init__(self, failures: int = 1_000_000) -> None:
+        self.failures = failures
+
+    def __call__(self, request: Request) -> Said:
+        if told(request)[0] != "bad" or self.failures <= 0:
+            return Said()
+        self.failures -= 1
+        return Said(500, body=b"a bad deploy")
+
+
+def failed(number: int) -> Callable[[HttpTarget], bool]:
+    return lambda target: len(target.arrived) - len(target.accepted) >= number
+
+
+async def test_an_event_that_is_answered_with_500_arrives_when_the_receiver_has_recovered(settings: Settings) -> None:
+    """The others arrive meanwhile, over the one connection, and the later events of its session after it."""
+    put(settings, *(make_score(session) for session in ("a", "bad", "b")))
+    put(settings, *(make_score("bad", revision=revision) for revision in (1, 2)))
+    receiver, clock = Receiver(failures=12), Clock(600)
+    async with (
+        http_target(receiver) as target,
+        webhook_exporting(settings, target.url, now=clock, connections=1) as exporter,
+    ):
+        await target.until(failed(10))
+        put(settings, make_score("c"), make_score("bad", revision=3))
+        await target.until(accepted(7))
+
+    arrived = [told(request) for request in target.accepted]
+    assert [session for session, _, _ in arrived[:2]] != ["bad", "bad"]
+    assert [revision for session, _, revision in arrived if session == "bad"] == [0, 1, 2, 3]
+    assert {told(request)[2] for request in target.arrived if request not in target.accepted} == {0}
+    assert exporter.relay.counts["waited"] == 4
+    assert exporter.relay.waiting == 0
+
+
+async def test_an_event_that_waits_survives_a_crash_and_the_others_are_not_sent_again(settings: Settings) -> None:
+    put(settings, *(make_score(session) for session in ("a", "bad", "b")))
+    receiver, clock = Receiver(), Clock(600)
+    async with http_target(receiver) as target:
+        async with webhook_exporting(settings, target.url, now=clock) as exporter:
+            await target.until(failed(3))
+            exporter.crash()
+        receiver.failures = 0
+        async with webhook_exporting(settings, target.url, now=clock):
+            await target.until(accepted(3))
+    assert sorted(told(request)[0] for request in target.accepted) == ["a", "b", "bad"]
+
+
+async def test_an_event_that_is_given_up_is_a_dead_letter_and_a_replay_sends_it(
+    settings: Settings, capfdbinary: pytest.CaptureFixture[bytes], caplog: pytest.LogCaptureFixture
+) -> None:
+    """After three days; the exporter that runs notices the replay."""
+    put(settings, make_score("s"), make_score("s", revision=1))
+    refused, clock = {0}, Clock(6 * 3600)
+    dlq = Dlq(settings.kafka_bootstrap_servers, "traceweir.", capfdbinary)
+
+    def answer(request: Request) -> Said:
+        return Said(500, body=b"a bad deploy") if told(request)[2] in refused else Said()
+
+    async with http_target(answer) as target, webhook_exporting(settings, target.url, now=clock) as exporter:
+        await target.until(accepted(1))
+        listed = await asyncio.to_thread(dlq, "list", "--stage", "export", "--json")
+        refused.clear()
+        ended = await asyncio.to_thread(dlq, "replay", "--reason", "given_up")
+        await target.until(accepted(2))
+
+    (letter,) = listed.lines
+    assert (letter["reason"], letter["topic"], letter["state"]) == ("given_up", "traceweir.results", "open")
+    assert letter["detail"] == "not taken for 259200 s; the last attempt: the target answered 500: a bad deploy"
+    assert (ended.code, ended.out) == (0, b"1 dead letter sent: 1 to traceweir.export-waiting\n")
+    assert [told(request)[2] for request in target.accepted] == [1, 0]
+    assert exporter.relay.counts["given_up"] == 1
+    assert clock.passed_s >= 3 * 86_400
+
+
+async def test_a_record_of_others_on_the_topic_of_what_waits_is_left_out(settings: Settings) -> None:
+    producer = Producer({"bootstrap.servers": settings.kafka_bootstrap_servers, "log_level": 0})
+    score = make_score("forged").wire()
+    for key in (
+        None,
+        b"",
+        b"\xff@1@2",
+        b"hook@1@x",
+        b"hook@01@2",
+        b"hook@" + b"9" * 5_000 + b"@2",
+        b"other@1@2",
+        b"hook",
+    ):
+        producer.produce("traceweir.export-waiting", score, key, 0)
+    producer.produce("traceweir.export-waiting", b"no score", b"hook@1@2", 0)
+    assert producer.flush(30) == 0
+    put(settings, make_score("a"))
+    async with http_target() as target, webhook_exporting(settings, target.url):
+        await target.until(accepted(1))
+    assert [told(request)[0] for request in target.accepted] == ["a"]

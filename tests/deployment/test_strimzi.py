@@ -51,6 +51,10 @@ MORE: dict[str, Rights] = {
     "traceweir-dashboard": {
         ("topic", "prefix", SHADOWS): {"Read"},
         ("topic", "literal", "traceweir.network"): {"DescribeConfigs", "Read"},
+        ("group", "prefix", "traceweir."): {"Describe"},
+    },
+    "traceweir-export": {
+        ("transactionalId", "prefix", f"{group}-"): {"Describe", "Write"} for group in OTHERS["traceweir-export"][1]
     },
     "traceweir-replay": {("transactionalId", "literal", "traceweir.dlq"): {"Describe", "Write"}},
     "traceweir-shadow": {

@@ -1,15 +1,19 @@
-"""An exporter goes on where it stood, also when Kafka has removed the offsets of its group."""
+"""An exporter goes on where it stood, also when Kafka has removed the offsets of its group, with what waits there."""
 
 from __future__ import annotations
 
+import asyncio
+import json
 import logging
 
 import pytest
 from confluent_kafka.admin import AdminClient
-from tests.support.exporting import exporting
-from tests.support.http_target import http_target
+from tests.support.dlq import Dlq
+from tests.support.exporting import Clock, exporting, webhook_exporting
+from tests.support.http_target import HttpTarget, Request, Said, http_target
 from tests.support.results import make_score, put_scores
 
+from traceweir.streams.clock import utc_now
 from traceweir.streams.kafka.topic_admin import create_topics, delete_topics
 from traceweir.streams.settings import Settings
 
@@ -65,3 +69,70 @@ async def test_a_topic_that_was_created_again_is_read_whole_although_it_has_grow
         async with exporting(settings, target.url, group=group):
             await target.until(lambda target: set(target.ids) == second)
     assert "the topic was deleted and created again" in caplog.text
+
+
+def session_of(request: Request) -> str:
+    return str(json.loads(request.body)["data"]["session_id"])
+
+
+async def test_the_new_owner_of_a_partition_sends_what_waits_there(settings: Settings) -> None:
+    """The first exporter owns all partitions, and the second joins it while events wait on each of them."""
+    sessions = [f"bad-{number}" for number in range(12)]
+    scores = [make_score(session, revision=revision) for revision in range(2) for session in sessions]
+    put_scores(settings.kafka_bootstrap_servers, scores, at=utc_now(), topic=settings.topics.results)
+    group, clock, recovered = f"{settings.topic_prefix}hook", Clock(60), asyncio.Event()
+
+    def answer(request: Request) -> Said:
+        return Said(200 if recovered.is_set() else 500)
+
+    def senders(target: HttpTarget) -> dict[str, set[str]]:
+        """The sessions whose events each exporter has sent."""
+        found: dict[str, set[str]] = {"traceweir/1": set(), "traceweir/2": set()}
+        for request in target.arrived:
+            found[request.headers["User-Agent"]].add(session_of(request))
+        return found
+
+    async with (
+        http_target(answer) as target,
+        webhook_exporting(settings, target.url, group=group, now=clock, version="1") as first,
+    ):
+        await target.until(lambda target: senders(target)["traceweir/1"] == set(sessions))
+        async with webhook_exporting(settings, target.url, group=group, now=clock, version="2"):
+            await target.until(lambda target: bool(senders(target)["traceweir/2"]))
+            recovered.set()
+            await target.until(lambda target: len(target.accepted) >= len(scores))
+    for session in sessions:
+        revisions = [
+            json.loads(each.body)["data"]["revision"] for each in target.accepted if session_of(each) == session
+        ]
+        assert revisions == [0, 1]
+    assert first.relay.counts["given_up"] == 0
+
+
+async def test_an_event_that_is_given_up_is_a_dead_letter_that_a_replay_sends_after_a_crash(
+    settings: Settings, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    """The second event of the session is sent only after the first one was given up in a transaction."""
+    names = ["s", *map(str, range(8))]
+    scores = [make_score(name) for name in names] + [make_score("s", revision=1)]
+    put_scores(settings.kafka_bootstrap_servers, scores, at=utc_now(), topic=settings.topics.results)
+    group, clock = f"{settings.topic_prefix}hook", Clock(6 * 3600)
+    dlq = Dlq(settings.kafka_bootstrap_servers, settings.topic_prefix, capfdbinary)
+    refused = {("s", 0)}
+
+    def event(request: Request) -> tuple[str, int]:
+        data = json.loads(request.body)["data"]
+        return data["session_id"], data["revision"]
+
+    async with http_target(lambda request: Said(500 if event(request) in refused else 200)) as target:
+        async with webhook_exporting(settings, target.url, group=group, now=clock) as exporter:
+            await target.until(lambda target: ("s", 1) in map(event, target.accepted))
+            exporter.crash()
+        refused.clear()
+        async with webhook_exporting(settings, target.url, group=group, now=clock):
+            ended = await asyncio.to_thread(dlq, "replay", "--stage", "export")
+            await target.until(lambda target: ("s", 0) in map(event, target.accepted))
+
+    assert ended.out.decode() == f"1 dead letter sent: 1 to {settings.topics.export_waiting}\n"
+    assert {event(request) for request in target.accepted} == {(name, 0) for name in names} | {("s", 1)}
+    assert exporter.relay.counts["given_up"] == 1

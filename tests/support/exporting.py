@@ -6,8 +6,12 @@ import asyncio
 import os
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Collection, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from tests.support.scoring import NOW
 
 from traceweir.streams.clock import utc_now
 from traceweir.streams.export.http_post import HttpPost
@@ -15,8 +19,12 @@ from traceweir.streams.export.otlp_environment import read_otlp_environment
 from traceweir.streams.export.otlp_target import OtlpTarget
 from traceweir.streams.export.problems import Problems
 from traceweir.streams.export.relay import Relay
+from traceweir.streams.export.webhook_event import EventType
+from traceweir.streams.export.webhook_target import WebhookTarget
 from traceweir.streams.settings import Settings
 
+SECRET = "c2VjcmV0" * 4
+"""What signs the events of webhooks."""
 LIMIT_S = 60.0
 """Time limit in seconds of an exporter that stops."""
 
@@ -48,10 +56,11 @@ async def exporting(
     only_new: bool = False,
     stop_within_s: float = 10.0,
     lost_after_s: float = 60.0,
+    now: Callable[[], datetime] = utc_now,
 ) -> AsyncIterator[Relay]:
     """Runs an exporter within the block, and then stops it in order."""
     environment = read_otlp_environment({"OTEL_EXPORTER_OTLP_ENDPOINT": url}, "logs")
-    stop = asyncio.Event()
+    stop, problems = asyncio.Event(), Problems("traceweir.results", lambda: 0.0)
     async with HttpPost(environment.url, timeout_s=10.0) as post:
         target = OtlpTarget(
             environment,
@@ -59,14 +68,77 @@ async def exporting(
             post,
             content="redacted",
             version="1",
-            problems=Problems("traceweir.results", lambda: 0.0),
+            problems=problems,
             now=utc_now,
             sleep=at_once,
         )
-        relay = Relay(settings, target, group=group, only_new=only_new, lost_after_s=lost_after_s)
+        relay = Relay(
+            settings, target, group=group, problems=problems, only_new=only_new, lost_after_s=lost_after_s, now=now
+        )
         running = asyncio.create_task(relay.run(stop, stop_within_s))
         try:
             yield relay
         finally:
             stop.set()
             await asyncio.wait_for(running, LIMIT_S)
+
+
+class Clock:
+    """A clock that goes forward each time it is read."""
+
+    def __init__(self, step_s: float) -> None:
+        self.step_s, self.passed_s = step_s, 0.0
+
+    def __call__(self) -> datetime:
+        self.passed_s += self.step_s
+        return NOW + timedelta(seconds=self.passed_s)
+
+
+@dataclass
+class Exporter:
+    """An exporter that runs."""
+
+    relay: Relay
+    running: asyncio.Task[None]
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def crash(self) -> None:
+        """Ends it where it stands."""
+        self.running.cancel()
+
+
+@asynccontextmanager
+async def webhook_exporting(
+    settings: Settings,
+    url: str,
+    *,
+    group: str = "hook",
+    events: Collection[EventType] = ("decision", "failed"),
+    metrics: Collection[str] = (),
+    now: Callable[[], datetime] = utc_now,
+    connections: int = 4,
+    version: str = "1",
+) -> AsyncIterator[Exporter]:
+    """Runs `export webhook` within the block, and then stops it in order."""
+    stop, problems = asyncio.Event(), Problems("traceweir.results", lambda: 0.0)
+    async with HttpPost(f"{url}/hook", timeout_s=10.0, connections=connections) as post:
+        target = WebhookTarget(
+            post,
+            [SECRET],
+            events=events,
+            metrics=metrics,
+            content="redacted",
+            version=version,
+            problems=problems,
+            now=utc_now,
+            connections=connections,
+        )
+        relay = Relay(settings, target, group=group, problems=problems, now=now)
+        exporter = Exporter(relay, asyncio.create_task(relay.run(stop, 10.0)))
+        exporter.running.add_done_callback(lambda _: exporter.ended.set())
+        try:
+            yield exporter
+        finally:
+            stop.set()
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait_for(exporter.running, LIMIT_S)

@@ -24,6 +24,8 @@ Reason = Literal[
     "unreadable_candidate",
     "scoring_failed",
     "poison",
+    "refused",
+    "given_up",
 ]
 
 PREFIX = "traceweir."
@@ -69,6 +71,8 @@ class DeadLetter:
     """For a replayed record, the id of its earlier dead letter."""
     left_out: int | None = None
     """Bytes of key and headers that were omitted because they were too large."""
+    group: str | None = None
+    """For a score that an exporter's target has not taken, the consumer group of the exporter."""
 
     def wire_value(self) -> bytes | None:
         """Returns the value to send: the first 64 kB of the original value."""
@@ -91,6 +95,7 @@ class DeadLetter:
             "origin": self.origin,
             "replay": self.replay_of,
             "left_out": self.left_out,
+            "group": self.group,
         }
         about |= {name: str(found) for name, found in more.items() if found is not None}
         own = [(name, content) for name, content in self.headers if not name.startswith(PREFIX)]
@@ -123,6 +128,7 @@ class DeadLetter:
                 origin=about.get("origin"),
                 replay_of=about.get("replay"),
                 left_out=int(about["left_out"]) if "left_out" in about else None,
+                group=about.get("group"),
             )
         except KeyError as missing:
             raise ValueError(f"not a dead letter: header {PREFIX}{missing.args[0]} is missing") from None

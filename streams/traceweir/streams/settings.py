@@ -301,6 +301,9 @@ class Settings(BaseSettings):
     export_content: Literal["redacted", "full", "none"] = "redacted"
     """How much text of agents and judges `traceweir export` sends with scores: rationales, details and labels `redacted`
     without secrets and identifiers, `full`, or `none`."""
+    export_give_up_after_s: Seconds = 259_200.0
+    """Seconds for which `traceweir export` sends a score again that its target does not take; then it is a dead letter
+    `given_up`, which `traceweir dlq replay` sends again. Three days."""
     webhook_url: SecretStr | None = None
     """Address to which `traceweir export webhook` posts events, with http or https. Never printed, as it can contain a
     secret."""

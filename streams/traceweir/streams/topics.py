@@ -64,7 +64,13 @@ class Topics:
     network: str
     """Accepted traces; key trace id. Compacted: a tombstone withdraws a trace."""
     dead_letters: str
-    """Records that could not be read or scored, with their original key and partition."""
+    """Records that could not be read, scored or exported, with their original key and partition."""
+    export_waiting: str
+    """Internal: scores that the target of an exporter has not taken yet, on the partition of their score; key: see
+    `export_waiting_key`.
+
+    Compacted: a tombstone says that a score waits no longer.
+    """
 
     @classmethod
     def of(
@@ -85,6 +91,7 @@ class Topics:
             results=f"{prefix}results",
             network=f"{prefix}network",
             dead_letters=f"{prefix}dead-letters",
+            export_waiting=f"{prefix}export-waiting",
         )
 
     def shadow_results(self, name: str) -> str:
@@ -133,6 +140,7 @@ class Topics:
             self.results: "delete",
             self.network: "compact",
             self.dead_letters: "delete",
+            self.export_waiting: "compact",
         }
 
     def added_to(self) -> frozenset[str]:
@@ -145,7 +153,7 @@ class Topics:
 
     def of_others(self, stages: Collection[StageName] = STAGES) -> frozenset[str]:
         """Returns the topics to which workers with these stages never write in a checkpoint."""
-        others = {self.otlp_spans, self.otlp_logs, self.references, self.configs}
+        others = {self.otlp_spans, self.otlp_logs, self.references, self.configs, self.export_waiting}
         return frozenset(others if "collect" in stages else others | {self.traces, self.invocations})
 
     def retention_days(self) -> dict[str, int]:
@@ -217,6 +225,22 @@ def exports_topic(prefix: str) -> str:
     'traceweir.exports'
     """
     return f"{prefix}exports"
+
+
+def export_waiting_key(group: str, offset: int, at_ms: int) -> bytes:
+    """Returns the key of a score that waits for the target of an exporter.
+
+    The timestamp tells two records with one offset apart, where the topic of the results was created again.
+
+    >>> export_waiting_key("traceweir.export-webhook", 17, 1767225600000)
+    b'traceweir.export-webhook@17@1767225600000'
+
+    Args:
+        group: The consumer group of the exporter.
+        offset: The offset of the score on `results`.
+        at_ms: The timestamp of the score on `results`, in milliseconds since 1970.
+    """
+    return f"{group}@{offset}@{at_ms}".encode()
 
 
 def changelog(application_id: str) -> str:

@@ -68,11 +68,22 @@ def test_agents_write_only_topics_from_outside() -> None:
 
 def test_a_replay_writes_the_inputs_and_its_marks_and_reads_the_originals() -> None:
     inputs = {topic for stage in ALL_STAGES for topic in topics_of(stage, TOPICS).inputs}
-    assert {topic for topic, (_, read, _) in ROWS.items() if "replay" in read} == inputs | {TOPICS.dead_letters}
+    assert {topic for topic, (_, read, _) in ROWS.items() if "replay" in read} == inputs | {
+        TOPICS.dead_letters,
+        TOPICS.results,
+    }
     written = inputs - {TOPICS.strays, TOPICS.spans} | {
-        TOPICS.dead_letters
+        TOPICS.dead_letters,
+        TOPICS.export_waiting,
     }  # forwarded records go to the topic that they came from
     assert {topic for topic, (write, _, _) in ROWS.items() if "replay" in write} == written
+
+
+def test_an_exporter_reads_scores_and_what_waits_and_writes_what_its_target_has_not_taken() -> None:
+    written = {TOPICS.dead_letters, TOPICS.export_waiting, exports_topic(DEFAULT_PREFIX)}
+    assert {topic for topic, (write, _, _) in ROWS.items() if "export" in write} == written
+    read = {TOPICS.results, TOPICS.export_waiting, exports_topic(DEFAULT_PREFIX)}
+    assert {topic for topic, (_, read, _) in ROWS.items() if "export" in read} == read
 
 
 def test_only_the_network_is_redacted_and_only_exporters_keep_no_text() -> None:

@@ -24,10 +24,11 @@ def test_the_default_names_are_the_names_in_the_documentation() -> None:
         "traceweir.results",
         "traceweir.network",
         "traceweir.dead-letters",
+        "traceweir.export-waiting",
     )
 
 
-def test_every_topic_has_a_policy_and_three_are_compacted() -> None:
+def test_every_topic_has_a_policy_and_four_are_compacted() -> None:
     topics = Topics.of("acme-")
     policies = topics.cleanup_policies(ALL_STAGES)
 
@@ -36,6 +37,7 @@ def test_every_topic_has_a_policy_and_three_are_compacted() -> None:
         "acme-references",
         "acme-configs",
         "acme-network",
+        "acme-export-waiting",
     ]
 
 

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from traceweir.streams.settings import Settings
 
 REASONS: tuple[str, ...] = get_args(Reason)
+STAGE_NAMES = (*ALL_STAGES, "export")
+"""What writes dead letters: the stages, and `traceweir export`."""
 
 dlq_app = CommandApp(help="List, show, mend and replay dead letters.", no_args_is_help=True)
 
@@ -29,7 +31,7 @@ Reasons = Annotated[
     list[str] | None, repeated("--reason", "REASON", f"Only with this reason: one of {', '.join(REASONS)}.")
 ]
 StageNames = Annotated[
-    list[str] | None, repeated("--stage", "STAGE", f"Only from this stage: one of {', '.join(ALL_STAGES)}.")
+    list[str] | None, repeated("--stage", "STAGE", f"Only from this stage: one of {', '.join(STAGE_NAMES)}.")
 ]
 Sources = Annotated[
     list[str] | None,
@@ -183,7 +185,7 @@ def _wanted(
     return Wanted(
         ids=frozenset(_ids(ids or ())),
         reasons=_chosen(reasons, REASONS, "--reason"),
-        stages=_chosen(stages, ALL_STAGES, "--stage"),
+        stages=_chosen(stages, STAGE_NAMES, "--stage"),
         topics=frozenset(_topic(settings, name) for name in topics or ()),
         since=time_option(since, "--since"),
         until=time_option(until, "--until"),
@@ -210,7 +212,11 @@ def _topic(settings: Settings, name: str) -> str:
     from traceweir.streams.topology import topics_of
 
     topics = settings.topics
-    inputs = [*(each for stage in ALL_STAGES for each in topics_of(stage, topics).inputs), topics.configs]
+    inputs = [
+        *(each for stage in ALL_STAGES for each in topics_of(stage, topics).inputs),
+        topics.configs,
+        topics.results,
+    ]
     for full in (name, settings.topic_prefix + name):
         if full in inputs:
             return full

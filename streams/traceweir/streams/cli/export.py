@@ -75,9 +75,11 @@ def webhook(
     """Post decisions of the gate and failed scores to a webhook, until SIGTERM or Ctrl-C.
 
     `TRACEWEIR_WEBHOOK_URL` names the receiver, and `TRACEWEIR_WEBHOOK_SECRET` signs each event, as Standard Webhooks has
-    it. Each event arrives at least once, with the same id, and in the order of its session. `TRACEWEIR_EXPORT_CONTENT`
-    decides about texts. Exit code 1: Kafka or the topic cannot be read, or the receiver refuses everything. 2: options or
-    environment cannot be used.
+    it. Each event arrives at least once, with the same id, and in the order of its session. One that the receiver does not
+    take is sent again for three days (`TRACEWEIR_EXPORT_GIVE_UP_AFTER_S`), and is then a dead letter, which `traceweir dlq
+    replay --stage export` sends again. `TRACEWEIR_EXPORT_CONTENT` decides about texts. Exit code 1: Kafka or a topic cannot
+    be used, or the receiver refuses everything, or this command (401, 403, 404, 410). 2: options or environment cannot be
+    used.
 
     Example: `traceweir export webhook --event failed --metric hallucinations_v1`
     """

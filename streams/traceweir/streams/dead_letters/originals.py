@@ -32,7 +32,8 @@ class Originals:
 
     def __init__(self, settings: Settings) -> None:
         topics = settings.topics
-        self._inputs = {name for stage in ALL_STAGES for name in topics_of(stage, topics).inputs}
+        # The records of dead letters come from the inputs, and those of exporters from the scores.
+        self._inputs = {topics.results, *(name for stage in ALL_STAGES for name in topics_of(stage, topics).inputs)}
         self._reader = RecordReader(consumer_options(settings))
 
     async def __aenter__(self) -> Originals:

@@ -26,7 +26,7 @@ from traceweir.streams.runtime.delivery import Delivery, PlainSends, Transaction
 from traceweir.streams.settings import Settings
 from traceweir.streams.stages.base import MAX_BATCH_BYTES, Output, envelope_size
 from traceweir.streams.stages.record_limits import record_bytes
-from traceweir.streams.topics import Topics
+from traceweir.streams.topics import Topics, export_waiting_key
 
 TIMESTAMP = PREFIX + "timestamp"
 """Header of a replayed record: the record's original timestamp, in milliseconds since 1970."""
@@ -81,10 +81,10 @@ async def replay(
     if problems := await asyncio.to_thread(check_partitions, settings, inputs):
         raise DeadLettersError("\n".join(problems))
 
-    # A deployment without the stage collect has no OTLP topics.
-    otlp_topics = (topics.otlp_spans, topics.otlp_logs)
-    otlp_problems = {
-        name: problem for name in otlp_topics for problem in await asyncio.to_thread(check_partitions, settings, [name])
+    # A deployment without the stage collect has no OTLP topics, and one without exporters needs none for them.
+    optional = (topics.otlp_spans, topics.otlp_logs, topics.export_waiting)
+    missing = {
+        name: problem for name in optional for problem in await asyncio.to_thread(check_partitions, settings, [name])
     }
 
     async def planned(found: Found, originals: Originals) -> tuple[ReplayStep, list[Output]]:
@@ -99,7 +99,7 @@ async def replay(
         except (NotReplayable, UnreadableRecordsError) as why:
             return ReplayStep(found, "refused", because=str(why)), []
         place = outputs[0].topic, outputs[0].partition
-        if (problem := otlp_problems.get(place[0])) is not None:
+        if (problem := missing.get(place[0])) is not None:
             return ReplayStep(found, "refused", because=problem), []
         return ReplayStep(found, "would_send", place), outputs
 
@@ -134,8 +134,9 @@ def resend(found: Found, topics: Topics, partitions: int) -> Output:
 
     A record of an added partition goes to the partition whose worker has read it. A record of the topic `strays` or
     `spans` goes to the topic that it was first read from, on its home partition, because only workers write to these
-    topics. The new timestamp is the time of sending: with its original timestamp
-    the record would be `late` because of its age alone. A header carries the original timestamp.
+    topics. A score that an exporter has not delivered goes to the topic on which the scores of this exporter wait. The new
+    timestamp is the time of sending: with its original timestamp the record would be `late` because of its age alone. A
+    header carries the original timestamp.
 
     Raises:
         NotReplayable: part of the record is missing, the record would be too large, or the topic or partition is
@@ -151,7 +152,9 @@ def resend(found: Found, topics: Topics, partitions: int) -> Output:
         )
     if letter.left_out is not None:
         raise NotReplayable(f"its key and headers were left out ({letter.left_out} bytes); they are at {place}")
-    topic = letter.topic
+    topic, key = letter.topic, letter.key
+    if topic == topics.results and letter.group is not None and letter.timestamp is not None:
+        topic, key = topics.export_waiting, export_waiting_key(letter.group, letter.offset, letter.timestamp)
     if topic in (topics.strays, topics.spans):
         if letter.origin is None:
             raise NotReplayable(
@@ -165,6 +168,7 @@ def resend(found: Found, topics: Topics, partitions: int) -> Output:
         topics.invocations,
         topics.sessions,
         topics.candidates,
+        topics.export_waiting,
     ):
         raise NotReplayable(f"topic {topic!r} is not an input of a stage under this prefix")
     # A topic that was created again can lack the added partitions.
@@ -173,14 +177,14 @@ def resend(found: Found, topics: Topics, partitions: int) -> Output:
         raise NotReplayable(f"topic {topic!r} has no partition {letter.partition}")
     timestamp = found.at if letter.timestamp is None else letter.timestamp
     headers = [*letter.headers, (REPLAY, str(found.id).encode()), (TIMESTAMP, str(timestamp).encode())]
-    if (size := envelope_size(letter.key, headers)) > KEPT_BYTES:
+    if (size := envelope_size(key, headers)) > KEPT_BYTES:
         raise NotReplayable(
             f"its key and headers would have {size} bytes with the headers of a replay; the limit is {KEPT_BYTES} bytes"
         )
-    size = record_bytes(letter.key, letter.value, headers)
+    size = record_bytes(key, letter.value, headers)
     if size > MAX_BATCH_BYTES:
         raise NotReplayable(f"its record would need a batch of {size} bytes; the limit is {MAX_BATCH_BYTES} bytes")
-    return Output(topic, partition, letter.key, letter.value, headers)
+    return Output(topic, partition, key, letter.value, headers)
 
 
 def _mended(found: Found, value: bytes) -> Found:

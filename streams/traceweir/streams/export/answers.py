@@ -1,7 +1,7 @@
-"""Classifies the answer of an HTTP target: accepted, again later, or refused for good.
+"""Classifies the answer of an HTTP target: accepted, again later, refused for good, or the exporter itself is refused.
 
-The statuses are those of the OTLP specification, and a receiver of webhooks uses them in the same sense. A status that
-says nothing about the content, such as 401 or 404, never costs a record: the exporter waits until the target accepts it.
+The statuses are those of the OTLP specification, and a receiver of webhooks uses them in the same sense. Only a status
+about the content is final for a record.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ TEMPORARY = frozenset((408, 425, 429, 502, 503, 504))
 """Statuses after which the same request can succeed."""
 ABOUT_THE_CONTENT = frozenset((400, 413, 422))
 """Statuses that refuse what the request contains; the same request is refused again."""
+ABOUT_THE_EXPORTER = frozenset((401, 403, 404, 410))
+"""Statuses that refuse whatever this exporter sends to this address, until a person changes something."""
 MAX_RETRY_AFTER_S = 600.0
 
 
@@ -46,7 +48,14 @@ class Refused(NamedTuple):
     """Why."""
 
 
-Answer: TypeAlias = Accepted | Later | Refused
+class Unfit(NamedTuple):
+    """The target takes nothing from this exporter, until a person changes something."""
+
+    reason: str
+    """Why, with the way out."""
+
+
+Answer: TypeAlias = Accepted | Later | Refused | Unfit
 
 
 def answer_to_status(status: int, headers: Mapping[str, str], said: str, way_out: str, now: datetime) -> Answer:
@@ -69,6 +78,8 @@ def answer_to_status(status: int, headers: Mapping[str, str], said: str, way_out
     reason = f"the target answered {status}" + (f": {said}" if said else "")
     if status in ABOUT_THE_CONTENT:
         return Refused(reason)
+    if status in ABOUT_THE_EXPORTER:
+        return Unfit(f"{reason}; {way_out}")
     after_s = _retry_after_s(headers.get("Retry-After", ""), now)
     if status in TEMPORARY:
         return Later(reason, after_s)

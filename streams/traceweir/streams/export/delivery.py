@@ -1,4 +1,4 @@
-"""Delivers a batch whole: repeats what can succeed later, and finds the items that a target refuses for good."""
+"""Delivers a batch: finds the items that a target refuses, and repeats at once what may succeed then."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 from tenacity import AsyncRetrying, RetryCallState, retry_if_result
 from tenacity.wait import wait_exponential_jitter
 
-from traceweir.streams.export.answers import Accepted, Answer, Later
+from traceweir.streams.export.answers import Accepted, Answer, Later, Refused, Unfit
 from traceweir.streams.export.errors import ExportError
 
 Item = TypeVar("Item")
@@ -19,20 +19,18 @@ FIRST_WAIT_S, MAX_WAIT_S = 1.0, 60.0
 """Seconds between two attempts: they double from the first number to the second, plus up to 1 s at random."""
 ATTEMPTS = 5
 """Attempts after which a target's own error, such as 500, can be due to the content."""
-ATTEMPTS_IF_DOWN = 70
-"""The same if the target has accepted nothing else since the item was first tried: about an hour."""
 MAX_LOST_IN_A_ROW = 100
 """Items that are refused one after another, with none accepted between, until the exporter ends: then the target as a
 whole does not fit."""
 
 
 class Delivery(Generic[Item]):
-    """Sends items to a target until each is accepted, or refused by itself.
+    """Sends items to a target.
 
     Args:
         send: Sends items as one request.
-        lost: Called with each item that the target refuses for good, and with the reason.
-        trouble: Called with the reason before each repetition.
+        trouble: Called with the reason of each attempt after which another one follows, at once or later.
+        repeats: Whether a request that can succeed later is repeated in place, so that everything else waits.
         sleep: Waits for a number of seconds.
     """
 
@@ -40,55 +38,47 @@ class Delivery(Generic[Item]):
         self,
         send: Callable[[Sequence[Item]], Awaitable[Answer]],
         *,
-        lost: Callable[[Item, str], object],
         trouble: Callable[[str], object],
+        repeats: bool = True,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        self._send, self._lost, self._trouble, self._sleep = send, lost, trouble, sleep
+        self._send, self._trouble, self._repeats, self._sleep = send, trouble, repeats, sleep
         self._lost_in_a_row = 0
         self.counts: Counter[str] = Counter()
-        """Since the start: `requests`, `repeated`, `sent`, `rejected` (dropped by the target, as it says), `refused`."""
+        """Since the start: `requests`, `repeated`, `sent`, `rejected` (dropped by the target, as it says)."""
         self.last_rejection = ""
         """What the target said when it last dropped items of a request that it accepted; hostile text."""
 
-    async def deliver(self, items: Sequence[Item]) -> None:
-        """Returns when the target has accepted each item or refused it for good.
+    async def deliver(self, items: Sequence[Item]) -> list[tuple[Item, Later | Refused]]:
+        """Returns the items that the target has not accepted, in order, each with its answer.
 
-        A refused batch is halved until the refused items are alone, so that their neighbours are accepted. An item
-        that a target answers with an error of its own, such as 500, is tried again after its neighbours: if the target
-        has accepted one of them, the item is the cause; otherwise the target can be down, and the item waits longer.
+        A refused batch is halved until the refused items are alone, so that their neighbours are accepted. So is a batch
+        to which the target answers with an error of its own, such as 500, each time.
 
         Raises:
-            ExportError: the target has refused everything for too long.
+            ExportError: the target refuses this exporter, or has refused everything for too long.
         """
-        waiting, unclear = [items] if items else [], list[Sequence[Item]]()
-        sent_before = self.counts["sent"]
+        waiting: list[Sequence[Item]] = [items] if items else []
+        not_accepted: list[tuple[Item, Later | Refused]] = []
         while waiting:  # the last is the first in order
             batch = waiting.pop()
-            answer = await self._answer(batch, lambda: ATTEMPTS)
+            answer = await self._answer(batch)
             if isinstance(answer, Accepted):
                 self._accepted(batch, answer)
             elif len(batch) > 1:
                 middle = len(batch) // 2
                 waiting += [batch[middle:], batch[:middle]]
-            elif isinstance(answer, Later):
-                unclear.append(batch)
             else:
-                self._refused(batch[0], answer.reason)
-        for batch in unclear:
-            answer = await self._answer(
-                batch, lambda: ATTEMPTS if self.counts["sent"] > sent_before else ATTEMPTS_IF_DOWN
-            )
-            if isinstance(answer, Accepted):
-                self._accepted(batch, answer)
-            else:
-                self._refused(batch[0], answer.reason)
+                if isinstance(answer, Refused):
+                    self._refused(answer.reason)
+                not_accepted.append((batch[0], answer))
+        return not_accepted
 
-    async def _answer(self, batch: Sequence[Item], attempts: Callable[[], int]) -> Answer:
-        """Repeats a request; returns `Later` only if the content can be the cause, after so many attempts."""
+    async def _answer(self, batch: Sequence[Item]) -> Accepted | Later | Refused:
+        """Returns `Later` after some attempts only if the content can be the cause; or at once if nothing is repeated."""
 
         def is_enough(state: RetryCallState) -> bool:
-            return _result(state).can_be_the_content and state.attempt_number >= attempts()
+            return not self._repeats or (_result(state).can_be_the_content and state.attempt_number >= ATTEMPTS)
 
         retrying = AsyncRetrying(
             retry=retry_if_result(lambda answer: isinstance(answer, Later)),
@@ -99,6 +89,10 @@ class Delivery(Generic[Item]):
             retry_error_callback=_result,
         )
         answer: Answer = await retrying(self._one_attempt, batch)
+        if isinstance(answer, Unfit):
+            raise ExportError(f"{answer.reason}. The exporter ends, and continues at its next start where it stood")
+        if isinstance(answer, Later):
+            self._trouble(answer.reason)
         return answer
 
     async def _one_attempt(self, batch: Sequence[Item]) -> Answer:
@@ -117,7 +111,7 @@ class Delivery(Generic[Item]):
             self.last_rejection = answer.reason
         self._lost_in_a_row = 0
 
-    def _refused(self, item: Item, reason: str) -> None:
+    def _refused(self, reason: str) -> None:
         self._lost_in_a_row += 1
         if self._lost_in_a_row > MAX_LOST_IN_A_ROW:
             raise ExportError(
@@ -125,8 +119,6 @@ class Delivery(Generic[Item]):
                 f"{reason}. Check that it is the right target, and start the exporter again: it continues after the last "
                 "batch that was dealt with whole"
             )
-        self.counts["refused"] += 1
-        self._lost(item, reason)
 
 
 _backoff = wait_exponential_jitter(initial=FIRST_WAIT_S, max=MAX_WAIT_S, jitter=1.0)

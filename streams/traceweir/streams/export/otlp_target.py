@@ -22,10 +22,11 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 
 from traceweir.schemas.text import printable
 from traceweir.streams.export import otlp_scores
-from traceweir.streams.export.answers import Accepted, Answer, Later, answer_to_status
+from traceweir.streams.export.answers import Accepted, Answer, Later, Refused, answer_to_status
 from traceweir.streams.export.content import Content
 from traceweir.streams.export.delivery import Delivery
 from traceweir.streams.export.http_post import HttpPost, Reply
+from traceweir.streams.export.not_taken import NotTaken
 from traceweir.streams.export.otlp_environment import PREFIX, OtlpEnvironment, Signal
 from traceweir.streams.export.problems import Problems
 from traceweir.streams.results.reader import FoundScore
@@ -77,12 +78,7 @@ class OtlpTarget:
         if environment.gzip:
             self._headers["Content-Encoding"] = "gzip"
         self._resource, self._scope = otlp_scores.resource(environment.resource), otlp_scores.scope(version)
-        self._delivery = Delivery(
-            self._send,
-            lost=lambda item, reason: problems.lost(item.found, reason),
-            trouble=problems.trouble,
-            sleep=sleep,
-        )
+        self._delivery = Delivery(self._send, trouble=problems.trouble, sleep=sleep)
         self._unfit = 0
 
     @property
@@ -90,22 +86,30 @@ class OtlpTarget:
         """What was sent since the start, as `Delivery.counts`; and `unfit`: scores that OTLP cannot express."""
         return self._delivery.counts + Counter(unfit=self._unfit)
 
-    async def deliver(self, scores: Sequence[FoundScore]) -> None:
-        """Returns when the backend has acknowledged each score or refused it for good."""
-        for batch in _batches(self._items(scores)):
+    async def deliver(self, scores: Sequence[FoundScore]) -> list[NotTaken]:
+        """Returns the scores that the backend has refused, or answered with an error of its own.
+
+        While it does not answer, or asks to wait, the whole batch waits.
+
+        Raises:
+            ExportError: the backend refuses this exporter, or has refused everything for too long.
+        """
+        found: list[NotTaken] = []
+        for batch in _batches(self._items(scores, found)):
             rejected = self._delivery.counts["rejected"]
-            await self._delivery.deliver(batch)
+            found += (NotTaken(item.found, answer) for item, answer in await self._delivery.deliver(batch))
             if newly := self._delivery.counts["rejected"] - rejected:
                 self._problems.rejected(newly, self._delivery.last_rejection)
+        return found
 
-    def _items(self, scores: Sequence[FoundScore]) -> Iterator[_Item]:
+    def _items(self, scores: Sequence[FoundScore], unfit: list[NotTaken]) -> Iterator[_Item]:
         make: Callable[..., Any] = otlp_scores.event if self._signal == "logs" else otlp_scores.span
         for found in scores:
             try:
                 yield _Item(found, make(found.score, self._content))
             except ValueError as error:  # a number that no worker writes
                 self._unfit += 1
-                self._problems.lost(found, f"OTLP cannot express it: {printable(str(error), 200)}")
+                unfit.append(NotTaken(found, Refused(f"OTLP cannot express it: {printable(str(error), 200)}")))
 
     async def _send(self, items: Sequence[_Item]) -> Answer:
         body = self._request([item.message for item in items]).SerializeToString()

@@ -27,11 +27,11 @@ class Problems:
 
     def __init__(self, topic: str, clock: Callable[[], float]) -> None:
         self._topic, self._clock = topic, clock
-        self._next_trouble_s = self._next_losses_s = self._next_rejection_s = -math.inf
+        self._next_trouble_s = self._next_losses_s = self._next_rejection_s = self._next_full_s = -math.inf
         self._unlogged_troubles = self._losses = self._unlogged_rejections = 0
 
     def trouble(self, reason: str) -> None:
-        """Warns that a request is repeated, at most once a minute."""
+        """Warns that a request failed that is repeated, at most once a minute."""
         if self._clock() < self._next_trouble_s:
             self._unlogged_troubles += 1
             return
@@ -42,18 +42,24 @@ class Problems:
         self._unlogged_troubles = 0
 
     def lost(self, found: FoundScore, reason: str) -> None:
-        """Warns that a score is not sent, with its place, under which it is still on the topic."""
+        """Warns that a score is a dead letter, with its place, under which it is still on the topic of the scores."""
         if self._clock() >= self._next_losses_s:
             if self._losses > MOST_LOSSES_LOGGED:
-                log.warning("%d further scores were not sent", self._losses - MOST_LOSSES_LOGGED)
+                log.warning("%d further scores are dead letters", self._losses - MOST_LOSSES_LOGGED)
             self._losses, self._next_losses_s = 0, self._clock() + LINE_EVERY_S
         self._losses += 1
         if self._losses <= MOST_LOSSES_LOGGED:
             log.warning(
-                "the score %s of metric %s is not sent, and stays at %s[%d] offset %d: %s",
+                "the score %s of metric %s at %s[%d] offset %d is a dead letter: %s",
                 printable(found.score.result_id, 100), printable(found.score.metric, 100), self._topic, found.partition,
                 found.offset, reason,
             )  # fmt: skip
+
+    def full(self, waiting: int) -> None:
+        """Warns that so many scores wait that no further ones are read, at most once a minute."""
+        if self._clock() >= self._next_full_s:
+            self._next_full_s = self._clock() + LINE_EVERY_S
+            log.warning("%d scores wait for the target, so that no further ones are read until it takes some", waiting)
 
     def rejected(self, number: int, reason: str) -> None:
         """Warns that a target has dropped scores of a request that it accepted, at most once a minute."""

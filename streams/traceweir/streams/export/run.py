@@ -71,14 +71,15 @@ async def _run(settings: Settings, open_target: OpenTarget, group: str, only_new
     for number in (signal.SIGINT, signal.SIGTERM):
         with suppress(NotImplementedError):  # Windows; there Ctrl-C cancels this coroutine
             loop.add_signal_handler(number, stop.set)
-    async with open_target(Problems(settings.topics.results, monotonic)) as target:
-        relay = Relay(settings, target, group=group, only_new=only_new)
+    problems = Problems(settings.topics.results, monotonic)
+    async with open_target(problems) as target:
+        relay = Relay(settings, target, group=group, problems=problems, only_new=only_new)
         log.info("reading %s in the consumer group %s", settings.topics.results, group)
 
         def counts() -> dict[str, int]:
             return dict(sorted((relay.counts + target.counts).items()))
 
-        logging_counts = asyncio.create_task(_log_counts(counts))
+        logging_counts = asyncio.create_task(_log_counts(relay, counts))
         try:
             await relay.run(stop, STOP_WITHIN_S)
         finally:
@@ -86,11 +87,11 @@ async def _run(settings: Settings, open_target: OpenTarget, group: str, only_new
             log.info("since the start: %s", in_key_values(counts()) or "no score")
 
 
-async def _log_counts(counts: Callable[[], dict[str, int]]) -> None:
+async def _log_counts(relay: Relay, counts: Callable[[], dict[str, int]]) -> None:
     former: dict[str, int] = {}
     while True:
         await asyncio.sleep(LOG_EVERY_S)
         now = counts()
         if changed := {name: count - former.get(name, 0) for name, count in now.items() if count != former.get(name)}:
-            log.info("in the last %.0f s: %s", LOG_EVERY_S, in_key_values(changed))
+            log.info("in the last %.0f s: %s; waiting now: %d", LOG_EVERY_S, in_key_values(changed), relay.waiting)
         former = now

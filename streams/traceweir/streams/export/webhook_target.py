@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
@@ -12,12 +12,14 @@ from traceweir.streams.export.answers import Answer, Later, answer_to_status
 from traceweir.streams.export.content import Content
 from traceweir.streams.export.delivery import Delivery
 from traceweir.streams.export.http_post import HttpPost
+from traceweir.streams.export.not_taken import NotTaken
 from traceweir.streams.export.problems import Problems
 from traceweir.streams.export.webhook_event import EventType, WebhookEvent, event_type, signed_headers, webhook_event
 from traceweir.streams.results.reader import FoundScore
 
 MAX_RECORDS = 256
 """Scores of a batch: after a kill, at most so many are sent again."""
+_BEHIND = Later("an earlier event of its session waits")
 _WAY_OUT = "check TRACEWEIR_WEBHOOK_URL, and that the receiver has TRACEWEIR_WEBHOOK_SECRET; no event is lost"
 
 
@@ -39,7 +41,6 @@ class WebhookTarget:
         problems: Logs what fails.
         now: The clock, in UTC.
         connections: Number of sessions whose events are sent at the same time.
-        sleep: Waits for a number of seconds.
     """
 
     max_records = MAX_RECORDS
@@ -56,30 +57,26 @@ class WebhookTarget:
         problems: Problems,
         now: Callable[[], datetime],
         connections: int,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._post, self._secrets, self._content, self._now = post, secrets, content, now
         self._events, self._metrics = frozenset(events), frozenset(metrics)
         self._free = asyncio.Semaphore(connections)
         self._headers = {"Content-Type": "application/json", "User-Agent": f"traceweir/{version}"}
         self._left_out = 0
-        self._delivery = Delivery(
-            self._send,
-            lost=lambda item, reason: problems.lost(item.found, reason),
-            trouble=problems.trouble,
-            sleep=sleep,
-        )
+        self._delivery = Delivery(self._send, trouble=problems.trouble, repeats=False)
 
     @property
     def counts(self) -> Counter[str]:
         """What was sent since the start, as `Delivery.counts`; and `left_out`: scores that are not selected."""
         return self._delivery.counts + Counter(left_out=self._left_out)
 
-    async def deliver(self, scores: Sequence[FoundScore]) -> None:
-        """Returns when the receiver has acknowledged each selected score or refused it for good.
+    async def deliver(self, scores: Sequence[FoundScore]) -> list[NotTaken]:
+        """Sends each selected score once; returns those that the receiver has not acknowledged, in order of their session.
+
+        After one that can succeed later, the further ones of its session are not sent.
 
         Raises:
-            ExportError: the receiver has refused everything for too long.
+            ExportError: the receiver refuses this exporter, or has refused everything for too long.
         """
         sessions: dict[str, list[FoundScore]] = {}
         for found in scores:
@@ -89,18 +86,24 @@ class WebhookTarget:
                 self._left_out += 1
         try:
             async with asyncio.TaskGroup() as sending:
-                for session in sessions.values():
-                    sending.create_task(self._deliver_session(session))
+                sent = [sending.create_task(self._deliver_session(session)) for session in sessions.values()]
         except ExceptionGroup as errors:
             raise errors.exceptions[0] from None
+        return [each for session in sent for each in session.result()]
 
     def _selects(self, found: FoundScore) -> bool:
         return event_type(found.score) in self._events and (not self._metrics or found.score.metric in self._metrics)
 
-    async def _deliver_session(self, scores: Iterable[FoundScore]) -> None:
+    async def _deliver_session(self, scores: Sequence[FoundScore]) -> list[NotTaken]:
+        not_taken: list[NotTaken] = []
         async with self._free:
-            for found in scores:
-                await self._delivery.deliver([_Item(found, webhook_event(found.score, self._content))])
+            for number, found in enumerate(scores):
+                item = _Item(found, webhook_event(found.score, self._content))
+                for _, answer in await self._delivery.deliver([item]):
+                    not_taken.append(NotTaken(found, answer))
+                    if isinstance(answer, Later):
+                        return not_taken + [NotTaken(each, _BEHIND) for each in scores[number + 1 :]]
+        return not_taken
 
     async def _send(self, items: Sequence[_Item]) -> Answer:
         (item,) = items
@@ -108,5 +111,6 @@ class WebhookTarget:
         reply = await self._post.post(item.event.body, headers)
         if isinstance(reply, Later):
             return reply
-        said = self._post.shown(reply.body.decode(errors="replace"))
-        return answer_to_status(reply.status, reply.headers, said, _WAY_OUT, self._now())
+        return answer_to_status(
+            reply.status, reply.headers, self._post.shown(reply.body.decode(errors="replace")), _WAY_OUT, self._now()
+        )

@@ -41,7 +41,7 @@ def test_topics_check_reports_a_missing_topic_and_topics_create_creates_it(
     assert (create.code, create.err) == (0, "")
     assert orjson.loads(create.out).keys() == {"created", "existing", "wrong"}
     assert "traceweir.traces" in orjson.loads(create.out)["created"]
-    assert (after.code, after.out, after.err) == (0, "all 11 topics are as they should be\n", "")
+    assert (after.code, after.out, after.err) == (0, "all 12 topics are as they should be\n", "")
 
 
 @pytest.mark.parametrize("command", ["worker", "topics check", "topics create"])

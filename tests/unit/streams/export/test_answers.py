@@ -1,4 +1,4 @@
-"""A status costs a record only if it is about the content."""
+"""A status is final for a record only if it is about the content."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from datetime import UTC, datetime
 
 import pytest
 
-from traceweir.streams.export.answers import Accepted, Later, Refused, answer_to_status
+from traceweir.streams.export.answers import Accepted, Answer, Later, Refused, Unfit, answer_to_status
 
 NOW = datetime(2026, 5, 20, 12, 0, 0, tzinfo=UTC)
 
 
-def answer(status: int, retry_after: str = "") -> Accepted | Later | Refused:
+def answer(status: int, retry_after: str = "") -> Answer:
     return answer_to_status(status, {"Retry-After": retry_after} if retry_after else {}, "", "check the token", NOW)
 
 
@@ -25,8 +25,13 @@ def test_what_is_said_about_the_content_refuses_it(status: int) -> None:
     assert isinstance(answer(status), Refused)
 
 
-@pytest.mark.parametrize("status", [301, 307, 401, 403, 404, 405, 407, 410, 415])
-def test_a_target_that_refuses_the_exporter_loses_nothing_and_the_reason_has_the_way_out(status: int) -> None:
+@pytest.mark.parametrize("status", [401, 403, 404, 410])
+def test_what_is_said_about_the_exporter_is_no_answer_to_the_content(status: int) -> None:
+    assert answer(status) == Unfit(f"the target answered {status}; check the token")
+
+
+@pytest.mark.parametrize("status", [301, 307, 405, 407, 415, 451])
+def test_another_refusal_is_not_final_and_the_reason_has_the_way_out(status: int) -> None:
     found = answer(status)
     assert isinstance(found, Later)
     assert not found.can_be_the_content

@@ -1,4 +1,4 @@
-"""A batch is delivered whole: what is temporary is repeated, and what is refused for good costs no neighbour."""
+"""A batch is delivered: what is temporary is repeated, and what is refused costs no neighbour."""
 
 from __future__ import annotations
 
@@ -7,18 +7,17 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from traceweir.streams.export.answers import Accepted, Answer, Later, Refused
-from traceweir.streams.export.delivery import ATTEMPTS, ATTEMPTS_IF_DOWN, MAX_LOST_IN_A_ROW, MAX_WAIT_S, Delivery
+from traceweir.streams.export.answers import Accepted, Answer, Later, Refused, Unfit
+from traceweir.streams.export.delivery import ATTEMPTS, MAX_WAIT_S, Delivery
 from traceweir.streams.export.errors import ExportError
 
 
 @dataclass
 class Target:
-    """Answers by a rule, and keeps what it accepted, what was lost, and how long the sender waited."""
+    """Answers by a rule, and keeps what it accepted, and how long the sender waited."""
 
     rule: Callable[[Sequence[int]], Answer]
     accepted: list[int] = field(default_factory=list)
-    lost: list[int] = field(default_factory=list)
     waits: list[float] = field(default_factory=list)
     reasons: list[str] = field(default_factory=list)
 
@@ -31,10 +30,8 @@ class Target:
     async def sleep(self, seconds: float) -> None:
         self.waits.append(seconds)
 
-    def delivery(self) -> Delivery[int]:
-        return Delivery(
-            self.send, lost=lambda item, _: self.lost.append(item), trouble=self.reasons.append, sleep=self.sleep
-        )
+    def delivery(self, *, repeats: bool = True) -> Delivery[int]:
+        return Delivery(self.send, trouble=self.reasons.append, repeats=repeats, sleep=self.sleep)
 
 
 def refusing(*bad: int) -> Callable[[Sequence[int]], Answer]:
@@ -49,24 +46,20 @@ def after(*answers: Answer) -> Callable[[Sequence[int]], Answer]:
 @pytest.mark.parametrize("bad", [(), (0,), (63,), (5, 6, 40), tuple(range(64))])
 async def test_refused_items_are_found_and_their_neighbours_are_accepted_in_order(bad: tuple[int, ...]) -> None:
     target = Target(refusing(*bad))
-    await target.delivery().deliver(range(64))
-
-    assert target.lost == list(bad)
+    assert await target.delivery().deliver(range(64)) == [(item, Refused("bad")) for item in bad]
     assert target.accepted == [item for item in range(64) if item not in bad]
 
 
 async def test_a_batch_without_items_sends_nothing() -> None:
     target = Target(lambda items: pytest.fail("a request without items"))
-    await target.delivery().deliver([])
+    assert await target.delivery().deliver([]) == []
 
 
 async def test_a_temporary_answer_is_repeated_whole_until_it_is_accepted() -> None:
     target = Target(after(*[Later("busy")] * 200))
     delivery = target.delivery()
-    await delivery.deliver([1, 2])
-
+    assert await delivery.deliver([1, 2]) == []
     assert target.accepted == [1, 2]
-    assert target.lost == []
     assert delivery.counts == {"requests": 201, "repeated": 200, "sent": 2}
     assert target.reasons == ["busy"] * 200
 
@@ -82,29 +75,28 @@ async def test_the_waits_grow_to_their_limit_unless_the_target_asks_for_others()
     assert max(target.waits) <= MAX_WAIT_S + 1
 
 
-async def test_an_item_that_makes_the_target_fail_is_refused_once_its_neighbours_are_accepted() -> None:
+async def test_an_item_that_makes_the_target_fail_is_found_and_not_final() -> None:
     target = Target(lambda items: Later("500", can_be_the_content=True) if 0 in items else Accepted())
-    await target.delivery().deliver(range(8))
-
-    assert target.lost == [0]
+    assert await target.delivery().deliver(range(8)) == [(0, Later("500", can_be_the_content=True))]
     assert target.accepted == [1, 2, 3, 4, 5, 6, 7]
+    assert len(target.reasons) == 4 * ATTEMPTS  # for the batch of eight, of four, of two, and the item
 
 
-async def test_a_target_that_fails_for_everything_loses_nothing_when_it_recovers() -> None:
-    attempts_in_outage = 8 * ATTEMPTS * 2 + ATTEMPTS_IF_DOWN // 2
-    target = Target(after(*[Later("500", can_be_the_content=True)] * attempts_in_outage))
-    await target.delivery().deliver(range(8))
+async def test_without_repetitions_each_item_is_sent_once_and_nobody_waits() -> None:
+    target = Target(after(Later("busy", 600.0), Accepted(), Refused("bad")))
+    delivery = target.delivery(repeats=False)
+    found = [await delivery.deliver([item]) for item in range(3)]
 
-    assert target.lost == []
-    assert sorted(target.accepted) == list(range(8))
+    assert found == [[(0, Later("busy", 600.0))], [], [(2, Refused("bad"))]]
+    assert (target.waits, target.reasons, delivery.counts["requests"]) == ([], ["busy"], 3)
 
 
-async def test_an_item_alone_that_makes_the_target_fail_ends_after_an_hour() -> None:
-    target = Target(lambda items: Later("500", can_be_the_content=True))
-    await target.delivery().deliver([7])
-
-    assert target.lost == [7]
-    assert 3600 <= sum(target.waits) <= 2 * 3600
+@pytest.mark.parametrize("repeats", [True, False])
+async def test_a_target_that_refuses_the_exporter_ends_it(*, repeats: bool) -> None:
+    target = Target(lambda items: Unfit("the target answered 401; check the key"))
+    with pytest.raises(ExportError, match=r"answered 401; check the key.*where it stood"):
+        await target.delivery(repeats=repeats).deliver([1])
+    assert target.waits == []
 
 
 async def test_partial_success_is_counted_and_not_repeated() -> None:
@@ -130,11 +122,7 @@ async def test_a_target_that_refuses_everything_ends_the_exporter_before_the_los
     with pytest.raises(ExportError, match=r"refused 100 items one after another.*answered 400"):
         await target.delivery().deliver(range(500))
 
-    assert len(target.lost) == MAX_LOST_IN_A_ROW
-
 
 async def test_an_accepted_item_between_refused_ones_keeps_the_exporter_running() -> None:
     target = Target(lambda items: Refused("odd") if len(items) > 1 or items[0] % 2 else Accepted())
-    await target.delivery().deliver(range(500))
-
-    assert len(target.lost) == 250
+    assert len(await target.delivery().deliver(range(500))) == 250

@@ -46,6 +46,7 @@ def test_a_new_topic_keeps_its_records_for_the_documented_days_or_compacts_them(
         "references",
         "configs",
         "network",
+        "export-waiting",
     ]
 
 

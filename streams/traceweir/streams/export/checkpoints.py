@@ -1,0 +1,96 @@
+"""Commits the offsets of an exporter together with what is written about the scores before them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from uuid import uuid4
+
+from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.errors import TransactionalIdAuthorizationFailed
+
+from traceweir.streams.errors import WorkerError
+from traceweir.streams.export.errors import ExportError
+from traceweir.streams.kafka.client_options import producer_options
+from traceweir.streams.kafka.embedded_broker import is_embedded
+from traceweir.streams.kafka.topic_admin import reach
+from traceweir.streams.runtime.delivery import NoTransactionsError, PlainSends, Transaction, stop_in_time
+from traceweir.streams.runtime.transactions import usable_transactions
+from traceweir.streams.settings import Settings
+from traceweir.streams.stages.base import Output
+
+
+class Checkpoints:
+    """Writes records and offsets in one transaction; on the embedded broker records first, then the offsets.
+
+    Args:
+        settings: Where Kafka is, and how scores are delivered.
+        group: The consumer group, whose offsets move.
+    """
+
+    def __init__(self, settings: Settings, group: str) -> None:
+        self._settings, self._group = settings, group
+        # Each process has an id of its own: two processes of the group must not fence each other.
+        self._id = f"{group}-{uuid4().hex[:12]}"
+        self._delivery: Transaction | PlainSends | None = None
+        self._has_transactions = False
+        self._unfinished = False
+        """Whether a write was cancelled or failed: its transaction can be open."""
+
+    async def open(self) -> None:
+        """Connects, and ends a transaction of this process that is still open.
+
+        Raises:
+            KafkaUnreachableError: no broker answers.
+            ExportError: the cluster refuses transactions to this exporter.
+            NotReadyError: the settings require transactions that the broker lacks.
+        """
+        embedded = is_embedded(await asyncio.to_thread(reach, self._settings))
+        self._has_transactions = await asyncio.to_thread(usable_transactions, self._settings, embedded=embedded)
+        options = producer_options(self._settings)
+        self._delivery = (
+            Transaction(options, self._id, self._group, timeout_s=self._settings.transaction_timeout_s)
+            if self._has_transactions
+            else PlainSends(options)
+        )
+        try:
+            await self._delivery.start()
+        except NoTransactionsError as error:
+            if isinstance(error.__cause__, TransactionalIdAuthorizationFailed):
+                raise ExportError(
+                    f"Kafka refuses transactions to {self._id!r}: grant this user Write and Describe on the transactional "
+                    f"ids that begin with '{self._group}-' (docs/access-control.md), and start the exporter again"
+                ) from error
+            raise ExportError(str(error)) from error
+
+    async def write(
+        self, consumer: AIOKafkaConsumer, outputs: Sequence[Output], offsets: Mapping[TopicPartition, int]
+    ) -> None:
+        """Writes records and moves offsets; after an exception the outcome is unknown.
+
+        Raises:
+            CommitFailedError: without transactions, partitions have moved to another process.
+            KafkaError: it failed.
+            ExportError: a topic does not exist any more.
+        """
+        if self._unfinished:
+            await self.close()
+            await self.open()
+        delivery = self._delivery
+        if delivery is None:
+            raise RuntimeError("a checkpoint is written between `open` and `close`")
+        self._unfinished = True
+        try:
+            await delivery.send({}, outputs, offsets if self._has_transactions else {})
+        except WorkerError as error:
+            raise ExportError(str(error)) from error
+        if offsets and not self._has_transactions:
+            await consumer.commit(offsets)
+        self._unfinished = False
+
+    async def close(self) -> None:
+        """Disconnects, also after a failed `open`."""
+        delivery, self._delivery = self._delivery, None
+        self._unfinished = False
+        if delivery is not None:
+            await stop_in_time(delivery)
