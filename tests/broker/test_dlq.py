@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from aiokafka import AIOKafkaProducer
@@ -236,7 +237,7 @@ def test_a_score_that_was_not_exported_goes_whole_to_the_topic_on_which_its_expo
     producer.produce("traceweir.results", b"another", b"s", 1)
     producer.produce("traceweir.results", WHOLE, b"s", 1)
     producer.flush(10)
-    about = {"topic": "results", "stage": "export", "reason": "given_up", "value": WHOLE}
+    about: dict[str, Any] = {"topic": "results", "stage": "export", "reason": "given_up", "value": WHOLE}
     dlq.put([letter(1, group="my@group", **about), letter(1, **about)])
 
     replayed = dlq("replay", "--stage", "export", "--json")

@@ -48,7 +48,7 @@ class ConfigLog:
 
     def __init__(self, check: Callable[[bytes], Plan]) -> None:
         self._check = check
-        self._in_effect: dict[str, str] = {}
+        self._in_effect: dict[str, str | None] = {}
         self._versions: dict[str, dict[int, str | None]] = defaultdict(dict)
         self._documents: dict[str, bytes] = {}
         self._usable: dict[str, str | None] = {}
@@ -131,7 +131,9 @@ class ConfigLog:
                     "former one; its log says why"
                 )
         self._unsettled.clear()
-        self.current = tuple(sorted(self._in_effect.items()))
+        # A withdrawal stays as None, so that a bad record after it does not lead back to an earlier version.
+        found = [(selector, name) for selector, name in self._in_effect.items() if name is not None]
+        self.current = tuple(sorted(found))
 
     @property
     def has_older(self) -> bool:
@@ -252,13 +254,12 @@ class ConfigLog:
 
     def _let_count(self, selector: str, each: ParsedRecord) -> None:
         name = each.document and each.document.name
-        if self._in_effect.get(selector) == name:
-            return
-        if name is None or each.found is None or each.found.pushed is None:
-            del self._in_effect[selector]
-            log.info("configs: the config of %s is withdrawn", printable(selector))
+        if name is not None and self._in_effect.get(selector) == name:
             return
         self._in_effect[selector] = name
+        if name is None or each.found is None or each.found.pushed is None:
+            log.info("configs: the config of %s is withdrawn", printable(selector))
+            return
         log.info(
             "configs: version %d of %s (digest %s) at %s is in effect from the next session on",
             each.found.pushed.version,

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.support.scoring import NOW
 
@@ -230,6 +230,7 @@ def step(offset: int, key: str, config: dict[str, Any] | None, kind: str) -> Mes
 
 
 @settings(max_examples=200, deadline=None)
+@example([("*", None, "", False), ("version:*:1", GOOD, "", False), ("*", GOOD, "unreadable", False)])
 @given(
     st.lists(
         st.tuples(KEYS, CONFIGS, st.sampled_from(["", "", "", "unreadable", "of another", "deep"]), st.booleans()),
@@ -249,10 +250,17 @@ def test_records_count_alike_one_by_one_and_together(
     settled(together)
     for name in together.unchecked_older():
         together.check(name)
-    assert dict(together.current).keys() == dict(one_by_one.current).keys()
     last = {key: (config, kind) for key, config, kind, _ in drawn}
     for key in ("*", "travel"):
-        config, kind = last.get(key, (None, "unreadable"))
-        if not kind and config in (GOOD, OTHER):
-            assert dict(together.current)[key] == config_id(config)
+        config, kind = last.get(key, (None, ""))
+        for log in (one_by_one, together):
+            if not kind and config in (GOOD, OTHER, None):
+                assert dict(log.current).get(key) == (config and config_id(config))
     assert together.bad_records == one_by_one.bad_records
+
+
+def test_a_bad_record_after_a_withdrawal_does_not_lead_back_to_an_earlier_version() -> None:
+    log = log_of()
+    for each in (record(0, GOOD, "version:*:1"), record(1, GOOD), record(2, None), record(3, bad(3))):
+        log.take(each)
+    assert log.current == ()
