@@ -120,10 +120,10 @@ def _without_workers(
         )
     stages = f"stage{'s' if len(missing) > 1 else ''} {', '.join(missing)}"
     hidden = groups_of(lag.settings.topic_prefix).keys() - found.groups.keys()
-    other = ", or in a group for which this user lacks Describe (docs/access-control.md)" if hidden else ""
+    other = "; or grant Describe on the groups that this user may not see (docs/access-control.md)" if hidden else ""
     return Finding(
         WORKERS, absent,
-        f"no worker runs the {stages}{other}: start `traceweir worker`; {counted(waiting, 'record')} behind",
+        f"no worker runs the {stages}: start `traceweir worker`{other}; {counted(waiting, 'record')} behind",
     )  # fmt: skip
 
 

@@ -54,7 +54,7 @@ def test_a_time_is_iso_8601_or_a_duration_before_now(text: str, moment: str) -> 
         (["show", "x"], "'x' is not the id of a dead letter"),
         (["list", "--reason", "because"], "choose from empty, too_large"),
         (["list", "--stage", "join"], "choose from collect, assemble, score, gate"),
-        (["list", "--topic", "results"], "choose from otlp_spans, otlp_logs, traceweir.spans, traceweir.traces"),
+        (["list", "--topic", "network"], "choose from otlp_spans, otlp_logs, traceweir.spans, traceweir.traces"),
         (["list", "--since", "5y"], "'5y' is not a time"),
         (["list", "--limit", "0"], "--limit"),
     ],

@@ -55,7 +55,7 @@ def test_a_wrong_partition_count_is_reported_for_every_topic(
     ended = run(*command.split())
 
     assert ended.code == 1
-    assert len(ended.err.splitlines()) == 11
+    assert len(ended.err.splitlines()) == 12
     assert all(
         "has 4 partitions, expected 8" in line and "TRACEWEIR_PARTITIONS=4" in line for line in ended.err.splitlines()
     )
