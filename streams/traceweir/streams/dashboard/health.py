@@ -23,6 +23,7 @@ from traceweir.streams.kafka.group_states import GroupReader, GroupStates
 from traceweir.streams.kafka.request_thread import in_request_thread
 from traceweir.streams.kafka.silence import LastAnswer
 from traceweir.streams.settings import Settings
+from traceweir.streams.stages.inputs import Place
 from traceweir.streams.store.errors import StoreError
 from traceweir.streams.store.selection import Readable
 from traceweir.streams.store.standing import Standing, standing
@@ -44,7 +45,7 @@ class Health:
 
     Args:
         state: Returns the state of the feed as it is known now.
-        last_answer: When a broker answered last; receives the answers to the looks of this object.
+        last_answer: When a broker answered the feed last.
         look_at_groups: Returns the findings about the workers; it blocks, and raises KafkaUnreachableError.
         look_at_store: Returns what the store knows of losses; it blocks, and raises StoreError.
         changed: Called when a part has changed.
@@ -94,8 +95,8 @@ class Health:
     async def look(self) -> None:
         """Looks once at everything."""
         try:
+            # An answer to this client says nothing about the feed's, whose nodes can all be gone.
             self._workers.found(await in_request_thread(self._look_at_groups))
-            self._last_answer.note(answered=True)
         except KafkaUnreachableError as error:
             self._workers.failed(error)
         try:
@@ -165,7 +166,7 @@ class Workers:
         """Looks once, and returns what is found."""
         found = self._asked() if self._look is None else self._look()
         committed = {group: each.committed for group, each in found.groups.items()}
-        if committed != self._committed:
+        if committed != self._committed or not _waits(found):
             self._committed, self._moved_at_s = committed, self._clock()
         return list(check_workers(found, self._settings, still_s=self._clock() - self._moved_at_s))
 
@@ -173,6 +174,14 @@ class Workers:
         if self._reader is None:  # a client that does not start is tried again
             self._reader = GroupReader(self._settings)
         return look_at_workers(self._reader, self._settings)
+
+
+def _waits(found: GroupStates) -> bool:
+    """Returns whether a record is in an input that no group has read."""
+    read: dict[Place, int] = {}
+    for each in found.groups.values():
+        read.update({place: max(offset, read.get(place, 0)) for place, offset in each.committed.items()})
+    return any(end > max(read.get(place, 0), found.begins[place]) for place, end in found.ends.items())
 
 
 class _Look:

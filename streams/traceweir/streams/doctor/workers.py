@@ -6,7 +6,7 @@ a group without members is of interest only if no other group has its stages.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import combinations
 
 from traceweir.schemas.figures import counted
@@ -72,10 +72,15 @@ def check_workers(
         return
     known = {group: each for group, each in found.groups.items() if each.members or each.committed}
     running = {group: each for group, each in known.items() if each.members}
-    missing = _missing_stages(known, running, groups)
+    lag = _Lag(found, settings, {*STAGES, *(stage for group in known for stage in groups[group])})
+    # A stage that can be left out on purpose is missing only if something waits for it: its group is known for a week.
+    missing = [
+        stage
+        for stage in _missing_stages(known, running, groups)
+        if stage in STAGES or lag.can_wait([each for group, each in known.items() if stage in groups[group]], stage)
+    ]
     # Groups without members count only where nothing else reads their inputs.
     resting = {group: each for group, each in known.items() if not each.members and {*groups[group]} & {*missing}}
-    lag = _Lag(found, settings, {*STAGES, *(stage for group in known for stage in groups[group])})
     for group, each in running.items():
         yield Finding(WORKERS, "ok", _in_words(group, each, groups[group], lag))
     if missing:
@@ -102,11 +107,7 @@ def _without_workers(
     absent: State,
     still_s: float,
 ) -> Finding:
-    topics = {topic for stage in missing for topic in topics_of(stage, lag.settings.topics).inputs}
-    offsets: dict[Place, int] = {}
-    for each in resting.values():
-        offsets.update({place: max(offset, offsets.get(place, 0)) for place, offset in each.committed.items()})
-    waiting = sum(lag.of(offsets, topics).values())
+    waiting = lag.waiting(resting.values(), _inputs(missing, lag.settings))
     if any(each.members is None for each in found.groups.values()):
         if waiting and still_s >= STILL_AFTER_S:
             return Finding(
@@ -164,7 +165,8 @@ class _Lag:
     def __init__(self, found: GroupStates, settings: Settings, stages: Collection[StageName]) -> None:
         self.settings, self._found = settings, found
         written = frozenset(settings.topics.cleanup_policies(stages)) - settings.topics.of_others(stages)
-        self._marked = frozenset() if found.is_embedded else written
+        has_ends = not found.is_embedded and settings.delivery != "at_least_once"
+        self._marked = written if has_ends else frozenset()
         """Topics whose last entry is the end of a transaction, which is no record."""
 
     @property
@@ -179,6 +181,18 @@ class _Lag:
             for place, end in self._found.ends.items()
             if place.topic in topics
         }
+
+    def waiting(self, states: Iterable[GroupState], topics: Collection[str]) -> int:
+        """Returns the number of entries, at most, that none of these groups has read."""
+        offsets: dict[Place, int] = {}
+        for each in states:
+            offsets.update({place: max(offset, offsets.get(place, 0)) for place, offset in each.committed.items()})
+        return sum(self.of(offsets, topics).values())
+
+    def can_wait(self, states: Iterable[GroupState], stage: StageName) -> bool:
+        """Returns whether records wait for a stage, which is the case, too, where an input of it cannot be seen."""
+        topics = _inputs([stage], self.settings)
+        return not topics <= self.topics or self.waiting(states, topics) > 0
 
     def removed(self, committed: Mapping[Place, int], topic: str) -> int:
         """Returns the number of offsets that are not there any more and were not read."""

@@ -41,6 +41,7 @@ class Around:
         )
 
     async def looked(self) -> dict[str, Finding]:
+        self.last_answer.note(answered=True)
         await self.health.look()
         return self.parts()
 
@@ -84,6 +85,13 @@ async def test_silent_brokers_make_the_workers_unknown_although_they_were_well(a
     assert failed(parts) == ["broker", "workers"]
     assert parts["broker"].text.endswith("the last answer was 15 s ago")
     assert parts["workers"].text == "unknown while no broker answers"
+
+
+async def test_an_answer_to_a_look_is_none_to_the_feed_whose_nodes_can_be_gone(around: Around) -> None:
+    await around.looked()
+    around.s = UNKNOWN_AFTER_S
+    await around.health.look()
+    assert "broker" in failed(around.parts())
 
 
 async def test_a_look_that_is_old_says_nothing_about_now(around: Around) -> None:
@@ -140,3 +148,17 @@ def test_offsets_that_move_are_no_sign_of_a_missing_worker(around: Around) -> No
         states.append(workers()[0].state)
         around.s += STILL_AFTER_S
     assert states == ["not checked", "not checked", "failure"]
+
+
+def test_the_first_record_after_a_long_rest_is_no_sign_of_a_missing_worker(around: Around) -> None:
+    place, end = Place("traceweir.traces", 0), [0]
+
+    def look() -> GroupStates:
+        group = GroupState({place: 9}, None)
+        return GroupStates(True, {place: 0}, {place: end[0]}, {"traceweir.assemble-score-gate": group})
+
+    workers = Workers(Settings(), look, lambda: around.s)
+    states = []
+    for around.s, end[0] in ((0, 9), (3_600, 9), (3_610, 10), (3_610 + STILL_AFTER_S, 11)):
+        states.append(workers()[0].state)
+    assert states == ["not checked", "not checked", "not checked", "failure"]

@@ -81,6 +81,32 @@ def test_a_former_group_whose_stages_other_workers_have_taken_over_does_not_matt
     assert {each.state for each in found} == {"ok"}
 
 
+def test_a_stage_that_can_be_left_out_is_missing_only_if_something_waits_for_it() -> None:
+    place = Place("otlp_spans", 0)
+    inputs = {Place(topic, 0): 0 for topic in topics_of("collect", SETTINGS.topics).inputs}
+    groups = {
+        "assemble_score_gate": GroupState({}, (worker("a", 0, 1),)),
+        "collect_assemble_score_gate": GroupState({place: 10}, ()),
+    }
+    assert texts(looked(inputs | {place: 10}, **groups), "failure") == []
+    (text,) = texts(looked(inputs | {place: 12}, **groups), "failure")
+    assert text.startswith("no worker runs the stage collect: start `traceweir worker`")
+    assert text.endswith("; 2 records behind")
+
+
+def test_without_transactions_the_last_entry_is_a_record() -> None:
+    ends = {Place(SESSIONS, 0): 1}
+    states = dict.fromkeys(groups_of("traceweir."), NOBODY) | {GROUP: GroupState({}, (worker("a", 0),))}
+    topics = {topic for stage in STAGES for topic in topics_of(stage, SETTINGS.topics).inputs}
+    first = {Place(topic, 0): 0 for topic in topics}
+    looked_at = GroupStates(False, first, first | ends, states)
+    behind = {
+        delivery: next(iter(check_workers(looked_at, SETTINGS.model_copy(update={"delivery": delivery})))).text
+        for delivery in ("auto", "at_least_once")
+    }
+    assert [" 0 records behind" in behind["auto"], " 1 record behind" in behind["at_least_once"]] == [True, True]
+
+
 def test_records_that_were_removed_unread_are_a_failure_until_they_are_passed() -> None:
     begins, ends = {Place(TRACES, 0): 8}, {Place(TRACES, 0): 10}
     behind = looked(ends, begins, assemble_score_gate=GroupState({Place(TRACES, 0): 5}, (worker("a", 0),)))
