@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import timedelta
@@ -160,3 +161,18 @@ def test_a_page_says_that_the_dashboard_has_ended(chromium: Browser, tmp_path: P
             serving.close()
 
             page.get_by_text("the dashboard does not answer").wait_for()
+
+
+def test_a_page_says_that_the_dashboard_stands_still(chromium: Browser, fresh: tuple[Site, str]) -> None:
+    site, address = fresh
+    with windows(chromium, address, 1) as (page,):
+        page.get_by_text("up to date").wait_for()
+        goes_on = threading.Event()
+        assert site.loop is not None
+        site.loop.call_soon_threadsafe(goes_on.wait, 60)
+        try:
+            page.get_by_text("the dashboard does not answer").wait_for()
+            page.get_by_text("unknown: no state was received").wait_for()
+        finally:
+            goes_on.set()
+        page.get_by_text("up to date").wait_for()

@@ -62,7 +62,7 @@
     if (failure) {
       status.classList.add("off");
       status.textContent = failure;
-      health.replaceChildren(partOfHealth({ check: "dashboard", state: "failure", text: failure }));
+      health.replaceChildren(partOfHealth({ check: "dashboard", state: "failure", text: "unknown: no state was received" }));
       return;
     }
     say(state);

@@ -2,12 +2,14 @@
 // this file is the script of the SharedWorker that has it. A page loads it too, and asks by itself where there is no worker.
 "use strict";
 const ASK_EVERY_MS = 5000;
+// The server sends news every few seconds. A stream that stays open and says nothing has lost its server.
+const QUIET_MS = 15000;
 
 // Calls `tell` once, with { state } or { failure }.
 async function askForState(tell) {
   let message = { failure: "the dashboard does not answer" };
   try {
-    const answer = await fetch("/api/state", { cache: "no-store" });
+    const answer = await fetch("/api/state", { cache: "no-store", signal: AbortSignal.timeout(ASK_EVERY_MS) });
     message = answer.ok ? { state: await answer.json() } : { failure: refusal(answer.status) };
   } catch {
     // No answer, or half of one.
@@ -25,16 +27,19 @@ function followByAsking(tell) {
 }
 
 function followByStream(tell) {
-  let stream = null;
+  let stream = null, heard = Date.now();
   function open() {
     stream = new EventSource("/api/events");
-    stream.addEventListener("state", (event) => tell({ state: JSON.parse(event.data) }));
+    stream.addEventListener("state", (event) => {
+      heard = Date.now();
+      tell({ state: JSON.parse(event.data) });
+    });
     // A stream that broke is opened again by the browser, one that was refused (too many, no token) by no one.
     stream.addEventListener("error", () => askForState(tell));
   }
   open();
   setInterval(() => {
-    if (stream.readyState === EventSource.OPEN) return;
+    if (stream.readyState === EventSource.OPEN && Date.now() - heard < QUIET_MS) return;
     askForState(tell);
     if (stream.readyState === EventSource.CLOSED) open();
   }, ASK_EVERY_MS);
