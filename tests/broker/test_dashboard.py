@@ -138,6 +138,7 @@ def test_a_dashboard_whose_broker_ends_knows_nothing_of_it_any_more_and_still_st
         with running_dashboard(broker.bootstrap_servers, tmp_path / "store.duckdb") as (process, address):
             told = ("not checked", "the embedded broker does not say which workers run; 0 records behind")
             wait_for(address, lambda state: parts(state)["workers"] == told and state["behind"] == 0)
+            wait_for(address, lambda state: all(part["state"] != "failure" for part in state["health"]))
             assert httpx.get(f"{address}/healthz").json() == {"healthy": True, "problems": []}
 
             broker.__exit__(None, None, None)

@@ -50,8 +50,8 @@ class Judging:
         note: Called with each payment.
         attempted: Called with each request to a model.
         sleep: Waits this many seconds before a retry.
-        unreachable: Retries where no connection could be made, after which the circuit breaker of the model opens; None:
-            those of the config, as for every other failure.
+        unreachable: Retries where no connection could be made to a model that has not answered yet, after which its
+            circuit breaker opens; None: those of the config, as for every other failure.
         no_answer_s: Seconds without an answer of a model after which a warning is logged.
 
     Raises:
@@ -80,6 +80,7 @@ class Judging:
         self._unreachable = unreachable
         self._answers = AnswerWatch(access.address, no_answer_s, config.timeout_s)
         self._breakers: dict[str, CircuitBreaker] = {}
+        self._have_answered: set[str] = set()
         self._running: dict[bytes, asyncio.Future[None]] = {}
         self.budget = JudgeBudget(config.budget, clock)
 
@@ -172,11 +173,13 @@ class Judging:
                 self._note(taken)
                 paid(taken)
 
+            # A model that has answered has the right address: no connection is an outage, which passes.
+            unreachable = None if model in self._have_answered else self._unreachable
             watched = self._answers.question(self._client.secrets.hide(model), question.metric)
             async with self.budget.reserve(Use(tokens, usd), note, breaker.waiting()) as reservation:
                 with watched as asked:
                     try:
-                        async for attempt in retrying(self._config.retries, self._unreachable, self._sleep):
+                        async for attempt in retrying(self._config.retries, unreachable, self._sleep):
                             with attempt:
                                 answered = await self._attempt(
                                     question, tokens, prompt_use, breaker, reservation, asked
@@ -184,7 +187,7 @@ class Judging:
                     except Transient as error:
                         if not error.down:  # the provider was busy at every attempt
                             breaker.failed(str(error))
-                        if error.unreachable and self._unreachable is not None:
+                        if error.unreachable and unreachable is not None:
                             breaker.open()
                         asked.given_up()
                         raise
@@ -243,6 +246,7 @@ class Judging:
                 model = self._client.secrets.hide(self.model_of(question))
                 self._attempted(Attempt(model, outcome, monotonic() - began))
             breaker.succeeded()
+            self._have_answered.add(self.model_of(question))
             asked.answered()
             reservation.record_use(Use(answered.input_tokens + answered.output_tokens, answered.usd))
             return answered

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import socket
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import suppress
 
 import pytest
 
@@ -20,6 +22,18 @@ def taken() -> Iterator[int]:
     """Yields a port of another program."""
     with listening_socket("127.0.0.1", 0) as other:
         yield other.getsockname()[1]
+
+
+def free_ports(count: int) -> list[int]:
+    """Returns free ports below those that systems give to programs that ask for any, so that no other test gets one."""
+    found: list[int] = []
+    for port in range(20_000 + os.getpid() % 10_000, 32_000):
+        with suppress(OSError), socket.socket() as other:
+            other.bind(("127.0.0.1", port))
+            found.append(port)
+        if len(found) == count:
+            break
+    return found
 
 
 def settings(**ports: int) -> Settings:
@@ -41,8 +55,7 @@ def test_a_chosen_port_that_is_taken_is_refused(name: str, taken: int) -> None:
 
 
 def test_a_default_that_another_part_has_by_choice_is_replaced() -> None:
-    with listening_socket("127.0.0.1", 0) as other:
-        free = other.getsockname()[1]
+    (free,) = free_ports(1)
 
     assert replaced_ports(settings(dashboard_port=free, otlp_http_port=free), {"otlp_http_port"}) == {
         "TRACEWEIR_DASHBOARD_PORT": "0"
@@ -50,9 +63,7 @@ def test_a_default_that_another_part_has_by_choice_is_replaced() -> None:
 
 
 def test_ports_that_are_free_stay_and_are_free_afterwards() -> None:
-    with ExitStack() as held:
-        sockets = [held.enter_context(listening_socket("127.0.0.1", 0)) for _ in PORTS]
-        free = settings(**{name: each.getsockname()[1] for name, each in zip(PORTS, sockets, strict=True)})
+    free = settings(**dict(zip(PORTS, free_ports(len(PORTS)), strict=True)))
 
     assert [replaced_ports(free, PORTS), replaced_ports(free, ())] == [{}, {}]
 

@@ -53,6 +53,17 @@ async def test_other_failures_have_the_usual_retries() -> None:
     assert pauses.taken == [5, 10]
 
 
+async def test_an_outage_of_a_judge_that_has_answered_has_the_usual_retries() -> None:
+    pauses = Pauses()
+    async with openai_server() as server:
+        config = {"retries": {"attempts": 3, "jitter_s": 0}}
+        judge = judging(server.url, config=config, sleep=pauses, unreachable=FEW).session()
+        await judge.ask(question("1"))
+    whys = [await error_message(judge.ask(question(str(number)))) for number in (2, 3)]
+    assert pauses.taken == [5, 10, 5, 10]
+    assert not any("not asked" in why for why in whys)
+
+
 async def test_an_unknown_host_is_unreachable() -> None:
     pauses = Pauses()
     judge = judging("http://judge.invalid/v1", sleep=pauses, unreachable=FEW).session()
