@@ -42,8 +42,11 @@ _OF_SIGNAL: Mapping[Signal, Mapping[str, _Kind]] = {
     },
     "logs": {"scope entry": {1: "scope", 2: "item"}, "item": {5: "value", 6: "attribute"}},
 }
-_JSON_TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"|[{\[,]', re.DOTALL)
-"""A text, which is skipped, or the begin of an object or of a member."""
+_JSON_TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[{\[,]', re.DOTALL)
+"""A text, which is skipped, or the begin of an object or of a member.
+
+A text that never ends is one, too: otherwise each of its quotes would begin a search to the end of the request.
+"""
 
 
 def has_too_many_messages(request: bytes, signal: Signal, *, json: bool) -> bool:

@@ -251,3 +251,11 @@ def test_braces_in_texts_and_many_attributes_are_no_reason_to_refuse(json: bool)
     sent = request(*spans, *(span(1, 200 + number, more={"talk": talk[:600_000]}) for number in range(5)))
     found = accept(as_json(sent) if json else sent, "spans", json=json, max_record_bytes=LIMIT)
     assert (found.accepted, found.rejected) == (204, 0)
+
+
+def test_what_follows_the_begin_of_a_text_that_never_ends_belongs_to_it() -> None:
+    """Otherwise each of its quotes would begin a search to the end of the request."""
+    body = b'{"' + b'\\"' * 5 + b"{" * 510_000 + b" " * 500_000
+    for cut in (body, body + b"\\", body + b"\\\n"):
+        with pytest.raises(OtlpError, match="not JSON"):
+            accept(cut, "spans", json=True, max_record_bytes=LIMIT)
