@@ -18,6 +18,9 @@ MAX_FIELDS = 4 * MAX_MESSAGES
 COUNTED_FROM_BYTES = 2 * MAX_MESSAGES
 """A smaller request cannot have so many messages: each has at least two bytes."""
 
+_MAX_DEPTH = 200
+"""Messages within each other that are counted; decoders refuse a hundred."""
+
 _Kind = Mapping[int, str]
 _VALUES: _Kind = {5: "array", 6: "map"}
 _KINDS: Mapping[str, _Kind] = {
@@ -74,52 +77,59 @@ def _has_many_in_json(request: bytes) -> bool:
 
 
 def _has_many(request: bytes, signal: Signal) -> bool:
+    """Reads each byte once: no part of a message ends behind it. What is cut does not end the count: others are decoded."""
     kinds = {**_KINDS, **_OF_SIGNAL[signal]}
     messages = fields = 0
-    rest = [(0, len(request), kinds["request"])]
-    try:
-        while rest:
-            at, end, kind = rest.pop()
-            while at < end:
-                fields += 1
-                tag = request[at]
-                at += 1
-                if tag >= 0x80:
-                    tag, at = _varint(request, at - 1)
-                wire = tag & 7
-                if wire == 2:
-                    size = request[at]
-                    at += 1
-                    if size >= 0x80:
-                        size, at = _varint(request, at - 1)
-                    inner = kind.get(tag >> 3)
-                    if inner is not None:
-                        messages += 1
-                        if size:
-                            rest.append((at, at + size, kinds[inner]))
-                    at += size
-                elif wire == 0:
-                    while request[at] >= 0x80:
-                        at += 1
-                    at += 1
-                elif wire in {1, 5}:
-                    at += 8 if wire == 1 else 4
-                if messages > MAX_MESSAGES or fields > MAX_FIELDS:
-                    return True
-    except IndexError:
-        # It was cut, which the decoder says.
-        return False
-    return False
-
-
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """Returns a number and the place behind it."""
-    number = shift = 0
+    outer: list[tuple[int, _Kind]] = []
+    at, end, kind = 0, len(request), kinds["request"]
     while True:
+        while at >= end:
+            if not outer:
+                return False
+            # What is behind a message begins at its end, whatever the message is.
+            at = end
+            end, kind = outer.pop()
+        fields += 1
+        tag = request[at]
+        at += 1
+        if tag >= 0x80:
+            tag, at = _varint(request, at - 1, end)
+        if at >= end:
+            continue
+        wire = tag & 7
+        if wire == 2:
+            size = request[at]
+            at += 1
+            if size >= 0x80:
+                size, at = _varint(request, at - 1, end)
+            inner = kind.get(tag >> 3)
+            messages += inner is not None
+            if inner is not None and at + size <= end and len(outer) < _MAX_DEPTH:
+                outer.append((end, kind))
+                end = at + size
+                kind = kinds[inner]
+            else:
+                at += size
+        elif wire == 0:
+            if request[at] >= 0x80:
+                _, at = _varint(request, at, end)
+            else:
+                at += 1
+        elif wire in {1, 5}:
+            at += 8 if wire == 1 else 4
+        if messages > MAX_MESSAGES or fields > MAX_FIELDS:
+            return True
+
+
+def _varint(data: bytes, at: int, end: int) -> tuple[int, int]:
+    """Returns a number and the place behind it, which is `end` if the number is cut there."""
+    number = shift = 0
+    while at < end:
         byte = data[at]
         at += 1
         if shift < 64:
             number |= (byte & 0x7F) << shift
         if byte < 0x80:
-            return number, at
+            break
         shift += 7
+    return number, at
