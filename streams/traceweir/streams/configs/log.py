@@ -11,6 +11,7 @@ import bisect
 import logging
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
 
 from traceweir.schemas.text import printable
 from traceweir.scorers.evaluation.plan import Challenger, ConfigError, Plan
@@ -231,8 +232,8 @@ class ConfigLog:
         """Returns the bad records of a partition from this offset on, up to the first record that is not checked yet."""
         if not self.bad_records:
             return ()
-        unchecked = [each.record.offset for each in self._older] if partition == HOME else []
-        end = min(unchecked, default=None)
+        waiting = chain(self._older, *self._unsettled.values())
+        end = min((each.record.offset for each in waiting if each.record.partition == partition), default=None)
         return [
             each
             for each in self.bad_records

@@ -183,6 +183,14 @@ def test_replaced_configs_are_dead_letters_once_all_before_them_are_checked() ->
     assert not log.has_older
 
 
+def test_a_bad_record_waits_for_those_before_it_that_are_not_settled() -> None:
+    log = log_of()
+    read(log, record(0, bad(0)), Message("configs", 0, 1, 0, b"version:*:1", b"{"))
+    assert log.bad_records_from(0, 0) == []
+    settled(log)
+    assert [each.record.offset for each in log.bad_records_from(0, 0)] == [0, 1]
+
+
 def test_a_withdrawal_counts_before_older_configs_are_checked() -> None:
     log = log_of()
     read(log, record(0, GOOD), record(1, bad(1)), record(2, None))
