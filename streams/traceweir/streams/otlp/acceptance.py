@@ -14,7 +14,7 @@ from traceweir.schemas.text import listed
 from traceweir.streams.otlp.decoding import decode_log, decode_span
 from traceweir.streams.otlp.errors import OtlpError
 from traceweir.streams.otlp.json_requests import BOM, FIELDS, Signal, get_field
-from traceweir.streams.otlp.message_counts import MAX_FIELDS, MAX_MESSAGES, has_too_many_messages
+from traceweir.streams.otlp.message_counts import has_too_many_messages, max_fields, max_messages
 from traceweir.streams.otlp.slices import (
     MAX_SPAN_BYTES,
     SPAN_ID_BYTES,
@@ -82,8 +82,8 @@ def accept(request: bytes, signal: Signal, *, json: bool, max_record_bytes: int)
     max_record_bytes = min(max_record_bytes, MAX_SPAN_BYTES)
     if has_too_many_messages(request, signal, json=json):
         raise OtlpError(
-            f"the request has more than {MAX_MESSAGES} events, links, attributes and values, or {MAX_FIELDS} fields; send "
-            "smaller batches"
+            f"the request has more than {max_messages(len(request))} events, links, attributes and values, or "
+            f"{max_fields(len(request))} fields; send smaller batches"
         )
     if len(request) >= _COUNTED_FROM_BYTES:
         _check_entries(request, signal, json=json)

@@ -11,13 +11,17 @@ from collections.abc import Mapping
 
 from traceweir.streams.otlp.json_requests import Signal
 
-MAX_MESSAGES = 500_000
-"""Messages of a request together. A span of 30 attributes has about 63: an attribute and its value are two."""
-MAX_FIELDS = 4 * MAX_MESSAGES
-"""Fields of these messages together; in JSON, members of objects and lists."""
-COUNTED_FROM_BYTES = 2 * MAX_MESSAGES
-"""A smaller request cannot have so many messages: each has at least two bytes."""
+FREE_MESSAGES = 500_000
+"""Messages that each request may have. A span of 30 attributes has about 63: an attribute and its value are two."""
+BYTES_PER_MESSAGE = 8
+"""A larger request may have one message for so many of its bytes.
 
+An attribute and its value take 16 bytes with a key of eight letters and a number; an empty event takes two.
+"""
+FREE_FIELDS = 4 * FREE_MESSAGES
+"""Fields of these messages together; in JSON, members of objects and lists. A larger request may have two a message."""
+COUNTED_FROM_BYTES = 2 * FREE_MESSAGES
+"""A smaller request cannot have so many messages: each has at least two bytes."""
 _MAX_DEPTH = 200
 """Messages within each other that are counted; decoders refuse a hundred."""
 
@@ -52,17 +56,29 @@ A text that never ends is one, too: otherwise each of its quotes would begin a s
 """
 
 
+def max_messages(size: int) -> int:
+    """Returns how many messages a request of `size` bytes may have."""
+    return max(FREE_MESSAGES, size // BYTES_PER_MESSAGE)
+
+
+def max_fields(size: int) -> int:
+    """Returns how many fields a request of `size` bytes may have."""
+    return max(FREE_FIELDS, 2 * (size // BYTES_PER_MESSAGE))
+
+
 def has_too_many_messages(request: bytes, signal: Signal, *, json: bool) -> bool:
-    """Returns whether a request has more than `MAX_MESSAGES` or `MAX_FIELDS`, as far as it can be read."""
+    """Returns whether a request has more than `max_messages` or `max_fields` of its size, as far as it can be read."""
     if len(request) < COUNTED_FROM_BYTES:
         return False
     return _has_many_in_json(request) if json else _has_many(request, signal)
 
 
 def _has_many_in_json(request: bytes) -> bool:
+    most_objects = max_messages(len(request))
+    most_members = max_fields(len(request))
     objects = request.count(b"{")
     members = objects + request.count(b"[") + request.count(b",")
-    if objects <= MAX_MESSAGES and members <= MAX_FIELDS:
+    if objects <= most_objects and members <= most_members:
         return False
     # Some of them can be in texts.
     objects = members = 0
@@ -71,7 +87,7 @@ def _has_many_in_json(request: bytes) -> bool:
         if first != b'"':
             objects += first == b"{"
             members += 1
-            if objects > MAX_MESSAGES or members > MAX_FIELDS:
+            if objects > most_objects or members > most_members:
                 return True
     return False
 
@@ -79,6 +95,8 @@ def _has_many_in_json(request: bytes) -> bool:
 def _has_many(request: bytes, signal: Signal) -> bool:
     """Reads each byte once: no part of a message ends behind it. What is cut does not end the count: others are decoded."""
     kinds = {**_KINDS, **_OF_SIGNAL[signal]}
+    most_messages = max_messages(len(request))
+    most_fields = max_fields(len(request))
     messages = fields = 0
     outer: list[tuple[int, _Kind]] = []
     at, end, kind = 0, len(request), kinds["request"]
@@ -117,7 +135,7 @@ def _has_many(request: bytes, signal: Signal) -> bool:
                 at += 1
         elif wire in {1, 5}:
             at += 8 if wire == 1 else 4
-        if messages > MAX_MESSAGES or fields > MAX_FIELDS:
+        if messages > most_messages or fields > most_fields:
             return True
 
 
