@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import random
+import struct
 import zlib
 from uuid import UUID
 
@@ -205,6 +206,23 @@ INNOCENT: tuple[str, ...] = (
     "https://ko.wikipedia.org/wiki/%EC%84%9C%EC%9A%B8",
     '"{\\"a\\": \\"b\\", \\"password\\": \\"required\\"}"',
     "dQw4w9WgXcQ is the video",
+    *(f"{name}-{_hex(32)}" for name in ("task", "mask", "pico", "task-sk", "mytask")),
+    *(f"{name}-{_hex(40)}" for name in ("disk", "risk", "idempotency-key", "group-key")),
+    *(f"{name}-{_hex(64)}" for name in ("cache-key", "sort-key")),
+    f"TASK{_hex(32)}",
+    f"layer8_{_hex(40)}",
+    f"kotlin_api_{_hex(40)}",
+    f"bkp_{_hex(16)}",
+    "task-proj-20240615T101500Z-cleanup-x",
+    "task-admin-20240615T101500Z-cleanup-of-users",
+    "task-proj-Planning2025Offsite-and-more",
+    "task_test_1718446500",
+    "benchmark_test_20240615101500",
+    "framework_prod_1718446500",
+    "risk_live_20240615120000",
+    '{"array": "' + base64.b64encode(struct.pack("<3000i", *range(3000))).decode() + '"}',
+    '{"array": "' + base64.b64encode(struct.pack("<1500d", *range(1500))).decode() + '"}',
+    '{"array": "' + base64.b64encode(struct.pack("<1500d", *map(_RNG.gauss, [0] * 1500))).decode() + '"}',
     f"01H{'8XGJWBWBAQ4Z5T3V8K2M9PQR'} is a ULID",
 )
 """Texts that redaction must leave unchanged."""

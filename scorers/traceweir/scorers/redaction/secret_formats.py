@@ -6,7 +6,9 @@ Columns, separated by tabs:
 - `keywords`: lower-case texts, separated by `|`. A text is searched for the format only if it contains one of them, in
   any case. `*` means: only if it contains a run of 40 characters without a space.
 - `min_entropy`: minimum Shannon entropy of the secret in bits per character. Placeholders are below the minimum.
-- `check`: what else holds for the secret (`FormatCheck`), or `-`. `service` marks a secret that only the name of its
+- `check`: what else holds for the secret (`FormatCheck`, several joined by `+`), or `-`. `apart` marks a prefix that ends
+  words too (`task-`, `benchmark_test_`): behind a letter, a digit, `_` or `-` the secret must mix cases and digits.
+  `service` marks a secret that only the name of its
   service reveals: the keyword stands at most 48 characters before the secret, on the same line.
 - `pattern`: in RE2's syntax, for ASCII. If the pattern has a group, the group is the secret. A length has no upper bound
   where the provider can change the length.
@@ -21,7 +23,9 @@ from functools import cache
 from importlib.resources import files
 from typing import Literal, NamedTuple, cast, get_args
 
-FormatCheck = Literal["-", "digit", "mixed", "random", "unwordy", "basic", "cookie", "address", "database", "service"]
+FormatCheck = Literal[
+    "-", "digit", "mixed", "random", "unwordy", "basic", "cookie", "address", "database", "service", "apart"
+]
 TABLE = "secret_formats.tsv"
 COLUMNS = ("name", "kind", "keywords", "min_entropy", "check", "pattern", "source")
 MAX_SERVICE_DISTANCE = 48
@@ -34,7 +38,7 @@ class SecretFormat(NamedTuple):
     kind: str
     keywords: tuple[str, ...]
     min_entropy: float
-    check: FormatCheck
+    checks: tuple[FormatCheck, ...]
     pattern: str
     """The whole pattern: for a secret of a service with the name of the service."""
     source: str
@@ -60,10 +64,11 @@ def read_row(line: str) -> SecretFormat:
         ValueError: The line does not have seven columns, or has an unknown check.
     """
     cells = line.split("\t")
-    if len(cells) != len(COLUMNS) or cells[4] not in get_args(FormatCheck):
-        raise ValueError(f"{TABLE}: {cells[0]!r} must have {len(COLUMNS)} columns, the fifth a known check: {line!r}")
+    if len(cells) != len(COLUMNS) or not {*cells[4].split("+")} <= {*get_args(FormatCheck)}:
+        raise ValueError(f"{TABLE}: {cells[0]!r} must have {len(COLUMNS)} columns, the fifth known checks: {line!r}")
     name, kind, keywords, min_entropy, check, pattern, source = cells
+    checks = cast("tuple[FormatCheck, ...]", tuple(check.split("+")))
     words = tuple(keywords.split("|")) if keywords != "*" else ()
     if check == "service":
         pattern = rf"(?i:{keywords})([^\n]{{0,{MAX_SERVICE_DISTANCE}}}?[^\nA-Za-z0-9])({pattern})(?:$|[^A-Za-z0-9])"
-    return SecretFormat(name, kind, words, float(min_entropy), cast("FormatCheck", check), pattern, source)
+    return SecretFormat(name, kind, words, float(min_entropy), checks, pattern, source)
