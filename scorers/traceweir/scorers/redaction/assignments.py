@@ -124,6 +124,8 @@ def _value(text: str, name: str, separator: str, start: int, stop: int) -> tuple
     is_tag, separator = name.startswith("<"), separator.strip()
     if not role or separator == "==" or (separator == ">") != is_tag:
         return None
+    if name == "PASS" and separator in (":", "|"):
+        return None  # the result of a test
     quote = _QUOTE.match(text, stop)
     if quote is not None:
         return _quoted_value(text, role, name, separator, start, quote)

@@ -12,6 +12,10 @@ _WORD = r"(?:[A-Z]{0,4}[a-z]{3,24}(?:[A-Z]{1,5}[a-z]{2,24}){0,8}[A-Z]{0,4}|[A-Z]
 # RE2, because words can be divided in many ways and a backtracking engine would try all of them.
 _WORDS = re2.compile(rf"_{{0,2}}{_WORD}(?:[-_./ ]{{1,3}}{_WORD})*_{{0,2}}".encode())
 _MEASURED = 512
+_RUN = re.compile(r"[A-Za-z0-9]{10,}")
+_CASES = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|\d+")
+_TIME = re.compile(r"\d{8}T\d{4,6}Z?")
+_MAX_MEAN_CASE = 3
 
 
 def shannon_entropy(text: str) -> float:
@@ -46,3 +50,13 @@ def is_mixed(text: str) -> bool:
     """Returns whether the text has upper case, lower case and digits, and is neither a path nor made of long words."""
     has_upper, has_lower = text.lower() != text, text.upper() != text
     return has_upper and has_lower and has_digit(text) and text.count("/") < 3 and re.search("[a-z]{8}", text) is None
+
+
+def is_jumbled(text: str) -> bool:
+    """Returns whether a part of the text mixes upper case, lower case and digits, in shorter parts than words have.
+
+    >>> [is_jumbled(text) for text in ("sk-9fQ2xKd7Lm3RtYw8", "sk-20240615T101500Z7f", "sk-Planning2025Offsite")]
+    [True, False, False]
+    """
+    runs = _RUN.findall(_TIME.sub("", text[:_MEASURED]))
+    return any(is_mixed(run) and len(_CASES.findall(run)) * _MAX_MEAN_CASE > len(run) for run in runs)

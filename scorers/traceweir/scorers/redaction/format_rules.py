@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import re2
 
 from traceweir.scorers.redaction.assignments import KEYWORDS as ASSIGNMENT_KEYWORDS
-from traceweir.scorers.redaction.entropy import has_digit, is_mixed, is_wordy, shannon_entropy
+from traceweir.scorers.redaction.entropy import has_digit, is_jumbled, is_mixed, is_wordy, shannon_entropy
 from traceweir.scorers.redaction.hits import Hit
 from traceweir.scorers.redaction.secret_formats import SecretFormat, secret_formats
 from traceweir.scorers.redaction.secret_names import is_address_with_secret
@@ -23,9 +23,6 @@ _LONG_RUN = re2.compile(rb"[A-Za-z0-9+/_.-]{40}")
 _PART = re.compile(r"[A-Za-z0-9]{6,}")
 _WORD_AND_NUMBER = re.compile(r"[A-Za-z][a-z]*\d{1,4}|\d+")
 _GLUE = re.compile(rb"[\w-]")
-_RUN = re.compile(r"[A-Za-z0-9]{10,}")
-_CASES = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|\d+")
-_MAX_MEAN_CASE = 3
 _OPENAI = "T3BlbkFJ"
 """What all older keys of OpenAI contain: `OpenAI` in base64."""
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
@@ -93,7 +90,8 @@ def format_hits(ascii_text: bytes, rows: list[int], rank: int) -> Iterator[Hit]:
                 continue
             if group == 2 and _NO_SECRET_BETWEEN.search(match.group(1).decode()):
                 continue
-            if "apart" in row.checks and _GLUE.match(ascii_text, start - 1, start) and not _is_mixture(secret):
+            is_glued = "apart" in row.checks and _GLUE.match(ascii_text, start - 1, start)
+            if is_glued and _OPENAI not in secret and not is_jumbled(secret):
                 continue
             if all(check(secret) for check in checks):
                 yield Hit(start, end, rank + number, row.kind)
@@ -115,17 +113,6 @@ def _is_basic(secret: str) -> bool:
 def _is_random_part(part: str) -> bool:
     """Returns whether a part between hyphens is neither a word, nor a number, nor a word with a number (`layer12`)."""
     return has_digit(part) and _WORD_AND_NUMBER.fullmatch(part) is None
-
-
-def _is_mixture(secret: str) -> bool:
-    """Returns whether a part of the secret mixes upper case, lower case and digits, in shorter parts than words have.
-
-    >>> [_is_mixture(secret) for secret in ("sk-9fQ2xKd7Lm3RtYw8", "sk-20240615T101500Z", "sk-Planning2025Offsite")]
-    [True, False, False]
-    """
-    return _OPENAI in secret or any(
-        is_mixed(run) and len(_CASES.findall(run)) * _MAX_MEAN_CASE > len(run) for run in _RUN.findall(secret)
-    )
 
 
 def _is_session_id(secret: str) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from functools import cache, lru_cache
 from importlib.resources import files
 
-from traceweir.scorers.redaction.entropy import has_digit, is_wordy, shannon_entropy
+from traceweir.scorers.redaction.entropy import has_digit, is_jumbled, is_wordy, shannon_entropy
 from traceweir.scorers.redaction.plain_text import plain_name
 
 _SPLIT = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
@@ -23,6 +23,16 @@ _FOREIGN = re.compile(rf"(?:{FOREIGN_NAMES})$", re.IGNORECASE)
 _NUMBERED = re.compile(r"(?<=[A-Za-z])[_-]?\d{1,3}$")
 _MIN_MADE_UP_BITS = 2.5
 _RANDOM_RUN = re.compile(r"[A-Za-z0-9]{16,}")
+_HEX_RUN = re.compile(r"[0-9a-f]{16,}|[0-9A-F]{16,}")
+_VERSION = re.compile(r"(?<![0-9a-z])v(?=\d)")
+_PIECE = re.compile(r"[A-Za-z]\d{1,4}")
+_PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^A-Za-z0-9]")
+_MIN_WORD = 3
+_MAX_SHORT_NUMBER = 4
+_LETTERS_WITHOUT_SPACES = "\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3"
+_COUNTED = re.compile(rf"[{_LETTERS_WITHOUT_SPACES}]\d|\d[{_LETTERS_WITHOUT_SPACES}]")
+"""A number of something in a sentence of Thai, Japanese, Chinese or Korean: `8位`."""
+_ASCII_RUN = re.compile(r"[!-~]+")
 _NAMED_NUMBER = re.compile(r"v?\d+[.-].*|[A-Z]{1,4}-?\d{1,5}|\d+[-_]?[A-Za-z가-힣]+")
 _MAX_NAME = 80
 
@@ -164,6 +174,23 @@ def is_made_up(value: str) -> bool:
     )
 
 
+def _is_name(value: str) -> bool:
+    """Returns whether a value consists of words and short numbers, with at least two of its parts apart.
+
+    >>> [_is_name(value) for value in ("scram-sha-256", "TestHTTP2Server", "PEAP-MSCHAPv2", "x509-cert", "hunter2", "k8Jd02")]
+    [True, True, True, True, False, False]
+    """
+    pieces = [piece for piece in re.split("[-_ ]+", _VERSION.sub("-", value)) if piece]
+    parts = [part for piece in pieces if not _PIECE.fullmatch(piece) for part in _PARTS.findall(piece)]
+    words = [part for part in parts if part.isalpha()]
+    return (
+        (len(pieces) > 1 or len(words) > 1)
+        and words != []
+        and all(part.isdigit() and len(part) <= _MAX_SHORT_NUMBER for part in parts if part not in words)
+        and all(len(word) >= _MIN_WORD for word in words)
+    )
+
+
 def is_secret_value(role: str, value: str, *, quoted: bool, tight: bool = False) -> bool:
     """Returns whether a value under a name with this role is a secret.
 
@@ -183,9 +210,15 @@ def is_secret_value(role: str, value: str, *, quoted: bool, tight: bool = False)
     if not any(map(str.isalnum, value)) or is_placeholder(value):
         return False
     if role == "short":
-        return is_made_up(_WITHOUT_SCHEME.sub("", value))
+        value = _WITHOUT_SCHEME.sub("", value)
+        return is_made_up(value) and "/" not in value and "." not in value and not _is_name(value)
     if role == "session":
-        return any(has_digit(run) and shannon_entropy(run) >= _MIN_KEY_BITS for run in _RANDOM_RUN.findall(value))
+        return any(
+            has_digit(run) and shannon_entropy(run) >= _MIN_KEY_BITS and (is_jumbled(run) or _HEX_RUN.fullmatch(run))
+            for run in _RANDOM_RUN.findall(value)
+        )
+    if not quoted and _COUNTED.search(value) and not any(map(is_made_up, _ASCII_RUN.findall(value))):
+        return False
     if role == "cookie":
         return has_digit(value) and len(value) >= 8
     if _NUMBER.fullmatch(value):

@@ -114,7 +114,40 @@ LEFT_ALONE = [
     "session: morning-session-12; session=42; csrf: enabled; session: 3f2a1c4b-0505-4123-8123-5d0c6f1b2a77",
     "パスワード: 必須, 密码：必填, Passwort: erforderlich, пароль: обязательно",
     "ﬁve ①②③ ½ ㎏ ﷺ ＡＢＣ",
+    "--- PASS: TestHTTP2Server (0.01s)",
+    "PASS: t0001-init.sh, PASS | t0002x9q",
+    "pass: tests/unit/test_a1.py, pass: test_a1b2.py, pass: stage-2-run-3",
+    "auth: scram-sha-256, auth: hmac-sha256, auth: PEAP-MSCHAPv2, auth: x509-cert",
+    'auth: "OAuth2.0"',
+    '{"auth": "api-v2"}, {"auth":"api-v2"}',
+    "密码：至少8位，包含字母和数字",
+    "パスワード：8文字以上の英数字",
+    '{"session": "projects-2024-q1-Planning2025Offsite"}',
+    '{"session": "run20240615T101500abc"}',
+    "session: agent-20240615T101500Z7f",
+    "session_id: 5f2b9c0e4d1a4c7e8b6f0a1d2c3e4f50",
+    '{"session_id": "5f2b9c0e4d1a4c7e8b6f0a1d2c3e4f50"}',
 ]
+
+
+def test_values_of_short_names_and_sessions_that_look_made_up_are_secrets() -> None:
+    for text, value in SHORT_NAMES.items():
+        assert value not in redact_text(text), text
+
+
+SHORT_NAMES = {
+    "pass: hunter2x9": "hunter2x9",
+    "auth: k8Jd02mXq": "k8Jd02mXq",
+    '{"auth": "Tr0ub4dor&3"}': "Tr0ub4dor&3",
+    "PASS=x9Kq27Lm": "x9Kq27Lm",
+    "csrf: 9f86d081884c7d65": "9f86d081884c7d65",
+    "session: 8f3kD92mQx71LzPw0a": "8f3kD92mQx71LzPw0a",
+    "session=9f86d081884c7d659a2feaa0c55ad015": "9f86d081884c7d659a2feaa0c55ad015",
+    "sessionid=9f86d081884c7d659a2feaa0c55ad015": "9f86d081884c7d659a2feaa0c55ad015",
+    "Cookie: sessionid=9f86d081884c7d659a2feaa0c55ad015": "9f86d081884c7d659a2feaa0c55ad015",
+    "PHPSESSID: a1b2c3d4e5f6a7b8c9d0e1f2a3": "a1b2c3d4e5f6a7b8c9d0e1f2a3",
+    "密码：hunter2。": "hunter2",
+}
 
 
 @pytest.mark.parametrize(("text", "redacted"), [*SECRETS.items(), *IDENTIFIERS.items()])
