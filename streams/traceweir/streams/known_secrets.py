@@ -6,7 +6,8 @@ import base64
 import html
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 HIDDEN = "[secret]"
@@ -14,6 +15,8 @@ SHORTEST = 6
 """Minimum number of characters of a secret. Shorter keys, such as `x` for local servers, would match inside words."""
 FRAGMENT = 12
 """Number of successive characters of a secret that are hidden wherever they stand."""
+_PART = 6
+"""Each `FRAGMENT` contains a part of so many characters that begins at a multiple of `FRAGMENT - _PART + 1`."""
 _MOST_ENCODINGS = 3
 """How often a text is decoded: a proxy encodes what was encoded before."""
 _LIKE_A_TOKEN = re.compile(r"[A-Za-z0-9._~+/=:@?&%-]{12,}")
@@ -43,27 +46,79 @@ class KnownSecrets:
             for form in (secret, *_base64_forms(secret))
             for start in range(len(form) - FRAGMENT + 1)
         )
+        self._parts = frozenset(
+            window[start : start + _PART] for window in self._windows for start in range(FRAGMENT - _PART + 1)
+        )
 
     def hide(self, text: str) -> str:
         """Returns the text with `HIDDEN` in place of each secret."""
         decoded = text
-        starts: Sequence[int] = range(len(text) + 1)
+        levels: list[_Decoded] = []
         spans = [*self._spans(text)]
         for _ in range(_MOST_ENCODINGS):
             if _ENCODED.search(decoded) is None:
                 break
-            decoded, at = _decoded(decoded)
-            starts = [starts[each] for each in at]
-            spans += ((starts[start], starts[end]) for start, end in self._spans(decoded))
+            levels.append(_Decoded(decoded))
+            decoded = levels[-1].text
+            for start, end in self._spans(decoded):
+                for level in reversed(levels):
+                    start, end = level.source(start), level.source(end)
+                spans.append((start, end))
         return _without(text, sorted(spans)) if spans else text
 
     def _spans(self, text: str) -> Iterator[tuple[int, int]]:
         if self._whole is not None:
             yield from (match.span() for match in self._whole.finditer(text))
         if self._windows:
-            for start in range(len(text) - FRAGMENT + 1):
+            for run in _LIKE_A_TOKEN.finditer(text):
+                yield from self._spans_of_run(text, *run.span())
+
+    def _spans_of_run(self, text: str, begin: int, stop: int) -> Iterator[tuple[int, int]]:
+        """Yields the windows between two positions: around each part in the grid of the run that is a part of a window."""
+        tested = begin
+        for at in range(begin, stop - _PART + 1, FRAGMENT - _PART + 1):
+            if text[at : at + _PART] not in self._parts:
+                continue
+            first, last = max(tested, at + _PART - FRAGMENT), min(at, stop - FRAGMENT)
+            for start in range(first, last + 1):
                 if text[start : start + FRAGMENT] in self._windows:
                     yield start, start + FRAGMENT
+            tested = max(tested, last + 1)
+
+
+class _Decoded:
+    """A text with one level of its escapes decoded."""
+
+    text: str
+
+    def __init__(self, encoded: str) -> None:
+        pieces: list[str] = []
+        self._starts: list[int] = []
+        self._sources: list[int] = []
+        self._copied: list[bool] = []
+        at = length = 0
+        for match in _ENCODED.finditer(encoded):
+            for piece, source, copied in (
+                (encoded[at : match.start()], at, True),
+                (_plain(match.group()), match.start(), False),
+            ):
+                pieces.append(piece)
+                self._add(length, source, copied=copied)
+                length += len(piece)
+            at = match.end()
+        pieces.append(encoded[at:])
+        self._add(length, at, copied=True)
+        self.text = "".join(pieces)
+
+    def _add(self, start: int, source: int, *, copied: bool) -> None:
+        self._starts.append(start)
+        self._sources.append(source)
+        self._copied.append(copied)
+
+    def source(self, position: int) -> int:
+        """Returns where the character at a position, or the end, is in the encoded text."""
+        piece = bisect_right(self._starts, position) - 1
+        return self._sources[piece] + (position - self._starts[piece] if self._copied[piece] else 0)
 
 
 def secrets_of_url(url: str) -> list[str]:
@@ -93,21 +148,6 @@ def _base64_forms(secret: str) -> Iterator[str]:
         encoded = base64.b64encode(b"\0" * lead + raw).decode()
         # The first and the last characters depend on the bytes around the secret.
         yield encoded[(0, 2, 3)[lead] : (len(raw) + lead) * 8 // 6]
-
-
-def _decoded(text: str) -> tuple[str, list[int]]:
-    """Returns a text with its escapes decoded, and where each of its characters, and its end, is in the text."""
-    characters: list[str] = []
-    starts: list[int] = []
-    at = 0
-    for match in _ENCODED.finditer(text):
-        plain = _plain(match.group())
-        characters += [*text[at : match.start()], *plain]
-        starts += [*range(at, match.start()), *[match.start()] * len(plain)]
-        at = match.end()
-    characters += text[at:]
-    starts += range(at, len(text) + 1)
-    return "".join(characters), starts
 
 
 def _plain(escape: str) -> str:

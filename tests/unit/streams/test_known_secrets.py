@@ -8,9 +8,11 @@ import json
 from urllib.parse import quote
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
+from tests.support.work import lines_run
 
+from traceweir.streams.judges.errors import Secrets
 from traceweir.streams.known_secrets import FRAGMENT, HIDDEN, KnownSecrets, secrets_of_url
 
 KEY = "sk-live_0123456789abcdefGHIJ.kl~mn"
@@ -53,6 +55,56 @@ def test_a_key_within_a_longer_base64_is_hidden(before: str) -> None:
     assert HIDDEN in hidden
     longest = max(hidden.replace("Basic ", "").split(HIDDEN), key=len)
     assert KEY[8:16].encode() not in base64.b64decode(longest[: len(longest) // 4 * 4])
+
+
+def hidden_slowly(text: str, key: str) -> str:
+    """Returns the text without the parts of a key that stand there as they are: tries each position."""
+    parts = {key[at : at + FRAGMENT] for at in range(len(key) - FRAGMENT + 1)}
+    inside = [False] * len(text)
+    for start in range(len(text) - FRAGMENT + 1):
+        if text[start : start + FRAGMENT] in parts:
+            inside[start : start + FRAGMENT] = [True] * FRAGMENT
+    return "".join(
+        HIDDEN if within and not (at and inside[at - 1]) else "" if within else text[at]
+        for at, within in enumerate(inside)
+    )
+
+
+part_of_key = st.tuples(st.integers(0, len(KEY)), st.integers(0, len(KEY))).map(lambda ends: KEY[min(ends) : max(ends)])
+
+
+@given(st.lists(part_of_key | st.text("a0 .=", max_size=9), max_size=8).map(" x".join))
+@example(f"{KEY}{KEY}{KEY[3:30]}ab{KEY[:12]}c{KEY[-12:]}")
+def test_each_part_of_a_key_is_hidden_wherever_it_begins(text: str) -> None:
+    assert SECRETS.hide(text) == hidden_slowly(text, KEY)
+
+
+def test_prose_is_searched_without_a_step_for_each_character() -> None:
+    prose = "The answer names the tool, its arguments and what went wrong. " * 1_000
+    assert lines_run(lambda: SECRETS.hide(prose)) < 100
+    assert lines_run(lambda: SECRETS.hide(f'{prose}\\"{prose}')) < 200
+
+
+def test_an_error_text_is_cut_before_it_is_searched(monkeypatch: pytest.MonkeyPatch) -> None:
+    searched: list[int] = []
+    hide = KnownSecrets.hide
+
+    def spy(self: KnownSecrets, text: str) -> str:
+        searched.append(len(text))
+        return hide(self, text)
+
+    monkeypatch.setattr(KnownSecrets, "hide", spy)
+    assert Secrets([KEY]).hide(f"bad key {KEY} " + "\\u0061" * 200_000).startswith(f"bad key {HIDDEN} ")
+    assert max(searched) <= 20_000
+
+
+@pytest.mark.parametrize("more", range(0, 3 * len(KEY), 5))
+def test_the_end_of_a_cut_error_text_shows_no_part_of_a_secret(more: int) -> None:
+    """Many secrets become one mark, so that the end of the searched text would be shown."""
+    pem = "-----BEGIN PRIVATE KEY-----\nabcdefgh\n-----END PRIVATE KEY-----"
+    shown = Secrets([pem]).hide("x" * more + pem * 1_000)
+    assert "BEGIN" not in shown
+    assert HIDDEN in shown
 
 
 @given(st.text(alphabet=st.characters(codec="utf-8"), max_size=200))
