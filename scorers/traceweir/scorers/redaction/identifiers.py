@@ -43,9 +43,10 @@ _HOME = re.compile(
 )
 _BEFORE_PATH = 200
 _ADDRESS_BEFORE = re.compile(
-    r"(?:(?:https?|wss?)://(?!localhost\b|127\.|0\.0\.0\.0|\[::1\])[^\s'\"`<>/]{1,120}(?:/[^\s'\"`<>]*)?"
-    r"|(?<![\w./~-])(?:[a-z0-9-]{1,63}\.)+(?:com|org|net|io|dev|ai|app|co|kr|jp|de|uk|eu|edu|gov)(?::\d{1,5})?(?:/[^\s'\"`<>]*)?"
-    r"|\b(?:GET|POST|PUT|PATCH|DELETE|HEAD|OPTIONS) (?:/[^\s'\"`<>]*)?|\b(?:href|src|action)=['\"]?)\Z",
+    r"(?:(?:https?|wss?)://(?!localhost\b|127\.|0\.0\.0\.0|\[::1\])[^\s'\"`<>/?#]{1,120}(?:/[^\s'\"`<>?#=]*)?"
+    r"|(?<![\w./~-])(?:[a-z0-9-]{1,63}\.)+(?:com|org|net|io|dev|ai|app|co|kr|jp|de|uk|eu|edu|gov)(?::\d{1,5})?(?:/[^\s'\"`<>?#=]*)?"
+    r"|\b(?:GET|POST|PUT|PATCH|DELETE|HEAD|OPTIONS) (?:/[^\s'\"`<>?#=]*)?"
+    r"|\b(?:href|src|action)=['\"]|<[^<>]{1,100}\s(?:href|src|action)=)\Z",
     re.ASCII | re.IGNORECASE,
 )
 _SHARED_ACCOUNTS = frozenset(

@@ -71,6 +71,13 @@ IDENTIFIERS = {
     "'/Users/lee/a b'": "'[REDACTED:filepath] b'",
     "파일 /home/민수/자료.txt": "파일 [REDACTED:filepath]",
     r"C:\Users\Park\Desktop\a.xlsx, b": "[REDACTED:filepath], b",
+    "docker --mount type=bind,src=/home/alice/data": "docker --mount type=bind,src=[REDACTED:filepath]",
+    "action=/home/alice/run.sh": "action=[REDACTED:filepath]",
+    "https://example.com/open?file=/home/alice/.ssh/id_rsa": "https://example.com/open?file=[REDACTED:filepath]",
+    "https://example.com?file=/home/alice/.ssh/id_rsa": "https://example.com?file=[REDACTED:filepath]",
+    "https://example.com/open#/home/alice/a": "https://example.com/open#[REDACTED:filepath]",
+    "www.example.com/open?file=/home/alice/a": "www.example.com/open?file=[REDACTED:filepath]",
+    "GET /open?file=/home/alice/a HTTP/1.1": "GET /open?file=[REDACTED:filepath] HTTP/1.1",
 }
 
 LEFT_ALONE = [
@@ -101,6 +108,7 @@ LEFT_ALONE = [
     "https://example.com/home/about and http://shop.example/en/home/sale?x=1",
     "open www.example.com/Users/guide or GET /home/feed HTTP/1.1",
     '<a href="/home/news">',
+    "<a class=x href=/home/news>",
     "postgresql://db.internal:5432/orders",
     "postgresql+asyncpg://u@h/db, then use redis://localhost:6379/0 here",
     "DATABASE_URL=mysql://app@database/orders",
