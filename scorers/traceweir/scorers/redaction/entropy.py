@@ -16,6 +16,9 @@ _RUN = re.compile(r"[A-Za-z0-9]{10,}")
 _CASES = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|\d+")
 _TIME = re.compile(r"\d{8}T\d{4,6}Z?")
 _MAX_MEAN_CASE = 3
+_MIN_MEAN_WORD = 4
+_JOINT = re.compile(r"[-_.]+")
+_VOWEL = re.compile(r"[aeiouAEIOU]")
 
 
 def shannon_entropy(text: str) -> float:
@@ -60,3 +63,21 @@ def is_jumbled(text: str) -> bool:
     """
     runs = _RUN.findall(_TIME.sub("", text[:_MEASURED]))
     return any(is_mixed(run) and len(_CASES.findall(run)) * _MAX_MEAN_CASE > len(run) for run in runs)
+
+
+def has_words_only(text: str) -> bool:
+    """Returns whether the text consists of words that `_`, `-`, `.` or capitals join, and not of random letters.
+
+    Words of camel case have a vowel each, or at least four letters on average; random letters change case more often.
+
+    >>> [has_words_only(text) for text in ("sk_test_placeholder", "hf_downloadAllFiles", "hf_MTIuscvHfsRTjbOjtfqe")]
+    [True, True, False]
+    """
+    return all(_is_of_words(piece) for piece in _JOINT.split(text[:_MEASURED]) if piece)
+
+
+def _is_of_words(piece: str) -> bool:
+    if not piece.isalpha() or piece.islower() or piece.isupper():
+        return piece.isalpha()
+    words = _CASES.findall(piece)
+    return len(piece) >= _MIN_MEAN_WORD * len(words) or all(map(_VOWEL.search, words))

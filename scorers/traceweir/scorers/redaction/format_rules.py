@@ -13,7 +13,14 @@ from typing import Any, NamedTuple
 import re2
 
 from traceweir.scorers.redaction.assignments import KEYWORDS as ASSIGNMENT_KEYWORDS
-from traceweir.scorers.redaction.entropy import has_digit, is_jumbled, is_mixed, is_wordy, shannon_entropy
+from traceweir.scorers.redaction.entropy import (
+    has_digit,
+    has_words_only,
+    is_jumbled,
+    is_mixed,
+    is_wordy,
+    shannon_entropy,
+)
 from traceweir.scorers.redaction.hits import Hit
 from traceweir.scorers.redaction.secret_formats import SecretFormat, secret_formats
 from traceweir.scorers.redaction.secret_names import is_address_with_secret
@@ -126,7 +133,7 @@ _CHECKS: Mapping[str, Callable[[str], bool]] = MappingProxyType(
         "basic": _is_basic,
         "cookie": _is_session_id,
         "random": lambda secret: any(_is_random_part(part) for part in _PART.findall(secret)),
-        "unwordy": lambda secret: not is_wordy(secret),
+        "unwordy": lambda secret: not (is_wordy(secret) and has_words_only(secret)),
         "database": lambda secret: "{" not in secret and is_address_with_secret(secret),
         "address": lambda secret: "{" not in secret,  # `postgresql://{user}:{password}@{host}` is a template
     }

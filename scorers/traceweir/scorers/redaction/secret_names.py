@@ -139,16 +139,16 @@ def is_placeholder(value: str) -> bool:
 def is_address_with_secret(value: str) -> bool:
     """Returns whether an address or a connection string contains a password or a token, or is one.
 
-    >>> addresses = "postgres://app:pw@db/x", "postgres://app@db/x", "redis://localhost:6379/0", "host=db;Pwd=x", "hunter2"
+    >>> addresses = "postgres://app:pw@db/x", "postgres://app@db/x", "redis://s3cretpw@cache", "host=db;Pwd=x", "hunter2"
     >>> [is_address_with_secret(address) for address in addresses]
-    [True, False, False, True, True]
+    [True, False, True, True, True]
     """
     if _SECRET_PART.search(value) is not None:
         return True
     _, scheme, rest = value.partition("://")
     user, at, _ = (rest if scheme else value).rpartition("@")
     if at:
-        return ":" in user or "/" in user or _has_random_part(user)
+        return ":" in user or "/" in user or _has_random_part(user) or is_made_up(user)
     if scheme:
         return _has_random_part(rest.partition("/")[2])
     is_name = any(mark in value for mark in "./:\\,;$=")

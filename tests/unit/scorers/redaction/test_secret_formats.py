@@ -71,3 +71,22 @@ def test_a_row_with_other_columns_is_refused_with_its_name(line: str) -> None:
 @pytest.mark.parametrize("text", ["ghp_" + "x" * 36, "AKIA" + "X" * 16, "sk-" + "0" * 40, "npm_" + "a" * 36])
 def test_a_placeholder_in_the_form_of_a_secret_stays(text: str) -> None:
     assert redact_text(text) == text
+
+
+@pytest.mark.parametrize(
+    "secret",
+    [
+        "h" + "f_MTIuscvHfsRTjbOjtfqeACXozzfbXnkktH",
+        "sk" + "_test_BQokikJOvB",
+        "k" + "p_QwXzPlMkNbVcTrSd",
+        "gl" + "pat-XkQwrTzPlMnBvCxZdFgh",
+        "gl" + "pat-kQ_zXwPt-LmNbVcXsDfG",
+    ],
+)
+def test_a_key_without_digits_is_no_word(secret: str) -> None:
+    assert redact_text(f"I use {secret} here") == "I use [REDACTED:api_key] here"
+
+
+@pytest.mark.parametrize("text", ["REDIS_URL=redis://s3cretpw@cache:6379/0", "see redis://s3cretpw@cache:6379/0 here"])
+def test_a_made_up_user_of_an_address_is_a_secret(text: str) -> None:
+    assert "s3cretpw" not in redact_text(text)
