@@ -107,7 +107,7 @@ class Relay:
         self._undelivered = Undelivered(settings, group, problems, now)
         self._positions = Positions(settings, group, only_new=only_new)
         self._known: set[int] = set()
-        """The partitions whose waiting scores are known."""
+        """The partitions whose waiting scores are known; none from the moment on at which partitions begin to move."""
         self._assigned: frozenset[TopicPartition] | None = None
         """What was assigned and has no position yet; None: nothing."""
         self.leave_within_s = settings.session_timeout_s / 2
@@ -207,17 +207,19 @@ class Relay:
             read_for_s = 0.0 if due else READ_FOR_S
             found = await consumer.getmany(timeout_ms=int(read_for_s * 1000), max_records=self._target.max_records)
         except OffsetOutOfRangeError as error:
-            await self._begin(consumer, list(error.args[0]) if error.args else consumer.assignment())
+            if self._known:
+                await self._begin(consumer, list(error.args[0]) if error.args else consumer.assignment())
             return
         except NoOffsetForPartitionError:
             # Also raised for a fetch that was sent before the positions were set.
-            if missing := consumer.assignment() - self._positions.begun:
+            if self._known and (missing := consumer.assignment() - self._positions.begun):
                 await self._begin(consumer, missing)
             return
         if self._assigned is not None:
             return  # `_begin` sets the positions back to what is not delivered yet
         await self._positions.write_if_due()
-        if found:
+        # Partitions can have begun to move since the read; then their owner after the move reads these records again.
+        if found and self._known:
             await self._until_done(self._deliver(consumer, found), stop, stop_within_s)
 
     def _pause_or_resume(self, consumer: AIOKafkaConsumer) -> None:
@@ -272,7 +274,10 @@ class Relay:
             self._known = {place.partition for place in consumer.assignment()}
             await self._undelivered.take_over(self._known)
         if self._assigned is None:
-            self._read["removed"] += await self._positions.begin(consumer, places, lambda: self._assigned is not None)
+            self._read["removed"] += await self._positions.begin(consumer, places, self._has_moved)
+
+    def _has_moved(self) -> bool:
+        return self._assigned is not None or not self._known
 
     def note_assignment(self, places: Collection[TopicPartition]) -> None:
         """Lets the next batch set the positions of these partitions, outside of the rebalance.
@@ -284,10 +289,11 @@ class Relay:
 
     async def leave(self) -> None:
         """Ends the batch in work before partitions move, and writes where the group stands."""
+        # First, because the reads go on beside this: without it they would begin the next batch.
+        self._known.clear()
         await self.end_batch(self.leave_within_s)
         await self._positions.write()
         self._positions.forget()
-        self._known.clear()
         self._undelivered.forget()
 
     async def end_batch(self, within_s: float) -> None:

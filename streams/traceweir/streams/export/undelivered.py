@@ -112,13 +112,14 @@ class Undelivered:
     def settle_due(self, due: Sequence[WaitingScore], not_taken: Sequence[NotTaken]) -> list[Output]:
         """Returns what is written about scores that were sent again.
 
-        Only the first score of a session that is not taken was surely sent: those behind it keep waiting.
+        Only the first score of a session that is not taken was surely sent: those behind it keep waiting. Nothing is written
+        about a score that is not waiting here any more: its new owner sends it again.
         """
         now_s = self._now().timestamp()
         open_ = {(each.found.partition, each.found.offset, each.found.at_ms): each for each in not_taken}
         held: set[tuple[int, str]] = set()
         outputs: list[Output] = []
-        for score in due:
+        for score in filter(self._waiting.has, due):
             each = open_.get((score.partition, score.offset, score.at_ms))
             if each is None:
                 outputs.append(self._remove(score))

@@ -75,6 +75,11 @@ class Waiting:
         """Returns whether a score of this session waits, so that later ones must wait behind it."""
         return session in self._sessions
 
+    def has(self, score: WaitingScore) -> bool:
+        """Returns whether this score waits."""
+        session = self._sessions.get(score.session)
+        return session is not None and (score.offset, score.at_ms) in session.scores
+
     def add(self, score: WaitingScore) -> bool:
         """Adds a score behind those of its session that wait; returns False if it waits already."""
         session = self._sessions.setdefault(score.session, _Session())

@@ -1,0 +1,220 @@
+"""While partitions move, an exporter sends nothing: what waits and what was read is sent by the owner after the move."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
+from contextlib import asynccontextmanager
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from aiokafka import TopicPartition
+from aiokafka.errors import NoOffsetForPartitionError, OffsetOutOfRangeError
+from tests.support.results import make_score
+
+from traceweir.streams.export.not_taken import NotTaken
+from traceweir.streams.export.problems import Problems
+from traceweir.streams.export.relay import Relay
+from traceweir.streams.export.waiting import WaitingScore
+from traceweir.streams.export.waiting_topic import WaitingTopic
+from traceweir.streams.results.reader import FoundScore
+from traceweir.streams.settings import Settings
+
+PLACE = TopicPartition("traceweir.results", 0)
+LIMIT_S = 30.0
+READ_ONCE = ["sent read", "committed 8", "noted 8"]
+"""What `records` leads to when they are read by their owner."""
+Records = Mapping[TopicPartition, Sequence[Any]]
+
+
+def waiting(offset: int) -> WaitingScore:
+    score = make_score(f"waits-{offset}")
+    return WaitingScore(0, offset, 1_000, score.session_id, score.wire(), 0.0)
+
+
+async def records() -> Records:
+    value = make_score("read").wire()
+    return {PLACE: [SimpleNamespace(value=value, offset=7, timestamp=1_000)]}
+
+
+class Group:
+    """Stands for Kafka and the target: a script says what each read returns, and what happens meanwhile."""
+
+    def __init__(self) -> None:
+        self.log: list[str] = []
+        self.rows: list[WaitingScore] = []
+        self.stop = asyncio.Event()
+        self.reads: list[Callable[[], Awaitable[Records]]] = []
+        self.meanwhile: dict[str, Callable[[], Awaitable[None]]] = {}
+        """What happens during a call, once, by its name."""
+        self.listener: Any = None
+        self.begun: set[TopicPartition] = set()
+        self.max_records = 10
+
+    async def revoke(self) -> None:
+        self.log.append("moving")
+        await self.listener.on_partitions_revoked({PLACE})
+        self.log.append("left")
+
+    async def assigned(self) -> Records:
+        await self.listener.on_partitions_assigned({PLACE})
+        return {}
+
+    async def during(self, name: str) -> None:
+        if name in self.meanwhile:
+            await self.meanwhile.pop(name)()
+
+    # --- the target
+
+    async def deliver(self, scores: Sequence[FoundScore]) -> Sequence[NotTaken]:
+        self.log += [f"sent {each.score.session_id}" for each in scores]
+        return ()
+
+    # --- the consumer
+
+    def subscribe(self, topics: Collection[str], listener: object) -> None:
+        self.listener = listener
+
+    async def start(self) -> None:
+        await self.assigned()
+
+    async def getmany(self, **limits: int) -> Records:
+        if not self.reads:
+            self.stop.set()
+            return {}
+        return await self.reads.pop(0)()
+
+    def assignment(self) -> frozenset[TopicPartition]:
+        return frozenset({PLACE})
+
+    def paused(self) -> frozenset[TopicPartition]:
+        return frozenset()
+
+    def resume(self, *places: TopicPartition) -> None: ...
+
+    # --- positions and checkpoints
+
+    async def open(self) -> None: ...
+
+    async def close(self) -> None: ...
+
+    async def begin(self, consumer: object, places: Collection[TopicPartition], has_moved: Callable[[], bool]) -> int:
+        self.log.append("moved" if has_moved() else "begin")
+        await self.during("begin")
+        return 0
+
+    def note(self, offsets: Mapping[TopicPartition, int]) -> None:
+        self.log += [f"noted {offset}" for offset in offsets.values()]
+
+    def forget(self) -> None: ...
+
+    async def write_if_due(self) -> None:
+        await self.during("write_if_due")
+
+
+class Positions:
+    """The positions of a group, of which `write` is told apart from that of the checkpoints."""
+
+    def __init__(self, group: Group) -> None:
+        self.group = group
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.group, name)
+
+    async def write(self) -> None:
+        await self.group.during("write")
+
+
+class Checkpoints(Positions):
+    """Commits nothing, and notes what it was told."""
+
+    async def write(self, consumer: object = None, outputs: object = (), offsets: Any = None) -> None:
+        self.group.log += [f"committed {offset}" for offset in (offsets or {}).values()]
+
+
+class Consumer(Positions):
+    """The client, as far as the relay uses it."""
+
+    async def stop(self) -> None: ...
+
+
+@pytest.fixture
+def group(monkeypatch: pytest.MonkeyPatch) -> Group:
+    group, relay = Group(), "traceweir.streams.export.relay"
+
+    async def rows(topic: WaitingTopic, partitions: Collection[int]) -> list[WaitingScore]:
+        await group.during("rows")
+        return list(group.rows)
+
+    @asynccontextmanager
+    async def unwatched(consumer: object, **limits: float) -> AsyncIterator[None]:
+        yield
+
+    monkeypatch.setattr(WaitingTopic, "open", rows)
+    monkeypatch.setattr(f"{relay}.Positions", lambda *_, **__: Positions(group))
+    monkeypatch.setattr(f"{relay}.Checkpoints", lambda *_: Checkpoints(group))
+    monkeypatch.setattr(f"{relay}.AIOKafkaConsumer", lambda **_: Consumer(group))
+    monkeypatch.setattr(f"{relay}.failing_with_client", unwatched)
+    monkeypatch.setattr(f"{relay}.check_partitions", lambda *_: [])
+    for name in ("install_fast_close", "require_broker_list", "create_no_topics", "read_as_parsed"):
+        monkeypatch.setattr(f"{relay}.{name}", lambda _: None)
+    return group
+
+
+async def run(group: Group) -> None:
+    relay = Relay(Settings(), group, group="hook", problems=Problems("traceweir.results", lambda: 0.0))
+    await asyncio.wait_for(relay.run(group.stop, 10.0), LIMIT_S)
+
+
+async def test_while_the_exporter_notes_where_it_stands_nothing_is_sent(group: Group) -> None:
+    """The callback of the rebalance runs beside the reads; it goes on after the second of them."""
+    writes, has_read = asyncio.Event(), asyncio.Event()
+    moving: list[asyncio.Task[None]] = []
+
+    async def move() -> None:
+        moving.append(asyncio.create_task(group.revoke()))
+        await writes.wait()
+
+    async def write() -> None:
+        writes.set()
+        await has_read.wait()
+
+    async def end_of_the_move() -> Records:
+        has_read.set()
+        await moving[0]
+        return await group.assigned()
+
+    group.rows = [waiting(1)]
+    group.meanwhile = {"begin": move, "write": write}
+    group.reads = [records, end_of_the_move, records]
+    await run(group)
+    assert group.log == ["begin", "moving", "left", "begin", "sent waits-1", *READ_ONCE]
+
+
+async def test_records_that_were_read_before_a_move_are_read_again_after_it(group: Group) -> None:
+    group.meanwhile = {"write_if_due": group.revoke}
+    group.reads = [records, group.assigned, records]
+    await run(group)
+    assert group.log == ["begin", "moving", "left", "begin", *READ_ONCE]
+
+
+async def test_an_offset_that_is_missing_during_a_move_gives_no_partition_back(group: Group) -> None:
+    async def out_of_range() -> Records:
+        await group.revoke()
+        raise OffsetOutOfRangeError({PLACE: 5})
+
+    async def no_offset() -> Records:
+        raise NoOffsetForPartitionError(PLACE)
+
+    group.reads = [out_of_range, no_offset, records, group.assigned, records]
+    await run(group)
+    assert group.log == ["begin", "moving", "left", "begin", *READ_ONCE]
+
+
+async def test_partitions_that_move_while_what_waits_is_read_get_no_position(group: Group) -> None:
+    group.rows = [waiting(1)]
+    group.meanwhile = {"rows": group.revoke}
+    group.reads = [records, group.assigned, records]
+    await run(group)
+    assert group.log == ["moving", "left", "moved", "begin", "sent waits-1", *READ_ONCE]
