@@ -81,7 +81,14 @@ class Checkpoints:
             raise RuntimeError("a checkpoint is written between `open` and `close`")
         self._unfinished = True
         try:
-            await delivery.send({}, outputs, offsets if self._has_transactions else {})
+            if self._has_transactions:
+                await delivery.send({}, outputs, offsets)
+            else:
+                # Tombstones last: a row is removed only after the dead letter that takes its place is written.
+                kept = [each for each in outputs if each.value is not None]
+                for batch in (kept, [each for each in outputs if each.value is None]):
+                    if batch:
+                        await delivery.send({}, batch, {})
         except WorkerError as error:
             raise ExportError(str(error)) from error
         if offsets and not self._has_transactions:

@@ -1,0 +1,62 @@
+"""What an exporter writes without transactions has an order, so that a failure loses no score."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+from aiokafka.errors import KafkaError
+
+from traceweir.streams.export.checkpoints import Checkpoints
+from traceweir.streams.settings import Settings
+from traceweir.streams.stages.base import Output
+
+LETTER = Output("dead-letters", 0, b"s", b"letter")
+TOMBSTONE = Output("export-waiting", 0, b"hook@1@2", None)
+
+
+class Sends:
+    """Keeps what is sent, and refuses dead letters if it is told to."""
+
+    def __init__(self, *, refuses: bool) -> None:
+        self.refuses = refuses
+        self.sent: list[Output] = []
+
+    async def start(self) -> None: ...
+
+    async def stop(self) -> None: ...
+
+    async def send(self, rows: Mapping[Any, Any], outputs: Sequence[Output], offsets: Mapping[Any, int]) -> None:
+        # Topics are written at the same time: one can fail, and the other is written.
+        self.sent += [each for each in outputs if each != LETTER or not self.refuses]
+        if self.refuses and LETTER in outputs:
+            raise KafkaError("not written")
+
+
+async def opened(monkeypatch: pytest.MonkeyPatch, sends: Sends) -> Checkpoints:
+    module = "traceweir.streams.export.checkpoints"
+    monkeypatch.setattr(f"{module}.reach", lambda _: None)
+    monkeypatch.setattr(f"{module}.is_embedded", lambda _: True)
+    monkeypatch.setattr(f"{module}.usable_transactions", lambda *_, **__: False)
+    monkeypatch.setattr(f"{module}.PlainSends", lambda _: sends)
+    checkpoints = Checkpoints(Settings(), "hook")
+    await checkpoints.open()
+    return checkpoints
+
+
+async def test_a_waiting_score_is_not_removed_if_its_dead_letter_is_not_written(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sends = Sends(refuses=True)
+    checkpoints = await opened(monkeypatch, sends)
+    with pytest.raises(KafkaError):
+        await checkpoints.write(None, [TOMBSTONE, LETTER], {})
+    assert sends.sent == []
+
+
+async def test_the_dead_letter_is_written_before_the_tombstone(monkeypatch: pytest.MonkeyPatch) -> None:
+    sends = Sends(refuses=False)
+    checkpoints = await opened(monkeypatch, sends)
+    await checkpoints.write(None, [TOMBSTONE, LETTER], {})
+    assert sends.sent == [LETTER, TOMBSTONE]
