@@ -84,12 +84,14 @@ def test_a_former_group_whose_stages_other_workers_have_taken_over_does_not_matt
 def test_a_stage_that_can_be_left_out_is_missing_only_if_something_waits_for_it() -> None:
     place = Place("otlp_spans", 0)
     inputs = {Place(topic, 0): 0 for topic in topics_of("collect", SETTINGS.topics).inputs}
-    groups = {
-        "assemble_score_gate": GroupState({}, (worker("a", 0, 1),)),
-        "collect_assemble_score_gate": GroupState({place: 10}, ()),
-    }
-    assert texts(looked(inputs | {place: 10}, **groups), "failure") == []
-    (text,) = texts(looked(inputs | {place: 12}, **groups), "failure")
+    three, four = GroupState({}, (worker("a", 0, 1),)), GroupState({place: 10}, ())
+
+    def failures(end: int) -> list[str]:
+        found = looked(inputs | {place: end}, assemble_score_gate=three, collect_assemble_score_gate=four)
+        return texts(found, "failure")
+
+    assert failures(10) == []
+    (text,) = failures(12)
     assert text.startswith("no worker runs the stage collect: start `traceweir worker`")
     assert text.endswith("; 2 records behind")
 
