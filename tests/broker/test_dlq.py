@@ -18,6 +18,7 @@ from tests.audit.committed import Committed
 from tests.support.batches import claim_codec, rename_header, with_codec
 from tests.support.dlq import Dlq, letter, put_letters
 from tests.support.ledger import home
+from tests.support.results import make_score
 from tests.support.workers import Fleet
 
 from traceweir.streams.dead_letters.reader import DeadLetters, DeadLettersError, Wanted
@@ -233,11 +234,12 @@ def test_a_truncated_value_is_sent_whole_if_its_topic_still_has_the_record(
 
 def test_a_score_that_was_not_exported_goes_whole_to_the_topic_on_which_its_exporter_looks(dlq: Dlq) -> None:
     """A dead letter that names no exporter is none of an exporter, and is not sent."""
+    whole = make_score("s", rationale="x" * 300_000).model_dump_json().encode()
     producer = Producer({"bootstrap.servers": dlq.servers, "log_level": 0})
     producer.produce("traceweir.results", b"another", b"s", 1)
-    producer.produce("traceweir.results", WHOLE, b"s", 1)
+    producer.produce("traceweir.results", whole, b"s", 1)
     producer.flush(10)
-    about: dict[str, Any] = {"topic": "results", "stage": "export", "reason": "given_up", "value": WHOLE}
+    about: dict[str, Any] = {"topic": "results", "stage": "export", "reason": "given_up", "value": whole}
     dlq.put([letter(1, group="my@group", **about), letter(1, **about)])
 
     replayed = dlq("replay", "--stage", "export", "--json")
@@ -248,7 +250,7 @@ def test_a_score_that_was_not_exported_goes_whole_to_the_topic_on_which_its_expo
     assert "is not an input of a stage" in replayed.lines[0]["because"]
     (row,) = rows(dlq, "export-waiting")
     own = [("traceweir.replay", b"1:0"), ("traceweir.timestamp", b"1000")]
-    assert (row.partition(), row.key(), row.value(), row.headers()) == (1, b"my@group@1@1000", WHOLE, own)
+    assert (row.partition(), row.key(), row.value(), row.headers()) == (1, b"my@group@1@1000", whole, own)
 
 
 def batch_of(values: Sequence[bytes], codec: int) -> bytes:

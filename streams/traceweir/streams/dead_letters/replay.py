@@ -17,6 +17,7 @@ from typing import Literal, NamedTuple
 from aiokafka.errors import KafkaError, ProducerFenced
 
 from traceweir.schemas.dead_letter import KEPT_BYTES, PREFIX, REPLAY, REPLAYED
+from traceweir.schemas.score import Score
 from traceweir.streams.dead_letters.originals import Originals, UnreadableRecordsError
 from traceweir.streams.dead_letters.reader import DeadLetters, DeadLettersError, Found, LetterId, Wanted
 from traceweir.streams.kafka.client_options import producer_options
@@ -155,6 +156,10 @@ def resend(found: Found, topics: Topics, partitions: int) -> Output:
     topic, key = letter.topic, letter.key
     if topic == topics.results and letter.group is not None and letter.timestamp is not None:
         topic, key = topics.export_waiting, export_waiting_key(letter.group, letter.offset, letter.timestamp)
+        try:
+            Score.model_validate_json(letter.value or b"")
+        except ValueError:
+            raise NotReplayable("its value is no score, which an exporter could not send; mend the value") from None
     if topic in (topics.strays, topics.spans):
         if letter.origin is None:
             raise NotReplayable(

@@ -7,17 +7,26 @@ from collections.abc import Mapping, Sequence
 from uuid import uuid4
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
-from aiokafka.errors import TransactionalIdAuthorizationFailed
+from aiokafka.errors import (
+    IncompatibleBrokerVersion,
+    InvalidTransactionTimeout,
+    TransactionalIdAuthorizationFailed,
+    UnsupportedVersionError,
+)
 
 from traceweir.streams.errors import WorkerError
 from traceweir.streams.export.errors import ExportError
 from traceweir.streams.kafka.client_options import producer_options
 from traceweir.streams.kafka.embedded_broker import is_embedded
+from traceweir.streams.kafka.errors import KafkaUnreachableError
 from traceweir.streams.kafka.topic_admin import reach
 from traceweir.streams.runtime.delivery import NoTransactionsError, PlainSends, Transaction, stop_in_time
 from traceweir.streams.runtime.transactions import usable_transactions
 from traceweir.streams.settings import Settings
 from traceweir.streams.stages.base import Output
+
+_LASTING = (IncompatibleBrokerVersion, InvalidTransactionTimeout, UnsupportedVersionError)
+"""What refuses transactions until somebody changes the cluster or the settings. All else can pass, as an outage does."""
 
 
 class Checkpoints:
@@ -41,7 +50,7 @@ class Checkpoints:
         """Connects, and ends a transaction of this process that is still open.
 
         Raises:
-            KafkaUnreachableError: no broker answers.
+            KafkaUnreachableError: no broker answers, or no coordinator of transactions.
             ExportError: the cluster refuses transactions to this exporter.
             NotReadyError: the settings require transactions that the broker lacks.
         """
@@ -61,7 +70,9 @@ class Checkpoints:
                     f"Kafka refuses transactions to {self._id!r}: grant this user Write and Describe on the transactional "
                     f"ids that begin with '{self._group}-' (docs/access-control.md), and start the exporter again"
                 ) from error
-            raise ExportError(str(error)) from error
+            if isinstance(error.__cause__, _LASTING):
+                raise ExportError(str(error)) from error
+            raise KafkaUnreachableError(str(error)) from error
 
     async def write(
         self, consumer: AIOKafkaConsumer, outputs: Sequence[Output], offsets: Mapping[TopicPartition, int]

@@ -167,6 +167,7 @@ def test_a_forged_original_topic_has_no_effect() -> None:
         ({"topic": TOPICS.results}, "'acme.results' is not an input"),
         ({"topic": TOPICS.sessions, "partition": 4}, "has no partition 4"),
         ({"partition": -1}, "has no partition -1"),
+        ({"topic": TOPICS.results, "group": "hook", "timestamp": 1, "value": b"{}"}, "its value is no score"),
         ({"key": b"k" * (KEPT_BYTES - 40)}, "with the headers of a replay"),
         ({"value": b"x" * 1_000_000}, "the limit is 1000000 bytes"),
     ],

@@ -6,9 +6,18 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
-from aiokafka.errors import KafkaError
+from aiokafka.errors import (
+    CoordinatorNotAvailableError,
+    InvalidTransactionTimeout,
+    KafkaError,
+    TransactionalIdAuthorizationFailed,
+    UnsupportedVersionError,
+)
 
 from traceweir.streams.export.checkpoints import Checkpoints
+from traceweir.streams.export.errors import ExportError
+from traceweir.streams.kafka.errors import KafkaUnreachableError
+from traceweir.streams.runtime.delivery import NoTransactionsError
 from traceweir.streams.settings import Settings
 from traceweir.streams.stages.base import Output
 
@@ -60,3 +69,30 @@ async def test_the_dead_letter_is_written_before_the_tombstone(monkeypatch: pyte
     checkpoints = await opened(monkeypatch, sends)
     await checkpoints.write(None, [TOMBSTONE, LETTER], {})
     assert sends.sent == [LETTER, TOMBSTONE]
+
+
+@pytest.mark.parametrize(
+    ("cause", "expected"),
+    [
+        (InvalidTransactionTimeout(), ExportError),
+        (UnsupportedVersionError(), ExportError),
+        (TransactionalIdAuthorizationFailed(), ExportError),
+        (CoordinatorNotAvailableError(), KafkaUnreachableError),
+        (TimeoutError(), KafkaUnreachableError),
+    ],
+    ids=lambda each: each.__name__ if isinstance(each, type) else type(each).__name__,
+)
+async def test_an_outage_of_the_coordinator_passes_and_a_refusal_does_not(
+    cause: Exception, expected: type[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Refused:
+        async def start(self) -> None:
+            raise NoTransactionsError("no coordinator answered") from cause
+
+    module = "traceweir.streams.export.checkpoints"
+    monkeypatch.setattr(f"{module}.reach", lambda _: None)
+    monkeypatch.setattr(f"{module}.is_embedded", lambda _: False)
+    monkeypatch.setattr(f"{module}.usable_transactions", lambda *_, **__: True)
+    monkeypatch.setattr(f"{module}.Transaction", lambda *_, **__: Refused())
+    with pytest.raises(expected):
+        await Checkpoints(Settings(), "hook").open()
