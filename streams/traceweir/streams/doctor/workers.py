@@ -66,8 +66,8 @@ def check_workers(
         name = application_id(settings.topic_prefix, STAGES)
         yield Finding(
             WORKERS, absent,
-            f"unknown: this user may not ask for the consumer groups of the workers: grant Describe on them, for example on "
-            f"{name!r}, or on all with their prefix (docs/access-control.md)",
+            "no consumer group of a worker is seen: start `traceweir worker`; if one runs, grant this user Describe on the "
+            f"groups, for example on {name!r}, or on all with their prefix (docs/access-control.md)",
         )  # fmt: skip
         return
     known = {group: each for group, each in found.groups.items() if each.members or each.committed}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -38,7 +38,7 @@ class GroupStates:
     ends: Mapping[Place, int]
     """The offset after the last committed entry, by partition of the topics."""
     groups: Mapping[str, GroupState]
-    """By name. A group that does not exist has neither offsets nor members; one that the user may not ask for is left out."""
+    """By name. A group that does not exist, or that the user may not ask for, is left out where the brokers list groups."""
 
 
 class GroupReader:
@@ -72,6 +72,12 @@ class GroupReader:
 
     def _look(self, groups: Mapping[str, Collection[str]]) -> GroupStates:
         metadata = self._admin.list_topics(timeout=self._timeout_s)
+        if not is_embedded(metadata.cluster_id):
+            # librdkafka crashes when a cluster without any group is asked for several: its coordinators do not exist yet.
+            known = self._known()
+            groups = {group: read for group, read in groups.items() if group in known}
+            if not groups:
+                return GroupStates(False, {}, {}, {})
         topics = {topic for each in groups.values() for topic in each} & metadata.topics.keys()
         places = [TopicPartition(topic, number) for topic in topics for number in metadata.topics[topic].partitions]
         # All questions are asked before the first answer is awaited: a distant broker answers them together.
@@ -81,6 +87,9 @@ class GroupReader:
             for group, read in groups.items()
         }
         begins, ends = (self._offsets(places, spec) for spec in (OffsetSpec.earliest(), OffsetSpec.latest()))
+        # An error of one answer can end the use of this client. A client that goes while an answer comes kills the process.
+        asked = [*described.values(), *committed.values(), *begins.values(), *ends.values()]
+        wait([each for each in asked if each is not None])
         found = {}
         for group, offsets in committed.items():
             try:
@@ -90,6 +99,13 @@ class GroupReader:
                 if error.args[0].code() not in _REFUSED:
                     raise
         return GroupStates(is_embedded(metadata.cluster_id), _awaited(begins), _awaited(ends), found)
+
+    def _known(self) -> set[str]:
+        """Returns the groups that exist and that this user may ask for."""
+        found = self._admin.list_consumer_groups(request_timeout=self._timeout_s).result()
+        if found.errors:
+            raise found.errors[0]
+        return {each.group_id for each in found.valid}
 
     def _committed(self, group: str, places: list[TopicPartition]) -> Future[Any] | None:
         if not places:

@@ -131,7 +131,7 @@ def test_the_entry_that_ends_a_transaction_of_a_worker_is_no_record() -> None:
 def test_what_this_user_may_not_ask_for_is_unknown() -> None:
     (found,) = check_workers(GroupStates(False, {}, {}, {}), SETTINGS)
     assert found.state == "failure"
-    assert "unknown: this user may not ask for the consumer groups" in found.text
+    assert "no consumer group of a worker is seen" in found.text
 
 
 def test_a_broker_that_does_not_say_who_runs_is_not_taken_for_one_without_workers() -> None:
