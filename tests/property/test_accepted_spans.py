@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 from google.protobuf.json_format import MessageToDict
-from hypothesis import given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, LogsData, ResourceLogs, ScopeLogs
@@ -95,7 +95,7 @@ def encoded(message: Any, *, json: bool) -> bytes:
     return orjson.dumps(with_hex_ids(MessageToDict(message), message)) if json else message.SerializeToString()
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
 @given(st.lists(SPANS, min_size=1, max_size=4), ATTRIBUTES, st.booleans(), MAX_RECORD_BYTES)
 def test_accepted_spans_are_those_that_can_be_decoded(
     spans: list[Span], resource: list[KeyValue], json: bool, max_record_bytes: int
@@ -105,8 +105,8 @@ def test_accepted_spans_are_those_that_can_be_decoded(
     try:
         found = accept(encoded(message, json=json), "spans", json=json, max_record_bytes=max_record_bytes)
     except OtlpError:
-        # Nothing of the request is acknowledged.
-        return
+        # Nothing of the request is acknowledged, which proves nothing.
+        assume(False)
     decoded = [decode_spans(record) for record in found.records]
     assert found.accepted == sum(len(each.spans) for each in decoded)
     assert [problem for each in decoded for problem in each.problems] == []
@@ -114,7 +114,7 @@ def test_accepted_spans_are_those_that_can_be_decoded(
     assert found.accepted + found.rejected == len(spans)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.lists(LOGS, min_size=1, max_size=4), st.booleans(), MAX_RECORD_BYTES)
 def test_accepted_log_records_are_those_that_can_be_decoded(
     logs: list[LogRecord], json: bool, max_record_bytes: int
@@ -123,8 +123,8 @@ def test_accepted_log_records_are_those_that_can_be_decoded(
     try:
         found = accept(encoded(message, json=json), "logs", json=json, max_record_bytes=max_record_bytes)
     except OtlpError:
-        # Nothing of the request is acknowledged.
-        return
+        # Nothing of the request is acknowledged, which proves nothing.
+        assume(False)
     decoded = [decode_logs(record) for record in found.records]
     assert found.accepted == sum(len(each.logs) for each in decoded)
     assert [problem for each in decoded for problem in each.problems] == []

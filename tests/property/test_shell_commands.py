@@ -44,7 +44,7 @@ def read_by_bash(command: str, locale: str) -> list[str]:
     environment = {"PATH": os.environ["PATH"], "LC_ALL": locale}
     ran = subprocess.run(
         ["bash", "--norc", "-c", script], capture_output=True, env=environment, check=True
-    )  # that is the claim
+    )
     assert ran.stderr == b""
     return ran.stdout.decode().split("\0")[:-1]
 

@@ -1,6 +1,7 @@
 """Holds what the topic `configs` says so far: the configs in effect, and the records that this worker cannot use.
 
-The newest record of a selector counts before older ones are checked, so that one good config ends what others have cost.
+The newest record of a selector counts before older ones are checked, so that a good config takes effect without a wait
+for the checks of bad ones before it.
 Nothing here is slow but `check` and `parsed`, which a worker calls in a thread.
 """
 
@@ -74,15 +75,19 @@ class ConfigLog:
         return list(self._unusable.values())
 
     def take(self, record: TopicRecord) -> None:
-        """Reads the next record, checks what it has, and lets it count. It can take long: a worker does each step itself."""
+        """Reads the next record, and lets it count. It can take long: a worker does each step itself."""
         self.read(parsed(record))
+        self.catch_up()
+        if record.partition == HOME:
+            self.note_position(record.offset + 1)
+
+    def catch_up(self) -> None:
+        """Checks what was read, and lets it count."""
         for name in self.unchecked():
             self.check(name)
         self.settle()
         for name in self.unchecked_older():
             self.check(name)
-        if record.partition == HOME:
-            self.note_position(record.offset + 1)
 
     def read(self, each: ParsedRecord) -> None:
         """Reads the next record. A config in it counts from `settle` on."""
@@ -101,7 +106,7 @@ class ConfigLog:
             self._refuse(each, each.problem)
 
     def unchecked(self) -> Iterator[str]:
-        """Yields the ids of the configs on which depends what counts next; each must be checked before the next is asked."""
+        """Yields the ids of the configs to check before `settle`; check each before you take the next."""
         for selector, records in self._unsettled.items():
             for each in reversed(records):
                 if each.document is not None and each.document.name not in self._usable:

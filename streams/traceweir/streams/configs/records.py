@@ -139,15 +139,6 @@ def read_value(key: ConfigKey, value: bytes | None) -> ConfigRecord:
     return ConfigRecord(key, pushed)
 
 
-def read_record(partition: int, key: bytes | None, value: bytes | None) -> ConfigRecord:
-    """Returns the content of a record, without a check of the config in it.
-
-    Raises:
-        UnreadableConfigError: the record is on a wrong partition, or its key or value cannot be read.
-    """
-    return read_value(read_key(partition, key), value)
-
-
 def records_of(pushed: PushedConfig) -> list[tuple[bytes, bytes | None]]:
     """Returns the records of a version as pairs of key and value, in the order in which they are written.
 

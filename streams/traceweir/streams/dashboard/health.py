@@ -19,11 +19,10 @@ from traceweir.streams.dashboard.feed import FeedState
 from traceweir.streams.doctor.finding import Finding
 from traceweir.streams.doctor.workers import WORKERS, check_workers, look_at_workers
 from traceweir.streams.kafka.errors import KafkaUnreachableError
-from traceweir.streams.kafka.group_states import GroupReader, GroupStates
+from traceweir.streams.kafka.group_states import GroupReader, GroupStates, furthest
 from traceweir.streams.kafka.request_thread import in_request_thread
 from traceweir.streams.kafka.silence import LastAnswer
 from traceweir.streams.settings import Settings
-from traceweir.streams.stages.inputs import Place
 from traceweir.streams.store.errors import StoreError
 from traceweir.streams.store.selection import Readable
 from traceweir.streams.store.standing import Standing, standing
@@ -178,9 +177,7 @@ class Workers:
 
 def _waits(found: GroupStates) -> bool:
     """Returns whether a record is in an input that no group has read."""
-    read: dict[Place, int] = {}
-    for each in found.groups.values():
-        read.update({place: max(offset, read.get(place, 0)) for place, offset in each.committed.items()})
+    read = furthest(found.groups.values())
     return any(end > max(read.get(place, 0), found.begins[place]) for place, end in found.ends.items())
 
 

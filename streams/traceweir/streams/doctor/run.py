@@ -9,7 +9,7 @@ from traceweir.scorers.evaluation.plan import Plan
 from traceweir.streams.clock import seconds_now, utc_now
 from traceweir.streams.doctor.clock import check_clock
 from traceweir.streams.doctor.cluster import check_cluster
-from traceweir.streams.doctor.finding import Finding, State
+from traceweir.streams.doctor.finding import Finding
 from traceweir.streams.doctor.inputs import check_inputs
 from traceweir.streams.doctor.machine import check_machine
 from traceweir.streams.doctor.models import check_models
@@ -65,12 +65,10 @@ async def check_everything(
 
 
 async def _workers(settings: Settings) -> list[Finding]:
-    # A worker need not run yet where the doctor looks before its first start.
-    state: State = "warning"
+    # No failure: a worker need not run yet where the doctor looks before its first start.
     try:
         states = await in_request_thread(lambda: look_at_workers(GroupReader(settings), settings))
-    except (
-        KafkaUnreachableError
-    ) as error:  # a new cluster creates the topic of the groups' offsets at the first question
-        return [Finding(WORKERS, state, f"unknown: {error}")]
-    return list(check_workers(states, settings, absent=state))
+    except KafkaUnreachableError as error:
+        # A new cluster creates the topic of the groups' offsets at the first question.
+        return [Finding(WORKERS, "warning", f"unknown: {error}")]
+    return list(check_workers(states, settings, absent="warning"))

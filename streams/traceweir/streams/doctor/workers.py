@@ -13,7 +13,7 @@ from traceweir.schemas.figures import counted
 from traceweir.schemas.text import printable
 from traceweir.streams.doctor.finding import Finding, State
 from traceweir.streams.kafka.consumer_group import Member
-from traceweir.streams.kafka.group_states import GroupReader, GroupState, GroupStates
+from traceweir.streams.kafka.group_states import GroupReader, GroupState, GroupStates, furthest
 from traceweir.streams.settings import Settings
 from traceweir.streams.stages.inputs import Place
 from traceweir.streams.topics import ALL_STAGES, STAGES, StageName, application_id
@@ -58,7 +58,7 @@ def check_workers(
     Args:
         found: The states of the groups.
         settings: The settings of the workers.
-        absent: What it is if no worker runs, or if that is unknown.
+        absent: State of the finding if no worker runs, or if that is unknown.
         still_s: Seconds for which no committed offset has changed, as far as the caller has looked.
     """
     groups = groups_of(settings.topic_prefix)
@@ -184,10 +184,7 @@ class _Lag:
 
     def waiting(self, states: Iterable[GroupState], topics: Collection[str]) -> int:
         """Returns the number of entries, at most, that none of these groups has read."""
-        offsets: dict[Place, int] = {}
-        for each in states:
-            offsets.update({place: max(offset, offsets.get(place, 0)) for place, offset in each.committed.items()})
-        return sum(self.of(offsets, topics).values())
+        return sum(self.of(furthest(states), topics).values())
 
     def can_wait(self, states: Iterable[GroupState], stage: StageName) -> bool:
         """Returns whether records wait for a stage, which is the case, too, where an input of it cannot be seen."""

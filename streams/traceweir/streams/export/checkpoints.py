@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
+from functools import partial
 from uuid import uuid4
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
@@ -19,6 +19,7 @@ from traceweir.streams.export.errors import ExportError
 from traceweir.streams.kafka.client_options import producer_options
 from traceweir.streams.kafka.embedded_broker import is_embedded
 from traceweir.streams.kafka.errors import KafkaUnreachableError
+from traceweir.streams.kafka.request_thread import in_request_thread
 from traceweir.streams.kafka.topic_admin import reach
 from traceweir.streams.runtime.delivery import NoTransactionsError, PlainSends, Transaction, stop_in_time
 from traceweir.streams.runtime.transactions import usable_transactions
@@ -54,8 +55,9 @@ class Checkpoints:
             ExportError: the cluster refuses transactions to this exporter.
             NotReadyError: the settings require transactions that the broker lacks.
         """
-        embedded = is_embedded(await asyncio.to_thread(reach, self._settings))
-        self._has_transactions = await asyncio.to_thread(usable_transactions, self._settings, embedded=embedded)
+        embedded = is_embedded(await in_request_thread(reach, self._settings))
+        usable = partial(usable_transactions, self._settings, embedded=embedded)
+        self._has_transactions = await in_request_thread(usable)
         options = producer_options(self._settings)
         self._delivery = (
             Transaction(options, self._id, self._group, timeout_s=self._settings.transaction_timeout_s)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Callable, Collection, Mapping
 
@@ -10,6 +9,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from traceweir.streams.export.kept_offsets import KeptOffsets
 from traceweir.streams.export.starting import Found, Start, start_of
+from traceweir.streams.kafka.request_thread import in_request_thread
 from traceweir.streams.kafka.topic_admin import topic_ids
 from traceweir.streams.settings import Settings
 
@@ -63,7 +63,7 @@ class Positions:
             log.info("waiting for a partition: other processes of the group own all of them")
             return 0
         numbers = [place.partition for place in places]
-        topic_id = (await asyncio.to_thread(topic_ids, self._settings, [self._topic])).get(self._topic)
+        topic_id = (await in_request_thread(topic_ids, self._settings, [self._topic])).get(self._topic)
         kept = await self._kept.read(numbers)
         begins, ends = await consumer.beginning_offsets(places), await consumer.end_offsets(places)
         starts, moved = {}, {}

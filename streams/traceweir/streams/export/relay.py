@@ -42,6 +42,7 @@ from traceweir.streams.kafka.consumer_tasks import ConsumerTaskEndedError
 from traceweir.streams.kafka.errors import KafkaUnreachableError
 from traceweir.streams.kafka.fast_close import install_fast_close
 from traceweir.streams.kafka.fetch import read_as_parsed
+from traceweir.streams.kafka.request_thread import in_request_thread
 from traceweir.streams.kafka.silence import LOST_AFTER_S, failing_with_client
 from traceweir.streams.kafka.topic_admin import check_partitions
 from traceweir.streams.kafka.topic_creation import create_no_topics
@@ -134,7 +135,7 @@ class Relay:
         """
         topics = self._settings.topics
         names = [topics.results, topics.export_waiting, topics.dead_letters]
-        if problems := await asyncio.to_thread(check_partitions, self._settings, names):
+        if problems := await in_request_thread(check_partitions, self._settings, names):
             raise ExportError("\n".join(problems))
         read_as_parsed(())
         failures = 0

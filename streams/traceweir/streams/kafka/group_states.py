@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -41,6 +41,15 @@ class GroupStates:
     """By name. A group that does not exist, or that the user may not ask for, is left out where the brokers list groups."""
 
 
+def furthest(states: Iterable[GroupState]) -> dict[Place, int]:
+    """Returns the highest committed offset of these groups, by partition."""
+    found: dict[Place, int] = {}
+    for each in states:
+        for place, offset in each.committed.items():
+            found[place] = max(offset, found.get(place, 0))
+    return found
+
+
 class GroupReader:
     """Looks at consumer groups again and again, with one client. All methods block.
 
@@ -72,7 +81,8 @@ class GroupReader:
 
     def _look(self, groups: Mapping[str, Collection[str]]) -> GroupStates:
         metadata = self._admin.list_topics(timeout=self._timeout_s)
-        if not is_embedded(metadata.cluster_id):
+        embedded = is_embedded(metadata.cluster_id)
+        if not embedded:
             # librdkafka crashes when a cluster without any group is asked for several: its coordinators do not exist yet.
             known = self._known()
             groups = {group: read for group, read in groups.items() if group in known}
@@ -83,7 +93,7 @@ class GroupReader:
         # All questions are asked before the first answer is awaited: a distant broker answers them together.
         described = self._admin.describe_consumer_groups(list(groups), request_timeout=self._timeout_s)
         committed = {
-            group: self._committed(group, [place for place in places if place.topic in read])
+            group: self._ask_committed(group, [place for place in places if place.topic in read])
             for group, read in groups.items()
         }
         begins, ends = (self._offsets(places, spec) for spec in (OffsetSpec.earliest(), OffsetSpec.latest()))
@@ -98,7 +108,7 @@ class GroupReader:
             except KafkaException as error:
                 if error.args[0].code() not in _REFUSED:
                     raise
-        return GroupStates(is_embedded(metadata.cluster_id), _awaited(begins), _awaited(ends), found)
+        return GroupStates(embedded, _awaited(begins), _awaited(ends), found)
 
     def _known(self) -> set[str]:
         """Returns the groups that exist and that this user may ask for."""
@@ -107,7 +117,7 @@ class GroupReader:
             raise found.errors[0]
         return {each.group_id for each in found.valid}
 
-    def _committed(self, group: str, places: list[TopicPartition]) -> Future[Any] | None:
+    def _ask_committed(self, group: str, places: list[TopicPartition]) -> Future[Any] | None:
         if not places:
             return None
         asked = [ConsumerGroupTopicPartitions(group, places)]

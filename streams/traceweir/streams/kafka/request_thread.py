@@ -16,7 +16,7 @@ Answer = TypeVar("Answer")
 
 
 async def in_request_thread(request: Callable[..., Answer], *arguments: object) -> Answer:
-    """Calls a function that asks brokers, and returns what it returns; who is cancelled leaves the thread behind.
+    """Calls a function that asks brokers, and returns what it returns; a caller that is cancelled does not wait for the thread.
 
     Args:
         request: The function. It must change nothing that is closed or read after a cancellation.

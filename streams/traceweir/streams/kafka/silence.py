@@ -89,7 +89,7 @@ async def until_lost(user: Any, *, lost_after_s: float = LOST_AFTER_S, last: Las
     A silence of `UNKNOWN_AFTER_S`, and its end, are logged.
 
     Args:
-        user: A started consumer or producer, which a node has answered therefore.
+        user: A started consumer or producer; its start was an answer of a node.
         lost_after_s: The time without an answer, in seconds.
         last: Receives each answer.
     """

@@ -5,12 +5,11 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
+from traceweir.schemas.score import UNANSWERED
 from traceweir.streams.store.selection import Readable, stored
 
 LOSSES_OF, SCORES_OF = timedelta(days=1), timedelta(hours=1)
 """How far back losses and scores are looked at."""
-FAILED = ("error", "timeout", "budget")
-"""Reasons for which a scorer or its judge gave no value."""
 
 
 class Standing(NamedTuple):
@@ -42,5 +41,5 @@ def standing(store: Readable, now: datetime) -> Standing:
         "GROUP BY not_evaluated_because ORDER BY n DESC, reason",
         {"since": stored(now - SCORES_OF)},
     )
-    failed = {row["reason"]: row["n"] for row in reasons if row["reason"] in FAILED}
+    failed = {row["reason"]: row["n"] for row in reasons if row["reason"] in UNANSWERED}
     return Standing(letters["gaps"], letters["waiting"], sum(row["n"] for row in reasons), failed)

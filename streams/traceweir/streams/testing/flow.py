@@ -189,11 +189,7 @@ class Flow:
         log = ConfigLog(partial(usable_plan, file=self.plan))
         for message in self.read(self.topics.configs):
             log.read(parsed(message))
-        for name in log.unchecked():
-            log.check(name)
-        log.settle()
-        for name in log.unchecked_older():
-            log.check(name)
+        log.catch_up()
         log.note_position(len(self.logs[self.topics.configs, HOME]))
         return log
 

@@ -12,13 +12,20 @@ from tests.support.scoring import NOW
 from traceweir.schemas.pushed_config import PushedConfig
 from traceweir.scorers.evaluation.plan import read_plan
 from traceweir.streams.configs.records import (
+    ConfigRecord,
     UnreadableConfigError,
     config_id,
     digest_record,
-    read_record,
+    read_key,
+    read_value,
     records_of,
 )
 from traceweir.streams.configs.selectors import parsed_selector, selector
+
+
+def read(partition: int, key: bytes | None, value: bytes | None) -> ConfigRecord:
+    return read_value(read_key(partition, key), value)
+
 
 GOOD: dict[str, Any] = {
     "envelope": 1,
@@ -65,7 +72,7 @@ def test_a_record_that_is_no_config_is_refused_with_the_reason(
 ) -> None:
     raw = value if isinstance(value, bytes) else json.dumps(value).encode()
     with pytest.raises(UnreadableConfigError) as refused:
-        read_record(partition, key, raw)
+        read(partition, key, raw)
     assert said in str(refused.value)
     assert not refused.value.newer
 
@@ -73,19 +80,19 @@ def test_a_record_that_is_no_config_is_refused_with_the_reason(
 @pytest.mark.parametrize("value", [GOOD | {"envelope": 2}, {"envelope": 2, "config": [1]}, {"envelope": 9**30}])
 def test_a_newer_envelope_is_told_from_a_wrong_record(value: dict[str, Any]) -> None:
     with pytest.raises(UnreadableConfigError, match="is newer than 1") as refused:
-        read_record(0, b"*", json.dumps(value).encode())
+        read(0, b"*", json.dumps(value).encode())
     assert refused.value.newer
 
 
 def test_a_key_of_a_later_version_is_ignored() -> None:
-    found = read_record(0, b"*", json.dumps(GOOD | {"more": 1}).encode())
+    found = read(0, b"*", json.dumps(GOOD | {"more": 1}).encode())
     assert found.pushed is not None
     assert found.pushed.version == 1
 
 
 def test_the_records_of_a_version_are_read_again_and_the_one_in_effect_comes_last() -> None:
     pushed = PushedConfig.model_validate_json(json.dumps(GOOD))
-    kinds = [read_record(0, key, value) for key, value in records_of(pushed)]
+    kinds = [read(0, key, value) for key, value in records_of(pushed)]
     assert [each.key.kind for each in kinds] == ["digest", "version", "current"]
     assert all(each.pushed == pushed for each in kinds)
 
@@ -93,7 +100,7 @@ def test_the_records_of_a_version_are_read_again_and_the_one_in_effect_comes_las
 @pytest.mark.parametrize("document", [None, {}, {"criteria": {"response_match_score": 0.5}, "gate": {"cacheSize": 9}}])
 def test_the_record_of_a_worker_s_config_is_read_again(document: dict[str, Any] | None) -> None:
     plan = read_plan(document)
-    key, pushed = read_record(0, *digest_record(plan, NOW))
+    key, pushed = read(0, *digest_record(plan, NOW))
     assert (key.kind, key.digest) == ("digest", plan.digest)
     assert pushed is not None
     assert (pushed.version, pushed.config, pushed.pushed_at) == (0, document, NOW)
