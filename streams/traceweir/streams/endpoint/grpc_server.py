@@ -16,7 +16,8 @@ from traceweir.streams.endpoint.signals import SIGNALS, SignalNames, response_of
 _CODES = {code.value[0]: code for code in grpc.StatusCode}
 RPCS_PER_REQUEST = 4
 """Calls that may be open for each request that may be in work."""
-_CANCELLED_WITHIN_S = 0.2
+CANCELLED_WITHIN_S = 0.2
+"""Seconds in which gRPC itself cancels a call whose message it has refused."""
 _MAX_MESSAGE_CHARACTERS = 1_000
 """Characters of the message of a refusal, which stands in a header; clients limit these to 8 kB."""
 
@@ -94,7 +95,7 @@ async def _message(context: Any, max_bytes: int, timeout_s: float) -> bytes:
     if message is grpc.aio.EOF:
         # gRPC gives no message that is above its own limit to read, and then cancels the call at once.
         try:
-            await asyncio.sleep(_CANCELLED_WITHIN_S)
+            await asyncio.sleep(CANCELLED_WITHIN_S)
         except asyncio.CancelledError:
             raise too_large(max_bytes) from None
         raise Refusal(Reason.NO_MESSAGE, "the call has ended without a message; send one request in each call")

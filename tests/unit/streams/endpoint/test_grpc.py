@@ -124,7 +124,7 @@ async def test_a_large_request_is_refused_also_when_it_is_compressed(
     compression: grpc.Compression, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # However late gRPC cancels the call, the endpoint waits for it.
-    monkeypatch.setattr("traceweir.streams.endpoint.grpc_server._CANCELLED_WITHIN_S", 20.0)
+    monkeypatch.setattr("traceweir.streams.endpoint.grpc_server.CANCELLED_WITHIN_S", 20.0)
     async with endpoint(otlp_grpc="on", otlp_max_request_bytes=100_000) as served:
         code, _ = await refusal(served, bytes(30_000_000), compression=compression)
         assert code == "RESOURCE_EXHAUSTED"
