@@ -42,9 +42,7 @@ def read_by_bash(command: str, locale: str) -> list[str]:
         pytest.skip("needs bash: run `apt-get install bash`")
     script = f"show() {{ (( $# )) && printf '%s\\0' \"$@\"; }}; {command}"
     environment = {"PATH": os.environ["PATH"], "LC_ALL": locale}
-    ran = subprocess.run(
-        ["bash", "--norc", "-c", script], capture_output=True, env=environment, check=True
-    )
+    ran = subprocess.run(["bash", "--norc", "-c", script], capture_output=True, env=environment, check=True)
     assert ran.stderr == b""
     return ran.stdout.decode().split("\0")[:-1]
 
