@@ -16,6 +16,7 @@ from tests.support.paths import ROOT
 from tests.support.scoring import install
 
 from traceweir.schemas.score import Score
+from traceweir.streams.cli.command_app import Panel
 from traceweir.streams.cli.main import app
 
 GUIDES = sorted((ROOT / "docs" / "guides").glob("*.md"))
@@ -60,7 +61,7 @@ def test_the_config_and_the_command_of_the_guide_score_by_the_plugin(
 
 def test_the_command_of_the_guide_runs_and_passes_the_guides_test(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(app, "registered_commands", [*app.registered_commands])
-    module: dict[str, Any] = {"app": app}
+    module: dict[str, Any] = {"app": app, "Panel": Panel}
     command, registration, test = blocks(COMMAND, "python")
     exec(command, module)
     exec(registration, module)

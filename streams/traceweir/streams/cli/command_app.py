@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from enum import StrEnum
 from typing import Any
 
 import typer
@@ -13,6 +14,19 @@ from typer.core import TyperCommand, TyperGroup, TyperOption
 
 _NAMES_OF_FILES = ("FILE", "DIR")
 """The metavars of options whose value is the name of a file or a folder, which can have any bytes."""
+
+
+class Panel(StrEnum):
+    """A titled part of the list of commands in `traceweir --help`, in the order of the list."""
+
+    FIRST_STEPS = "First steps"
+    KAFKA = "Run on Kafka"
+    WATCH = "Find and mend faults"
+    CONFIGS = "Change a config"
+    EVAL_SETS = "Eval sets"
+
+
+_POSITION_OF_PANEL = {str(panel): position for position, panel in enumerate(Panel)}
 
 
 class PlainCommand(TyperCommand):
@@ -36,7 +50,15 @@ class PlainCommand(TyperCommand):
 
 
 class PlainGroup(TyperGroup):
-    """A group of commands whose own flags have no type in its help."""
+    """A group of commands, listed by their panels, whose own flags have no type in its help."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Returns the names in the order of their panels; in a panel, in the order in which they were added."""
+        positions = {
+            name: _POSITION_OF_PANEL.get(getattr(command, "rich_help_panel", None) or "", len(Panel))
+            for name, command in self.commands.items()
+        }
+        return sorted(super().list_commands(ctx), key=positions.__getitem__)
 
     def get_params(self, ctx: Any) -> list[Any]:
         """Returns the parameters, with `--help`."""

@@ -9,7 +9,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from traceweir.streams.cli.command_app import CommandApp
+from traceweir.streams.cli.command_app import CommandApp, Panel
 from traceweir.streams.cli.config import config_app
 from traceweir.streams.cli.diff import diff
 from traceweir.streams.cli.dlq import dlq_app
@@ -40,16 +40,16 @@ app = CommandApp(
     rich_markup_mode="markdown",
 )
 topics_app = CommandApp(help="Create and check the topics on a cluster.", no_args_is_help=True)
-app.add_typer(topics_app, name="topics")
-app.add_typer(config_app, name="config")
-app.add_typer(dlq_app, name="dlq")
-app.add_typer(embedder_app, name="embedder")
-app.add_typer(evalset_app, name="evalset")
-app.add_typer(results_app, name="results")
-app.add_typer(export_app, name="export")
-app.command()(migrate)
-app.command()(diff)
-app.command()(shadow)
+app.add_typer(topics_app, name="topics", rich_help_panel=Panel.KAFKA)
+app.add_typer(config_app, name="config", rich_help_panel=Panel.CONFIGS)
+app.add_typer(dlq_app, name="dlq", rich_help_panel=Panel.WATCH)
+app.add_typer(embedder_app, name="embedder", rich_help_panel=Panel.CONFIGS)
+app.add_typer(evalset_app, name="evalset", rich_help_panel=Panel.EVAL_SETS)
+app.add_typer(results_app, name="results", rich_help_panel=Panel.FIRST_STEPS)
+app.add_typer(export_app, name="export", rich_help_panel=Panel.KAFKA)
+app.command(rich_help_panel=Panel.EVAL_SETS)(migrate)
+app.command(rich_help_panel=Panel.CONFIGS)(diff)
+app.command(rich_help_panel=Panel.CONFIGS)(shadow)
 
 Config = Annotated[
     Path | None, typer.Option("--config", metavar="FILE", help="Evaluation config, such as ADK's test_config.json.")
@@ -112,7 +112,7 @@ def common(
     """Reads the options that precede the command."""
 
 
-@app.command()
+@app.command(rich_help_panel=Panel.FIRST_STEPS)
 def demo(
     keep: Annotated[bool, typer.Option("--keep", help="Continue until Ctrl-C.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON, without a live view.")] = False,
@@ -139,7 +139,7 @@ def demo(
     raise typer.Exit(run_demo(keep=keep, as_json=as_json, seed=seed, seconds=seconds))
 
 
-@app.command()
+@app.command(rich_help_panel=Panel.FIRST_STEPS)
 def up(
     with_demo: Annotated[bool, typer.Option("--demo", help="Let simulated agents send records.")] = False,
     config: Config = None,
@@ -159,7 +159,7 @@ def up(
     run_up(demo=with_demo, config=config, as_json=as_json)
 
 
-@app.command()
+@app.command(rich_help_panel=Panel.WATCH)
 def doctor(
     stages: Stages = DEFAULT_STAGES,
     config: Config = None,
@@ -181,20 +181,7 @@ def doctor(
     run_doctor(_stages(stages), config, minutes, as_json=as_json)
 
 
-@app.command()
-def broker(as_json: AsJson = False) -> None:
-    """Run the embedded broker with all topics until Ctrl-C; for trials only, because it stores nothing on disk.
-
-    The broker keeps its records in memory, about 5 MB per partition, then drops the oldest; it has no transactions.
-
-    Example: `traceweir broker`; in a second terminal run the `export` line that it prints, then `traceweir worker`
-    """
-    from traceweir.streams.cli.broker import run_broker
-
-    run_broker(as_json=as_json)
-
-
-@app.command()
+@app.command(rich_help_panel=Panel.KAFKA)
 def worker(stages: Stages = DEFAULT_STAGES, config: Config = None) -> None:
     """Assemble, score and gate incoming records until SIGTERM or Ctrl-C.
 
@@ -209,7 +196,7 @@ def worker(stages: Stages = DEFAULT_STAGES, config: Config = None) -> None:
     raise typer.Exit(run(_stages(stages), config))
 
 
-@app.command()
+@app.command(rich_help_panel=Panel.KAFKA)
 def otlp(as_json: AsJson = False) -> None:
     """Receive OpenTelemetry spans and log records over OTLP, and write them to Kafka, until SIGTERM or Ctrl-C.
 
@@ -224,7 +211,7 @@ def otlp(as_json: AsJson = False) -> None:
     run_otlp(as_json=as_json)
 
 
-@app.command()
+@app.command(rich_help_panel=Panel.KAFKA)
 def dashboard(as_json: AsJson = False) -> None:
     """Store scores, sessions and dead letters in a database, and serve them as web pages and JSON, until Ctrl-C.
 
@@ -239,7 +226,20 @@ def dashboard(as_json: AsJson = False) -> None:
     run(as_json=as_json)
 
 
-@app.command()
+@app.command(rich_help_panel=Panel.KAFKA)
+def broker(as_json: AsJson = False) -> None:
+    """Run the embedded broker with all topics until Ctrl-C; for trials only, because it stores nothing on disk.
+
+    The broker keeps its records in memory, about 5 MB per partition, then drops the oldest; it has no transactions.
+
+    Example: `traceweir broker`; in a second terminal run the `export` line that it prints, then `traceweir worker`
+    """
+    from traceweir.streams.cli.broker import run_broker
+
+    run_broker(as_json=as_json)
+
+
+@app.command(rich_help_panel=Panel.WATCH)
 def canary(
     once: Annotated[bool, typer.Option("--once", help="Send one session, and end.")] = False,
     interval: Annotated[
@@ -265,7 +265,7 @@ def canary(
     raise typer.Exit(run(once=once, interval_s=interval, timeout_s=timeout, port=port))
 
 
-@app.command(cls=InputCommand)
+@app.command(cls=InputCommand, rich_help_panel=Panel.KAFKA)
 def emit(files: Inputs, format: FormatName = DEFAULT_FORMAT, task_domain: TaskDomain = "general") -> None:  # noqa: A002
     """Send recorded traces, events, evaluation rows, MLflow traces or chat transcripts to Kafka, as agents would have sent them.
 
@@ -279,7 +279,7 @@ def emit(files: Inputs, format: FormatName = DEFAULT_FORMAT, task_domain: TaskDo
     raise typer.Exit(emit_files(files, format, task_domain))
 
 
-@app.command(cls=InputCommand)
+@app.command(cls=InputCommand, rich_help_panel=Panel.FIRST_STEPS)
 def score(
     files: Inputs,
     config: Config = None,
@@ -349,7 +349,7 @@ def score(
     raise typer.Exit(score_files(files, plan, options))
 
 
-@app.command(cls=InputCommand)
+@app.command(cls=InputCommand, rich_help_panel=Panel.FIRST_STEPS)
 def sessions(
     files: Annotated[
         list[str] | None,
@@ -389,7 +389,7 @@ def sessions(
     raise typer.Exit(show_files(files or [], format, task_domain, session, as_json=as_json))
 
 
-@app.command("eval")
+@app.command("eval", rich_help_panel=Panel.EVAL_SETS)
 def evaluate(
     files: Annotated[
         list[str],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from importlib.metadata import version
@@ -11,6 +12,7 @@ import pytest
 import typer
 from tests.support.command_line import Ended, Run
 
+from traceweir.streams.cli.command_app import Panel
 from traceweir.streams.cli.main import app
 from traceweir.streams.formats.registry import BUILT_IN
 
@@ -40,6 +42,15 @@ def test_the_help_of_every_command_ends_with_an_example(command: str, run: Run) 
     text = ended.out[: ended.out.index("─ Options")]
     assert f"traceweir {command}" in text[text.index("Example:") :]
     assert ended.code == 0
+
+
+def test_the_help_lists_each_command_under_a_panel_and_first_steps_first(run: Run) -> None:
+    help_ = run("--help").out
+
+    titles = re.findall(r"^╭─ ([^─]+) ─", help_, flags=re.MULTILINE)
+    assert titles == ["Options", *Panel]
+    listed = help_.split(f"─ {Panel.FIRST_STEPS} ─")[1].split(f"─ {Panel.KAFKA} ─")[0]
+    assert re.findall(r"^│ (\w+)", listed, flags=re.MULTILINE) == ["demo", "up", "score", "sessions", "results"]
 
 
 @pytest.mark.parametrize("command", [*COMMANDS, ""])
