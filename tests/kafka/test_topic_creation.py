@@ -102,7 +102,9 @@ async def dashboard(settings: Settings, folder: Path) -> AsyncIterator[str]:
     put_scores(settings.kafka_bootstrap_servers, [make_score("a")], topic=topic)
     store, stored = open_store(folder / "store.duckdb"), asyncio.Event()
     feeding = asyncio.create_task(Feed(settings, store, keep={}, now=lambda: NOW, changed=stored.set).run())
-    await asyncio.wait_for(stored.wait(), WITHIN_S)
+    waiting = asyncio.create_task(stored.wait())
+    done, _ = await asyncio.wait((waiting, feeding), timeout=WITHIN_S, return_when=asyncio.FIRST_COMPLETED)
+    assert waiting in done, feeding.exception() if feeding.done() else "no score was stored"
     yield topic
     feeding.cancel()
     await asyncio.gather(feeding, return_exceptions=True)
