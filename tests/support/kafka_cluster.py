@@ -23,6 +23,8 @@ from tests.support.slow_network import SlowNetwork
 
 START_TIMEOUT_S = 90
 _PORTS = (15_000, 32_000)
+_BLOCK = 32
+"""Ports that one cluster can have, with the one that keeps the others."""
 
 
 class KafkaCluster:
@@ -63,7 +65,8 @@ class KafkaCluster:
 
     def __enter__(self) -> KafkaCluster:
         self._folder = tempfile.TemporaryDirectory(prefix="traceweir-kafka-")
-        ports = iter(_free_ports(7 * len(self._numbers)))
+        self._lease, leased = _leased_ports(7 * len(self._numbers))
+        ports = iter(leased)
         self._broker_ports, self._controller_ports, self._tls_ports, self._password_ports, self._token_ports = (
             dict(zip(self._numbers, ports, strict=False)) for _ in range(5)
         )
@@ -301,6 +304,7 @@ class KafkaCluster:
             self.networks.pop().__exit__(None, None, None)
         for number in self._processes:
             self.kill(number)  # The node's files are deleted, so an orderly stop is not needed.
+        self._lease.close()
         self._folder.cleanup()
 
     def _properties(self, number: int) -> Path:
@@ -320,16 +324,22 @@ def _serves(client: AdminClient, number: int) -> bool:
         return False
 
 
-def _free_ports(count: int) -> list[int]:
-    """Returns free ports below those that systems give to outgoing connections.
+def _leased_ports(count: int) -> tuple[socket.socket, list[int]]:
+    """Returns free ports below those that the system gives to connections, and the socket that keeps them.
 
-    A node binds its ports seconds later, and again after each start: a connection of another test must not have them.
+    A node binds its ports seconds later, and again after each start: neither a connection nor another cluster must have them
+    meanwhile. So the ports are a block, and a cluster listens on the first port of its block, which no node uses.
     """
     drawn = random.SystemRandom()
-    ports: set[int] = set()
-    while len(ports) < count:
-        port = drawn.randrange(*_PORTS)
+    while True:
+        first = drawn.randrange(*_PORTS, _BLOCK)
+        ports = range(first + 1, first + 1 + count)
         with suppress(OSError):
-            socket.create_server(("127.0.0.1", port)).close()
-            ports.add(port)
-    return list(ports)
+            lease = socket.create_server(("127.0.0.1", first))
+            try:
+                for port in ports:
+                    socket.create_server(("127.0.0.1", port)).close()
+            except OSError:
+                lease.close()
+            else:
+                return lease, list(ports)
