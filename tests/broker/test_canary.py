@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import urllib.request
@@ -63,6 +64,15 @@ def test_a_session_that_nobody_scores_is_a_failure(
     assert (ended.code, ended.out) == (1, "")
     expected = "no score came for the session" if topics else f"{prefix}results' does not exist"
     assert expected in ended.err
+
+
+def test_a_broker_that_does_not_answer_is_named(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = "{}:{}".format(*silent.getsockname())
+        monkeypatch.setenv("TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS", address)
+        ended = run("canary", "--once", "--timeout", "1")
+    assert (ended.code, ended.out) == (1, "")
+    assert f"Kafka at {address} did not take a session within 1 s" in ended.err
 
 
 def test_the_canary_serves_its_failure_and_ends_in_order(embedded_broker: EmbeddedBroker) -> None:

@@ -58,17 +58,24 @@ async def beat(settings: Settings, timeout_s: float) -> Beat:
     """
     session_id = f"{APP}-{secrets.token_hex(8)}"
     found: list[str] = []
+    sent = False
     began = monotonic()
     try:
         async with asyncio.timeout(timeout_s), Results(settings, Wanted(session_id=session_id)) as results:
             report = await emit(settings, _records(session_id), progress=lambda done: None)
             if report.problems:
                 raise CanaryError(f"the session was not sent: {report.problems[0]}")
+            sent = True
             async for each in results.following(log.warning):
                 found.append(each.score.metric)
                 if each.score.metric == GATE:
                     break
     except TimeoutError:
+        if not sent:
+            raise CanaryError(
+                f"Kafka at {settings.kafka_bootstrap_servers} did not take a session within {timeout_s:g} s; see "
+                "`traceweir doctor`"
+            ) from None
         seen = f"{len(found)} scores came, and no decision" if found else "no score came"
         raise CanaryError(
             f"{seen} for the session {session_id} within {timeout_s:g} s; see `traceweir results --session {session_id}`, "
