@@ -33,6 +33,12 @@ HOSTILE = "it's $(touch owned) \x1b[201~\n\u202e; touch owned"
 PORTS = {f"TRACEWEIR_{name}_PORT": "0" for name in ("DASHBOARD", "OTLP_HTTP", "OTLP_GRPC")}
 
 
+@pytest.fixture(autouse=True)
+def _state_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keeps the address that a killed `traceweir up` leaves from the commands of other tests."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+
 @contextmanager
 def running(
     ports: Mapping[str, str] = PORTS, **variables: str
@@ -109,8 +115,7 @@ def test_a_sent_session_is_in_the_page_and_ctrl_c_ends_all(run: Run, monkeypatch
         until(lambda: not any(Path(f"/proc/{each}").exists() for each in parts), f"of {parts} not all have ended")
 
 
-def test_commands_of_the_page_work_where_nothing_is_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+def test_commands_of_the_page_work_where_nothing_is_set(tmp_path: Path) -> None:
     event = {"occurred_at": utc_now().isoformat(), "session_id": HOSTILE, "invocation_id": "1"}
     events = [
         event | {"type": "invocation.started", "user_content": {"parts": [{"text": "When?"}]}},
@@ -140,8 +145,7 @@ def test_commands_of_the_page_work_where_nothing_is_set(tmp_path: Path, monkeypa
     assert not (tmp_path / "owned").exists()
 
 
-def test_an_address_that_a_killed_up_has_left_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+def test_an_address_that_a_killed_up_has_left_is_not_used(tmp_path: Path) -> None:
     with running() as (process, told):
         process.kill()
         process.wait()
