@@ -223,3 +223,48 @@ async def test_a_record_of_others_on_the_topic_of_what_waits_is_left_out(setting
     async with http_target() as target, webhook_exporting(settings, target.url):
         await target.until(accepted(1))
     assert [told(request)[0] for request in target.accepted] == ["a"]
+
+
+async def test_other_sessions_go_on_while_more_waits_than_memory_holds(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two scores of eight that wait are in memory, and the others follow from the topic in their order."""
+    monkeypatch.setattr("traceweir.streams.export.waiting.MAX_LOADED", 2)
+    monkeypatch.setattr("traceweir.streams.export.waiting.SESSIONS_AT_LEAST", 1)
+    put(settings, *(make_score("bad", revision=revision) for revision in range(8)))
+    put(settings, *(make_score(f"s{number}") for number in range(5)))
+    receiver = Receiver()
+    async with http_target(receiver) as target, webhook_exporting(settings, target.url, now=Clock(600)) as exporter:
+        await target.until(accepted(5))
+        put(settings, *(make_score(f"t{number}") for number in range(5)))
+        await target.until(accepted(10))
+        assert exporter.relay.waiting == 8
+        receiver.failures = 0
+        await target.until(accepted(18))
+    arrived = [told(request) for request in target.accepted]
+    assert {session for session, _, _ in arrived[:10]} == {f"{name}{number}" for name in "st" for number in range(5)}
+    assert [revision for session, _, revision in arrived if session == "bad"] == list(range(8))
+
+
+async def test_a_replay_of_more_scores_than_memory_holds_is_sent_whole(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    monkeypatch.setattr("traceweir.streams.export.waiting.MAX_LOADED", 2)
+    monkeypatch.setattr("traceweir.streams.export.waiting.SESSIONS_AT_LEAST", 1)
+    monkeypatch.setattr("traceweir.streams.export.waiting_topic.MAX_REPLAYED", 1)
+    put(settings, *(make_score("s", revision=revision) for revision in range(20)), make_score("t"))
+    dlq, refuses = Dlq(settings.kafka_bootstrap_servers, "traceweir.", capfdbinary), asyncio.Event()
+    refuses.set()
+
+    def answer(request: Request) -> Said:
+        return Said(422 if refuses.is_set() and told(request)[0] == "s" else 200)
+
+    async with http_target(answer) as target:
+        async with webhook_exporting(settings, target.url):
+            await target.until(lambda target: len(target.arrived) == 21)
+        refuses.clear()
+        async with webhook_exporting(settings, target.url):
+            ended = await asyncio.to_thread(dlq, "replay", "--stage", "export")
+            await target.until(accepted(21))
+    assert ended.out == b"20 dead letters sent: 20 to traceweir.export-waiting\n"
+    assert [told(request)[2] for request in target.accepted[1:]] == list(range(20))

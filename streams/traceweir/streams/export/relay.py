@@ -198,6 +198,9 @@ class Relay:
             except (CommitFailedError, IllegalStateError):
                 log.info("partitions moved again before they had a position")
             return
+        if self._known and self._undelivered.can_load:
+            await self._until_done(self._undelivered.load(self._known), stop, stop_within_s)
+            return
         due = self._undelivered.due(AGAIN_AT_ONCE) if self._known else []
         if due:
             await self._until_done(self._deliver_again(consumer, due), stop, stop_within_s)

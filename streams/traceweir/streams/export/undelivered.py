@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
+from contextlib import aclosing
 from datetime import datetime
 
 from traceweir.schemas.dead_letter import DeadLetter, Reason
@@ -56,8 +57,24 @@ class Undelivered:
             KafkaUnreachableError: the topic cannot be read now.
         """
         self.forget()
-        for score in await self._topic.open(partitions):
-            self._waiting.add(score)
+        await self.load(partitions)
+
+    @property
+    def can_load(self) -> bool:
+        """Whether a session needs scores that are on the topic alone, and there is room for them."""
+        return self._waiting.can_load
+
+    async def load(self, partitions: Collection[int]) -> None:
+        """Reads what waits in the partitions of this process again, as far as there is room.
+
+        Raises:
+            KafkaUnreachableError: the topic cannot be read now.
+        """
+        self._waiting.begin_load()
+        async with aclosing(self._topic.open(partitions)) as scores:
+            async for score in scores:
+                self._waiting.add(score)
+        self._waiting.end_load()
 
     def forget(self) -> None:
         """Forgets what waits: other processes take it over."""
@@ -74,7 +91,7 @@ class Undelivered:
         Raises:
             KafkaUnreachableError: the topic cannot be read any more.
         """
-        for score in self._topic.replayed():
+        while not self.full and (score := self._topic.next_replayed()) is not None:
             self._waiting.add(score)
         return self._waiting.due(self._now().timestamp(), most)
 

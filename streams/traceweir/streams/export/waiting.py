@@ -1,4 +1,8 @@
-"""Keeps the scores that a target has not taken yet, session by session, and says when each session is due again."""
+"""Keeps the scores that a target has not taken yet, session by session, and says when each session is due again.
+
+All of them are on the topic `export-waiting`. The first ones of each session are in memory too, as far as there is room; of
+the others a session has the number.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +16,12 @@ from traceweir.streams.results.reader import FoundScore
 FIRST_PAUSE_S, MAX_PAUSE_S = 5.0, 3600.0
 """Seconds between two attempts: they double from the first number to the second, and are up to a tenth longer, so that not
 all sessions are due together."""
-MAX_WAITING, MAX_WAITING_BYTES = 10_000, 32_000_000
-"""Scores, and bytes of them, from which on no further scores are read: memory stays bounded while a target is away."""
+MAX_LOADED, MAX_LOADED_BYTES = 10_000, 32_000_000
+"""Scores, and bytes of them, in memory; further ones are on the topic alone until there is room."""
+SESSIONS_AT_LEAST = 10
+"""A session has at most one part in so many of that memory, so that it does not keep the others out."""
+MAX_WAITING = 200_000
+"""Scores from which on no further ones are read. If each has a session of its own, this takes about 100 MB."""
 
 
 class WaitingScore(NamedTuple):
@@ -53,7 +61,11 @@ class _Session:
     """When its first score is sent again, in seconds since 1970."""
     failures: int = 0
     scores: dict[tuple[int, int], WaitingScore] = field(default_factory=dict)
-    """By offset and timestamp, in the order in which they are sent."""
+    """Those in memory by offset and timestamp, in the order in which they are sent."""
+    size: int = 0
+    """Bytes of these."""
+    unloaded: int = 0
+    """Number of those behind them that are on the topic alone."""
 
 
 class Waiting:
@@ -61,15 +73,24 @@ class Waiting:
 
     def __init__(self) -> None:
         self._sessions: dict[tuple[int, str], _Session] = {}
-        self._bytes = self._count = 0
+        self._bytes = self._loaded = self._unloaded = 0
+        self._nothing_loaded = 0
+        """Number of sessions whose scores are all on the topic alone."""
 
     def __len__(self) -> int:
-        return self._count
+        return self._loaded + self._unloaded
 
     @property
     def full(self) -> bool:
         """Whether so much waits that nothing else is read."""
-        return self._count >= MAX_WAITING or self._bytes >= MAX_WAITING_BYTES
+        return len(self) >= MAX_WAITING
+
+    @property
+    def can_load(self) -> bool:
+        """Whether a session needs scores that are on the topic alone, and there is room for them."""
+        rest = 1 - 1 / SESSIONS_AT_LEAST
+        has_room = self._loaded <= MAX_LOADED * rest and self._bytes <= MAX_LOADED_BYTES * rest
+        return has_room and self._nothing_loaded > 0
 
     def holds(self, session: tuple[int, str]) -> bool:
         """Returns whether a score of this session waits, so that later ones must wait behind it."""
@@ -81,26 +102,46 @@ class Waiting:
         return session is not None and (score.offset, score.at_ms) in session.scores
 
     def add(self, score: WaitingScore) -> bool:
-        """Adds a score behind those of its session that wait; returns False if it waits already."""
+        """Adds a score behind those of its session that wait; returns False if it waits in memory already."""
         session = self._sessions.setdefault(score.session, _Session())
         key = score.offset, score.at_ms
         if key in session.scores:
             return False
-        session.scores[key] = score
-        self._count += 1
-        self._bytes += len(score.value)
+        if self._has_room(session):
+            session.scores[key] = score
+            session.size += len(score.value)
+            self._loaded += 1
+            self._bytes += len(score.value)
+        else:
+            self._nothing_loaded += not session.scores and not session.unloaded
+            session.unloaded += 1
+            self._unloaded += 1
         return True
+
+    def begin_load(self) -> None:
+        """Forgets how many scores are on the topic alone. Then each score of the topic is to be added in its order."""
+        for session in self._sessions.values():
+            session.unloaded = 0
+        self._unloaded = self._nothing_loaded = 0
+
+    def end_load(self) -> None:
+        """Forgets the sessions of which no score was added."""
+        self._sessions = {key: each for key, each in self._sessions.items() if each.scores or each.unloaded}
 
     def remove(self, score: WaitingScore) -> None:
         """Removes a score that waits no longer. The next one of its session is due at once."""
         session = self._sessions[score.session]
         del session.scores[score.offset, score.at_ms]
+        session.size -= len(score.value)
         session.failures = 0
         session.due_s = 0.0
-        self._count -= 1
+        self._loaded -= 1
         self._bytes -= len(score.value)
         if not session.scores:
-            del self._sessions[score.session]
+            if session.unloaded:
+                self._nothing_loaded += 1
+            else:
+                del self._sessions[score.session]
 
     def failed(self, session: tuple[int, str], now_s: float, after_s: float | None) -> None:
         """Notes that the first score of a session was not taken, and makes the session due later.
@@ -118,7 +159,8 @@ class Waiting:
 
     def due(self, now_s: float, most: int) -> list[WaitingScore]:
         """Returns up to `most` scores of the sessions that are due, each session's in their order, the longest due first."""
-        due = sorted((each for each in self._sessions.values() if each.due_s <= now_s), key=lambda each: each.due_s)
+        with_scores = (each for each in self._sessions.values() if each.scores and each.due_s <= now_s)
+        due = sorted(with_scores, key=lambda each: each.due_s)
         found: list[WaitingScore] = []
         for session in due:
             for score in session.scores.values():
@@ -130,4 +172,11 @@ class Waiting:
     def clear(self) -> None:
         """Forgets all: other processes take them over."""
         self._sessions.clear()
-        self._count = self._bytes = 0
+        self._bytes = self._loaded = self._unloaded = self._nothing_loaded = 0
+
+    def _has_room(self, session: _Session) -> bool:
+        if session.unloaded or self._loaded >= MAX_LOADED or self._bytes >= MAX_LOADED_BYTES:
+            return False
+        return (
+            len(session.scores) < MAX_LOADED / SESSIONS_AT_LEAST and session.size < MAX_LOADED_BYTES / SESSIONS_AT_LEAST
+        )

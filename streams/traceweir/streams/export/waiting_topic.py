@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Collection
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Collection
+from contextlib import aclosing, suppress
 from typing import Any
 
 from aiokafka.errors import TopicAuthorizationFailedError
@@ -21,6 +21,10 @@ from traceweir.streams.stages.base import Output
 from traceweir.streams.topics import export_waiting_key
 
 log = logging.getLogger(__name__)
+
+
+MAX_REPLAYED = 100
+"""Scores of replays in memory that nobody has taken yet; the topic is read on when one was taken."""
 
 
 class _UnreadableError(Exception):
@@ -40,12 +44,13 @@ class WaitingTopic:
         self._topic = settings.topics.export_waiting
         self._reader: BoundedReader | None = None
         self._following: asyncio.Task[None] | None = None
-        self._replayed: list[WaitingScore] = []
+        self._replayed: asyncio.Queue[WaitingScore] = asyncio.Queue(MAX_REPLAYED)
 
-    async def open(self, partitions: Collection[int]) -> list[WaitingScore]:
-        """Returns what waits in these partitions, in the order in which it was written, and follows them until `close`.
+    async def open(self, partitions: Collection[int]) -> AsyncGenerator[WaitingScore, None]:
+        """Yields what waits in these partitions, in the order in which it was written, and follows them until `close`.
 
-        It waits for transactions that are still open, such as the last one of the former owner.
+        It waits for transactions that are still open, such as the last one of the former owner. Of each score only the key
+        is kept, so that what waits need not fit in memory.
 
         Raises:
             KafkaUnreachableError: the topic cannot be read now.
@@ -53,14 +58,17 @@ class WaitingTopic:
         """
         await self.close()
         reader = BoundedReader(self._settings, self._topic, _UnreadableError, partitions=partitions, up_to_all=True)
-        found: dict[tuple[int, bytes], WaitingScore] = {}
         try:
             self._reader = await reader.__aenter__()
-            async for record in self._reader.records():
-                key = record.partition, record.key or b""
-                found.pop(key, None)
-                if (row := self._row(record)) is not None:
-                    found[key] = row
+            newest = await self._newest(reader)
+            begins: dict[int, int] = {}
+            for (partition, _), offset in newest.items():
+                begins[partition] = min(offset, begins.get(partition, offset))
+            async with aclosing(reader.records(begins)) as records:
+                async for record in records:
+                    is_newest = newest.get((record.partition, record.key)) == record.offset
+                    if is_newest and (row := self._row(record)) is not None:
+                        yield row
         except _UnreadableError as error:
             await self.close()
             if isinstance(error.__cause__, TopicAuthorizationFailedError):
@@ -69,11 +77,10 @@ class WaitingTopic:
         except BaseException:
             await self.close()
             raise
-        self._following = asyncio.create_task(self._follow(self._reader))
-        return list(found.values())
+        self._following = asyncio.create_task(self._follow(reader))
 
-    def replayed(self) -> list[WaitingScore]:
-        """Returns what others have written since the last call: scores that `traceweir dlq replay` sends again.
+    def next_replayed(self) -> WaitingScore | None:
+        """Returns the next score that others have written, as `traceweir dlq replay` does; None if there is none now.
 
         Raises:
             KafkaUnreachableError: the topic cannot be read any more.
@@ -83,8 +90,7 @@ class WaitingTopic:
                 self._following.result()
             except _UnreadableError as error:
                 raise KafkaUnreachableError(str(error)) from error
-        found, self._replayed = self._replayed, []
-        return found
+        return None if self._replayed.empty() else self._replayed.get_nowait()
 
     def row(self, score: WaitingScore) -> Output:
         """Returns the record that lets a score wait."""
@@ -103,13 +109,27 @@ class WaitingTopic:
         reader, self._reader = self._reader, None
         if reader is not None:
             await reader.__aexit__(None, None, None)
-        self._replayed.clear()
+        self._replayed = asyncio.Queue(MAX_REPLAYED)
+
+    async def _newest(self, reader: BoundedReader) -> dict[tuple[int, bytes], int]:
+        """Returns the offset of the newest record of each key of this group that has a value, by partition and key."""
+        mine = f"{self._group}@".encode()
+        newest: dict[tuple[int, bytes], int] = {}
+        async with aclosing(reader.records()) as records:
+            async for record in records:
+                if record.key is None or not record.key.startswith(mine):
+                    continue
+                if record.value is None:
+                    newest.pop((record.partition, record.key), None)
+                else:
+                    newest[record.partition, record.key] = record.offset
+        return newest
 
     async def _follow(self, reader: BoundedReader) -> None:
         async for record in reader.following(lambda trouble: log.warning("%s", trouble)):
             # The exporter knows what it has written itself.
             if is_replay(record.headers) and (row := self._row(record)) is not None:
-                self._replayed.append(row)
+                await self._replayed.put(row)
 
     def _key(self, score: WaitingScore) -> bytes:
         return export_waiting_key(self._group, score.offset, score.at_ms)

@@ -143,9 +143,10 @@ class Consumer(Positions):
 def group(monkeypatch: pytest.MonkeyPatch) -> Group:
     group, relay = Group(), "traceweir.streams.export.relay"
 
-    async def rows(topic: WaitingTopic, partitions: Collection[int]) -> list[WaitingScore]:
+    async def rows(topic: WaitingTopic, partitions: Collection[int]) -> AsyncIterator[WaitingScore]:
         await group.during("rows")
-        return list(group.rows)
+        for row in group.rows:
+            yield row
 
     @asynccontextmanager
     async def unwatched(consumer: object, **limits: float) -> AsyncIterator[None]:

@@ -1,0 +1,79 @@
+"""What waits is read from the topic one by one, and a replay is read only as fast as its scores are taken."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from tests.support.results import make_score
+
+from traceweir.schemas.dead_letter import REPLAY
+from traceweir.streams.export.waiting_topic import MAX_REPLAYED, WaitingTopic
+from traceweir.streams.settings import Settings
+from traceweir.streams.topics import export_waiting_key
+
+MANY = 3 * MAX_REPLAYED
+
+
+def record(offset: int, of: int, value: bytes | None = b"") -> Any:
+    """Returns a record about the score at the offset `of`; `b""` stands for the score."""
+    wire = make_score(f"s{of}").wire() if value == b"" else value
+    key = export_waiting_key("hook", of, 1_000)
+    headers = [(REPLAY, b"0@0")]
+    return SimpleNamespace(partition=0, offset=offset, key=key, value=wire, timestamp=5_000, headers=headers)
+
+
+class Topic:
+    """Stands for the reader of a topic; counts the records that were read after its end."""
+
+    def __init__(self, *, before: list[Any], after: Iterable[Any] = ()) -> None:
+        self.before, self.after = before, after
+        self.followed = 0
+
+    async def __aenter__(self) -> Topic:
+        return self
+
+    async def __aexit__(self, *_: object) -> None: ...
+
+    async def records(self, begins: Mapping[int, int] | None = None) -> AsyncIterator[Any]:
+        for each in self.before:
+            if begins is None or each.offset >= begins.get(each.partition, 1_000_000):
+                yield each
+
+    async def following(self, trouble: Callable[[str], None]) -> AsyncIterator[Any]:
+        for each in self.after:
+            self.followed += 1
+            yield each
+        await asyncio.Event().wait()
+
+
+def opened(monkeypatch: pytest.MonkeyPatch, topic: Topic) -> WaitingTopic:
+    monkeypatch.setattr("traceweir.streams.export.waiting_topic.BoundedReader", lambda *_, **__: topic)
+    return WaitingTopic(Settings(), "hook")
+
+
+async def test_the_newest_record_of_each_score_that_waits_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = [record(0, 7), record(1, 8), record(2, 9), record(3, 8, None), record(4, 7)]
+    waiting = opened(monkeypatch, Topic(before=before))
+    assert [each.offset async for each in waiting.open({0})] == [9, 7]
+    await waiting.close()
+
+
+async def test_a_replay_is_read_on_only_when_its_scores_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    topic = Topic(before=[], after=(record(number, number) for number in range(MANY)))
+    waiting = opened(monkeypatch, topic)
+    assert [each async for each in waiting.open({0})] == []
+    taken: list[int] = []
+    for _ in range(MANY):
+        for _ in range(3):
+            await asyncio.sleep(0)
+        assert topic.followed - len(taken) <= MAX_REPLAYED + 1
+        score = waiting.next_replayed()
+        assert score is not None
+        taken.append(score.offset)
+    assert taken == list(range(MANY))
+    assert waiting.next_replayed() is None
+    await waiting.close()
