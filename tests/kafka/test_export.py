@@ -5,8 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import pytest
+from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.client import ConnectionGroup, CoordinationType
+from aiokafka.errors import CommitFailedError
+from aiokafka.protocol.group import LeaveGroupRequest
 from confluent_kafka.admin import AdminClient
 from tests.support.dlq import Dlq
 from tests.support.exporting import Clock, exporting, webhook_exporting
@@ -14,8 +20,14 @@ from tests.support.http_target import HttpTarget, Request, Said, http_target
 from tests.support.results import make_score, put_scores
 
 from traceweir.streams.clock import utc_now
+from traceweir.streams.export.checkpoints import Checkpoints
+from traceweir.streams.kafka.bounded_reader import BoundedReader
+from traceweir.streams.kafka.client_options import consumer_options
+from traceweir.streams.kafka.clients import client_of
+from traceweir.streams.kafka.member_offsets import member_of
 from traceweir.streams.kafka.topic_admin import create_topics, delete_topics
 from traceweir.streams.settings import Settings
+from traceweir.streams.stages.base import Output
 
 pytestmark = [pytest.mark.kafka, pytest.mark.usefixtures("restored_fetcher")]
 
@@ -136,3 +148,51 @@ async def test_an_event_that_is_given_up_is_a_dead_letter_that_a_replay_sends_af
     assert ended.out.decode() == f"1 dead letter sent: 1 to {settings.topics.export_waiting}\n"
     assert {event(request) for request in target.accepted} == {(name, 0) for name in names} | {("s", 1)}
     assert exporter.relay.counts["given_up"] == 1
+
+
+async def test_an_exporter_that_has_lost_its_partitions_does_not_set_the_offset_of_the_group_back(
+    settings: Settings,
+) -> None:
+    """It does not know yet that Kafka has left it out of the group, as after a freeze."""
+    place, group = TopicPartition(settings.topics.results, 0), f"{settings.topic_prefix}export"
+    row = Output(settings.topics.export_waiting, 0, b"export@5@1", b"waits")
+    former_checkpoints, checkpoints = Checkpoints(settings, group), Checkpoints(settings, group)
+    await former_checkpoints.open()
+    await checkpoints.open()
+    try:
+        async with member(settings, group) as former:
+            await former_checkpoints.write(former, [], {place: 5})
+            await leave(former, group)
+            async with member(settings, group) as owner:
+                await checkpoints.write(owner, [], {place: 50})
+                with pytest.raises(CommitFailedError):
+                    await former_checkpoints.write(former, [row], {place: 6})
+                assert await owner.committed(place) == 50
+                # It waits for transactions that are open.
+                async with BoundedReader(settings, row.topic, RuntimeError, up_to_all=True) as reader:
+                    assert [record async for record in reader.records()] == []
+    finally:
+        await former_checkpoints.close()
+        await checkpoints.close()
+
+
+@asynccontextmanager
+async def member(settings: Settings, group: str) -> AsyncIterator[AIOKafkaConsumer]:
+    """Joins a group, and then asks it nothing for minutes."""
+    options = consumer_options(settings)
+    async with AIOKafkaConsumer(
+        settings.topics.results,
+        **options,
+        group_id=group,
+        enable_auto_commit=False,
+        session_timeout_ms=300_000,
+        heartbeat_interval_ms=299_000,
+    ) as consumer:
+        yield consumer
+
+
+async def leave(consumer: AIOKafkaConsumer, group: str) -> None:
+    """Lets Kafka forget a member that does not know it."""
+    client = client_of(consumer)
+    node = await client.coordinator_lookup(CoordinationType.GROUP, group)
+    await client.send(node, LeaveGroupRequest(group, member_of(consumer).id), group=ConnectionGroup.COORDINATION)

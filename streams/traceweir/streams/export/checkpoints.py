@@ -8,6 +8,7 @@ from uuid import uuid4
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import (
+    CommitFailedError,
     IncompatibleBrokerVersion,
     InvalidTransactionTimeout,
     TransactionalIdAuthorizationFailed,
@@ -19,6 +20,7 @@ from traceweir.streams.export.errors import ExportError
 from traceweir.streams.kafka.client_options import producer_options
 from traceweir.streams.kafka.embedded_broker import is_embedded
 from traceweir.streams.kafka.errors import KafkaUnreachableError
+from traceweir.streams.kafka.member_offsets import Member, member_of
 from traceweir.streams.kafka.request_thread import in_request_thread
 from traceweir.streams.kafka.topic_admin import reach
 from traceweir.streams.runtime.delivery import NoTransactionsError, PlainSends, Transaction, stop_in_time
@@ -44,6 +46,7 @@ class Checkpoints:
         self._id = f"{group}-{uuid4().hex[:12]}"
         self._delivery: Transaction | PlainSends | None = None
         self._has_transactions = False
+        self._member: Member | None = None
         self._unfinished = False
         """Whether a write was cancelled or failed: its transaction can be open."""
 
@@ -60,7 +63,13 @@ class Checkpoints:
         self._has_transactions = await in_request_thread(usable)
         options = producer_options(self._settings)
         self._delivery = (
-            Transaction(options, self._id, self._group, timeout_s=self._settings.transaction_timeout_s)
+            Transaction(
+                options,
+                self._id,
+                self._group,
+                member=self._present_member,
+                timeout_s=self._settings.transaction_timeout_s,
+            )
             if self._has_transactions
             else PlainSends(options)
         )
@@ -82,7 +91,7 @@ class Checkpoints:
         """Writes records and moves offsets; after an exception the outcome is unknown.
 
         Raises:
-            CommitFailedError: without transactions, partitions have moved to another process.
+            CommitFailedError: partitions have moved to another process. In a transaction nothing is written then.
             KafkaError: it failed.
             ExportError: a topic does not exist any more.
         """
@@ -92,6 +101,8 @@ class Checkpoints:
         delivery = self._delivery
         if delivery is None:
             raise RuntimeError("a checkpoint is written between `open` and `close`")
+        if offsets and self._has_transactions:
+            self._member = member_of(consumer)
         self._unfinished = True
         try:
             if self._has_transactions:
@@ -102,11 +113,21 @@ class Checkpoints:
                 for batch in (kept, [each for each in outputs if each.value is None]):
                     if batch:
                         await delivery.send({}, batch, {})
+        except CommitFailedError:
+            # Ends the transaction, for which the new owner of the partitions waits.
+            await self.close()
+            await self.open()
+            raise
         except WorkerError as error:
             raise ExportError(str(error)) from error
         if offsets and not self._has_transactions:
             await consumer.commit(offsets)
         self._unfinished = False
+
+    def _present_member(self) -> Member:
+        if self._member is None:
+            raise RuntimeError("offsets are committed by `write` alone")
+        return self._member
 
     async def close(self) -> None:
         """Disconnects, also after a failed `open`."""

@@ -36,6 +36,7 @@ from traceweir.streams.errors import WorkerError
 from traceweir.streams.kafka.answer_limits import limit_answers
 from traceweir.streams.kafka.broker_list import require_broker_list
 from traceweir.streams.kafka.fast_close import close_producer
+from traceweir.streams.kafka.member_offsets import Member, commit_as_member
 from traceweir.streams.kafka.topic_creation import create_no_topics
 from traceweir.streams.settings import TRANSACTION_TIMEOUT_S
 from traceweir.streams.stages.base import MAX_BATCH_BYTES, Output, Rows
@@ -123,7 +124,8 @@ class Delivery(Protocol):
 class Transaction:
     """Sends a checkpoint in one transaction: `read_committed` readers see all of it, or nothing.
 
-    A caller that sends no offsets needs no group. Kafka aborts a transaction that is open for longer than `timeout_s`
+    A caller that sends no offsets needs no group. With `member`, Kafka refuses the offsets of a process that is that member
+    of the group no longer (`CommitFailedError`). Kafka aborts a transaction that is open for longer than `timeout_s`
     seconds. No batch is larger than `limits` allow for its topic.
     """
 
@@ -133,6 +135,7 @@ class Transaction:
         transactional_id: str,
         group: str | None = None,
         *,
+        member: Callable[[], Member] | None = None,
         timeout_s: float = TRANSACTION_TIMEOUT_S,
         limits: RecordLimits | None = None,
     ) -> None:
@@ -150,6 +153,8 @@ class Transaction:
         require_broker_list(self._producer)
         create_no_topics(self._producer)
         limit_answers(self._producer)
+        if member is not None:
+            commit_as_member(self._producer, member)
         logging.getLogger("aiokafka.producer.sender").addFilter(_is_unexpected)
 
     @property
