@@ -49,6 +49,10 @@ class LastAnswer:
         self.unanswered_s = 0.0
         """Seconds for which questions in a row had no answer. A time for which the process was frozen is not in it."""
 
+    def begin(self) -> None:
+        """Counts the silence before the first answer from now on: from when somebody asks."""
+        self._began_s = self._now()
+
     @property
     def age_s(self) -> float | None:
         """Seconds since the last answer; None before the first one."""

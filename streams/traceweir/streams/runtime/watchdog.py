@@ -121,7 +121,8 @@ class Watch(Service):  # type: ignore[misc]  # Faust's services are untyped
         return self._late if silent is None else [*self._late, silent]
 
     async def on_start(self) -> None:
-        """Starts the thread that checks the event loop."""
+        """Counts the silence of the brokers from now on, and starts the thread that checks the event loop."""
+        self.last_answer.begin()
         threading.Thread(target=self._check_event_loop, name="watchdog", daemon=True).start()
 
     @service_task("checks the duties of the worker")

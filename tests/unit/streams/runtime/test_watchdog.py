@@ -138,3 +138,13 @@ async def test_the_silence_of_the_brokers_is_a_problem_long_before_it_ends_the_w
     assert watch.problems == ["no Kafka broker has answered for more than 15 s: check that the brokers run"]
     watch.note_answer(answered=True)
     assert watch.problems == []
+
+
+async def test_a_slow_start_of_the_worker_is_no_silence_of_the_brokers() -> None:
+    seconds = [0.0]
+    watch = make_watch([], RecordedErrors(), LastAnswer(lambda: seconds[0]))
+    seconds[0] += 2 * UNKNOWN_AFTER_S  # models are loaded before the watch starts
+    async with watch:
+        assert watch.problems == []
+        seconds[0] += UNKNOWN_AFTER_S
+        assert len(watch.problems) == 1
