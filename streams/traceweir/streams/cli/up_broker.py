@@ -19,21 +19,23 @@ KAFKA_VARIABLES = f"{ENV_PREFIX}KAFKA_"
 SERVERS = f"{KAFKA_VARIABLES}BOOTSTRAP_SERVERS"
 _LEFT = ("kafka_bootstrap_servers", "partitions", "topic_prefix", "otlp_spans_topic", "otlp_logs_topic")
 """The settings that a command needs to read and write the topics of this broker."""
-_START_DIFFERS_S = 60.0
-"""Seconds by which two readings of the start of a process can differ, as a clock that is set changes it."""
 
 
 class _LeftBroker(BaseModel):
     machine: str
     pid: int
-    started_s: float
+    command: list[str]
+    """The words of its command line."""
     variables: dict[str, str]
 
     @property
     def is_alive(self) -> bool:
-        """Whether the process that has the broker runs. Its id alone can be that of another process by now."""
+        """Whether the process that has the broker runs. Its id alone can be that of another process by now.
+
+        The time of its start would change when the clock is set. Another `traceweir up` with this id has replaced the file.
+        """
         try:
-            return abs(psutil.Process(self.pid).create_time() - self.started_s) < _START_DIFFERS_S
+            return psutil.Process(self.pid).cmdline() == self.command
         except psutil.Error:
             return False
 
@@ -72,7 +74,7 @@ def broker_left(settings: Settings) -> Iterator[None]:
         left = _LeftBroker(
             machine=platform.node(),
             pid=os.getpid(),
-            started_s=psutil.Process().create_time(),
+            command=psutil.Process().cmdline(),
             variables={f"{ENV_PREFIX}{name.upper()}": str(getattr(settings, name)) for name in _LEFT},
         )
         # A reader sees the whole file or none.

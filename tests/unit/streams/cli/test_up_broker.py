@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from traceweir.streams.cli.up_broker import broker_left, kafka_settings
@@ -47,10 +48,12 @@ def leave_address(home: Path, address: str, **changes: Any) -> None:
 @contextmanager
 def other_process() -> Iterator[subprocess.Popen[str]]:
     """Yields a process that runs until the block ends."""
-    waiting = "import psutil; print(psutil.Process().create_time(), flush=True); input()"
+    waiting = "print(flush=True); input()"
     with subprocess.Popen(
         [sys.executable, "-c", waiting], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
         try:
             yield process
         finally:
@@ -65,6 +68,13 @@ def test_a_command_uses_the_broker_of_a_running_up_and_says_so(capsys: pytest.Ca
     assert f"uses the broker of the running `traceweir up`, {ADDRESS}" in capsys.readouterr().err
     assert kafka_settings().kafka_bootstrap_servers == DEFAULT
     assert capsys.readouterr() == ("", "")
+
+
+def test_a_clock_that_is_set_takes_no_broker_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    with broker_left(UP):
+        monkeypatch.setattr(psutil.Process, "create_time", lambda _: 1.0)
+        assert kafka_settings().kafka_bootstrap_servers == ADDRESS
+        assert kafka_settings().kafka_bootstrap_servers == ADDRESS
 
 
 @pytest.mark.parametrize(
@@ -98,12 +108,11 @@ def test_an_address_that_was_left_behind_is_not_used_and_is_removed(
 ) -> None:
     address = "127.0.0.1:45002" if is_reused else "127.0.0.1:45003"
     if is_reused:
-        leave_address(state_home, address, started_s=1.0)
+        leave_address(state_home, address, command=["traceweir", "up"])
     else:
         with other_process() as process:
-            assert process.stdout is not None
-            started_s = float(process.stdout.readline())
-        leave_address(state_home, address, pid=process.pid, started_s=started_s)
+            command = process.args
+        leave_address(state_home, address, pid=process.pid, command=command)
 
     assert kafka_settings().kafka_bootstrap_servers == DEFAULT
     assert f"the broker {address} is not used: its `traceweir up` (process " in capsys.readouterr().err
@@ -120,10 +129,8 @@ def test_an_address_of_another_machine_is_left_alone(state_home: Path, capsys: p
 
 def test_of_two_that_run_none_is_chosen(state_home: Path) -> None:
     with other_process() as process, broker_left(UP):
-        assert process.stdout is not None
-        started_s = float(process.stdout.readline())
         (own,) = files(state_home)
-        other = json.loads(own.read_text()) | {"pid": process.pid, "started_s": started_s}
+        other = json.loads(own.read_text()) | {"pid": process.pid, "command": process.args}
         own.with_name(f"{process.pid}.json").write_text(json.dumps(other))
         with pytest.raises(InvalidSettingsError, match="2 commands `traceweir up` run: set TRACEWEIR_KAFKA_BOOTSTRAP"):
             kafka_settings()
