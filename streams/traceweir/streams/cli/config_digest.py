@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from traceweir.schemas.base import JsonObject
 from traceweir.schemas.pushed_config import PushedConfig
-from traceweir.streams.cli.up_broker import kafka_settings
 from traceweir.streams.config_topic import ConfigTopicError, TopicState, UnknownDigestError
+from traceweir.streams.settings import Settings
 from traceweir.streams.shadow.digests import shadow_of_digest
 
 
@@ -22,7 +22,7 @@ class ShadowConfig(NamedTuple):
     """The same for a program."""
 
 
-def config_of_digest(state: TopicState, start: str) -> PushedConfig | ShadowConfig:
+def config_of_digest(settings: Settings, state: TopicState, start: str) -> PushedConfig | ShadowConfig:
     """Returns the config of a digest, or of the only digest that starts with this text; first of those that were pushed.
 
     Raises:
@@ -33,7 +33,7 @@ def config_of_digest(state: TopicState, start: str) -> PushedConfig | ShadowConf
     try:
         return state.digest(start)
     except UnknownDigestError:
-        shadow = shadow_of_digest(kafka_settings(), start)
+        shadow = shadow_of_digest(settings, start)
         if shadow is None:
             raise
     digest = shadow.config_digest

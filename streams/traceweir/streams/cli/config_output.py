@@ -25,6 +25,7 @@ from traceweir.streams.configs.changes import changed_meanings, changed_options
 from traceweir.streams.configs.records import UNPUSHED
 from traceweir.streams.configs.selectors import ANY, in_words
 from traceweir.streams.configs.usable import without_effect
+from traceweir.streams.settings import Settings
 
 CURRENT, DIGEST = "current", "digest:"
 
@@ -52,7 +53,7 @@ def list_configs(*, as_json: bool) -> int:
         ConfigTopicError: the topic cannot be read.
         KafkaUnreachableError: no broker answers.
     """
-    state = read_state()
+    state = read_state(kafka_settings())
     rows = [state.current[name] for name in sorted(state.current)]
     for row in rows:
         _warn_if_unusable(row)
@@ -67,7 +68,7 @@ def list_history(selector: str, *, as_json: bool) -> int:
         ConfigTopicError: the topic cannot be read.
         KafkaUnreachableError: no broker answers.
     """
-    versions = read_state().versions.get(selector) or {}
+    versions = read_state(kafka_settings()).versions.get(selector) or {}
     empty = f"no config was pushed for {printable(in_words(selector))}"
     _list([versions[number] for number in sorted(versions)], as_json=as_json, empty=empty)
     return 0
@@ -81,10 +82,11 @@ def show_config(selector: str, version: int | None, digest: str | None, *, as_js
         KafkaUnreachableError: no broker answers.
         ShadowError: the digest is not on the topic, and the shadows cannot be read.
     """
-    state = read_state()
+    settings = kafka_settings()
+    state = read_state(settings)
     found: PushedConfig | ShadowConfig
     if digest is not None:
-        found = config_of_digest(state, digest)
+        found = config_of_digest(settings, state, digest)
     elif version is not None:
         found = state.version(selector, version)
     else:
@@ -107,12 +109,14 @@ def diff_configs(left: str, right: str, selector: str, *, as_json: bool) -> int:
         KafkaUnreachableError: no broker answers.
         ShadowError: the digest is not on the topic, and the shadows cannot be read.
     """
-    state: TopicState | None = None
+    topic: tuple[Settings, TopicState] | None = None
     sides = []
     for side in (left, right):
         if _on_topic(side):
-            state = state or read_state()
-            sides.append(_side(state, side, selector))
+            if topic is None:
+                settings = kafka_settings()
+                topic = settings, read_state(settings)
+            sides.append(_side(*topic, side, selector))
         else:
             sides.append(read_file(Path(side))[0])
     before, after = sides
@@ -128,12 +132,12 @@ def _on_topic(side: str) -> bool:
     return side == CURRENT or side.startswith(DIGEST) or (side.isascii() and side.isdecimal())
 
 
-def _side(state: TopicState, side: str, selector: str) -> JsonObject:
+def _side(settings: Settings, state: TopicState, side: str, selector: str) -> JsonObject:
     found: PushedConfig | ShadowConfig
     if side == CURRENT:
         found = config_in_effect(state, selector)
     elif side.startswith(DIGEST):
-        found = config_of_digest(state, side.removeprefix(DIGEST))
+        found = config_of_digest(settings, state, side.removeprefix(DIGEST))
     else:
         found = state.version(selector, int(side[:20]))
     config = found.config
@@ -173,7 +177,7 @@ def config_in_effect(state: TopicState, selector: str) -> PushedConfig:
     return state.current[selector]
 
 
-def read_state() -> TopicState:
+def read_state(settings: Settings) -> TopicState:
     """Returns what the topic says, and warns of its records that cannot be read.
 
     Raises:
@@ -181,7 +185,7 @@ def read_state() -> TopicState:
         KafkaUnreachableError: no broker answers.
     """
     mute_clients()
-    state = asyncio.run(read_topic(kafka_settings()))
+    state = asyncio.run(read_topic(settings))
     complain("\n".join(f"warning: {problem}" for problem in state.problems))
     return state
 

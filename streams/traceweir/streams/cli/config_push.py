@@ -28,6 +28,7 @@ from traceweir.streams.config_topic import ConfigTopicError, TopicState, push
 from traceweir.streams.configs.changes import changed_options
 from traceweir.streams.configs.records import config_id
 from traceweir.streams.configs.selectors import in_words
+from traceweir.streams.settings import Settings
 from traceweir.streams.shadow.challenger_name import create_topic, require_free_name, require_usable_name
 
 
@@ -85,7 +86,7 @@ def withdraw_config(selector: str, comment: str | None, by: str | None, *, as_js
             )
         return _version(state, selector, None, None, comment, by)
 
-    pushed = _run_push(decide)
+    pushed = _run_push(kafka_settings(), decide)
     if as_json:
         write_json({"pushed": pushed and row_of(pushed)})
     else:
@@ -141,14 +142,14 @@ def push_chosen(
                 changes.append("the document is the same, but this version of Traceweir measures in another way")
         return _version(state, selector, document, plan.digest, comment, by)
 
-    state = read_state()
+    settings = kafka_settings()
+    state = read_state(settings)
     state.refuse_over_newer(selector)  # before a topic is created for the challenger
     if (challenger := chosen(state)[1].challenger) is not None:
-        settings = kafka_settings()
         require_usable_name(settings, state, selector, challenger)
         if not dry_run:
             create_topic(settings, challenger.name)
-    pushed = decide(state) if dry_run else _run_push(decide)
+    pushed = decide(state) if dry_run else _run_push(settings, decide)
     did = "would push" if dry_run else "pushed"
     if as_json:
         write_json({"pushed": pushed and row_of(pushed), "dry_run": dry_run, "changes": changes, "notes": list(notes)})
@@ -162,9 +163,9 @@ def push_chosen(
     return 0
 
 
-def _run_push(decide: Callable[[TopicState], PushedConfig | None]) -> PushedConfig | None:
+def _run_push(settings: Settings, decide: Callable[[TopicState], PushedConfig | None]) -> PushedConfig | None:
     mute_clients()
-    return asyncio.run(push(kafka_settings(), decide))
+    return asyncio.run(push(settings, decide))
 
 
 def _version(

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from tests.support.command_line import Run
+
+from traceweir.schemas.pushed_config import PushedConfig
+from traceweir.streams.config_topic import TopicState
+from traceweir.streams.settings import Settings
 
 
 def test_validate_names_every_problem_at_once(run: Run, tmp_path: Path) -> None:
@@ -90,3 +95,27 @@ def test_two_files_are_compared_without_kafka(run: Run, tmp_path: Path) -> None:
         "+ gate.threshold: 0.9",
         "response_match_score has the same values; its statuses are by another threshold",
     ]
+
+
+def test_a_push_reads_and_writes_one_cluster(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The `traceweir up` whose broker was read can have ended before the write."""
+    clusters, used = iter(("first:9092", "second:9092", "third:9092")), list[str]()
+
+    async def read_topic(settings: Settings) -> TopicState:
+        used.append(settings.kafka_bootstrap_servers)
+        return TopicState()
+
+    async def push(settings: Settings, decide: Callable[[TopicState], PushedConfig | None]) -> PushedConfig | None:
+        used.append(settings.kafka_bootstrap_servers)
+        return decide(TopicState())
+
+    for module in ("config_push", "config_output"):
+        monkeypatch.setattr(
+            f"traceweir.streams.cli.{module}.kafka_settings", lambda: Settings(kafka_bootstrap_servers=next(clusters))
+        )
+    monkeypatch.setattr("traceweir.streams.cli.config_output.read_topic", read_topic)
+    monkeypatch.setattr("traceweir.streams.cli.config_push.push", push)
+    file = tmp_path / "eval.json"
+    file.write_text("{}")
+    ended = run("config", "push", str(file))
+    assert (ended.code, used) == (0, ["first:9092"] * 2), ended.err
