@@ -193,13 +193,14 @@ class ConfigLog:
         return True
 
     def unchecked_of(self, configs: Configs) -> list[str]:
-        """Returns the ids of those of these configs that `usable` would check, because nobody has asked about them yet."""
+        """Returns the ids of those of these configs that must be checked before `usable` is asked about them."""
         return [name for _, name in configs if name in self._documents and name not in self._usable]
 
     def usable(self, configs: Configs) -> Configs:
-        """Returns the configs with those of this worker in place of those that it lacks or cannot use."""
-        for name in self.unchecked_of(configs):
-            self.check(name)
+        """Returns the configs with those of this worker in place of those that it lacks or cannot use.
+
+        All that `unchecked_of` names were checked before.
+        """
         if all(self._is_usable(name) for _, name in configs):
             return configs
         mine = dict(self.current)

@@ -65,8 +65,9 @@ class SessionConfigs:
         if followed.log.position < spans.position and not await followed.log.reach(spans.position):
             spans.position = 0  # the topic was created again, and what it has now counts
         configs = spans.at(offset)
-        for name in followed.log.unchecked_of(configs):
-            await followed.check(name)
+        # A check takes a while, in which the document of another one can be read.
+        while names := followed.log.unchecked_of(configs):
+            await followed.check(names[0])
         found = followed.log.usable(configs)
         return followed.scoring(found) if found else self._file
 
