@@ -48,12 +48,12 @@ class Checks:
         return usable_plan(document, FILE)
 
 
-def write(servers: str, *configs: dict[str, Any]) -> None:
+def write(servers: str, *configs: dict[str, Any], key: str = "*") -> None:
     producer = Producer({"bootstrap.servers": servers, "log_level": 0})
     producer.produce("references", b"", partition=0)  # so that the topic exists
     for config in configs:
         value = {"envelope": 1, "selector": "*", "version": 1, "digest": None, "pushed_at": "2026-01-31T12:00:00Z"}
-        producer.produce("configs", json.dumps(value | {"config": config}), "*", partition=0)
+        producer.produce("configs", json.dumps(value | {"config": config}), key, partition=0)
     assert producer.flush(30) == 0
 
 
@@ -92,6 +92,7 @@ async def test_a_worker_starts_with_the_newest_config_and_checks_the_others_besi
 
 
 async def test_a_worker_whose_newest_config_is_bad_starts_with_the_former_one(embedded_broker: EmbeddedBroker) -> None:
+    write(embedded_broker.bootstrap_servers, GOOD, key="version:*:1")
     write(embedded_broker.bootstrap_servers, OTHER, GOOD, {"criteria": {"no": 1}})
     log = ConfigLog(partial(usable_plan, file=FILE))
     reader = followed(embedded_broker.bootstrap_servers, log)
@@ -99,6 +100,6 @@ async def test_a_worker_whose_newest_config_is_bad_starts_with_the_former_one(em
     try:
         assert log.current == (("*", config_id(GOOD)),)
         (problem,) = log.problems
-        assert "0/2" in problem
+        assert "0/3" in problem
     finally:
         await reader.stop()

@@ -1,7 +1,8 @@
 """Holds what the topic `configs` says so far: the configs in effect, and the records that this worker cannot use.
 
 The newest record of a selector counts before older ones are checked, so that a good config takes effect without a wait
-for the checks of bad ones before it.
+for the checks of bad ones before it. If it cannot be used, the latest version before it counts. What counts so follows from
+the newest record of each key, and a worker that starts after compaction has the configs of one that runs.
 Nothing here is slow but `check` and `parsed`, which a worker calls in a thread.
 """
 
@@ -13,6 +14,7 @@ import logging
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
+from typing import NamedTuple
 
 from traceweir.schemas.text import printable
 from traceweir.scorers.evaluation.plan import Challenger, ConfigError, Plan
@@ -37,6 +39,13 @@ They were readable before, so that this takes milliseconds; only a topic that wa
 """
 
 
+class _Version(NamedTuple):
+    offset: int
+    """The offset of the newest record of its key."""
+    name: str | None
+    """The id of its config; None for a withdrawal."""
+
+
 class ConfigLog:
     """The configs of the topic, as one worker has read them; all its partitions share one object.
 
@@ -50,8 +59,10 @@ class ConfigLog:
 
     def __init__(self, check: Callable[[bytes], Plan]) -> None:
         self._check = check
-        self._in_effect: dict[str, str | None] = {}
-        self._versions: dict[str, dict[int, str | None]] = defaultdict(dict)
+        self._in_effect: dict[str, str] = {}
+        self._versions: dict[str, dict[int, _Version]] = defaultdict(dict)
+        self._refused: dict[str, int] = {}
+        """The offset of the newest record of each selector whose newest record cannot be used."""
         self._documents: dict[str, bytes] = {}
         self._usable: dict[str, str | None] = {}
         self._plans: dict[str, Plan] = {}
@@ -63,7 +74,7 @@ class ConfigLog:
         self._bad_bytes = 0
         self._more = asyncio.Event()
         self.current: Configs = NO_CONFIGS
-        """The latest usable config of each selector. A selector whose latest config is unusable keeps the former one."""
+        """The latest config of each selector; where it is unusable, that of the latest usable version before it."""
         self.position = 0
         """The offset below which every record was read."""
         self.bad_records: list[BadRecord] = []
@@ -72,7 +83,7 @@ class ConfigLog:
     @property
     def problems(self) -> list[str]:
         """A sentence for each selector whose latest config is not in effect; without text of records."""
-        return list(self._unusable.values())
+        return [self._unusable[selector] for selector in sorted(self._unusable)]
 
     def take(self, record: TopicRecord) -> None:
         """Reads the next record, and lets it count. It can take long: a worker does each step itself."""
@@ -98,48 +109,61 @@ class ConfigLog:
             (self._digests.add if is_kept else self._digests.discard)(key.digest)
         if each.document is not None:
             self._documents.setdefault(each.document.name, each.document.json)
-        if found is not None and found.pushed is not None and found.key.kind == "version":
-            self._versions[found.pushed.selector][found.pushed.version] = each.document and each.document.name
+        if key is not None and key.kind == "version" and key.selector is not None and key.version is not None:
+            self._read_version(key.selector, key.version, each)
         if key is not None and key.kind == "current" and key.selector is not None:
             self._unsettled[key.selector].append(each)
         elif each.problem is not None:
             self._refuse(each, each.problem)
 
+    def _read_version(self, selector: str, number: int, each: ParsedRecord) -> None:
+        """Keeps the newest record of a version, as compaction does."""
+        if each.found is None or each.found.pushed is None:
+            self._versions[selector].pop(number, None)
+        else:
+            self._versions[selector][number] = _Version(each.record.offset, each.document and each.document.name)
+        if selector in self._refused:
+            self._unsettled[selector] += []
+
     def unchecked(self) -> Iterator[str]:
         """Yields the ids of the configs to check before `settle`; check each before you take the next."""
         for selector, records in self._unsettled.items():
-            for each in reversed(records):
-                if each.document is not None and each.document.name not in self._usable:
-                    yield each.document.name
-                if self._counts(each):
-                    break
-            else:
-                yield from self._unchecked_versions(selector)
+            before = self._refused.get(selector)
+            if records:
+                newest = records[-1]
+                if newest.document is not None and newest.document.name not in self._usable:
+                    yield newest.document.name
+                before = None if self._counts(newest) else newest.record.offset
+            if before is not None:
+                yield from self._unchecked_versions(selector, before)
 
     def settle(self) -> None:
-        """Lets what was read count. Everything that `unchecked` names was checked before."""
+        """Lets what was read count. Everything that `unchecked` names was checked before.
+
+        What counts follows from the newest record of each key alone, and from their order: compaction changes nothing.
+        """
         for selector, records in self._unsettled.items():
-            newest = records[-1]
-            while records and not self._counts(records[-1]):
-                refused = records.pop()
-                self._refuse(refused, self._problem_of(refused))
             if records:
-                self._let_count(selector, records.pop())
-            elif selector not in self._in_effect:
-                self._use_latest_version(selector)
-            # Those that are older count no more, and become dead letters if they are bad.
+                self._settle_newest(selector, records.pop())
+            # They count no more, and become dead letters if they are bad.
             self._older.extend(records)
-            if self._counts(newest):
-                self._unusable.pop(selector, None)
-            else:
-                self._unusable[selector] = (
-                    f"the config at {newest.place} of the topic configs cannot be used by this worker, which goes on with the "
-                    "former one; its log says why"
-                )
+            if (before := self._refused.get(selector)) is not None:
+                self._use_version_before(selector, before)
         self._unsettled.clear()
-        # A withdrawal stays as None, so that a bad record after it does not lead back to an earlier version.
-        found = [(selector, name) for selector, name in self._in_effect.items() if name is not None]
-        self.current = tuple(sorted(found))
+        self.current = tuple(sorted(self._in_effect.items()))
+
+    def _settle_newest(self, selector: str, newest: ParsedRecord) -> None:
+        if self._counts(newest):
+            self._refused.pop(selector, None)
+            self._unusable.pop(selector, None)
+            self._let_count(selector, newest)
+            return
+        self._refused[selector] = newest.record.offset
+        self._refuse(newest, self._problem_of(newest))
+        self._unusable[selector] = (
+            f"the config at {newest.place} of the topic configs cannot be used by this worker, which goes on with the "
+            "version before it; its log says why"
+        )
 
     @property
     def has_older(self) -> bool:
@@ -263,10 +287,11 @@ class ConfigLog:
         name = each.document and each.document.name
         if name is not None and self._in_effect.get(selector) == name:
             return
-        self._in_effect[selector] = name
         if name is None or each.found is None or each.found.pushed is None:
+            self._in_effect.pop(selector, None)
             log.info("configs: the config of %s is withdrawn", printable(selector))
             return
+        self._in_effect[selector] = name
         log.info(
             "configs: version %d of %s (digest %s) at %s is in effect from the next session on",
             each.found.pushed.version,
@@ -275,23 +300,31 @@ class ConfigLog:
             each.place,
         )
 
-    def _unchecked_versions(self, selector: str) -> Iterator[str]:
-        if selector in self._in_effect:
-            return
-        for _, name in sorted(self._versions[selector].items(), reverse=True):
+    def _versions_before(self, selector: str, offset: int) -> Iterator[tuple[int, str | None]]:
+        """Yields number and id of the versions of a selector that were written before an offset, the highest first."""
+        for number, version in sorted(self._versions[selector].items(), reverse=True):
+            if version.offset < offset:
+                yield number, version.name
+
+    def _unchecked_versions(self, selector: str, before: int) -> Iterator[str]:
+        for _, name in self._versions_before(selector, before):
             if name is not None and name not in self._usable:
                 yield name
             if name is None or self._is_usable(name):
                 return
 
-    def _use_latest_version(self, selector: str) -> None:
-        """Finds the former config of a selector by its versions: after compaction only the unusable record has its key."""
-        for _, name in sorted(self._versions[selector].items(), reverse=True):
+    def _use_version_before(self, selector: str, before: int) -> None:
+        """Lets the latest usable version before an unusable record count: compaction leaves no other record of its key."""
+        for number, name in self._versions_before(selector, before):
             if name is None:  # it was withdrawn
-                return
+                break
             if self._is_usable(name):
-                self._in_effect[selector] = name
+                if self._in_effect.get(selector) != name:
+                    self._in_effect[selector] = name
+                    log.info("configs: version %d of %s is in effect", number, printable(selector))
                 return
+        if self._in_effect.pop(selector, None) is not None:
+            log.info("configs: no version of %s is in effect", printable(selector))
 
     def _refuse(self, each: ParsedRecord, problem: str) -> None:
         size = len(each.record.value or b"")

@@ -69,16 +69,16 @@ def test_a_config_that_this_worker_cannot_use_leaves_the_former_one(
     config: dict[str, Any], said: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     log = log_of()
-    log.take(record(0, GOOD))
-    log.take(record(1, config))
+    for each in (record(0, GOOD, "version:*:1"), record(1, GOOD), record(2, config, version=2)):
+        log.take(each)
     assert log.current == (("*", config_id(GOOD)),)
     assert said in caplog.text
     (problem,) = log.problems
-    assert "0/1" in problem
+    assert "0/2" in problem
     assert "latency" not in problem
     assert "plugin" not in problem
-    assert [bad.record.offset for bad in log.bad_records_from(0, 0)] == [1]
-    assert log.bad_records_from(0, 2) == []
+    assert [bad.record.offset for bad in log.bad_records_from(0, 0)] == [2]
+    assert log.bad_records_from(0, 3) == []
 
 
 def test_a_plan_in_effect_is_without_a_record_until_its_digest_is_read() -> None:
@@ -173,13 +173,14 @@ def test_the_newest_config_counts_before_older_ones_are_checked() -> None:
 
 def test_replaced_configs_are_dead_letters_once_all_before_them_are_checked() -> None:
     log = log_of()
-    read(log, record(0, bad(0)), record(1, OTHER), record(2, bad(2)), record(3, GOOD), record(4, bad(4)))
+    good = record(3, GOOD, "version:*:1"), record(4, GOOD)
+    read(log, record(0, bad(0)), record(1, OTHER), record(2, bad(2)), *good, record(5, bad(4)))
     settled(log)
     assert log.current == (("*", config_id(GOOD)),)
     assert log.bad_records_from(0, 0) == []
     for name in log.unchecked_older():
         log.check(name)
-    assert [each.record.offset for each in log.bad_records_from(0, 0)] == [0, 2, 4]
+    assert [each.record.offset for each in log.bad_records_from(0, 0)] == [0, 2, 5]
     assert not log.has_older
 
 
@@ -211,8 +212,8 @@ def test_a_check_that_raises_costs_only_its_config() -> None:
         return usable_plan(document, FILE)
 
     log = ConfigLog(check)
-    log.take(record(0, OTHER))
-    log.take(record(1, GOOD))
+    for each in (record(0, OTHER, "version:*:1"), record(1, OTHER), record(2, GOOD, version=2)):
+        log.take(each)
     assert log.current == (("*", config_id(OTHER)),)
     assert "TypeError" in log.bad_records[0].detail
 
@@ -264,11 +265,45 @@ def test_records_count_alike_one_by_one_and_together(
         for log in (one_by_one, together):
             if not kind and config in (GOOD, OTHER, None):
                 assert dict(log.current).get(key) == (config and config_id(config))
+    assert together.current == one_by_one.current
     assert together.bad_records == one_by_one.bad_records
+
+
+@settings(max_examples=200, deadline=None)
+@example([("version:*:1", GOOD, ""), ("*", GOOD, ""), ("*", None, ""), ("*", bad(0), "")])
+@example([("version:*:1", GOOD, ""), ("*", OTHER, ""), ("*", GOOD, "unreadable"), ("version:*:2", OTHER, "")])
+@given(st.lists(st.tuples(KEYS, CONFIGS, st.sampled_from(["", "", "", "unreadable", "of another"])), max_size=12))
+def test_a_worker_that_starts_after_compaction_has_the_configs_of_one_that_runs(
+    drawn: list[tuple[str, dict[str, Any] | None, str]],
+) -> None:
+    made = [step(offset, key, config, kind) for offset, (key, config, kind) in enumerate(drawn)]
+    newest = {each.key: each.offset for each in made}
+    compacted = [each for each in made if newest[each.key] == each.offset]
+    without_tombstones = [each for each in compacted if each.value is not None]
+    found = []
+    for records in (made, compacted, without_tombstones):
+        log = log_of()
+        for each in records:
+            log.take(each)
+        found.append((log.current, log.problems))
+    assert found[0] == found[1] == found[2]
 
 
 def test_a_bad_record_after_a_withdrawal_does_not_lead_back_to_an_earlier_version() -> None:
     log = log_of()
-    for each in (record(0, GOOD, "version:*:1"), record(1, GOOD), record(2, None), record(3, bad(3))):
+    pushed = record(0, GOOD, "version:*:1"), record(1, GOOD)
+    withdrawn = record(2, None), record(3, None, "version:*:2", version=2)
+    for each in (*pushed, *withdrawn, record(4, bad(4), version=3)):
         log.take(each)
     assert log.current == ()
+
+
+def test_a_version_that_is_written_after_a_bad_record_does_not_count_in_its_place() -> None:
+    """As in one batch, so one by one: the push of this version writes its own record in place of the bad one."""
+    records = record(0, OTHER, "version:*:1"), record(1, bad(1)), record(2, GOOD, "version:*:2", version=2)
+    one_by_one, together = log_of(), log_of()
+    for each in records:
+        one_by_one.take(each)
+    read(together, *records)
+    settled(together)
+    assert one_by_one.current == together.current == (("*", config_id(OTHER)),)

@@ -64,7 +64,7 @@ async def test_a_config_that_is_read_during_the_check_of_another_is_checked_in_t
     spans = ConfigSpans()
     spans.begin(0, BOTH, 0)
     configs = SessionConfigs(0, cast("Scoring", None), FollowedConfigs(log, scoring_by, check))
-    configs.load(dict(spans.rows()))
+    configs.load({key: row for key, row in spans.rows() if row is not None})
 
     assert await configs.scoring_at(0) is scoring
     assert found == [BOTH]
