@@ -419,8 +419,9 @@ def test_what_is_wrong_now_is_counted_without_what_was_replayed_or_is_long_ago(s
         DeadLetter(reason, "", "assemble", "traceweir.traces", 1, number, None, b"x")
         for number, reason in enumerate(("missed", "not_json", "late", "not_json"))
     ]
+    letters.append(DeadLetter("given_up", "", "export", "traceweir.results", 1, 9, b"s", b"{}", group="hook"))
     records = [FakeRecord(b"x", number, None, letter.wire_headers()) for number, letter in enumerate(letters)]
-    store.write(batch_of("dead-letters", *records, FakeRecord(None, 4, None, [(REPLAYED, b"0:1")])))
+    store.write(batch_of("dead-letters", *records, FakeRecord(None, 5, None, [(REPLAYED, b"0:1")])))
     store.write(
         scores_batch(
             make_score("a"),
@@ -429,5 +430,5 @@ def test_what_is_wrong_now_is_counted_without_what_was_replayed_or_is_long_ago(s
             make_score("d", value=None, not_evaluated_because="error", occurred_at=NOW - timedelta(hours=1)),
         )
     )
-    assert standing(store, now) == Standing(gaps=1, waiting_letters=2, results=3, failed={"error": 1})
-    assert standing(store, now + timedelta(days=2)) == Standing(gaps=0, waiting_letters=2, results=0, failed={})
+    assert standing(store, now) == Standing(gaps=1, waiting_letters=3, results=3, failed={"error": 1})
+    assert standing(store, now + timedelta(days=2)) == Standing(gaps=0, waiting_letters=3, results=0, failed={})
