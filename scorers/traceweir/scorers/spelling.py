@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 MAX_NAME_CHARS = 100
 """A longer name is similar to none; the search would take time in proportion to its length."""
-MAX_KNOWN = 200
+MAX_KNOWN = 100
 """Maximum number of known names that are compared and listed."""
 
 
