@@ -12,7 +12,7 @@ import binascii
 import html
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from urllib.parse import unquote
 
 import re2
@@ -40,12 +40,29 @@ _MIN_TEXT = 12
 _LEAD = 32
 _BASE64_TAIL = re.compile("[-_/]")
 
+Replacement = tuple[int, int, str]
+"""The start and the end of a part of a text, and what replaces it."""
+
 
 class View:
     """A decoded text, with the way back to the text that it came from."""
 
-    def __init__(self, text: str, replacements: Iterable[tuple[int, int, str]]) -> None:
-        """Replaces parts of the text, each given by its start, its end, and its replacement, in their order."""
+    def __init__(
+        self,
+        text: str,
+        replacements: Iterable[Replacement],
+        within: Callable[[str], Iterable[Replacement]] | None = None,
+    ) -> None:
+        """Replaces parts of a text.
+
+        Args:
+            text: The original text.
+            replacements: The parts, in their order.
+            within: Splits a part of the text into smaller replacements, whose results are that of the part. It is called for
+                the parts that a position is asked of. None: every character of a replacement came from the whole part.
+        """
+        self._original, self._within = text, within
+        self._views: dict[int, View] = {}
         self._starts, self._sources, self._kept = [0], [0], [True]
         parts: list[str] = []
         length = end = 0
@@ -62,10 +79,21 @@ class View:
 
     def source(self, start: int, end: int) -> tuple[int, int]:
         """Returns the part of the original text that a part of the decoded text came from."""
-        first, last = bisect_right(self._starts, start) - 1, bisect_right(self._starts, end - 1) - 1
-        begin = self._sources[first] + (start - self._starts[first] if self._kept[first] else 0)
-        stop = self._sources[last] + end - self._starts[last] if self._kept[last] else self._sources[last + 1]
-        return begin, stop
+        return self._source(start)[0], self._source(end - 1)[1]
+
+    def _source(self, at: int) -> tuple[int, int]:
+        piece = bisect_right(self._starts, at) - 1
+        begin, offset = self._sources[piece], at - self._starts[piece]
+        if self._kept[piece]:
+            return begin + offset, begin + offset + 1
+        stop = self._sources[piece + 1]
+        if self._within is None:
+            return begin, stop
+        if piece not in self._views:
+            part = self._original[begin:stop]
+            self._views[piece] = View(part, self._within(part))
+        first, last = self._views[piece].source(offset, offset + 1)
+        return begin + first, begin + last
 
     def joints(self) -> list[int]:
         """Returns the positions in the decoded text at which something was removed or decoded."""

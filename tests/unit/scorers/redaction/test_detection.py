@@ -140,6 +140,7 @@ def test_a_resident_number_needs_a_date_a_century_and_without_a_hyphen_the_check
         ("call ０１０－１２３４－５６７８ 지금", "call [REDACTED:phone] 지금"),
         ("密码：hunter2。", "密码：[REDACTED:password]"),
         ("パスワードは hunter2 です", "パスワードは [REDACTED:password] です"),
+        ("ﾊﾟｽﾜｰﾄﾞ: hunter2, はい", "ﾊﾟｽﾜｰﾄﾞ: [REDACTED:password], はい"),
         ("пароль: hunter2, да", "пароль: [REDACTED:password], да"),
         ("Contraseña: hunter2", "Contraseña: [REDACTED:password]"),
         ("mot de passe : hunter2", "mot de passe : [REDACTED:password]"),
