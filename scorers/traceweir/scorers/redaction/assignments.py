@@ -25,8 +25,11 @@ _ASSIGNMENT = re2.compile(
     r"(?:\r?\n[ \t]{1,16})?".encode()
 )
 _FOREIGN_TEXTS = (*FOREIGN_NAMES.split("|"), "토큰", "トークン", "令牌")
+_FOREIGN_STARTS = "".join({name[0] for name in _FOREIGN_TEXTS})
+"""Tried before the names, which costs a sixth of trying each name at each character."""
 _FOREIGN_ASSIGNMENT = re.compile(
-    rf"({FOREIGN_NAMES})[0-9]{{0,3}}(?:\\{{0,7}}['\"`])?[ \t]{{0,8}}([=:])[ \t]{{0,8}}", re.IGNORECASE
+    rf"(?=[{_FOREIGN_STARTS}])({FOREIGN_NAMES})[0-9]{{0,3}}(?:\\{{0,7}}['\"`])?[ \t]{{0,8}}([=:])[ \t]{{0,8}}",
+    re.IGNORECASE,
 )
 _OPTION = re2.compile(rf"(?i)[ ](--[a-z-]{{0,24}}(?:{_NAME})[a-z-]{{0,16}})[ ]".encode())
 _SPOKEN = re2.compile(
@@ -34,7 +37,7 @@ _SPOKEN = re2.compile(
     rb"(?:(?: (?:for|of|to)(?: [\w.@-]{1,40}){1,5})? (?:is|was|are|will be|to)(?: now)?:?)? ['\"`(]?([^\s'\"`]{6,})"
 )
 _FOREIGN_SPOKEN = re.compile(
-    rf"(?:{FOREIGN_NAMES}|토큰|トークン|令牌)(?:는|은|가|이|를|을|は|が|を|是|为|為| —| es| to| är)? ?"
+    rf"(?=[{_FOREIGN_STARTS}])(?:{FOREIGN_NAMES}|토큰|トークン|令牌)(?:는|은|가|이|를|을|は|が|を|是|为|為| —| es| to| är)? ?"
     r"['\"`]?((?![:=])[!-~]{5,200})",
     re.IGNORECASE,
 )

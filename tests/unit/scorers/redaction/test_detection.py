@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import unicodedata
+from collections.abc import Callable
 from urllib.parse import quote
 
 import pytest
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 from traceweir.scorers.redaction.checksums import iban_length, is_card, is_resident_number
 from traceweir.scorers.redaction.plain_text import plain, plain_name
 from traceweir.scorers.redaction.redaction import redact, redact_text
-from traceweir.scorers.redaction.secret_names import secret_role
+from traceweir.scorers.redaction.secret_names import FOREIGN_NAMES, secret_role
 
 TOKEN = "gh" + "p_" + "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0fG3iJ6"
 
@@ -109,6 +110,12 @@ def test_a_base64_run_beyond_the_depth_stays() -> None:
 )
 def test_a_name_is_compared_by_whole_words(name: str, role: str) -> None:
     assert secret_role(name) == role
+
+
+@pytest.mark.parametrize("write", [str, str.upper, str.title])
+@pytest.mark.parametrize("name", FOREIGN_NAMES.split("|"))
+def test_a_name_in_another_language_is_found_in_lower_and_upper_case(name: str, write: Callable[[str], str]) -> None:
+    assert redact_text(f"{write(name)}=hunter2, ok") == f"{write(name)}=[REDACTED:password], ok"
 
 
 @pytest.mark.parametrize("value", ["required", "<your-key>", "${KEY}", "********", "string", "Enter your password"])
