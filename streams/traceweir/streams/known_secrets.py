@@ -15,6 +15,10 @@ SHORTEST = 6
 """Minimum number of characters of a secret. Shorter keys, such as `x` for local servers, would match inside words."""
 FRAGMENT = 12
 """Number of successive characters of a secret that are hidden wherever they stand."""
+_SEARCHED = 16_384
+"""Characters of a text of any size that are searched."""
+_TAIL = 4_096
+"""Characters at the end of a cut text that can be the beginning of a secret."""
 _PART = 6
 """Each `FRAGMENT` contains a part of so many characters that begins at a multiple of `FRAGMENT - _PART + 1`."""
 _MOST_ENCODINGS = 3
@@ -65,6 +69,11 @@ class KnownSecrets:
                     start, end = level.source(start), level.source(end)
                 spans.append((start, end))
         return _without(text, sorted(spans)) if spans else text
+
+    def hide_in_beginning(self, text: str) -> str:
+        """Returns the beginning of a text of any size with `HIDDEN` in place of each secret."""
+        hidden = self.hide(text[:_SEARCHED])
+        return hidden if len(text) <= _SEARCHED else hidden[:-_TAIL] or HIDDEN
 
     def _spans(self, text: str) -> Iterator[tuple[int, int]]:
         if self._whole is not None:

@@ -67,7 +67,7 @@ class HttpPost:
 
     def shown(self, text: str) -> str:
         """Returns what a target says, safe to print: without what it repeats of the address and the secrets."""
-        return printable(self._secrets.hide(text.strip()), SHOWN_CHARACTERS)
+        return printable(self._secrets.hide_in_beginning(text.strip()), SHOWN_CHARACTERS)
 
     async def post(self, body: bytes, headers: Mapping[str, str]) -> Reply | Later:
         """Returns the answer; `Later` if there is none."""

@@ -10,9 +10,6 @@ from traceweir.schemas.text import printable
 from traceweir.streams.known_secrets import HIDDEN, KnownSecrets
 
 MAX_MESSAGE_CHARS = 300
-_SEARCHED = 16_384
-_TAIL = 4_096
-"""Characters at the end of a cut text that can be the beginning of a secret."""
 _SECRET_NAMES = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|CREDENTIALS?)$")
 _BEARER = re.compile(r"(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]+|\bsk-[A-Za-z0-9_-]{6,}|\bAIza[A-Za-z0-9_-]{10,}")
 
@@ -83,7 +80,5 @@ class Secrets:
 
     def hide(self, text: str) -> str:
         """Returns the text on one line, without known keys and key-like text, truncated to `MAX_MESSAGE_CHARS` characters."""
-        hidden = self.known(text[:_SEARCHED])
-        if len(text) > _SEARCHED:
-            hidden = hidden[:-_TAIL] or HIDDEN
+        hidden = self._known.hide_in_beginning(text)
         return printable(_BEARER.sub(HIDDEN, hidden), MAX_MESSAGE_CHARS)

@@ -10,6 +10,7 @@ import pytest
 
 from traceweir.streams.export.answers import Later
 from traceweir.streams.export.http_post import HttpPost
+from traceweir.streams.known_secrets import HIDDEN, KnownSecrets
 
 PATH = "services/T0AB12/token-of-the-hook"
 PARTS = ("token-of-the-hook", "T0AB12", "sig-of-the-hook", "hook-password")
@@ -64,3 +65,26 @@ async def test_a_target_that_cannot_be_reached_is_named_without_its_path(url: st
         found = await post.post(b"{}", {})
     assert isinstance(found, Later)
     assert "hook-with-a-token" not in found.reason
+
+
+def test_what_a_target_says_is_cut_before_it_is_searched(monkeypatch: pytest.MonkeyPatch) -> None:
+    searched: list[int] = []
+    hide = KnownSecrets.hide
+
+    def spy(self: KnownSecrets, text: str) -> str:
+        searched.append(len(text))
+        return hide(self, text)
+
+    monkeypatch.setattr(KnownSecrets, "hide", spy)
+    said = HttpPost("https://hooks.example/token-of-the-hook", timeout_s=10.0).shown("\\u0061" * 10_000)
+    assert said.startswith("\\u0061")
+    assert max(searched) <= 20_000
+
+
+@pytest.mark.parametrize("more", range(0, 60, 5))
+def test_the_end_of_what_is_searched_shows_no_part_of_a_secret(more: int) -> None:
+    """Many secrets become one mark, so that the end of the searched text would be shown."""
+    secret = "the pass phrase of the hook"
+    said = HttpPost("https://hooks.example/", timeout_s=10.0, secrets=[secret]).shown("x" * more + secret * 1_000)
+    assert "phrase" not in said
+    assert HIDDEN in said
