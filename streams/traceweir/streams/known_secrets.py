@@ -6,9 +6,10 @@ import base64
 import html
 import json
 import re
-from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
+
+from traceweir.scorers.redaction.encodings import View
 
 HIDDEN = "[secret]"
 SHORTEST = 6
@@ -57,16 +58,16 @@ class KnownSecrets:
     def hide(self, text: str) -> str:
         """Returns the text with `HIDDEN` in place of each secret."""
         decoded = text
-        levels: list[_Decoded] = []
+        levels: list[View] = []
         spans = [*self._spans(text)]
         for _ in range(_MOST_ENCODINGS):
             if _ENCODED.search(decoded) is None:
                 break
-            levels.append(_Decoded(decoded))
+            levels.append(View(decoded, ((*each.span(), _plain(each[0])) for each in _ENCODED.finditer(decoded))))
             decoded = levels[-1].text
             for start, end in self._spans(decoded):
                 for level in reversed(levels):
-                    start, end = level.source(start), level.source(end)
+                    start, end = level.source(start, end)
                 spans.append((start, end))
         return _without(text, sorted(spans)) if spans else text
 
@@ -93,41 +94,6 @@ class KnownSecrets:
                 if text[start : start + FRAGMENT] in self._windows:
                     yield start, start + FRAGMENT
             tested = max(tested, last + 1)
-
-
-class _Decoded:
-    """A text with one level of its escapes decoded."""
-
-    text: str
-
-    def __init__(self, encoded: str) -> None:
-        pieces: list[str] = []
-        self._starts: list[int] = []
-        self._sources: list[int] = []
-        self._copied: list[bool] = []
-        at = length = 0
-        for match in _ENCODED.finditer(encoded):
-            for piece, source, copied in (
-                (encoded[at : match.start()], at, True),
-                (_plain(match.group()), match.start(), False),
-            ):
-                pieces.append(piece)
-                self._add(length, source, copied=copied)
-                length += len(piece)
-            at = match.end()
-        pieces.append(encoded[at:])
-        self._add(length, at, copied=True)
-        self.text = "".join(pieces)
-
-    def _add(self, start: int, source: int, *, copied: bool) -> None:
-        self._starts.append(start)
-        self._sources.append(source)
-        self._copied.append(copied)
-
-    def source(self, position: int) -> int:
-        """Returns where the character at a position, or the end, is in the encoded text."""
-        piece = bisect_right(self._starts, position) - 1
-        return self._sources[piece] + (position - self._starts[piece] if self._copied[piece] else 0)
 
 
 def secrets_of_url(url: str) -> list[str]:
