@@ -6,7 +6,6 @@ is counted before it is decoded, and the count ends at a limit.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
 from traceweir.streams.otlp.json_requests import Signal
@@ -49,11 +48,8 @@ _OF_SIGNAL: Mapping[Signal, Mapping[str, _Kind]] = {
     },
     "logs": {"scope entry": {1: "scope", 2: "item"}, "item": {5: "value", 6: "attribute"}},
 }
-_JSON_TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[{\[,]', re.DOTALL)
-"""A text, which is skipped, or the begin of an object or of a member.
-
-A text that never ends is one, too: otherwise each of its quotes would begin a search to the end of the request.
-"""
+SLICE_BYTES = 100_000
+"""Bytes of JSON that are split at their quotes together: the parts of very short texts take ten times their bytes."""
 
 
 def max_messages(size: int) -> int:
@@ -80,15 +76,18 @@ def _has_many_in_json(request: bytes) -> bool:
     members = objects + request.count(b"[") + request.count(b",")
     if objects <= most_objects and members <= most_members:
         return False
-    # Some of them can be in texts.
+    # Some of them can be in texts. What is escaped in a text ends none; elsewhere nothing is escaped in JSON.
+    request = request.replace(b"\\\\", b"").replace(b'\\"', b"")
     objects = members = 0
-    for token in _JSON_TOKEN.finditer(request):
-        first = token[0][:1]
-        if first != b'"':
-            objects += first == b"{"
-            members += 1
-            if objects > most_objects or members > most_members:
-                return True
+    is_in_text = False
+    for start in range(0, len(request), SLICE_BYTES):
+        parts = request[start : start + SLICE_BYTES].split(b'"')
+        outside = b"".join(parts[is_in_text::2])
+        is_in_text ^= len(parts) % 2 == 0
+        objects += outside.count(b"{")
+        members += outside.count(b"{") + outside.count(b"[") + outside.count(b",")
+        if objects > most_objects or members > most_members:
+            return True
     return False
 
 

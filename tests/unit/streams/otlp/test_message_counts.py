@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.support.work import lines_run
 
 from traceweir.streams.otlp import message_counts
@@ -25,6 +29,49 @@ def test_each_byte_is_read_once_also_where_events_end_behind_their_span(monkeypa
     monkeypatch.setattr(message_counts, "COUNTED_FROM_BYTES", 0)
     body = request(field(2, b"\x5a\xff\x7f") * 50 + b"\x08" + RUN)
     assert lines_run(lambda: has_too_many_messages(body, "spans", json=False)) < 20 * len(body)
+
+
+def test_very_many_short_texts_in_json_are_counted_without_a_step_for_each() -> None:
+    body = b'{"resourceSpans": [' + b'"",' * 3_000_000 + b'""]}'
+    assert lines_run(lambda: has_too_many_messages(body, "spans", json=True)) < 2_000
+
+
+def members_and_objects(body: str) -> tuple[int, int]:
+    """Counts what begins a member or an object outside of texts, one character at a time."""
+    outside, rest = "", iter(body)
+    for char in rest:
+        if char == '"':
+            for each in rest:
+                if each == '"':
+                    break
+                if each == "\\":
+                    next(rest, "")
+        else:
+            outside += char
+    return sum(map(outside.count, "{[,")), outside.count("{")
+
+
+documents = st.recursive(
+    st.text('",[{\\\\a\n', max_size=6) | st.integers(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text('",{\\\\a', max_size=4), inner, max_size=4),
+)
+
+
+@given(documents, st.integers(1, 9), st.integers(0, 5))
+def test_only_what_is_outside_of_texts_is_counted_in_json(document: object, slice_bytes: int, cut: int) -> None:
+    body = json.dumps(document)
+    body = body[: len(body) - cut]
+    members, objects = members_and_objects(body)
+    for more_members, more_objects in ((0, 0), (1, 0), (0, 1)):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(message_counts, "COUNTED_FROM_BYTES", 0)
+            patch.setattr(message_counts, "BYTES_PER_MESSAGE", 1_000_000)
+            patch.setattr(message_counts, "SLICE_BYTES", slice_bytes)
+            patch.setattr(message_counts, "FREE_FIELDS", members - more_members)
+            patch.setattr(message_counts, "FREE_MESSAGES", objects - more_objects)
+            is_many = has_too_many_messages(body.encode(), "spans", json=True)
+        expected = (more_members and members) or (more_objects and objects)
+        assert is_many == bool(expected)
 
 
 @pytest.mark.parametrize(
