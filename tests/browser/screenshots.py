@@ -13,6 +13,7 @@ from tests.support.dashboard_site import Site, served, session_id_of
 from tests.support.stores import FakeRecord, batch_of, open_store
 
 from traceweir.schemas.dead_letter import DeadLetter, Reason
+from traceweir.streams.doctor.finding import Finding
 
 FOLDER = Path(__file__).parents[2] / "docs" / "images" / "dashboard"
 VIEWS = {
@@ -31,6 +32,14 @@ _LETTERS: tuple[tuple[Reason, str], ...] = (
     ("invalid", "outcome.confidence: Input should be less than or equal to 1 (got 1.5)"),
     ("late", "the record's timestamp is more than 3600000 ms behind the watermark"),
 )
+HEALTH = [
+    Finding("broker", "ok", "answered 1 s ago"),
+    Finding("store", "ok", "0 records not stored yet"),
+    Finding("workers", "ok", "traceweir.assemble-score-gate: 1 worker, 0 records behind (worker-1 0)"),
+    Finding("losses", "ok", "no record was removed unread in the last day"),
+    Finding("dead letters", "warning", f"{len(_LETTERS)} dead letters not replayed: see `traceweir dlq list`"),
+    Finding("scorers and judges", "ok", "75 results of the last hour, none failed"),
+]
 
 
 def main() -> int:
@@ -40,6 +49,7 @@ def main() -> int:
     FOLDER.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory() as folder, sync_playwright() as driver:
         site = Site(open_store(Path(folder) / "store.duckdb"))
+        site.health = HEALTH
         site.add_sessions(SESSIONS)
         site.store.write(batch_of("dead-letters", *(_letter(number) for number in range(len(_LETTERS)))))
         site.now += timedelta(minutes=1)  # a span does not contain its end
