@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 from tests.support.paths import ROOT
 
-VERSION: str = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"]
-IMAGES = [ROOT / "docker-compose.yml", *sorted(ROOT.glob("k8s/**/*.yaml")), ROOT / "k8s" / "README.md"]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+VERSION: str = PROJECT["version"]
+INSTALL = ROOT / "docs" / "install.md"
+IMAGES = [ROOT / "docker-compose.yml", *sorted(ROOT.glob("k8s/**/*.yaml")), ROOT / "k8s" / "README.md", INSTALL]
 
 
 def test_the_changelog_tells_of_the_version_and_when_it_was_released() -> None:
@@ -25,6 +27,14 @@ def test_an_image_of_ours_has_the_version(file: Path) -> None:
 
 def test_there_are_images_to_look_at() -> None:
     assert any(f"traceweir:{VERSION}" in file.read_text("utf-8") for file in IMAGES)
+
+
+def test_the_page_about_installation_names_the_wheel_and_every_extra() -> None:
+    page = INSTALL.read_text("utf-8")
+    assert set(re.findall(r"traceweir-(.+?)-py3-none-any\.whl", page)) == {VERSION}
+    rows = re.findall(r"^\| (`.+?) \|", page, re.MULTILINE)
+    named = {extra for row in rows for extra in re.findall(r"`([a-z-]+)`", row)}
+    assert named == set(PROJECT["optional-dependencies"]) - {"dev", "docs"}
 
 
 def test_the_client_has_the_version_of_the_workers() -> None:
