@@ -1,4 +1,4 @@
-"""Every page of the documentation is in one of eight sections, which the nav and the list of all pages have in common."""
+"""Every page of the documentation is in one of eight sections, which nav, list of pages and README have in common."""
 
 from __future__ import annotations
 
@@ -41,6 +41,10 @@ NAV: dict[str, Counter[str]] = {
 """The pages of each section, with how often the section names them."""
 
 
+def anchor(section: str) -> str:
+    return section.lower().replace(" ", "-")
+
+
 def links_of(page: str, section: str) -> set[str]:
     """Returns the files to which a section of a page of `docs/` leads, relative to `docs/`."""
     text = (DOCS / page).read_text("utf-8").partition(f"\n## {section}\n")[2].partition("\n## ")[0]
@@ -64,6 +68,11 @@ def test_the_list_of_pages_has_the_pages_of_the_section(section: str) -> None:
     pages = {page for page in NAV[section] if (DOCS / page).exists() and page != CONTENTS}
     assert {page for page in pages - listed if Path(page).parent.as_posix() not in folders} == set()
     assert {page for page in listed - pages if not page.startswith("../")} == set()
+
+
+def test_the_readme_leads_to_the_eight_sections() -> None:
+    links = re.findall(r"^\| \[([^]]+)\]\(([^)]+)\) \|", (ROOT / "README.md").read_text("utf-8"), re.MULTILINE)
+    assert links == [(section, f"docs/{CONTENTS}#{anchor(section)}") for section in SECTIONS]
 
 
 def test_the_list_of_pages_has_the_sections_in_order() -> None:
