@@ -11,13 +11,23 @@ from tests.support.paths import ROOT
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 VERSION: str = PROJECT["version"]
+CHANGELOG = (ROOT / "CHANGELOG.md").read_text("utf-8")
+RELEASED = re.findall(r"^## \[(\d[^]]*)\] - \d{4}-\d\d-\d\d$", CHANGELOG, re.MULTILINE)
+"""The versions of the changelog, the newest first."""
 INSTALL = ROOT / "docs" / "install.md"
 IMAGES = [ROOT / "docker-compose.yml", *sorted(ROOT.glob("k8s/**/*.yaml")), ROOT / "k8s" / "README.md", INSTALL]
 
 
-def test_the_changelog_tells_of_the_version_and_when_it_was_released() -> None:
-    changelog = (ROOT / "CHANGELOG.md").read_text("utf-8")
-    assert re.search(rf"^## \[{re.escape(VERSION)}\] - \d{{4}}-\d\d-\d\d$", changelog, re.MULTILINE)
+def test_the_newest_release_of_the_changelog_is_the_version() -> None:
+    assert RELEASED[:1] in ([], [VERSION])
+
+
+def test_before_the_first_release_changelog_and_readme_say_so() -> None:
+    states = [
+        "\n## [Unreleased]\n\nNothing has been released yet." in CHANGELOG,
+        "\n**Status: alpha, never released.**" in (ROOT / "README.md").read_text("utf-8"),
+    ]
+    assert states == [not RELEASED] * 2
 
 
 @pytest.mark.parametrize("file", IMAGES, ids=lambda file: str(file.relative_to(ROOT)))

@@ -1,4 +1,4 @@
-"""The README is short, says what Faust does as the architecture does, and names the state of the product."""
+"""The README is short, and says what Faust does as the architecture does."""
 
 from __future__ import annotations
 
@@ -24,7 +24,3 @@ def test_the_readme_has_two_screens() -> None:
 def test_readme_and_architecture_say_in_the_same_three_sentences_what_faust_does() -> None:
     assert about_faust(README) == about_faust(ARCHITECTURE)
     assert len(about_faust(README)) == 3
-
-
-def test_the_readme_says_that_nothing_has_been_released() -> None:
-    assert "\n**Status: alpha, never released.**" in README
