@@ -28,7 +28,7 @@ from tests.simulation.bugs import (  # noqa: F401  # they add their bugs
     of_replays_and_judges,
     of_stages,
 )
-from tests.simulation.bugs.registry import BUGS, OF_HIGHER_SEEDS, broken, install
+from tests.simulation.bugs.registry import BUGS, OF_HIGHER_SEEDS, broken, install, uncalled
 from tests.simulation.loop import process_of_context
 from tests.simulation.round import Outcome, play
 from tests.simulation.scenario import LOW_SEEDS, warm_up
@@ -94,6 +94,7 @@ def played(job: Job, faults: int) -> Outcome:
     seams.put(faust_adapter, "FETCH_WAIT_MS", FETCH_WAIT_MS)
     outcome = play(seed, faults, without=without, prepare=partial(install, bug) if bug else lambda world: None)
     outcome.raised += broken()
+    outcome.uncalled = uncalled()
     return outcome
 
 
@@ -189,7 +190,9 @@ def _first_seed(bug: str, options: argparse.Namespace) -> int | None:
     """Returns the first searched seed that shows a bug and is right without it; None if none of `SEARCHED` does."""
     first = LOW_SEEDS + 1 if bug in OF_HIGHER_SEEDS else 1
     jobs = [(seed, bug, frozenset[int]()) for seed in range(first, first + SEARCHED)]
+    never: frozenset[str] | None = None
     for (seed, *_), outcome in _outcomes(jobs, options):
+        never = outcome.uncalled if never is None else never & outcome.uncalled
         _print_broken(bug, outcome)
         if outcome.raised and outcome.found:  # a broken patch stops the worker at each seed
             return None
@@ -197,6 +200,11 @@ def _first_seed(bug: str, options: argparse.Namespace) -> int | None:
             ((_, without),) = _outcomes([(seed, "", frozenset())], options)
             if not without.wrong:
                 return seed
+    for part in sorted(never or ()):
+        print(
+            f"{bug}: BROKEN: at {len(jobs)} seeds the worker has not called {part}, which the patch replaces",
+            flush=True,
+        )
     return None
 
 

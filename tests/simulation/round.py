@@ -43,6 +43,8 @@ class Outcome:
     """What the audit, the progress or the bounds show; empty if the worker is right."""
     raised: list[str] = field(default_factory=list)
     """What the simulation itself, or the patch that puts a bug into the worker, has raised. It shows no bug."""
+    uncalled: frozenset[str] = frozenset()
+    """What the patch that puts a bug into the worker has replaced, and the worker has not called."""
     virtual_s: float = 0.0
     steps: int = 0
     digest: str = ""

@@ -40,6 +40,7 @@ def calls(self):
 def patches(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Callable[..., Any]]]:
     """Returns patches as in a module of the bugs, and puts back what they replace."""
     monkeypatch.setattr(registry, "mistakes", [])
+    monkeypatch.setattr(registry, "waiting", set())
     found: dict[str, Any] = {"before": Product.work}
     exec(compile(PATCHES, Path(registry.__file__).with_name("of_a_test.py"), "exec"), found)
     work, wait = Product.work, Product.wait
@@ -74,6 +75,16 @@ def test_what_the_product_raises_is_no_mistake_of_the_patch(patches: dict[str, C
     with pytest.raises(AttributeError, match="missing"):
         Product().work()
     assert registry.broken() == []
+
+
+def test_the_parts_of_a_patch_that_the_product_does_not_call_are_known(patches: dict[str, Callable[..., Any]]) -> None:
+    """The product can have moved what a patch replaces to another place, so that the patch changes nothing."""
+    registry.put(Product, "work", patches["calls"])
+    registry.put(Product, "wait", patches["wait"])
+    assert registry.uncalled() == {"Product.work", "Product.wait"}
+    with pytest.raises(AttributeError, match="missing"):
+        Product().work()
+    assert registry.uncalled() == {"Product.wait"}
 
 
 def test_a_broken_patch_and_a_simulation_that_raises_find_nothing() -> None:

@@ -25,6 +25,8 @@ MISTAKES = AttributeError, NameError, TypeError
 """What a patch raises that does not fit the product any more."""
 _FOLDER = str(Path(__file__).parent)
 mistakes: list[str] = []
+waiting: set[str] = set()
+"""What a patch has put in and the worker has not called yet."""
 
 
 def bug(work: Bug) -> Bug:
@@ -40,14 +42,15 @@ def bug_of_higher_seeds(work: Bug) -> Bug:
 
 
 def put(owner: Any, name: str, new: Any) -> None:
-    """Replaces an attribute of the product by a bug. If a function raises a mistake of its own, this is noted.
+    """Replaces an attribute of the product by a bug. Notes that it is called, and a mistake of its own that it raises.
 
     Raises:
         AttributeError: the owner has no attribute of this name.
     """
+    part = f"{owner.__name__}.{name}"
     if isinstance(new, property):
-        new = property(new.fget and _watched(new.fget))
-    seams.put(owner, name, _watched(new) if inspect.isfunction(new) else new)
+        new = property(new.fget and _watched(new.fget, part))
+    seams.put(owner, name, _watched(new, part) if inspect.isfunction(new) else new)
 
 
 def install(name: str, world: World) -> None:
@@ -78,11 +81,18 @@ def broken() -> list[str]:
     return [*mistakes]
 
 
-def _watched(work: Callable[..., Any]) -> Callable[..., Any]:
+def uncalled() -> frozenset[str]:
+    """Returns what the patch has put into this Python process and the worker has not called."""
+    return frozenset(waiting)
+
+
+def _watched(work: Callable[..., Any], part: str) -> Callable[..., Any]:
+    waiting.add(part)
     if inspect.iscoroutinefunction(work):
 
         @functools.wraps(work)
         async def wait(*args: Any, **options: Any) -> Any:
+            waiting.discard(part)
             try:
                 return await work(*args, **options)
             except MISTAKES as error:
@@ -93,6 +103,7 @@ def _watched(work: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(work)
     def call(*args: Any, **options: Any) -> Any:
+        waiting.discard(part)
         try:
             return work(*args, **options)
         except MISTAKES as error:
