@@ -91,6 +91,9 @@ class Scenario:
     wrong_clocks: bool = False
     """Whether clocks of workers are wrong by hours."""
 
+    replays_together: bool = False
+    """Whether a second replay follows each replay, while the first can still run."""
+
     bytes_per_s: float = 0.0
     """Bytes of records that each node takes in a second, by the measure of `BYTES_SCALE`; 0: any number."""
     backlog: int = 10
@@ -160,6 +163,8 @@ BYTES_PER_S = (4_000.0, 8_000.0, 16_000.0)
 BACKLOG = 200
 """Number of records that wait in these seeds when the workers have started."""
 
+REPLAYS_TOGETHER = 0.5
+"""The share of the seeds above `LOW_SEEDS` that have nothing of the above, and no spans, in which replays come in pairs."""
 
 PARTITIONS_ADDED = 0.15
 """The share of the higher seeds without spans in which inputs get more partitions while the workers run.
@@ -215,6 +220,7 @@ def draw(seed: int) -> Scenario:
         wrong_clocks=wrong_clocks,
         bytes_per_s=bytes_per_s,
         backlog=BACKLOG if bytes_per_s else Scenario.backlog,
+        replays_together=_has_replays_together(seed),
         partitions_added=seed > LOW_SEEDS and random.Random(f"more partitions {seed}").random() < PARTITIONS_ADDED,
     )
 
@@ -237,5 +243,13 @@ def _distance_s(seed: int) -> float:
 def _bytes_per_s(seed: int) -> float:
     rnd = random.Random(f"slow nodes {seed}")
     slow = seed > LOW_SEEDS and rnd.random() < SLOW_NODES
-    others = _is_away(seed) or _distance_s(seed) or _has_wrong_clocks(seed)
-    return rnd.choice(BYTES_PER_S) if slow and not others else 0.0
+    return rnd.choice(BYTES_PER_S) if slow and not _is_peculiar(seed) else 0.0
+
+
+def _has_replays_together(seed: int) -> bool:
+    drawn = seed > LOW_SEEDS and random.Random(f"replays together {seed}").random() < REPLAYS_TOGETHER
+    return drawn and not _is_peculiar(seed) and not _bytes_per_s(seed)
+
+
+def _is_peculiar(seed: int) -> bool:
+    return _is_away(seed) or bool(_distance_s(seed)) or _has_wrong_clocks(seed)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import count
 from typing import Any
 
-from tests.simulation.bugs.registry import bug, put
+from tests.simulation.bugs.registry import bug, bug_of_higher_seeds, put
 from tests.simulation.world import World
 
 from traceweir.streams.dead_letters import replay
@@ -21,11 +21,15 @@ from traceweir.streams.scoring.in_flight import InFlight
 # Replays of dead letters
 
 
-@bug
+@bug_of_higher_seeds
 def replays_do_not_fence_each_other(world: World) -> None:
     """Each replay has a transactional id of its own."""
     numbers = count()
-    put(replay, "Transaction", lambda options, name: Transaction(options, f"{name}-{next(numbers)}"))
+
+    def alone(options: Any, name: str, **named: Any) -> Transaction:
+        return Transaction(options, f"{name}-{next(numbers)}", **named)
+
+    put(replay, "Transaction", alone)
 
 
 @bug
@@ -40,7 +44,7 @@ def marks_of_replays_come_in_another_transaction(world: World) -> None:
     put(_Sender, "__init__", apart)
 
 
-@bug
+@bug_of_higher_seeds
 def replay_reads_the_marks_before_it_fences(world: World) -> None:
     """A replay starts its producer after it has read which dead letters were replayed."""
     send = _Sender.send

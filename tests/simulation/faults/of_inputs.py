@@ -5,6 +5,9 @@ from __future__ import annotations
 from tests.simulation.faults.registry import Acts, fault
 from tests.support.ledger import PARTITIONS
 
+SECOND_WITHIN_S = 0.15
+"""How long after a replay the second one begins at the latest, in seconds, where they come in pairs. A replay takes 0.2 s."""
+
 
 @fault(1.0)
 def hostile(f: Acts) -> None:
@@ -23,7 +26,13 @@ def poison(f: Acts) -> None:
 @fault(1.5, only=("records", "judged"))
 def replay(f: Acts) -> None:
     """Someone replays the dead letters, perhaps while another does."""
-    f.note("replay", f"{f.world.replays.start()} replays the dead letters")
+
+    def start() -> None:
+        f.note("replay", f"{f.world.replays.start()} replays the dead letters")
+
+    start()
+    if f.world.scenario.replays_together:
+        f.world.after(f.rnd.uniform(0, SECOND_WITHIN_S), start)
 
 
 @fault(2.0, only=("records", "judged"), needs="partitions_added")
