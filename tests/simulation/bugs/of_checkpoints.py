@@ -14,7 +14,7 @@ from tests.simulation.bugs.registry import bug, bug_of_higher_seeds, put
 from tests.simulation.world import World
 
 from traceweir.streams.kafka.faust_adapter import Table
-from traceweir.streams.runtime import changelog_restore, checkpoint
+from traceweir.streams.runtime import changelog_restore, checkpoint, takeover
 from traceweir.streams.runtime.changelog_restore import ChangelogRestore
 from traceweir.streams.runtime.checkpoint import Checkpoints
 from traceweir.streams.runtime.checkpoint_rounds import CheckpointRounds
@@ -61,7 +61,7 @@ def claims_do_not_fence_each_other(world: World) -> None:
     put(ClaimedPartitions, "begin", alone)
 
 
-@bug
+@bug_of_higher_seeds
 def takeover_goes_on_after_its_revocation(world: World) -> None:
     """A worker joins its group again while it still takes over the partitions of the former assignment."""
 
@@ -140,20 +140,21 @@ def failed_commit_counts_as_done(world: World) -> None:
 @bug
 def rows_before_commit(world: World) -> None:
     """RocksDB gets the rows before the transaction is committed."""
-    begin = CheckpointRounds.begin
+    commit = CheckpointRounds._commit
 
-    def ahead(self: Any) -> None:
-        plain = self.delivery.send
+    async def ahead(self: Any, lanes: Sequence[Lane], content: Any) -> Any:
+        plain = content.cut
 
-        async def send(rows: RowsByPlace, outputs: Sequence[Output], offsets: Any, further: Any = None) -> Any:
-            for place, found in rows.items():
-                self._table.write(place.partition, found, self._table.reached(place.partition) + len(found))
-            return await plain(rows, outputs, offsets, further)
+        def cut(lanes: Sequence[Lane]) -> Any:
+            changes = plain(lanes)
+            for place, rows in changes.rows.items() if changes is not None else ():
+                self._table.write(place.partition, rows, self._table.reached(place.partition) + len(rows))
+            return changes
 
-        self.delivery.send = send
-        begin(self)
+        content.cut = cut
+        return await commit(self, lanes, content)
 
-    put(CheckpointRounds, "begin", ahead)
+    put(CheckpointRounds, "_commit", ahead)
 
 
 @bug
@@ -240,16 +241,19 @@ def memory_is_kept_over_a_rebalance(world: World) -> None:
     """A lane of a partition that comes back is used again."""
     kept: dict[Any, Lane] = {}
 
-    def lane(number: int, specs: Any, table: Any, *args: Any) -> Lane:
+    def isolated(number: int, specs: Any, table: Any, *args: Any) -> Lane:
+        kept[id(table), number] = lane = Lane(number, specs, table, *args)
+        return lane
+
+    def taken_over(number: int, specs: Any, table: Any, *args: Any, **options: Any) -> Lane:
         key = id(table), number
-        if key in kept and len(args) == 2:  # not in an isolation
-            former = kept[key]
-            former.dead = False
-            return former
-        kept[key] = Lane(number, specs, table, *args)
+        if key not in kept:
+            kept[key] = Lane(number, specs, table, *args, **options)
+        kept[key].dead = False
         return kept[key]
 
-    put(checkpoint, "Lane", lane)
+    put(checkpoint, "Lane", isolated)
+    put(takeover, "Lane", taken_over)
     drop = Lane.drop
 
     def soft(self: Lane) -> None:
