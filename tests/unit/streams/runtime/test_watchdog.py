@@ -144,7 +144,11 @@ async def test_a_slow_start_of_the_worker_is_no_silence_of_the_brokers() -> None
     seconds = [0.0]
     watch = make_watch([], RecordedErrors(), LastAnswer(lambda: seconds[0]))
     seconds[0] += 2 * UNKNOWN_AFTER_S  # models are loaded before the watch starts
-    async with watch:
+    await watch.start()
+    try:
         assert watch.problems == []
         seconds[0] += UNKNOWN_AFTER_S
         assert len(watch.problems) == 1
+    finally:
+        # `async with` would also reset the service: the thread of the watch would go on, and end this process.
+        await watch.stop()
