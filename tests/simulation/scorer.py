@@ -21,12 +21,12 @@ from traceweir.streams.scoring.activity import ScoringActivity
 from traceweir.streams.scoring.config_scoring import ConfigScoring
 from traceweir.streams.scoring.embedders import load_embedder
 from traceweir.streams.scoring.embedding_batches import Batching
+from traceweir.streams.scoring.errors import SessionRejected
 from traceweir.streams.scoring.open_requests import OpenRequests
 from traceweir.streams.scoring.process import NotStarted, ScoringProcessDiedError
 from traceweir.streams.scoring.result import ScoringResult
 from traceweir.streams.scoring.session_scoring import SessionScoring, score_bytes
 from traceweir.streams.scoring.silence import ProcessUse, Silence, SilenceLimits
-from traceweir.streams.stages.errors import SessionRejected
 
 LOOK_EVERY_S = 0.5
 

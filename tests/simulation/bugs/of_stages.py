@@ -24,10 +24,10 @@ from traceweir.streams.score.candidate_changes import CandidateChanges
 from traceweir.streams.score.offset_tracker import OffsetTracker
 from traceweir.streams.score.revision_queue import RevisionQueue
 from traceweir.streams.score.stage import ScoreStage
+from traceweir.streams.scoring.errors import SessionRejected
 from traceweir.streams.scoring.open_requests import OpenRequests
 from traceweir.streams.scoring.supervisor import ScoringSupervisor
 from traceweir.streams.stages.counters import Counters
-from traceweir.streams.stages.errors import SessionRejected
 from traceweir.streams.stages.work_pool import WorkPool
 
 # The stage assemble

@@ -8,8 +8,8 @@ from secrets import token_hex
 
 from opentelemetry import context
 
+from traceweir.streams.judge_mark import JUDGE_MARK
 from traceweir.streams.process_log import CURRENT_SPAN
-from traceweir.streams.spans.kinds import JUDGE_MARK
 
 SUPPRESSING_KEYS = (
     context._SUPPRESS_INSTRUMENTATION_KEY,  # noqa: SLF001  # each instrumentation reads it

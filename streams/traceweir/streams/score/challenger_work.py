@@ -15,10 +15,11 @@ from traceweir.streams.score.challenger_rows import ChallengerRows, HeldBytes, W
 from traceweir.streams.score.challengers import Challengers
 from traceweir.streams.score.judge_rows import JudgeRows
 from traceweir.streams.score.session_header import is_revision, segment_of, session_of
+from traceweir.streams.scoring.errors import ChallengerUnavailable, SessionRejected
 from traceweir.streams.scoring.result import ScoringResult
 from traceweir.streams.stages.base import Output, Record, Rows
 from traceweir.streams.stages.counters import Counters
-from traceweir.streams.stages.errors import ChallengerUnavailable, RecordUnavailable, SessionRejected
+from traceweir.streams.stages.errors import RecordUnavailable
 from traceweir.streams.stages.record_limits import RecordLimits
 from traceweir.streams.topics import Topics
 

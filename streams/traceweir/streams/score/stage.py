@@ -22,10 +22,11 @@ from traceweir.streams.score.offset_tracker import OffsetTracker
 from traceweir.streams.score.revision_queue import RevisionQueue
 from traceweir.streams.score.session_configs import SessionConfigs
 from traceweir.streams.score.session_header import is_revision, segment_of, session_of
+from traceweir.streams.scoring.errors import SessionRejected
 from traceweir.streams.scoring.result import OfferedCandidate, Scoring, ScoringResult
 from traceweir.streams.stages.base import MAX_KEY_BYTES, Cut, Output, Record, dead_letter
 from traceweir.streams.stages.counters import Counters
-from traceweir.streams.stages.errors import RecordFailed, RecordRejected, RecordUnavailable, SessionRejected
+from traceweir.streams.stages.errors import RecordFailed, RecordRejected, RecordUnavailable
 from traceweir.streams.stages.partitioner import partition_of
 from traceweir.streams.stages.record_limits import RecordLimits
 from traceweir.streams.stages.work_pool import WorkPool

@@ -17,12 +17,12 @@ from traceweir.scorers.evaluation.limited_plan import limited
 from traceweir.scorers.evaluation.plan import Challenger
 from traceweir.streams.judges.budget import Paid, Share, Spending
 from traceweir.streams.judges.verdicts import JudgeVerdict
+from traceweir.streams.scoring.errors import ChallengerUnavailable
 from traceweir.streams.scoring.process import ScoringProcess
 from traceweir.streams.scoring.protocol import Setup
 from traceweir.streams.scoring.quarantine import DeathCounts
 from traceweir.streams.scoring.result import ScoringResult
 from traceweir.streams.scoring.supervisor import ScoringSupervisor
-from traceweir.streams.stages.errors import ChallengerUnavailable
 
 log = logging.getLogger(__name__)
 

@@ -38,11 +38,11 @@ from traceweir.streams.scoring.activity import ActivityNotes, ScoringActivity
 from traceweir.streams.scoring.config_scoring import ConfigScoring
 from traceweir.streams.scoring.embedders import EmbedderUnavailableError, load_embedder
 from traceweir.streams.scoring.embedding_batches import Batching
+from traceweir.streams.scoring.errors import SessionRejected
 from traceweir.streams.scoring.frame_writer import FrameWriter
 from traceweir.streams.scoring.references import References
 from traceweir.streams.scoring.result import Scoring, ScoringResult
 from traceweir.streams.scoring.session_scoring import Measure, SessionScoring, score_bytes
-from traceweir.streams.stages.errors import SessionRejected
 from traceweir.streams.stages.work_pool import WorkPool
 from traceweir.streams.tracing.switch import spans_of_environment
 

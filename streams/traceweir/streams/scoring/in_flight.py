@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from traceweir.streams.judges.verdicts import JudgeVerdict
+from traceweir.streams.scoring.errors import SessionRejected
 from traceweir.streams.scoring.result import ScoringResult
-from traceweir.streams.stages.errors import SessionRejected
 
 
 class InFlight(NamedTuple):

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 from traceweir.streams.judges.verdicts import JudgeUsage
 from traceweir.streams.scoring import protocol
+from traceweir.streams.scoring.errors import SessionRejected
 from traceweir.streams.scoring.result import ScoringResult
-from traceweir.streams.stages.errors import SessionRejected
 
 log = logging.getLogger(__name__)
 

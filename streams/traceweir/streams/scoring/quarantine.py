@@ -20,10 +20,10 @@ from pydantic import TypeAdapter, ValidationError
 from traceweir.schemas.base import explain
 from traceweir.streams.configs.selectors import NO_CONFIGS, Configs
 from traceweir.streams.judges.verdicts import JudgeVerdict
+from traceweir.streams.scoring.errors import SessionRejected
 from traceweir.streams.scoring.process import LOOK_EVERY_S, NotStarted, ScoringProcess, ScoringProcessDiedError
 from traceweir.streams.scoring.result import ScoringResult
 from traceweir.streams.scoring.silence import SilenceLimits
-from traceweir.streams.stages.errors import SessionRejected
 
 log = logging.getLogger(__name__)
 

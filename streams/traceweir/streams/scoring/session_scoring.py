@@ -25,11 +25,11 @@ from traceweir.scorers.evaluation.runner import cancelled_from_outside, evaluate
 from traceweir.streams.judges.service import Judging
 from traceweir.streams.judges.verdicts import NOTHING_JUDGED, JudgeVerdict
 from traceweir.streams.scoring.embedding_batches import Batching
+from traceweir.streams.scoring.errors import SessionRejected
 from traceweir.streams.scoring.references import References
 from traceweir.streams.scoring.result import OfferedCandidate, Scoring, ScoringResult
 from traceweir.streams.scoring.user_ids import HASHED, UserIds, with_user_ids
 from traceweir.streams.stages.base import MAX_OUTPUT_BYTES
-from traceweir.streams.stages.errors import SessionRejected
 
 if TYPE_CHECKING:  # OpenTelemetry's SDK is loaded only where traces are on
     from traceweir.streams.tracing.score_spans import ScoreSpans

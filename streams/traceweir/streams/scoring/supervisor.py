@@ -19,6 +19,7 @@ from traceweir.streams.configs.selectors import NO_CONFIGS, Configs
 from traceweir.streams.judges.budget import Paid, Share, Spending
 from traceweir.streams.judges.verdicts import JudgeVerdict
 from traceweir.streams.scoring.activity import ScoringActivity
+from traceweir.streams.scoring.errors import SessionRejected
 from traceweir.streams.scoring.in_flight import InFlight
 from traceweir.streams.scoring.launch import LaunchedProcess
 from traceweir.streams.scoring.process import LOOK_EVERY_S, NotStarted, ScoringProcess, ScoringProcessDiedError
@@ -27,7 +28,6 @@ from traceweir.streams.scoring.quarantine import DeathCounts, Quarantine
 from traceweir.streams.scoring.result import Scoring, ScoringResult
 from traceweir.streams.scoring.silence import SilenceLimits
 from traceweir.streams.service_tasks import intervals, service_task
-from traceweir.streams.stages.errors import SessionRejected
 
 log = logging.getLogger(__name__)
 

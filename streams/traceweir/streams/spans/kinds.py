@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from traceweir.streams.judge_mark import JUDGE_MARK
 from traceweir.streams.spans.attributes import first_text
 from traceweir.streams.spans.span import Attributes, Span
 
@@ -68,8 +69,6 @@ HAYSTACK_COMPONENT = "haystack.component.type"
 _LLM_REQUESTS = {"chat", "completion"}
 _OWN = "traceweir"
 _TRACELOOP_JS = "@traceloop/instrumentation-langchain"
-JUDGE_MARK = "traceweir=judge"
-"""The member of `tracestate` that a call of a judge carries, and with it the spans of the gateway that answers."""
 
 
 def kind_of(span: Span) -> Kind:

@@ -21,10 +21,10 @@ from traceweir.streams.judges.budget import Paid, Share
 from traceweir.streams.judges.client import Access
 from traceweir.streams.scoring import challenger_processes, supervisor
 from traceweir.streams.scoring.challenger_processes import ChallengerProcesses
+from traceweir.streams.scoring.errors import ChallengerUnavailable, SessionRejected
 from traceweir.streams.scoring.process import ScoringProcess, ScoringProcessDiedError
 from traceweir.streams.scoring.processes import ScoringProcesses
 from traceweir.streams.scoring.protocol import Setup
-from traceweir.streams.stages.errors import ChallengerUnavailable, SessionRejected
 
 SETUP = Setup(read_plan({}), "hashing", 60, 4, access=Access(api_key=SecretStr("k")))
 

@@ -7,10 +7,10 @@ import logging
 import pytest
 
 from traceweir.streams.judges.verdicts import JudgeUsage
+from traceweir.streams.scoring.errors import SessionRejected
 from traceweir.streams.scoring.open_requests import OpenRequests
 from traceweir.streams.scoring.protocol import Answer, Refusal
 from traceweir.streams.scoring.result import ScoringResult
-from traceweir.streams.stages.errors import SessionRejected
 
 JUDGED = JudgeUsage()
 

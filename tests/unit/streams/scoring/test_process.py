@@ -25,6 +25,7 @@ from traceweir.scorers.evaluation.plan import ConfigError, Plan, read_plan
 from traceweir.streams.clock import utc_now
 from traceweir.streams.scoring.child import loading
 from traceweir.streams.scoring.embedders import EmbedderUnavailableError, load_embedder
+from traceweir.streams.scoring.errors import SessionRejected
 from traceweir.streams.scoring.frame_writer import MOST_TOGETHER
 from traceweir.streams.scoring.launch import LaunchedProcess
 from traceweir.streams.scoring.process import LOOK_EVERY_S, NotStarted, ScoringProcess, ScoringProcessDiedError
@@ -33,7 +34,6 @@ from traceweir.streams.scoring.references import References
 from traceweir.streams.scoring.result import ScoringResult
 from traceweir.streams.scoring.session_scoring import SessionScoring, score_bytes
 from traceweir.streams.scoring.silence import SilenceLimits
-from traceweir.streams.stages.errors import SessionRejected
 from traceweir.streams.testing import event, trace
 
 pytestmark = pytest.mark.slow  # most tests start a scoring process

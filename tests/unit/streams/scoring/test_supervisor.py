@@ -23,13 +23,13 @@ from traceweir.scorers.evaluation.plan import read_plan
 from traceweir.streams.configs.selectors import Configs
 from traceweir.streams.judges.budget import Paid
 from traceweir.streams.judges.verdicts import JudgeUsage, JudgeVerdict
+from traceweir.streams.scoring.errors import SessionRejected
 from traceweir.streams.scoring.process import ScoringProcess, ScoringProcessDiedError
 from traceweir.streams.scoring.protocol import Setup
 from traceweir.streams.scoring.quarantine import DeathCounts
 from traceweir.streams.scoring.result import ScoringResult
 from traceweir.streams.scoring.silence import SilenceLimits
 from traceweir.streams.scoring.supervisor import ScoringSupervisor
-from traceweir.streams.stages.errors import SessionRejected
 
 pytestmark = pytest.mark.slow  # each test starts scoring processes
 
