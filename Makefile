@@ -127,20 +127,20 @@ check: $(VENV)/.installed ## Format, lint, types, layers, dependencies, spelling
 	cd client && $(abspath $(BIN))/deptry .
 	$(BIN)/codespell
 	$(BIN)/python -m traceweir.schemas.export --check
-	$(BIN)/python -m traceweir.streams.settings_doc --check
-	$(BIN)/python -m traceweir.streams.telemetry.document --check
-	$(BIN)/python -m traceweir.streams.store.clickhouse_tables --check
-	$(BIN)/python -m traceweir.streams.store.clickhouse_ingestion --check
+	$(BIN)/python -m traceweir.streams.base.settings_doc --check
+	$(BIN)/python -m traceweir.streams.worker.telemetry.document --check
+	$(BIN)/python -m traceweir.streams.board.store.clickhouse_tables --check
+	$(BIN)/python -m traceweir.streams.board.store.clickhouse_ingestion --check
 	@diff <($(rules)) $(RULES) || { echo "$(RULES) differs from monitoring/alerts.yaml: run \`make format\`" >&2; exit 1; }
 
 format: $(VENV)/.installed ## Format the code and generate the generated files again
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 	$(BIN)/python -m traceweir.schemas.export
-	$(BIN)/python -m traceweir.streams.settings_doc
-	$(BIN)/python -m traceweir.streams.telemetry.document
-	$(BIN)/python -m traceweir.streams.store.clickhouse_tables
-	$(BIN)/python -m traceweir.streams.store.clickhouse_ingestion
+	$(BIN)/python -m traceweir.streams.base.settings_doc
+	$(BIN)/python -m traceweir.streams.worker.telemetry.document
+	$(BIN)/python -m traceweir.streams.board.store.clickhouse_tables
+	$(BIN)/python -m traceweir.streams.board.store.clickhouse_ingestion
 	{ $(rules); } >$(RULES).new && mv $(RULES).new $(RULES)
 
 bench: $(VENV)/.installed ## Print the figures of the benchmarks as measured on this machine (needs KAFKA_HOME)

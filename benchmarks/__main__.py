@@ -41,7 +41,7 @@ from benchmarks import (
     tracing,
 )
 from benchmarks.machine import description
-from traceweir.streams.kafka.embedded_broker import EmbeddedBroker
+from traceweir.streams.worker.kafka.embedded_broker import EmbeddedBroker
 
 NEEDS_KAFKA = {
     "throughput",

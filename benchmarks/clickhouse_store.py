@@ -27,9 +27,9 @@ from benchmarks.store import (
     print_times,
     read,
 )
-from traceweir.streams.store.clickhouse_types import type_of
-from traceweir.streams.store.opening import Store, open_store
-from traceweir.streams.store.tables import RESULTS, SESSIONS
+from traceweir.streams.board.store.clickhouse_types import type_of
+from traceweir.streams.board.store.opening import Store, open_store
+from traceweir.streams.board.store.tables import RESULTS, SESSIONS
 
 COPIED_AT_ONCE = 100_000
 

@@ -9,7 +9,7 @@ from typing import Any
 from confluent_kafka import Producer
 from traceweir.client import Recorder
 
-from traceweir.streams.kafka.embedded_broker import EmbeddedBroker
+from traceweir.streams.worker.kafka.embedded_broker import EmbeddedBroker
 
 TOOL_CALLS = 4_000
 ROUNDS = 5

@@ -13,10 +13,10 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Sp
 
 from benchmarks.growth import Record
 from benchmarks.stages import topology_of_one_partition
-from traceweir.streams.clock import utc_now
-from traceweir.streams.otlp.decoding import decode_spans
-from traceweir.streams.stages.base import Stage
-from traceweir.streams.topics import Topics
+from traceweir.streams.base.clock import utc_now
+from traceweir.streams.base.stages.base import Stage
+from traceweir.streams.base.topics import Topics
+from traceweir.streams.intake.otlp.decoding import decode_spans
 
 TOPICS = Topics.of()
 SPANS_PER_TRACE = 10

@@ -18,14 +18,14 @@ from rocksdict import Options, Rdict, WriteBatch
 
 from benchmarks.workload import RECORDS_A_SESSION, record
 from traceweir.scorers.embedding import HashingEmbedder
-from traceweir.streams.kafka.topic_options import options_at_creation
-from traceweir.streams.runtime.changelog_restore import FETCH_BYTES
-from traceweir.streams.runtime.delivery import PlainSends
-from traceweir.streams.stages.base import Cut, Output
-from traceweir.streams.stages.partitioner import partition_of
-from traceweir.streams.testing.builders import START_S
-from traceweir.streams.testing.flow import Flow
-from traceweir.streams.testing.memory import Message
+from traceweir.streams.base.stages.base import Cut, Output
+from traceweir.streams.base.stages.partitioner import partition_of
+from traceweir.streams.tools.testing.builders import START_S
+from traceweir.streams.tools.testing.flow import Flow
+from traceweir.streams.tools.testing.memory import Message
+from traceweir.streams.worker.kafka.topic_options import options_at_creation
+from traceweir.streams.worker.runtime.changelog_restore import FETCH_BYTES
+from traceweir.streams.worker.runtime.delivery import PlainSends
 
 PARTITIONS = 4
 RATE = 50

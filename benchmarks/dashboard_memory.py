@@ -20,9 +20,9 @@ import orjson
 from tests.support.full_store import BEGIN, END, fill
 from tests.support.results import make_score, put_scores
 
-from traceweir.streams.kafka.embedded_broker import EmbeddedBroker
-from traceweir.streams.kafka.topic_admin import create_topics
-from traceweir.streams.settings import Settings
+from traceweir.streams.base.settings import Settings
+from traceweir.streams.worker.kafka.embedded_broker import EmbeddedBroker
+from traceweir.streams.worker.kafka.topic_admin import create_topics
 
 RESULTS_STORED = 200_000
 ROUNDS, IN_BATCH, BETWEEN_S = 10, 500, 0.25

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from traceweir.streams.comparison.intervals import Estimate, paired_difference, unpaired_difference
+from traceweir.streams.base.statistics.intervals import Estimate, paired_difference, unpaired_difference
 
 SEED = 20_260_131
 REPETITIONS = 4_000

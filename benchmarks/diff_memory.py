@@ -11,10 +11,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from traceweir.schemas.score import Score, result_id
-from traceweir.streams.comparison.compare import compare
-from traceweir.streams.comparison.rows import ROW, Kinds, SideRows
-from traceweir.streams.comparison.texts import Texts
-from traceweir.streams.results.sides import Source, read_file
+from traceweir.streams.lab.comparison.compare import compare
+from traceweir.streams.lab.comparison.rows import ROW, Kinds, SideRows
+from traceweir.streams.lab.comparison.texts import Texts
+from traceweir.streams.lab.comparison_sides import Source, read_file
 
 SIZES = (10_000, 110_000, 510_000)
 """Numbers of results of each side; the figures are differences between two sizes."""

@@ -31,13 +31,17 @@ from traceweir.schemas.text import printable
 from traceweir.schemas.trace import ReasoningTrace
 from traceweir.scorers.embedding import Embedder, Vectors, embedded_text
 from traceweir.scorers.evaluation.plan import read_plan
-from traceweir.streams.clock import utc_now
-from traceweir.streams.formats.base import DocumentRecords
-from traceweir.streams.formats.documents import InputError
-from traceweir.streams.offline.score_documents import score_offline
-from traceweir.streams.scoring.embedders import EmbedderUnavailableError, SentenceTransformerEmbedder, load_embedder
-from traceweir.streams.scoring.onnx_embedder import thread_count
-from traceweir.streams.settings import load_settings
+from traceweir.streams.base.clock import utc_now
+from traceweir.streams.base.settings import load_settings
+from traceweir.streams.intake.formats.base import DocumentRecords
+from traceweir.streams.intake.formats.documents import InputError
+from traceweir.streams.scoring.embedders.loading import (
+    EmbedderUnavailableError,
+    SentenceTransformerEmbedder,
+    load_embedder,
+)
+from traceweir.streams.scoring.embedders.onnx_embedder import thread_count
+from traceweir.streams.tools.offline.score_documents import score_offline
 
 CALL = 64
 """Texts in a call, as the scoring process has them at most."""

@@ -22,9 +22,9 @@ import numpy as np
 from benchmarks.embedders import print_agreement, texts_of
 from benchmarks.machine import description
 from traceweir.scorers.embedding import Vectors
-from traceweir.streams.formats.documents import InputError
-from traceweir.streams.scoring.embedders import EmbedderUnavailableError, SentenceTransformerEmbedder
-from traceweir.streams.scoring.embedding_batches import Batching
+from traceweir.streams.intake.formats.documents import InputError
+from traceweir.streams.scoring.embedders.embedding_batches import Batching
+from traceweir.streams.scoring.embedders.loading import EmbedderUnavailableError, SentenceTransformerEmbedder
 
 SIZES = (32, 64, 128, 256, 512, 1_024)
 """Texts in a batch of the model."""

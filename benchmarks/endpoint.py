@@ -16,7 +16,7 @@ from google.protobuf.json_format import MessageToDict
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span, TracesData
 
-from traceweir.streams.kafka.embedded_broker import EmbeddedBroker
+from traceweir.streams.worker.kafka.embedded_broker import EmbeddedBroker
 
 CONNECTIONS = 8
 SPANS = 20_000

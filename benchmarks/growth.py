@@ -16,9 +16,9 @@ from rocksdict import Options, Rdict
 
 from benchmarks.stages import topology_of_one_partition
 from benchmarks.workload import record
-from traceweir.streams.clock import utc_now
-from traceweir.streams.stages.base import Stage
-from traceweir.streams.topics import Topics
+from traceweir.streams.base.clock import utc_now
+from traceweir.streams.base.stages.base import Stage
+from traceweir.streams.base.topics import Topics
 
 TOPICS = Topics.of()
 BATCH = 2_000

@@ -22,10 +22,10 @@ from traceweir.schemas.trace import ReasoningTrace
 from traceweir.scorers.embedding import Vectors
 from traceweir.scorers.evaluation.plan import read_plan
 from traceweir.scorers.metrics.novelty import BOUNDS_FROM, NoveltyCache
-from traceweir.streams.clock import utc_now
-from traceweir.streams.gate.novelty_scopes import NoveltyScopes
-from traceweir.streams.gate.stage import GateStage
-from traceweir.streams.topics import Topics
+from traceweir.streams.base.clock import utc_now
+from traceweir.streams.base.topics import Topics
+from traceweir.streams.pipeline.gate.novelty_scopes import NoveltyScopes
+from traceweir.streams.pipeline.gate.stage import GateStage
 
 Draw = Callable[..., Vectors]
 """Returns unit vectors: `draw(rows, seed=1)`."""

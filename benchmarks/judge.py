@@ -11,8 +11,8 @@ from multiprocessing.connection import Connection
 from tests.support.judged import judging, question
 from tests.support.openai_server import Say, openai_server
 
-from traceweir.streams.clock import utc_now
-from traceweir.streams.process_setup import event_loop, tune_gc
+from traceweir.streams.base.clock import utc_now
+from traceweir.streams.base.process_setup import event_loop, tune_gc
 
 LATENCY_S = 0.5
 IN_FLIGHT = 64

@@ -14,9 +14,9 @@ from tests.audit.committed import Committed
 from tests.support.openai_server import OpenAiServer, Say, busy, openai_server_apart
 from tests.support.workers import Fleet
 
-from traceweir.streams.kafka.topic_admin import create_topics
-from traceweir.streams.settings import Settings
+from traceweir.streams.base.settings import Settings
 from traceweir.streams.testing import event
+from traceweir.streams.worker.kafka.topic_admin import create_topics
 
 RATE = 10
 """Sessions sent each second, during the outage and after it."""

@@ -13,11 +13,11 @@ from traceweir.schemas.reference import Reference
 from traceweir.schemas.session import Session
 from traceweir.schemas.text import printable
 from traceweir.schemas.turns import Turn
-from traceweir.streams.evals.recordings import Recording, read_recordings
-from traceweir.streams.formats.base import DocumentRecords, InputContext
-from traceweir.streams.formats.documents import InputError, name_of, read_documents
-from traceweir.streams.formats.files import base_time_of, open_input
-from traceweir.streams.formats.openai_chat import OPENAI_CHAT
+from traceweir.streams.intake.formats.base import DocumentRecords, InputContext
+from traceweir.streams.intake.formats.documents import InputError, name_of, read_documents
+from traceweir.streams.intake.formats.files import base_time_of, open_input
+from traceweir.streams.intake.formats.openai_chat import OPENAI_CHAT
+from traceweir.streams.lab.evals.recordings import Recording, read_recordings
 
 
 @dataclass(frozen=True)

@@ -18,10 +18,10 @@ import orjson
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from benchmarks.workload import RECORDS_A_SESSION, produce, record
-from traceweir.streams.clock import utc_now
-from traceweir.streams.kafka.topic_admin import create_topics
-from traceweir.streams.settings import Settings
-from traceweir.streams.topics import Topics
+from traceweir.streams.base.clock import utc_now
+from traceweir.streams.base.settings import Settings
+from traceweir.streams.base.topics import Topics
+from traceweir.streams.worker.kafka.topic_admin import create_topics
 
 
 class Parts(NamedTuple):

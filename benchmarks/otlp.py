@@ -13,9 +13,9 @@ from statistics import median
 from opentelemetry.proto.trace.v1.trace_pb2 import TracesData
 
 from benchmarks.machine import description
-from traceweir.streams.otlp.decoding import decode_spans
-from traceweir.streams.otlp.files import requests_of
-from traceweir.streams.otlp.slices import is_json, span_slices
+from traceweir.streams.intake.otlp.decoding import decode_spans
+from traceweir.streams.intake.otlp.files import requests_of
+from traceweir.streams.intake.otlp.slices import is_json, span_slices
 
 ROUNDS = 5
 

@@ -26,12 +26,12 @@ from benchmarks.labelled import Labelled, read_labelled
 from traceweir.schemas.text import printable
 from traceweir.scorers.evaluation.plan import read_plan
 from traceweir.scorers.evaluation.runner import evaluate
-from traceweir.streams.clock import utc_now
-from traceweir.streams.formats.base import DocumentRecords
-from traceweir.streams.formats.documents import InputError
-from traceweir.streams.offline.score_documents import score_offline
-from traceweir.streams.scoring.embedders import EmbedderUnavailableError, load_embedder
-from traceweir.streams.settings import InvalidSettingsError, load_settings
+from traceweir.streams.base.clock import utc_now
+from traceweir.streams.base.settings import InvalidSettingsError, load_settings
+from traceweir.streams.intake.formats.base import DocumentRecords
+from traceweir.streams.intake.formats.documents import InputError
+from traceweir.streams.scoring.embedders.loading import EmbedderUnavailableError, load_embedder
+from traceweir.streams.tools.offline.score_documents import score_offline
 
 VARIABLE = "TRACEWEIR_RECORDED_SESSIONS"
 TRAJECTORY: dict[str, tuple[dict[str, JsonValue], ...]] = {

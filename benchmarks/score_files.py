@@ -19,7 +19,7 @@ from typing import NamedTuple
 import psutil
 from tests.support.offline_inputs import generated_traces
 
-from traceweir.streams.cores import usable_cores
+from traceweir.streams.base.cores import usable_cores
 
 SIZES = "10000,80000"
 ROUNDS = 3

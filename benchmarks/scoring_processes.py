@@ -13,11 +13,11 @@ import psutil
 
 from benchmarks.workload import CONFIG, RECORDS_A_SESSION, record
 from traceweir.scorers.evaluation.plan import read_plan
-from traceweir.streams.process_setup import event_loop
-from traceweir.streams.scoring.launch import LaunchedProcess
-from traceweir.streams.scoring.processes import ScoringProcesses
-from traceweir.streams.scoring.protocol import Setup
-from traceweir.streams.settings import Settings
+from traceweir.streams.base.process_setup import event_loop
+from traceweir.streams.base.settings import Settings
+from traceweir.streams.scoring.isolation.launch import LaunchedProcess
+from traceweir.streams.scoring.isolation.processes import ScoringProcesses
+from traceweir.streams.scoring.isolation.protocol import Setup
 from traceweir.streams.testing import START_S, Flow
 
 SESSIONS, TIMES, AT_ONCE, ROUNDS = 4_000, 5, 256, 3

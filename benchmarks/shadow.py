@@ -24,14 +24,14 @@ from confluent_kafka import OFFSET_END, Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from benchmarks.workload import RECORDS_A_SESSION, record
-from traceweir.streams.clock import utc_now
-from traceweir.streams.kafka.client_options import IDEMPOTENT, confluent_options
-from traceweir.streams.kafka.consumer_group import GroupOffsets
-from traceweir.streams.kafka.errors import KafkaUnreachableError
-from traceweir.streams.kafka.topic_admin import create_topics, delete_topics, existing_topics
-from traceweir.streams.settings import Settings
-from traceweir.streams.stages.partitioner import partition_of
-from traceweir.streams.topics import StageName, application_id
+from traceweir.streams.base.clock import utc_now
+from traceweir.streams.base.settings import Settings
+from traceweir.streams.base.stages.partitioner import partition_of
+from traceweir.streams.base.topics import StageName, application_id
+from traceweir.streams.worker.kafka.client_options import IDEMPOTENT, confluent_options
+from traceweir.streams.worker.kafka.consumer_group import GroupOffsets
+from traceweir.streams.worker.kafka.errors import KafkaUnreachableError
+from traceweir.streams.worker.kafka.topic_admin import create_topics, delete_topics, existing_topics
 
 CONFIG = '{"criteria": {"response_match_score": 0.5, "tool_trajectory_avg_score": 1.0}}'
 LIVE: tuple[StageName, ...] = ("score", "gate")

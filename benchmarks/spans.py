@@ -10,10 +10,10 @@ import time
 from confluent_kafka import Producer
 
 from benchmarks.collect import ENCODINGS, SPANS_PER_TRACE, TRACES_PER_REQUEST, request_of
-from traceweir.streams.kafka.client_options import IDEMPOTENT
-from traceweir.streams.kafka.topic_admin import create_topics
-from traceweir.streams.settings import Settings
-from traceweir.streams.topics import ALL_STAGES
+from traceweir.streams.base.settings import Settings
+from traceweir.streams.base.topics import ALL_STAGES
+from traceweir.streams.worker.kafka.client_options import IDEMPOTENT
+from traceweir.streams.worker.kafka.topic_admin import create_topics
 
 REQUESTS = 60
 

@@ -1,9 +1,9 @@
 """Builds single stages as a worker builds them."""
 
 from traceweir.scorers.evaluation.plan import Plan, read_plan
-from traceweir.streams.clock import utc_now
-from traceweir.streams.settings import Settings
-from traceweir.streams.topology import Resources, Topology
+from traceweir.streams.base.clock import utc_now
+from traceweir.streams.base.settings import Settings
+from traceweir.streams.pipeline.topology import Resources, Topology
 
 
 def topology_of_one_partition(plan: Plan | None = None) -> Topology:

@@ -22,13 +22,13 @@ import pyarrow as pa
 from tests.support.full_store import AGENTS, BEGIN, END, METRICS, fill
 
 from traceweir.schemas.score import Score, result_id
-from traceweir.streams.store.duckdb_store import DuckDBStore
-from traceweir.streams.store.opening import Store
-from traceweir.streams.store.overview import overview
-from traceweir.streams.store.rows import Batch, RowReader, Source
-from traceweir.streams.store.selection import Selection
-from traceweir.streams.store.sessions import not_scored, session, sessions
-from traceweir.streams.store.tables import RESULTS
+from traceweir.streams.board.store.duckdb_store import DuckDBStore
+from traceweir.streams.board.store.opening import Store
+from traceweir.streams.board.store.overview import overview
+from traceweir.streams.board.store.rows import Batch, RowReader, Source
+from traceweir.streams.board.store.selection import Selection
+from traceweir.streams.board.store.sessions import not_scored, session, sessions
+from traceweir.streams.board.store.tables import RESULTS
 
 RESULTS_STORED = 200_000
 IN_BATCH, BATCHES, ROUNDS = 10_000, 4, 3

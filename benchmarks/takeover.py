@@ -21,11 +21,11 @@ from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, To
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from benchmarks.workload import record
-from traceweir.streams.clock import utc_now
-from traceweir.streams.kafka.topic_admin import create_topics
-from traceweir.streams.settings import Settings
-from traceweir.streams.stages.partitioner import partition_of
-from traceweir.streams.topics import STAGES, Topics, application_id
+from traceweir.streams.base.clock import utc_now
+from traceweir.streams.base.settings import Settings
+from traceweir.streams.base.stages.partitioner import partition_of
+from traceweir.streams.base.topics import STAGES, Topics, application_id
+from traceweir.streams.worker.kafka.topic_admin import create_topics
 
 PARTITIONS = 4
 EVERY_S = 0.03

@@ -19,9 +19,9 @@ from typing import NotRequired, TypedDict
 from benchmarks import kafka_streams
 from benchmarks.process_cpu import ProcessCpu
 from benchmarks.workload import fill
-from traceweir.streams.kafka.topic_admin import create_topics
-from traceweir.streams.settings import Settings
-from traceweir.streams.topics import StageName, Topics
+from traceweir.streams.base.settings import Settings
+from traceweir.streams.base.topics import StageName, Topics
+from traceweir.streams.worker.kafka.topic_admin import create_topics
 
 ATTEMPTS = 3
 SESSIONS = 45_000

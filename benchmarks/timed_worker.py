@@ -17,12 +17,12 @@ import uvloop
 
 from benchmarks.workload import CONFIG
 from traceweir.scorers.evaluation.plan import read_plan
-from traceweir.streams.app import create_app
-from traceweir.streams.kafka.faust_adapter import Table
-from traceweir.streams.process_setup import tune_gc
-from traceweir.streams.runtime.checkpoint import Checkpoints
-from traceweir.streams.settings import load_settings
-from traceweir.streams.tracing.switch import spans_of_environment
+from traceweir.streams.base.process_setup import tune_gc
+from traceweir.streams.base.settings import load_settings
+from traceweir.streams.scoring.tracing.switch import spans_of_environment
+from traceweir.streams.worker.app import create_app
+from traceweir.streams.worker.kafka.faust_adapter import Table
+from traceweir.streams.worker.runtime.checkpoint import Checkpoints
 
 
 class Stopwatch:
@@ -97,9 +97,9 @@ def main(stages: list[Any], records: int, sessions: int) -> None:
     app, checkpoints, *_ = create_app(settings, plan, stages, transactions=transactions, spans=spans_of_environment())
     watch = Stopwatch(checkpoints, stages, records, sessions)
     if os.environ.get("BREAKDOWN"):
-        from traceweir.streams.assemble.stage import AssembleStage
-        from traceweir.streams.gate.stage import GateStage
-        from traceweir.streams.score.stage import ScoreStage
+        from traceweir.streams.pipeline.assemble.stage import AssembleStage
+        from traceweir.streams.pipeline.gate.stage import GateStage
+        from traceweir.streams.pipeline.score.stage import ScoreStage
 
         for applying in (AssembleStage, GateStage):
             watch.measure(applying, "apply", f"{applying.__name__.lower()} apply")

@@ -10,10 +10,10 @@ from confluent_kafka import Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 from pydantic import JsonValue
 
-from traceweir.streams.clock import utc_now
-from traceweir.streams.kafka.client_options import IDEMPOTENT
-from traceweir.streams.stages.partitioner import partition_of
-from traceweir.streams.topics import Topics
+from traceweir.streams.base.clock import utc_now
+from traceweir.streams.base.stages.partitioner import partition_of
+from traceweir.streams.base.topics import Topics
+from traceweir.streams.worker.kafka.client_options import IDEMPOTENT
 
 RECORDS_A_SESSION = 11
 CONFIG: dict[str, JsonValue] = {"criteria": {"tool_trajectory_avg_score": 1.0, "response_match_score": 0.8}}

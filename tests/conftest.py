@@ -16,7 +16,7 @@ from tests.support.kafka import (
     secured_kafka,
 )
 
-from traceweir.streams import process_log
+from traceweir.streams.base import process_log
 
 __all__ = [
     "certificates",

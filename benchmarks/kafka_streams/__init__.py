@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
-from traceweir.streams.topics import Topics
+from traceweir.streams.base.topics import Topics
 
 HOME = "KAFKA_STREAMS_HOME"
 LONGER = 4

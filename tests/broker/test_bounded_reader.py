@@ -10,12 +10,12 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 from tests.support.batches import send_claiming
 
-from traceweir.streams.kafka import cluster
-from traceweir.streams.kafka.bounded_reader import BoundedReader
-from traceweir.streams.kafka.embedded_broker import EmbeddedBroker
-from traceweir.streams.kafka.topic_admin import create_topics
-from traceweir.streams.settings import Settings
-from traceweir.streams.stages.base import UnreadableBatch
+from traceweir.streams.base.settings import Settings
+from traceweir.streams.base.stages.base import UnreadableBatch
+from traceweir.streams.worker.kafka import cluster
+from traceweir.streams.worker.kafka.bounded_reader import BoundedReader
+from traceweir.streams.worker.kafka.embedded_broker import EmbeddedBroker
+from traceweir.streams.worker.kafka.topic_admin import create_topics
 
 pytestmark = [pytest.mark.broker, pytest.mark.xdist_group("bounded")]
 

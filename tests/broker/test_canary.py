@@ -17,10 +17,10 @@ from tests.support.command_line import Run
 from tests.support.metrics import samples
 from tests.support.workers import Fleet
 
-from traceweir.streams.canary import APP
-from traceweir.streams.kafka.embedded_broker import EmbeddedBroker
-from traceweir.streams.kafka.topic_admin import create_topics
-from traceweir.streams.settings import Settings
+from traceweir.streams.base.settings import Settings
+from traceweir.streams.tools.canary import APP
+from traceweir.streams.worker.kafka.embedded_broker import EmbeddedBroker
+from traceweir.streams.worker.kafka.topic_admin import create_topics
 
 pytestmark = pytest.mark.broker
 

@@ -13,8 +13,8 @@ from tests.audit.committed import Committed
 from tests.support.paths import ROOT
 from tests.support.workers import Fleet
 
-from traceweir.streams.kafka.embedded_broker import EmbeddedBroker
-from traceweir.streams.topics import STAGES, application_id
+from traceweir.streams.base.topics import STAGES, application_id
+from traceweir.streams.worker.kafka.embedded_broker import EmbeddedBroker
 
 pytestmark = [pytest.mark.broker, pytest.mark.slow]
 

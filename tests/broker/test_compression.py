@@ -14,9 +14,9 @@ from tests.support.batches import send_claiming
 from tests.support.workers import Fleet, Worker
 
 from traceweir.schemas.dead_letter import KEPT_BYTES, DeadLetter
-from traceweir.streams.kafka.embedded_broker import EmbeddedBroker
+from traceweir.streams.base.topics import ALL_STAGES, application_id
 from traceweir.streams.testing import event
-from traceweir.streams.topics import ALL_STAGES, application_id
+from traceweir.streams.worker.kafka.embedded_broker import EmbeddedBroker
 
 pytestmark = pytest.mark.broker
 

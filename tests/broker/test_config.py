@@ -13,13 +13,13 @@ from confluent_kafka import Producer
 from tests.support.command_line import Ended, Run
 
 from traceweir.scorers.evaluation.plan import read_plan
-from traceweir.streams.configs.log import ConfigLog
-from traceweir.streams.kafka.client_options import aiokafka_options
-from traceweir.streams.kafka.config_digests import ConfigDigests
-from traceweir.streams.kafka.embedded_broker import EmbeddedBroker
-from traceweir.streams.kafka.topic_admin import create_topics
-from traceweir.streams.runtime.single_record import write_record
-from traceweir.streams.settings import Settings
+from traceweir.streams.base.settings import Settings
+from traceweir.streams.scoring.configs.log import ConfigLog
+from traceweir.streams.worker.kafka.client_options import aiokafka_options
+from traceweir.streams.worker.kafka.config_digests import ConfigDigests
+from traceweir.streams.worker.kafka.embedded_broker import EmbeddedBroker
+from traceweir.streams.worker.kafka.topic_admin import create_topics
+from traceweir.streams.worker.runtime.single_record import write_record
 
 pytestmark = [pytest.mark.broker, pytest.mark.usefixtures("restored_fetcher"), pytest.mark.xdist_group("config")]
 

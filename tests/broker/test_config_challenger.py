@@ -12,14 +12,14 @@ from tests.support.command_line import Ended, Run
 from tests.support.shadows import make_definition
 
 from traceweir.scorers.evaluation.plan import read_plan
-from traceweir.streams.cli import config_push
-from traceweir.streams.kafka.embedded_broker import EmbeddedBroker
-from traceweir.streams.kafka.topic_admin import create_named, create_topics, existing_topics
-from traceweir.streams.settings import Settings
-from traceweir.streams.shadow.challenger_name import require_usable_name
-from traceweir.streams.shadow.definition import Definition
-from traceweir.streams.shadow.log import forget, send, write_definition, write_stop
-from traceweir.streams.shadow.names import ShadowNames
+from traceweir.streams.base.settings import Settings
+from traceweir.streams.cli.config import push as config_push
+from traceweir.streams.lab.shadow.challenger_name import require_usable_name
+from traceweir.streams.lab.shadow.definition import Definition
+from traceweir.streams.lab.shadow.log import forget, send, write_definition, write_stop
+from traceweir.streams.lab.shadow.names import ShadowNames
+from traceweir.streams.worker.kafka.embedded_broker import EmbeddedBroker
+from traceweir.streams.worker.kafka.topic_admin import create_named, create_topics, existing_topics
 
 pytestmark = [pytest.mark.broker, pytest.mark.usefixtures("restored_fetcher"), pytest.mark.xdist_group("config")]
 

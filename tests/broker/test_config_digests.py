@@ -15,8 +15,8 @@ from tests.support.workers import Fleet, Worker
 from traceweir.schemas.base import JsonObject
 from traceweir.schemas.pushed_config import PushedConfig
 from traceweir.scorers.evaluation.plan import read_plan
-from traceweir.streams.clock import utc_now
-from traceweir.streams.kafka.embedded_broker import EmbeddedBroker
+from traceweir.streams.base.clock import utc_now
+from traceweir.streams.worker.kafka.embedded_broker import EmbeddedBroker
 
 pytestmark = [pytest.mark.broker, pytest.mark.xdist_group("config digests")]
 

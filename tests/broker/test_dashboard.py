@@ -26,10 +26,10 @@ from tests.support.scoring import NOW
 from tests.support.stores import CLICKHOUSE, figures, recomputed_figures
 
 from traceweir.schemas.score import Score
-from traceweir.streams.kafka.embedded_broker import EmbeddedBroker
-from traceweir.streams.kafka.topic_admin import create_topics
-from traceweir.streams.settings import Settings
-from traceweir.streams.store.opening import open_store
+from traceweir.streams.base.settings import Settings
+from traceweir.streams.board.store.opening import open_store
+from traceweir.streams.worker.kafka.embedded_broker import EmbeddedBroker
+from traceweir.streams.worker.kafka.topic_admin import create_topics
 
 pytestmark = [pytest.mark.broker, pytest.mark.slow]
 

@@ -9,11 +9,11 @@ import pytest
 from tests.support.results import make_score, put_scores
 from tests.support.scoring import NOW
 
-from traceweir.streams.dashboard.challengers import PushedChallengers
-from traceweir.streams.dashboard.result_diff import NoDiffError
-from traceweir.streams.kafka.embedded_broker import EmbeddedBroker
-from traceweir.streams.kafka.topic_admin import create_named, create_topics
-from traceweir.streams.settings import Settings
+from traceweir.streams.base.settings import Settings
+from traceweir.streams.board.dashboard.challengers import PushedChallengers
+from traceweir.streams.board.dashboard.result_diff import NoDiffError
+from traceweir.streams.worker.kafka.embedded_broker import EmbeddedBroker
+from traceweir.streams.worker.kafka.topic_admin import create_named, create_topics
 
 pytestmark = pytest.mark.broker
 

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from traceweir.scorers.evaluation.plan import Plan
-from traceweir.streams.cli.demo import INTERRUPTED, run_demo
-from traceweir.streams.demo.agents import Emission
-from traceweir.streams.demo.ledger import Counts, expected_counts
+from traceweir.streams.cli.demo.agents import Emission
+from traceweir.streams.cli.demo.commands import INTERRUPTED, run_demo
+from traceweir.streams.cli.demo.ledger import Counts, expected_counts
 
 pytestmark = [pytest.mark.broker, pytest.mark.xdist_group("demo")]
 
@@ -52,7 +52,8 @@ def test_a_missing_expected_session_is_reported_as_a_problem(capfd: pytest.Captu
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="asks /proc for the demo's children")
 def test_ctrl_c_leaves_no_process_and_no_file_behind(tmp_path: Path) -> None:
-    command = "from traceweir.streams.cli.demo import run_demo; raise SystemExit(run_demo(keep=False, as_json=False, seed=1, seconds=30))"
+    running = "raise SystemExit(run_demo(keep=False, as_json=False, seed=1, seconds=30))"
+    command = f"from traceweir.streams.cli.demo.commands import run_demo; {running}"
     demo = subprocess.Popen(
         [sys.executable, "-c", command],
         stdout=subprocess.PIPE,

@@ -21,12 +21,12 @@ from tests.support.ledger import home
 from tests.support.results import make_score
 from tests.support.workers import Fleet
 
-from traceweir.streams.dead_letters.reader import DeadLetters, DeadLettersError, Wanted
-from traceweir.streams.demo.observer import Observer
-from traceweir.streams.kafka.embedded_broker import EmbeddedBroker
-from traceweir.streams.kafka.topic_admin import create_topics
-from traceweir.streams.settings import Settings
+from traceweir.streams.base.settings import Settings
+from traceweir.streams.cli.demo.observer import Observer
 from traceweir.streams.testing import event, trace
+from traceweir.streams.tools.dead_letters.reader import DeadLetters, DeadLettersError, Wanted
+from traceweir.streams.worker.kafka.embedded_broker import EmbeddedBroker
+from traceweir.streams.worker.kafka.topic_admin import create_topics
 
 pytestmark = [pytest.mark.broker, pytest.mark.xdist_group("dlq")]
 
@@ -73,7 +73,7 @@ def test_spans_are_not_replayed_to_a_topic_that_is_missing_and_other_records_are
 
 
 async def test_a_broker_that_stops_during_reading_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("traceweir.streams.kafka.bounded_reader.STALLED_S", 1.0)
+    monkeypatch.setattr("traceweir.streams.worker.kafka.bounded_reader.STALLED_S", 1.0)
     with EmbeddedBroker() as broker:
         settings = Settings(kafka_bootstrap_servers=broker.bootstrap_servers)
         create_topics(settings)

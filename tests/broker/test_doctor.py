@@ -15,15 +15,15 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from tests.support.batches import send_claiming
 from tests.support.command_line import Run
 
-from traceweir.streams.kafka.embedded_broker import EmbeddedBroker
-from traceweir.streams.kafka.topic_admin import create_topics
-from traceweir.streams.settings import Settings
-from traceweir.streams.spans import reader
-from traceweir.streams.spans.reader import TraceRecords
-from traceweir.streams.spans.span import Span
-from traceweir.streams.stages.partitioner import partition_of
+from traceweir.streams.base.settings import Settings
+from traceweir.streams.base.stages.partitioner import partition_of
+from traceweir.streams.base.topics import ALL_STAGES, STAGES
+from traceweir.streams.intake.spans import reader
+from traceweir.streams.intake.spans.reader import TraceRecords
+from traceweir.streams.intake.spans.span import Span
 from traceweir.streams.testing import event, trace
-from traceweir.streams.topics import ALL_STAGES, STAGES
+from traceweir.streams.worker.kafka.embedded_broker import EmbeddedBroker
+from traceweir.streams.worker.kafka.topic_admin import create_topics
 
 pytestmark = pytest.mark.broker
 

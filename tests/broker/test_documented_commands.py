@@ -13,7 +13,7 @@ from tests.support.commands import Shown, documented_commands
 from tests.support.paths import ROOT
 from tests.support.workers import Fleet
 
-from traceweir.streams.kafka.embedded_broker import EmbeddedBroker
+from traceweir.streams.worker.kafka.embedded_broker import EmbeddedBroker
 
 pytestmark = pytest.mark.broker
 

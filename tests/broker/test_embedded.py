@@ -10,16 +10,16 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from traceweir.scorers.evaluation.plan import read_plan
-from traceweir.streams.errors import NotReadyError
-from traceweir.streams.kafka.embedded_broker import PARTITIONS, EmbeddedBroker, is_embedded
-from traceweir.streams.kafka.errors import KafkaUnreachableError
-from traceweir.streams.kafka.topic_admin import check_topics, create_topics, reach
-from traceweir.streams.kafka.topic_problems import expected_topics
-from traceweir.streams.runtime.health import PortTakenError
-from traceweir.streams.settings import Settings
-from traceweir.streams.stages.partitioner import partition_of
-from traceweir.streams.topics import STAGES
-from traceweir.streams.worker import run_worker
+from traceweir.streams.base.errors import NotReadyError
+from traceweir.streams.base.settings import Settings
+from traceweir.streams.base.stages.partitioner import partition_of
+from traceweir.streams.base.topics import STAGES
+from traceweir.streams.worker.kafka.embedded_broker import PARTITIONS, EmbeddedBroker, is_embedded
+from traceweir.streams.worker.kafka.errors import KafkaUnreachableError
+from traceweir.streams.worker.kafka.topic_admin import check_topics, create_topics, reach
+from traceweir.streams.worker.kafka.topic_problems import expected_topics
+from traceweir.streams.worker.run import run_worker
+from traceweir.streams.worker.runtime.health import PortTakenError
 
 
 @pytest.fixture

@@ -11,16 +11,16 @@ import orjson
 import pytest
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
+from traceweir.streams.base.settings import Settings
+from traceweir.streams.base.stages.partitioner import partition_of
 from traceweir.streams.cli.main import main
-from traceweir.streams.emit import EmitError, EmitReport, emit
-from traceweir.streams.formats.base import DocumentRecords, InputContext
-from traceweir.streams.formats.documents import read_documents
-from traceweir.streams.formats.registry import input_format
-from traceweir.streams.kafka.embedded_broker import PARTITIONS, EmbeddedBroker
-from traceweir.streams.kafka.errors import KafkaUnreachableError
-from traceweir.streams.kafka.topic_options import KAFKAS_BATCH_BYTES
-from traceweir.streams.settings import Settings
-from traceweir.streams.stages.partitioner import partition_of
+from traceweir.streams.intake.formats.base import DocumentRecords, InputContext
+from traceweir.streams.intake.formats.documents import read_documents
+from traceweir.streams.intake.formats.registry import input_format
+from traceweir.streams.tools.emit import EmitError, EmitReport, emit
+from traceweir.streams.worker.kafka.embedded_broker import PARTITIONS, EmbeddedBroker
+from traceweir.streams.worker.kafka.errors import KafkaUnreachableError
+from traceweir.streams.worker.kafka.topic_options import KAFKAS_BATCH_BYTES
 
 TRACES, INVOCATIONS = "traceweir.traces", "traceweir.invocations"
 Arrived = dict[str, list[tuple[int, bytes | None, bytes | None]]]

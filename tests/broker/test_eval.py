@@ -16,11 +16,11 @@ from tests.support.scoring import make_session
 
 from traceweir.schemas.events import EVENT
 from traceweir.schemas.session import Session
-from traceweir.streams.evals.kafka_sessions import SessionsUnreadableError, read_sessions
-from traceweir.streams.kafka.embedded_broker import EmbeddedBroker
-from traceweir.streams.kafka.topic_admin import create_topics
-from traceweir.streams.settings import Settings
-from traceweir.streams.stages.partitioner import partition_of
+from traceweir.streams.base.settings import Settings
+from traceweir.streams.base.stages.partitioner import partition_of
+from traceweir.streams.lab.evals.kafka_sessions import SessionsUnreadableError, read_sessions
+from traceweir.streams.worker.kafka.embedded_broker import EmbeddedBroker
+from traceweir.streams.worker.kafka.topic_admin import create_topics
 
 pytestmark = [pytest.mark.broker, pytest.mark.xdist_group("eval")]
 
@@ -83,7 +83,7 @@ async def test_a_broker_that_stops_during_reading_is_reported(monkeypatch: pytes
     names = [f"s{number}" for number in range(20)]
     with EmbeddedBroker() as broker:
         fill(broker.bootstrap_servers, [session(name, "Hello.") for name in names])
-        monkeypatch.setattr("traceweir.streams.kafka.bounded_reader.STALLED_S", 1.0)
+        monkeypatch.setattr("traceweir.streams.worker.kafka.bounded_reader.STALLED_S", 1.0)
         getmany = AIOKafkaConsumer.getmany
 
         async def stop_broker_after_read(*asked: Any, **options: Any) -> Any:

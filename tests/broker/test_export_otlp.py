@@ -16,10 +16,10 @@ from tests.support.exporting import LIMIT_S, Clock, export_process, exporting
 from tests.support.http_target import HttpTarget, Request, Said, http_target
 from tests.support.results import make_score, put_scores
 
-from traceweir.streams.export.errors import ExportError
-from traceweir.streams.kafka.embedded_broker import EmbeddedBroker
-from traceweir.streams.kafka.topic_admin import create_topics
-from traceweir.streams.settings import Settings
+from traceweir.streams.base.settings import Settings
+from traceweir.streams.tools.export.errors import ExportError
+from traceweir.streams.worker.kafka.embedded_broker import EmbeddedBroker
+from traceweir.streams.worker.kafka.topic_admin import create_topics
 
 pytestmark = [pytest.mark.broker, pytest.mark.usefixtures("restored_fetcher")]
 

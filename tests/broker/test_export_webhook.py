@@ -16,11 +16,11 @@ from tests.support.http_target import HttpTarget, Request, Said, http_target
 from tests.support.results import make_score, put_scores
 
 from traceweir.schemas.score import Score
-from traceweir.streams.export.errors import ExportError
-from traceweir.streams.kafka.embedded_broker import EmbeddedBroker
-from traceweir.streams.kafka.topic_admin import create_topics
-from traceweir.streams.settings import Settings
-from traceweir.streams.stages.partitioner import partition_of
+from traceweir.streams.base.settings import Settings
+from traceweir.streams.base.stages.partitioner import partition_of
+from traceweir.streams.tools.export.errors import ExportError
+from traceweir.streams.worker.kafka.embedded_broker import EmbeddedBroker
+from traceweir.streams.worker.kafka.topic_admin import create_topics
 
 pytestmark = [pytest.mark.broker, pytest.mark.usefixtures("restored_fetcher")]
 
@@ -235,8 +235,8 @@ async def test_other_sessions_go_on_while_more_waits_than_memory_holds(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two scores of eight that wait are in memory, and the others follow from the topic in their order."""
-    monkeypatch.setattr("traceweir.streams.export.waiting.MAX_LOADED", 2)
-    monkeypatch.setattr("traceweir.streams.export.waiting.SESSIONS_AT_LEAST", 1)
+    monkeypatch.setattr("traceweir.streams.tools.export.waiting.MAX_LOADED", 2)
+    monkeypatch.setattr("traceweir.streams.tools.export.waiting.SESSIONS_AT_LEAST", 1)
     put(settings, *(make_score("bad", revision=revision) for revision in range(8)))
     put(settings, *(make_score(f"s{number}") for number in range(5)))
     receiver = Receiver()
@@ -255,9 +255,9 @@ async def test_other_sessions_go_on_while_more_waits_than_memory_holds(
 async def test_a_replay_of_more_scores_than_memory_holds_is_sent_whole(
     settings: Settings, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
-    monkeypatch.setattr("traceweir.streams.export.waiting.MAX_LOADED", 2)
-    monkeypatch.setattr("traceweir.streams.export.waiting.SESSIONS_AT_LEAST", 1)
-    monkeypatch.setattr("traceweir.streams.export.waiting_topic.MAX_REPLAYED", 1)
+    monkeypatch.setattr("traceweir.streams.tools.export.waiting.MAX_LOADED", 2)
+    monkeypatch.setattr("traceweir.streams.tools.export.waiting.SESSIONS_AT_LEAST", 1)
+    monkeypatch.setattr("traceweir.streams.tools.export.waiting_topic.MAX_REPLAYED", 1)
     put(settings, *(make_score("s", revision=revision) for revision in range(20)), make_score("t"))
     dlq, refuses = Dlq(settings.kafka_bootstrap_servers, "traceweir.", capfdbinary), asyncio.Event()
     refuses.set()

@@ -8,8 +8,8 @@ from unittest.mock import AsyncMock, MagicMock
 import pytest
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
-from traceweir.streams.kafka.embedded_broker import EmbeddedBroker
-from traceweir.streams.kafka.fast_close import install_fast_close
+from traceweir.streams.worker.kafka.embedded_broker import EmbeddedBroker
+from traceweir.streams.worker.kafka.fast_close import install_fast_close
 
 pytestmark = pytest.mark.broker
 

@@ -17,15 +17,15 @@ from tests.support.results import make_score, put_scores
 from tests.support.scoring import NOW
 from tests.support.stores import FakeRecord, batch_of, open_store, scores_batch
 
-from traceweir.streams.dashboard.feed import LOOK_EVERY_S, Feed, FeedState
-from traceweir.streams.kafka.embedded_broker import EmbeddedBroker
-from traceweir.streams.kafka.silence import UNKNOWN_AFTER_S, LastAnswer
-from traceweir.streams.kafka.topic_admin import create_topics
-from traceweir.streams.settings import Settings
-from traceweir.streams.store.duckdb_store import DuckDBStore
-from traceweir.streams.store.errors import StoreError, StoreUnavailableError
-from traceweir.streams.store.rows import Batch, Source
-from traceweir.streams.store.tables import TableName
+from traceweir.streams.base.settings import Settings
+from traceweir.streams.board.dashboard.feed import LOOK_EVERY_S, Feed, FeedState
+from traceweir.streams.board.store.duckdb_store import DuckDBStore
+from traceweir.streams.board.store.errors import StoreError, StoreUnavailableError
+from traceweir.streams.board.store.rows import Batch, Source
+from traceweir.streams.board.store.tables import TableName
+from traceweir.streams.worker.kafka.embedded_broker import EmbeddedBroker
+from traceweir.streams.worker.kafka.silence import UNKNOWN_AFTER_S, LastAnswer
+from traceweir.streams.worker.kafka.topic_admin import create_topics
 
 pytestmark = [pytest.mark.broker, pytest.mark.usefixtures("restored_fetcher")]
 
@@ -143,7 +143,7 @@ async def test_a_feed_ends_although_no_broker_answers_its_request(
         never.wait()
         return []
 
-    monkeypatch.setattr("traceweir.streams.dashboard.feed.check_partitions", unanswered)
+    monkeypatch.setattr("traceweir.streams.board.dashboard.feed.check_partitions", unanswered)
     async with feeding(settings, open_store(tmp_path / "store.duckdb")):
         await asyncio.to_thread(begun.wait)
     await asyncio.get_running_loop().shutdown_default_executor()  # as `asyncio.run` does
@@ -240,7 +240,7 @@ async def test_old_results_and_figures_are_removed(settings: Settings, tmp_path:
 async def test_missing_topics_are_a_problem_with_a_way_out_and_are_read_when_they_exist(
     settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("traceweir.streams.dashboard.feed.RETRY_AFTER_S", (0.1,))
+    monkeypatch.setattr("traceweir.streams.board.dashboard.feed.RETRY_AFTER_S", (0.1,))
     store = open_store(tmp_path / "store.duckdb")
     async with feeding(settings, store) as until:
         await until(lambda state: "traceweir topics" in (state.problem or ""))
@@ -284,7 +284,7 @@ async def test_a_store_of_former_topics_is_refused_although_the_new_ones_are_lon
 async def test_a_batch_that_the_store_refuses_is_read_again_and_the_problem_stays_until_it_is_stored(
     settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("traceweir.streams.dashboard.feed.RETRY_AFTER_S", (0.1,))
+    monkeypatch.setattr("traceweir.streams.board.dashboard.feed.RETRY_AFTER_S", (0.1,))
     create_topics(settings)
     put_scores(settings.kafka_bootstrap_servers, [make_score("a"), make_score("b")])
     store, refusals = open_store(tmp_path / "store.duckdb"), iter(range(3))

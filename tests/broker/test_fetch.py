@@ -6,8 +6,8 @@ import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from tests.support.batches import rename_header
 
-from traceweir.streams.kafka.embedded_broker import EmbeddedBroker
-from traceweir.streams.kafka.fetch import read_as_parsed
+from traceweir.streams.worker.kafka.embedded_broker import EmbeddedBroker
+from traceweir.streams.worker.kafka.fetch import read_as_parsed
 
 pytestmark = pytest.mark.broker
 

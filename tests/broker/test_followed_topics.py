@@ -13,11 +13,11 @@ from confluent_kafka import Producer
 
 from traceweir.schemas.reference import Reference
 from traceweir.scorers.evaluation.plan import Plan, read_plan
-from traceweir.streams.configs.log import ConfigLog
-from traceweir.streams.configs.records import config_id
-from traceweir.streams.configs.usable import usable_plan
-from traceweir.streams.kafka.embedded_broker import EmbeddedBroker
-from traceweir.streams.kafka.followed_topics import FollowedTopics
+from traceweir.streams.scoring.configs.log import ConfigLog
+from traceweir.streams.scoring.configs.records import config_id
+from traceweir.streams.scoring.configs.usable import usable_plan
+from traceweir.streams.worker.kafka.embedded_broker import EmbeddedBroker
+from traceweir.streams.worker.kafka.followed_topics import FollowedTopics
 
 pytestmark = pytest.mark.broker
 

@@ -11,8 +11,8 @@ from confluent_kafka import Producer
 from tests.support.stuck_worker import GO
 from tests.support.workers import Fleet
 
-from traceweir.streams.kafka.embedded_broker import EmbeddedBroker
-from traceweir.streams.runtime.watchdog import EXIT_HELD
+from traceweir.streams.worker.kafka.embedded_broker import EmbeddedBroker
+from traceweir.streams.worker.runtime.watchdog import EXIT_HELD
 
 pytestmark = pytest.mark.broker
 

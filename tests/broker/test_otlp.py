@@ -25,12 +25,12 @@ from tests.support.collect import agent_trace, request
 from tests.support.paths import ROOT
 from tests.support.workers import Fleet
 
-from traceweir.streams.endpoint.errors import EndpointError
-from traceweir.streams.endpoint.kafka_writer import KafkaWriter
-from traceweir.streams.endpoint.receiver import WriteError
-from traceweir.streams.kafka.embedded_broker import EmbeddedBroker
-from traceweir.streams.settings import Settings
-from traceweir.streams.topics import ALL_STAGES, application_id
+from traceweir.streams.base.settings import Settings
+from traceweir.streams.base.topics import ALL_STAGES, application_id
+from traceweir.streams.tools.endpoint.errors import EndpointError
+from traceweir.streams.tools.endpoint.kafka_writer import KafkaWriter
+from traceweir.streams.tools.endpoint.receiver import WriteError
+from traceweir.streams.worker.kafka.embedded_broker import EmbeddedBroker
 
 pytestmark = pytest.mark.broker
 

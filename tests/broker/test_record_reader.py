@@ -11,9 +11,9 @@ from aiokafka import AIOKafkaConsumer
 from aiokafka.errors import KafkaConnectionError
 from confluent_kafka import Producer
 
-from traceweir.streams.kafka.embedded_broker import EmbeddedBroker
-from traceweir.streams.kafka.record_reader import RecordReader
-from traceweir.streams.stages.errors import RecordUnavailable
+from traceweir.streams.base.stages.errors import RecordUnavailable
+from traceweir.streams.worker.kafka.embedded_broker import EmbeddedBroker
+from traceweir.streams.worker.kafka.record_reader import RecordReader
 
 pytestmark = pytest.mark.broker
 
@@ -67,7 +67,7 @@ async def test_reads_that_wait_together_are_one_range(embedded_broker: EmbeddedB
 async def test_a_long_gap_between_two_records_is_skipped(
     embedded_broker: EmbeddedBroker, seeks: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("traceweir.streams.kafka.record_reader.SKIPPED_AT_MOST", 3)
+    monkeypatch.setattr("traceweir.streams.worker.kafka.record_reader.SKIPPED_AT_MOST", 3)
     getmany = AIOKafkaConsumer.getmany
 
     async def one(self: AIOKafkaConsumer, *places: Any, **options: Any) -> Any:
@@ -113,7 +113,7 @@ async def test_a_read_that_is_cancelled_while_it_waits_is_not_read(
 async def test_an_unknown_place_is_refused_without_waiting_for_it_to_appear(
     topic: str, partition: int, embedded_broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("traceweir.streams.kafka.record_reader.READ_WITHIN_S", 3_600.0)
+    monkeypatch.setattr("traceweir.streams.worker.kafka.record_reader.READ_WITHIN_S", 3_600.0)
     async with asyncio.timeout(LIMIT_S), filled(embedded_broker.bootstrap_servers) as reader:
         with pytest.raises(RecordUnavailable):
             await reader.read(topic, partition, 0)
@@ -151,7 +151,7 @@ async def test_a_stop_ends_pending_reads_and_leaves_no_task_or_connection(connec
 async def test_a_read_from_a_broker_that_stops_raises_record_unavailable_and_cancels_no_task(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("traceweir.streams.kafka.record_reader.READ_WITHIN_S", 2.0)
+    monkeypatch.setattr("traceweir.streams.worker.kafka.record_reader.READ_WITHIN_S", 2.0)
     with EmbeddedBroker() as broker:
         async with filled(broker.bootstrap_servers) as reader:
             before = asyncio.all_tasks()

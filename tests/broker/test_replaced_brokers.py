@@ -13,14 +13,14 @@ from tests.support.http_target import http_target
 from tests.support.results import make_score, put_scores
 from tests.support.slow_network import SlowNetwork
 
-from traceweir.streams.endpoint.kafka_writer import KafkaWriter
-from traceweir.streams.endpoint.receiver import WriteError
-from traceweir.streams.kafka.bounded_reader import BoundedReader
-from traceweir.streams.kafka.embedded_broker import EmbeddedBroker
-from traceweir.streams.kafka.silence import UNKNOWN_AFTER_S, LastAnswer
-from traceweir.streams.kafka.topic_admin import create_topics
-from traceweir.streams.settings import Settings
-from traceweir.streams.topics import ALL_STAGES
+from traceweir.streams.base.settings import Settings
+from traceweir.streams.base.topics import ALL_STAGES
+from traceweir.streams.tools.endpoint.kafka_writer import KafkaWriter
+from traceweir.streams.tools.endpoint.receiver import WriteError
+from traceweir.streams.worker.kafka.bounded_reader import BoundedReader
+from traceweir.streams.worker.kafka.embedded_broker import EmbeddedBroker
+from traceweir.streams.worker.kafka.silence import UNKNOWN_AFTER_S, LastAnswer
+from traceweir.streams.worker.kafka.topic_admin import create_topics
 
 pytestmark = [pytest.mark.broker, pytest.mark.usefixtures("restored_fetcher")]
 

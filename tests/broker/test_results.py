@@ -20,10 +20,10 @@ from tests.support.results import make_score, put_scores
 from tests.support.scoring import NOW
 
 from traceweir.schemas.score import Score
-from traceweir.streams.kafka.embedded_broker import EmbeddedBroker
-from traceweir.streams.kafka.topic_admin import create_topics
-from traceweir.streams.results.reader import Results, Wanted
-from traceweir.streams.settings import Settings
+from traceweir.streams.base.settings import Settings
+from traceweir.streams.tools.results.reader import Results, Wanted
+from traceweir.streams.worker.kafka.embedded_broker import EmbeddedBroker
+from traceweir.streams.worker.kafka.topic_admin import create_topics
 
 pytestmark = [pytest.mark.broker, pytest.mark.usefixtures("restored_fetcher"), pytest.mark.xdist_group("results")]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.support.recorded_rows import check_rows
 
-from traceweir.streams.kafka.embedded_broker import EmbeddedBroker
+from traceweir.streams.worker.kafka.embedded_broker import EmbeddedBroker
 
 
 @pytest.mark.broker

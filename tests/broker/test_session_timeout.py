@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.support.workers import Fleet
 
-from traceweir.streams.kafka.embedded_broker import EmbeddedBroker
+from traceweir.streams.worker.kafka.embedded_broker import EmbeddedBroker
 
 pytestmark = [pytest.mark.broker, pytest.mark.slow]
 

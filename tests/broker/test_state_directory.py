@@ -12,10 +12,10 @@ from confluent_kafka import Producer
 from tests.audit.committed import Committed
 from tests.support.workers import Fleet, Worker
 
-from traceweir.streams.kafka.embedded_broker import EmbeddedBroker
-from traceweir.streams.runtime.changelog_restore import misfit
-from traceweir.streams.runtime.row_formats import FORMAT
 from traceweir.streams.testing import event, trace
+from traceweir.streams.worker.kafka.embedded_broker import EmbeddedBroker
+from traceweir.streams.worker.runtime.changelog_restore import misfit
+from traceweir.streams.worker.runtime.row_formats import FORMAT
 
 DEADLINE_S = 60
 

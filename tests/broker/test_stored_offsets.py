@@ -8,14 +8,14 @@ from collections.abc import Mapping
 import pytest
 from confluent_kafka import Producer
 
-from traceweir.streams.doctor import stored_offsets as module
-from traceweir.streams.doctor.stored_offsets import OffsetsUnreadableError, Stored, stored_offsets
-from traceweir.streams.kafka.bounded_reader import BoundedReader
-from traceweir.streams.kafka.embedded_broker import EmbeddedBroker
-from traceweir.streams.kafka.topic_admin import create_topics
-from traceweir.streams.runtime.lane import INPUTS_ROW, OFFSETS
-from traceweir.streams.settings import Settings
-from traceweir.streams.topics import STAGES, application_id, changelog
+from traceweir.streams.base.settings import Settings
+from traceweir.streams.base.topics import STAGES, application_id, changelog
+from traceweir.streams.tools.doctor import stored_offsets as module
+from traceweir.streams.tools.doctor.stored_offsets import OffsetsUnreadableError, Stored, stored_offsets
+from traceweir.streams.worker.kafka.bounded_reader import BoundedReader
+from traceweir.streams.worker.kafka.embedded_broker import EmbeddedBroker
+from traceweir.streams.worker.kafka.topic_admin import create_topics
+from traceweir.streams.worker.runtime.lane import INPUTS_ROW, OFFSETS
 
 pytestmark = [pytest.mark.broker, pytest.mark.usefixtures("restored_fetcher")]
 

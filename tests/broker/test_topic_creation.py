@@ -7,10 +7,10 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.errors import UnknownTopicOrPartitionError
 from confluent_kafka.admin import AdminClient
 
-from traceweir.streams.kafka.client_options import aiokafka_options, confluent_options
-from traceweir.streams.kafka.embedded_broker import EmbeddedBroker
-from traceweir.streams.kafka.topic_creation import create_no_topics
-from traceweir.streams.settings import Settings
+from traceweir.streams.base.settings import Settings
+from traceweir.streams.worker.kafka.client_options import aiokafka_options, confluent_options
+from traceweir.streams.worker.kafka.embedded_broker import EmbeddedBroker
+from traceweir.streams.worker.kafka.topic_creation import create_no_topics
 
 pytestmark = pytest.mark.broker
 

@@ -21,8 +21,8 @@ import pytest
 from confluent_kafka import Producer
 from tests.support.command_line import Run
 
-from traceweir.streams.clock import utc_now
-from traceweir.streams.runtime.health import listening_socket
+from traceweir.streams.base.clock import utc_now
+from traceweir.streams.worker.runtime.health import listening_socket
 
 pytestmark = [pytest.mark.broker, pytest.mark.slow]
 

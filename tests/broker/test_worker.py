@@ -31,11 +31,11 @@ from traceweir.schemas.base import JsonObject
 from traceweir.schemas.dead_letter import DeadLetter
 from traceweir.schemas.pushed_config import PushedConfig
 from traceweir.scorers.evaluation.plan import read_plan
-from traceweir.streams.faust_worker import EXIT_HARD
-from traceweir.streams.kafka.embedded_broker import EmbeddedBroker
-from traceweir.streams.telemetry.catalogue import CATALOGUE
 from traceweir.streams.testing import event as dated_event
 from traceweir.streams.testing import trace as dated_trace
+from traceweir.streams.worker.faust_worker import EXIT_HARD
+from traceweir.streams.worker.kafka.embedded_broker import EmbeddedBroker
+from traceweir.streams.worker.telemetry.catalogue import CATALOGUE
 
 pytestmark = [pytest.mark.broker, pytest.mark.xdist_group("worker")]  # The tests share one worker.
 
@@ -409,7 +409,9 @@ def test_a_worker_exits_with_0_after_sigterm_and_its_log_is_plain(emitted: Runni
     assert "\x1b" not in emitted.log
     assert len(lines) == len(set(lines))
     warnings = [line for line in lines if " INFO traceweir." not in line]
-    assert [line for line in warnings if " WARNING traceweir.streams.runtime.dead_letter_log: " not in line] == []
+    assert [
+        line for line in warnings if " WARNING traceweir.streams.worker.runtime.dead_letter_log: " not in line
+    ] == []
     assert "received SIGTERM; the worker takes its last checkpoints and leaves its group" in emitted.log
     assert "the worker has ended in order; everything that it processed since its start is committed: " in lines[-1]
     assert " assemble.consumed=" in lines[-1]

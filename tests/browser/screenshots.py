@@ -13,7 +13,7 @@ from tests.support.dashboard_site import Site, served, session_id_of
 from tests.support.stores import FakeRecord, batch_of, open_store
 
 from traceweir.schemas.dead_letter import DeadLetter, Reason
-from traceweir.streams.doctor.finding import Finding
+from traceweir.streams.tools.doctor.finding import Finding
 
 FOLDER = Path(__file__).parents[2] / "docs" / "images" / "dashboard"
 VIEWS = {

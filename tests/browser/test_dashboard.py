@@ -11,7 +11,7 @@ from tests.support.dashboard_site import HOSTILE, Site, served, session_id_of
 from tests.support.results import make_score
 from tests.support.stores import open_store
 
-from traceweir.streams.doctor.finding import Finding
+from traceweir.streams.tools.doctor.finding import Finding
 
 if TYPE_CHECKING:
     from pathlib import Path

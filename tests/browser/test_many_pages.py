@@ -15,7 +15,7 @@ from tests.support.dashboard_site import Site, served
 from tests.support.results import make_score
 from tests.support.stores import open_store
 
-from traceweir.streams.dashboard.live import MAX_STREAMS
+from traceweir.streams.board.dashboard.live import MAX_STREAMS
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -14,7 +14,7 @@ from tests.chaos.small_disk import can_mount
 from tests.support.kafka import HOME, SERVERS, kafka_home
 from tests.support.kafka_cluster import KafkaCluster
 
-from traceweir.streams.kafka.embedded_broker import EmbeddedBroker
+from traceweir.streams.worker.kafka.embedded_broker import EmbeddedBroker
 
 
 class Place(NamedTuple):

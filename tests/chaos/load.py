@@ -10,7 +10,7 @@ from confluent_kafka import Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 from tests.support.ledger import Sending
 
-from traceweir.streams.kafka.client_options import IDEMPOTENT
+from traceweir.streams.worker.kafka.client_options import IDEMPOTENT
 
 FLUSH_S = 60.0
 

@@ -13,9 +13,9 @@ from tests.chaos.load import Load
 from tests.chaos.scenario import Scenario
 from tests.support.ledger import PARTITIONS
 
-from traceweir.streams.kafka.topic_admin import create_topics
-from traceweir.streams.settings import Settings
-from traceweir.streams.topics import StageName, application_id
+from traceweir.streams.base.settings import Settings
+from traceweir.streams.base.topics import StageName, application_id
+from traceweir.streams.worker.kafka.topic_admin import create_topics
 
 STEP_S = 0.05
 WARM_PATIENCE_S = 180.0

@@ -17,10 +17,10 @@ from tests.support.pushes import Document, Push, Pushes
 
 from traceweir.schemas.pushed_config import PushedConfig
 from traceweir.scorers.evaluation.plan import read_plan
-from traceweir.streams.config_topic import ConfigTopicError, TopicState, push
-from traceweir.streams.kafka.client_options import IDEMPOTENT
-from traceweir.streams.kafka.errors import KafkaUnreachableError
-from traceweir.streams.settings import Settings
+from traceweir.streams.base.settings import Settings
+from traceweir.streams.worker.config_topic import ConfigTopicError, TopicState, push
+from traceweir.streams.worker.kafka.client_options import IDEMPOTENT
+from traceweir.streams.worker.kafka.errors import KafkaUnreachableError
 
 AT_ONCE = 2
 """Number of pushes that can run at the same time: the later one fences the other."""

@@ -29,9 +29,9 @@ from tests.support.ledger import PARTITIONS, Ledger
 from tests.support.unsteady import offer_plugin
 from tests.support.workers import Fleet
 
-from traceweir.streams.kafka.topic_admin import create_topics
-from traceweir.streams.settings import Settings
-from traceweir.streams.topics import STAGES, application_id
+from traceweir.streams.base.settings import Settings
+from traceweir.streams.base.topics import STAGES, application_id
+from traceweir.streams.worker.kafka.topic_admin import create_topics
 
 GRACE_S, FORMER_S, GUARD_S, AWAY_S = 240.0, 450.0, 900.0, 1500.0
 """Far enough from each other and from the duration of a round that no pause decides which records belong together.

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 
 from tests.support.dying_worker import MOMENTS, STEPS, WITHOUT_TRANSACTIONS
 
-from traceweir.streams.topics import ALL_STAGES, STAGES, StageName
+from traceweir.streams.base.topics import ALL_STAGES, STAGES, StageName
 
 Kind = Literal[
     "killed",

@@ -22,10 +22,10 @@ from tests.support.scoring import NOW
 from tests.support.stores import figures, open_store, recomputed_figures
 
 from traceweir.schemas.score import Score
-from traceweir.streams.dashboard.server import run_dashboard
-from traceweir.streams.kafka.embedded_broker import EmbeddedBroker
-from traceweir.streams.kafka.topic_admin import create_topics
-from traceweir.streams.settings import Settings
+from traceweir.streams.base.settings import Settings
+from traceweir.streams.board.dashboard.server import run_dashboard
+from traceweir.streams.worker.kafka.embedded_broker import EmbeddedBroker
+from traceweir.streams.worker.kafka.topic_admin import create_topics
 
 KILLS = 100
 IN_BATCH, BETWEEN_S = 50, 0.1

@@ -10,7 +10,7 @@ from tests.audit.committed import CommittedRecords, Document
 from tests.audit.comparable import comparable
 from tests.support.ledger import Ledger
 
-from traceweir.streams.kafka.client_options import IDEMPOTENT
+from traceweir.streams.worker.kafka.client_options import IDEMPOTENT
 
 
 def copy_inputs(committed: CommittedRecords, bootstrap_servers: str, prefix: str) -> int:

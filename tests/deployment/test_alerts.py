@@ -13,7 +13,7 @@ import pytest
 import yaml
 from tests.support.paths import ROOT
 
-from traceweir.streams.telemetry.catalogue import CANARY, CATALOGUE
+from traceweir.streams.worker.telemetry.catalogue import CANARY, CATALOGUE
 
 FILE = ROOT / "monitoring" / "alerts.yaml"
 RULES = {rule["alert"]: rule for group in yaml.safe_load(FILE.read_text("utf-8"))["groups"] for rule in group["rules"]}

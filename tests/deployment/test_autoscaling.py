@@ -11,8 +11,8 @@ from tests.support.commands import blocks
 from tests.support.kustomize import Manifest, render
 from tests.support.paths import ROOT
 
-from traceweir.streams.settings import SaslMechanism, SecurityProtocol, Settings
-from traceweir.streams.topics import STAGES, application_id
+from traceweir.streams.base.settings import SaslMechanism, SecurityProtocol, Settings
+from traceweir.streams.base.topics import STAGES, application_id
 
 OVERLAY = ROOT / "k8s" / "overlays" / "autoscaling"
 SASL: dict[str, str | None] = {

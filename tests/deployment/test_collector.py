@@ -8,8 +8,8 @@ import yaml
 from tests.support.kustomize import render
 from tests.support.paths import ROOT
 
-from traceweir.streams.kafka.topic_options import KAFKAS_BATCH_BYTES
-from traceweir.streams.settings import Settings
+from traceweir.streams.base.settings import Settings
+from traceweir.streams.worker.kafka.topic_options import KAFKAS_BATCH_BYTES
 
 CONFIG = ROOT / "k8s" / "parts" / "collector" / "collector.yaml"
 COLLECTOR: dict[str, Any] = yaml.safe_load(CONFIG.read_text("utf-8"))

@@ -20,11 +20,11 @@ from tests.support.commands import VARIABLES, parse
 from tests.support.kustomize import render
 from tests.support.paths import ROOT
 
+from traceweir.streams.base.otel_environment import is_sent
+from traceweir.streams.base.settings import ENV_PREFIX, Settings, load_settings
 from traceweir.streams.cli.main import main
-from traceweir.streams.kafka.embedded_broker import EmbeddedBroker
-from traceweir.streams.kafka.topic_options import options_at_creation
-from traceweir.streams.otel_environment import is_sent
-from traceweir.streams.settings import ENV_PREFIX, Settings, load_settings
+from traceweir.streams.worker.kafka.embedded_broker import EmbeddedBroker
+from traceweir.streams.worker.kafka.topic_options import options_at_creation
 
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text("utf-8"))
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]

@@ -20,9 +20,9 @@ from tests.support.scoring import NOW
 from tests.support.stores import CLICKHOUSE, chdb_database, scores_batch
 from tests.support.workers import Fleet
 
-from traceweir.streams.kafka.embedded_broker import EmbeddedBroker
-from traceweir.streams.telemetry.catalogue import CATALOGUE
 from traceweir.streams.testing import event, trace
+from traceweir.streams.worker.kafka.embedded_broker import EmbeddedBroker
+from traceweir.streams.worker.telemetry.catalogue import CATALOGUE
 
 FOLDER = ROOT / "monitoring" / "grafana"
 BOARDS = {file.stem: json.loads(file.read_text("utf-8")) for file in sorted((FOLDER / "dashboards").glob("*.json"))}
@@ -121,7 +121,7 @@ def session(name: str) -> list[dict[str, Any]]:
 def test_each_query_returns_rows_of_clickhouse(panel: dict[str, Any]) -> None:
     import clickhouse_connect
 
-    from traceweir.streams.store.opening import open_store
+    from traceweir.streams.board.store.opening import open_store
 
     rejected = {"reasons": ["private"]}
     scores = [

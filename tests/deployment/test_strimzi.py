@@ -11,9 +11,9 @@ from tests.support.known_topics import OF_COMMANDS
 from tests.support.kustomize import render
 from tests.support.paths import ROOT
 
-from traceweir.streams.kafka.topic_options import options_at_creation
-from traceweir.streams.settings import Settings
-from traceweir.streams.topics import ALL_STAGES, STAGES, CleanupPolicy, StageName, application_id, changelog
+from traceweir.streams.base.settings import Settings
+from traceweir.streams.base.topics import ALL_STAGES, STAGES, CleanupPolicy, StageName, application_id, changelog
+from traceweir.streams.worker.kafka.topic_options import options_at_creation
 
 ROW = re.compile(r"\| `([a-z._-]+)` \| ([a-z, ]+) \| ([a-z, ]+) \| (?:raw|redacted|offsets) \|")
 TABLE = {

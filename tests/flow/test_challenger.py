@@ -9,10 +9,10 @@ from typing import Any
 
 from traceweir.scorers.evaluation.plan import Challenger, read_plan
 from traceweir.scorers.evaluation.runner import sampling_point
-from traceweir.streams.judges.verdicts import JudgeVerdict
-from traceweir.streams.score import challenger_rows
-from traceweir.streams.scoring.errors import ChallengerUnavailable, SessionRejected
-from traceweir.streams.scoring.result import ScoringResult
+from traceweir.streams.pipeline.score import challenger_rows
+from traceweir.streams.scoring.judges.verdicts import JudgeVerdict
+from traceweir.streams.scoring.sessions.errors import ChallengerUnavailable, SessionRejected
+from traceweir.streams.scoring.sessions.result import ScoringResult
 from traceweir.streams.testing import Flow, HeldScoring, event, trace
 
 CHAMPION: dict[str, Any] = {"criteria": {"latency": {}}}

@@ -13,8 +13,8 @@ from tests.support.judged import KEY, judged_plan
 from tests.support.openai_server import Say, busy, openai_server
 
 from traceweir.scorers.evaluation.plan import Challenger, Plan
-from traceweir.streams.judges.client import Access
-from traceweir.streams.judges.service import Judging
+from traceweir.streams.scoring.judges.client import Access
+from traceweir.streams.scoring.judges.service import Judging
 from traceweir.streams.testing import Flow, event
 
 pytestmark = pytest.mark.xdist_group("litellm")  # Importing litellm takes seconds; the group keeps it to one process.

@@ -8,9 +8,9 @@ import orjson
 import pytest
 from tests.support.flow import TOPICS, advance_to, assemble_only
 
-from traceweir.streams.assemble.session_rows import CHUNK
-from traceweir.streams.assemble.stage import AssembleStage
-from traceweir.streams.stages.partitioner import partition_of
+from traceweir.streams.base.stages.partitioner import partition_of
+from traceweir.streams.pipeline.assemble.session_rows import CHUNK
+from traceweir.streams.pipeline.assemble.stage import AssembleStage
 from traceweir.streams.testing import START_S, Flow, event, trace
 
 

@@ -24,9 +24,9 @@ from tests.support.collect import (
 from tests.support.late_spans import current, turns
 from tests.support.paths import ROOT
 
-from traceweir.streams.collect.span_rows import TraceHeader
-from traceweir.streams.otlp.files import requests_of
-from traceweir.streams.stages.partitioner import partition_of
+from traceweir.streams.base.stages.partitioner import partition_of
+from traceweir.streams.intake.otlp.files import requests_of
+from traceweir.streams.pipeline.collect.span_rows import TraceHeader
 from traceweir.streams.testing import START_S, Flow
 
 GRACE_S, IDLE_S = 5, 60

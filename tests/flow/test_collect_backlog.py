@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.support.collect import TOPICS, agent_trace, collect_only, complete, offline, published, request, trace_id
 
-from traceweir.streams.stages.partitioner import partition_of
+from traceweir.streams.base.stages.partitioner import partition_of
 from traceweir.streams.testing import START_S
 
 OUTAGE_S = 140

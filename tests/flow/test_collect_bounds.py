@@ -20,17 +20,17 @@ from tests.support.collect import (
 
 from traceweir.schemas.base import MAX_IDENTIFIER_CHARS
 from traceweir.schemas.dead_letter import ORIGIN, PREFIX, last_header
-from traceweir.streams.collect.collecting_rules import CollectingRules
-from traceweir.streams.collect.open_trace import OpenTrace
-from traceweir.streams.collect.publication import Publication
-from traceweir.streams.collect.published import Published
-from traceweir.streams.collect.span_rows import IDENTITY_BYTES, SPAN, Entry, published_key
-from traceweir.streams.dead_letters.reader import Found, LetterId
-from traceweir.streams.dead_letters.replay import resend
-from traceweir.streams.otlp.slices import span_slices
-from traceweir.streams.settings import Settings
-from traceweir.streams.stages.base import MAX_OUTPUT_BYTES
+from traceweir.streams.base.settings import Settings
+from traceweir.streams.base.stages.base import MAX_OUTPUT_BYTES
+from traceweir.streams.intake.otlp.slices import span_slices
+from traceweir.streams.pipeline.collect.collecting_rules import CollectingRules
+from traceweir.streams.pipeline.collect.open_trace import OpenTrace
+from traceweir.streams.pipeline.collect.publication import Publication
+from traceweir.streams.pipeline.collect.published import Published
+from traceweir.streams.pipeline.collect.span_rows import IDENTITY_BYTES, SPAN, Entry, published_key
 from traceweir.streams.testing import START_S, Flow
+from traceweir.streams.tools.dead_letters.reader import Found, LetterId
+from traceweir.streams.tools.dead_letters.replay import resend
 
 
 @pytest.mark.parametrize(

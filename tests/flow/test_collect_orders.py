@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from tests.support.collect import TOPICS, agent_trace, complete, offline, request, span
 from tests.support.paths import ROOT
 
-from traceweir.streams.otlp.files import requests_of
-from traceweir.streams.otlp.slices import span_slices
-from traceweir.streams.stages.partitioner import partition_of
+from traceweir.streams.base.stages.partitioner import partition_of
+from traceweir.streams.base.topics import StageName
+from traceweir.streams.intake.otlp.files import requests_of
+from traceweir.streams.intake.otlp.slices import span_slices
 from traceweir.streams.testing import Flow
-from traceweir.streams.topics import StageName
 
 STAGES: tuple[StageName, ...] = ("collect", "assemble", "score", "gate")
 PARTITIONS = 2

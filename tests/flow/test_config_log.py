@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from traceweir.scorers.evaluation.plan import read_plan
-from traceweir.streams.configs.records import HOME
+from traceweir.streams.scoring.configs.records import HOME
 from traceweir.streams.testing import Flow, HeldScoring, event, trace
 
 FILE: dict[str, Any] = {"criteria": {"latency": {}}}

@@ -11,12 +11,12 @@ from tests.support.flow import TOPICS
 
 from traceweir.schemas.dimensions import Dimensions, hashed_user_id
 from traceweir.scorers.evaluation.plan import read_plan
-from traceweir.streams.formats.base import DocumentRecords
-from traceweir.streams.formats.documents import Document
-from traceweir.streams.formats.traceweir_json import wire_record
-from traceweir.streams.offline.score_documents import score_offline
-from traceweir.streams.settings import Settings
+from traceweir.streams.base.settings import Settings
+from traceweir.streams.intake.formats.base import DocumentRecords
+from traceweir.streams.intake.formats.documents import Document
+from traceweir.streams.intake.formats.traceweir_json import wire_record
 from traceweir.streams.testing import START_S, Flow, event, trace
+from traceweir.streams.tools.offline.score_documents import score_offline
 
 CONFIG: dict[str, Any] = {"criteria": {"response_match_score": 0.5}}
 SPAN = {"trace_id": "a" * 32, "span_id": "b" * 16}

@@ -11,7 +11,7 @@ from tests.support.collect import agent_trace, collect_only, complete, offline, 
 from tests.support.flow import TOPICS, assemble_only
 
 from traceweir.schemas.dead_letter import DeadLetter
-from traceweir.streams.stages.partitioner import partition_of
+from traceweir.streams.base.stages.partitioner import partition_of
 from traceweir.streams.testing import Flow, event, trace
 
 FRAME = b"\0\0\0\0\x07"

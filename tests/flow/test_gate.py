@@ -14,7 +14,7 @@ from tests.support.redaction.known_names import KnownNames
 from traceweir.schemas.candidate import Embedding
 from traceweir.schemas.trace import ReasoningTrace
 from traceweir.scorers.evaluation.plan import read_plan
-from traceweir.streams.stages.partitioner import partition_of
+from traceweir.streams.base.stages.partitioner import partition_of
 from traceweir.streams.testing import Flow, instant, trace
 
 

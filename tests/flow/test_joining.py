@@ -8,8 +8,8 @@ import orjson
 import pytest
 from tests.support.flow import TOPICS, assemble_only
 
-from traceweir.streams.assemble.session_rows import GUARDED
-from traceweir.streams.stages.partitioner import partition_of
+from traceweir.streams.base.stages.partitioner import partition_of
+from traceweir.streams.pipeline.assemble.session_rows import GUARDED
 from traceweir.streams.testing import event, trace
 
 

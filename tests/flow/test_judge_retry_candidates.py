@@ -18,8 +18,8 @@ from tests.support.judge_retries import (
 )
 from tests.support.judged import KEY
 
-from traceweir.streams.judges.client import Access
-from traceweir.streams.judges.service import Judging
+from traceweir.streams.scoring.judges.client import Access
+from traceweir.streams.scoring.judges.service import Judging
 from traceweir.streams.testing import Flow, instant
 
 pytestmark = pytest.mark.xdist_group("litellm")  # Importing litellm takes seconds; the group keeps it to one process.

@@ -20,8 +20,8 @@ from tests.support.judge_retries import (
 )
 
 from traceweir.schemas.judge_config import RetryLater
-from traceweir.streams.score.judge_retries import AT_ONCE, PAUSE_S, JudgeRetries
-from traceweir.streams.scoring.result import ScoringResult
+from traceweir.streams.pipeline.score.judge_retries import AT_ONCE, PAUSE_S, JudgeRetries
+from traceweir.streams.scoring.sessions.result import ScoringResult
 
 pytestmark = pytest.mark.xdist_group("litellm")  # Importing litellm takes seconds; the group keeps it to one process.
 

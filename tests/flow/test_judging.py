@@ -14,11 +14,11 @@ from tests.support.openai_server import Say, busy, openai_server
 
 from traceweir.schemas.judge_config import Budget, VerdictCache
 from traceweir.scorers import Plan
-from traceweir.streams.judges.budget import JudgeBudget, Paid
-from traceweir.streams.judges.client import Access
-from traceweir.streams.judges.service import Judging
-from traceweir.streams.judges.verdicts import JudgeUsage, JudgeVerdict
-from traceweir.streams.score.judge_rows import JudgeRows
+from traceweir.streams.pipeline.score.judge_rows import JudgeRows
+from traceweir.streams.scoring.judges.budget import JudgeBudget, Paid
+from traceweir.streams.scoring.judges.client import Access
+from traceweir.streams.scoring.judges.service import Judging
+from traceweir.streams.scoring.judges.verdicts import JudgeUsage, JudgeVerdict
 from traceweir.streams.testing import Flow, event, instant
 
 pytestmark = pytest.mark.xdist_group("litellm")  # Importing litellm takes seconds; the group keeps it to one process.

@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.support.flow import TOPICS, advance_to, assemble_only, published_events, send_event
 
-from traceweir.streams.assemble import session_rows
-from traceweir.streams.stages.partitioner import partition_of
+from traceweir.streams.base.stages.partitioner import partition_of
+from traceweir.streams.pipeline.assemble import session_rows
 from traceweir.streams.testing import START_S, Flow, event, trace
 
 HOUR_S = 3_600

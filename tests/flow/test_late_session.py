@@ -10,10 +10,10 @@ from tests.support.late_spans import turns
 
 from traceweir.scorers.embedding import HashingEmbedder
 from traceweir.scorers.evaluation.plan import read_plan
-from traceweir.streams.collect.span_rows import TraceHeader
-from traceweir.streams.stages.partitioner import partition_of
+from traceweir.streams.base.stages.partitioner import partition_of
+from traceweir.streams.base.topics import StageName
+from traceweir.streams.pipeline.collect.span_rows import TraceHeader
 from traceweir.streams.testing import START_S, Flow
-from traceweir.streams.topics import StageName
 
 STAGES: tuple[StageName, ...] = ("collect", "assemble", "score", "gate")
 OWN = trace_id(1).hex()

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from traceweir.streams.dead_letters.reader import Found, LetterId
-from traceweir.streams.dead_letters.replay import NotReplayable, resend
-from traceweir.streams.score.offset_tracker import OffsetTracker
-from traceweir.streams.stages.base import MissedRecords
-from traceweir.streams.stages.errors import RecordRejected
+from traceweir.streams.base.stages.base import MissedRecords
+from traceweir.streams.base.stages.errors import RecordRejected
+from traceweir.streams.base.topics import ALL_STAGES, StageName
+from traceweir.streams.pipeline.score.offset_tracker import OffsetTracker
+from traceweir.streams.pipeline.topology import topics_of
 from traceweir.streams.testing import Flow, trace
-from traceweir.streams.topics import ALL_STAGES, StageName
-from traceweir.streams.topology import topics_of
+from traceweir.streams.tools.dead_letters.reader import Found, LetterId
+from traceweir.streams.tools.dead_letters.replay import NotReplayable, resend
 
 
 @pytest.mark.parametrize("name", ALL_STAGES)

@@ -8,7 +8,7 @@ from tests.support.flow import TOPICS, assemble_only
 
 from traceweir.schemas.dead_letter import DeadLetter
 from traceweir.schemas.session import Session
-from traceweir.streams.stages.partitioner import partition_of
+from traceweir.streams.base.stages.partitioner import partition_of
 from traceweir.streams.testing import event
 
 SECOND_ONE_MS = 1767225601250

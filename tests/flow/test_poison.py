@@ -9,9 +9,9 @@ import orjson
 import pytest
 from tests.support.flow import TOPICS
 
-from traceweir.streams.gate.novelty_scopes import NoveltyScope
-from traceweir.streams.stages.base import Cut, Record, Stage, StageSpec
-from traceweir.streams.stages.errors import RecordRejected
+from traceweir.streams.base.stages.base import Cut, Record, Stage, StageSpec
+from traceweir.streams.base.stages.errors import RecordRejected
+from traceweir.streams.pipeline.gate.novelty_scopes import NoveltyScope
 from traceweir.streams.testing import Flow, event, trace
 
 BAD = "kp:trace:bad"
@@ -146,7 +146,7 @@ async def test_an_exception_while_a_scope_is_measured_costs_one_candidate(monkey
 
 
 async def test_an_exception_after_a_session_is_scored_costs_that_session(monkeypatch: pytest.MonkeyPatch) -> None:
-    from traceweir.streams.score.candidate_changes import CandidateChanges
+    from traceweir.streams.pipeline.score.candidate_changes import CandidateChanges
 
     changed = CandidateChanges.changed
 

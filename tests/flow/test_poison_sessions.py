@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from tests.support.flow import TOPICS, assemble_only, send_event
 
-from traceweir.streams.assemble.closed_sessions import ClosedSessions
-from traceweir.streams.assemble.open_session import OpenSession
-from traceweir.streams.runtime.suspects import StageFailed, Suspects
+from traceweir.streams.pipeline.assemble.closed_sessions import ClosedSessions
+from traceweir.streams.pipeline.assemble.open_session import OpenSession
 from traceweir.streams.testing import START_S, Flow, event, trace
+from traceweir.streams.worker.runtime.suspects import StageFailed, Suspects
 
 
 @pytest.fixture

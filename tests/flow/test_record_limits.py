@@ -7,8 +7,8 @@ from tests.support.flow import TOPICS, assemble_only
 from tests.support.judge_retries import session
 
 from traceweir.scorers.evaluation.plan import read_plan
-from traceweir.streams.stages.partitioner import partition_of
-from traceweir.streams.stages.record_limits import SMALLEST_BATCH_BYTES
+from traceweir.streams.base.stages.partitioner import partition_of
+from traceweir.streams.base.stages.record_limits import SMALLEST_BATCH_BYTES
 from traceweir.streams.testing import Flow, event, trace
 
 SMALL = SMALLEST_BATCH_BYTES

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from tests.support.flow import TOPICS, advance_to, assemble_only, published_events, send_event
 
-from traceweir.streams.assemble.session_rows import CHUNK
-from traceweir.streams.assemble.stage import AssembleStage
+from traceweir.streams.pipeline.assemble.session_rows import CHUNK
+from traceweir.streams.pipeline.assemble.stage import AssembleStage
 from traceweir.streams.testing import START_S, event
 
 

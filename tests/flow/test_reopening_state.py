@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.support.flow import TOPICS, advance_to, assemble_only, published_events, send_event
 
-from traceweir.streams.assemble.stage import AssembleStage
+from traceweir.streams.pipeline.assemble.stage import AssembleStage
 from traceweir.streams.testing import START_S, event
 
 

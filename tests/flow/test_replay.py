@@ -8,13 +8,13 @@ import pytest
 from tests.support.flow import TOPICS
 
 from traceweir.schemas.session import Session
-from traceweir.streams.dead_letters.reader import Found, LetterId
-from traceweir.streams.dead_letters.replay import resend
-from traceweir.streams.judges.verdicts import JudgeVerdict
-from traceweir.streams.scoring.result import ScoringResult
-from traceweir.streams.scoring.session_scoring import Measure
-from traceweir.streams.stages.partitioner import partition_of
+from traceweir.streams.base.stages.partitioner import partition_of
+from traceweir.streams.scoring.judges.verdicts import JudgeVerdict
+from traceweir.streams.scoring.sessions.result import ScoringResult
+from traceweir.streams.scoring.sessions.session_scoring import Measure
 from traceweir.streams.testing import Flow, event, trace
+from traceweir.streams.tools.dead_letters.reader import Found, LetterId
+from traceweir.streams.tools.dead_letters.replay import resend
 
 
 def send_again(flow: Flow) -> None:

@@ -16,10 +16,10 @@ from tests.support.flow import TOPICS
 from traceweir.schemas.session import Session
 from traceweir.scorers.embedding import HashingEmbedder, Vectors
 from traceweir.scorers.evaluation.plan import read_plan
-from traceweir.streams.clock import utc_now
-from traceweir.streams.runtime.lane import OFFSETS
-from traceweir.streams.scoring.session_scoring import SessionScoring
+from traceweir.streams.base.clock import utc_now
+from traceweir.streams.scoring.sessions.session_scoring import SessionScoring
 from traceweir.streams.testing import START_S, Flow, HeldScoring, event, instant, trace
+from traceweir.streams.worker.runtime.lane import OFFSETS
 
 CONFIG = b'{"criteria": {"response_match_score": 0.5}, "gate": {"required": ["response_match_score"]}}'
 
@@ -227,7 +227,7 @@ async def test_the_number_of_sessions_in_flight_is_bounded_by_the_pool() -> None
 
 
 async def test_the_number_of_bytes_in_flight_is_bounded_by_the_window(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("traceweir.streams.score.stage.WINDOW_BYTES", 2_000)
+    monkeypatch.setattr("traceweir.streams.pipeline.score.stage.WINDOW_BYTES", 2_000)
     flow, scoring = held()
     for name in "abc":
         flow.send(TOPICS.sessions, session(name))

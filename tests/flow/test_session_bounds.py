@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.support.flow import TOPICS, assemble_only, published_events, send_event
 
-from traceweir.streams.assemble.stage import AssembleStage
+from traceweir.streams.pipeline.assemble.stage import AssembleStage
 from traceweir.streams.testing import START_S, Flow, event
 
 

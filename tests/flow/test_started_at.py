@@ -13,15 +13,15 @@ from tests.support.flow import TOPICS, advance_to
 from tests.support.scoring import NOW
 
 from traceweir.scorers.evaluation.plan import read_plan
-from traceweir.streams.evals.files import Chosen, read_eval_file
-from traceweir.streams.evals.recordings import read_recordings
-from traceweir.streams.evals.scoring import ScoredFile, score_files
-from traceweir.streams.formats.base import DocumentRecords
-from traceweir.streams.formats.documents import Document
-from traceweir.streams.formats.traceweir_json import wire_record
-from traceweir.streams.offline.score_documents import score_offline
-from traceweir.streams.settings import Settings
+from traceweir.streams.base.settings import Settings
+from traceweir.streams.intake.formats.base import DocumentRecords
+from traceweir.streams.intake.formats.documents import Document
+from traceweir.streams.intake.formats.traceweir_json import wire_record
+from traceweir.streams.lab.evals.files import Chosen, read_eval_file
+from traceweir.streams.lab.evals.recordings import read_recordings
+from traceweir.streams.lab.evals.scoring import ScoredFile, score_files
 from traceweir.streams.testing import START_S, Flow, event, instant, trace
+from traceweir.streams.tools.offline.score_documents import score_offline
 
 CONFIG: dict[str, Any] = {"criteria": {"response_match_score": 0.5}}
 DAY_S = 86_400.0

@@ -14,11 +14,11 @@ from tests.support.traced import WrittenSpans, ids_of
 
 from traceweir.schemas.session import Session
 from traceweir.scorers import read_plan
-from traceweir.streams.clock import utc_now
-from traceweir.streams.judges.client import Access
-from traceweir.streams.judges.service import Judging
-from traceweir.streams.process_log import CURRENT_SPAN
-from traceweir.streams.scoring.session_scoring import SessionScoring
+from traceweir.streams.base.clock import utc_now
+from traceweir.streams.base.process_log import CURRENT_SPAN
+from traceweir.streams.scoring.judges.client import Access
+from traceweir.streams.scoring.judges.service import Judging
+from traceweir.streams.scoring.sessions.session_scoring import SessionScoring
 from traceweir.streams.testing import Flow, event, instant, trace
 
 pytestmark = pytest.mark.xdist_group("litellm")  # one test asks a judge

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 import pytest
 from tests.support.otlp_recordings import compare
 
-from traceweir.streams.otlp.decoding import add_logs, decode_logs, decode_spans
-from traceweir.streams.spans.span import Span
+from traceweir.streams.intake.otlp.decoding import add_logs, decode_logs, decode_spans
+from traceweir.streams.intake.spans.span import Span
 
 HERE = Path(__file__).parent
 REPOSITORY = HERE.parent.parent

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from tests.support.workers import Fleet
 
-from traceweir.streams.kafka.topic_admin import create_topics
-from traceweir.streams.settings import Settings
+from traceweir.streams.base.settings import Settings
+from traceweir.streams.worker.kafka.topic_admin import create_topics
 
 
 @pytest.fixture

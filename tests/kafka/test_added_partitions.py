@@ -12,12 +12,12 @@ from confluent_kafka.admin import AdminClient, NewPartitions
 from tests.support.short_sessions import closed
 from tests.support.workers import Fleet
 
-from traceweir.streams.clock import utc_now
-from traceweir.streams.doctor.cluster import check_cluster
-from traceweir.streams.doctor.finding import Finding
-from traceweir.streams.kafka.topic_admin import check_topics, inspect_topics
-from traceweir.streams.settings import Settings
-from traceweir.streams.topics import STAGES, application_id
+from traceweir.streams.base.clock import utc_now
+from traceweir.streams.base.settings import Settings
+from traceweir.streams.base.topics import STAGES, application_id
+from traceweir.streams.tools.doctor.cluster import check_cluster
+from traceweir.streams.tools.doctor.finding import Finding
+from traceweir.streams.worker.kafka.topic_admin import check_topics, inspect_topics
 
 pytestmark = pytest.mark.kafka
 

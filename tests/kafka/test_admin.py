@@ -8,9 +8,11 @@ import uuid
 import pytest
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, ResourceType
 
-from traceweir.streams.doctor.cluster import check_cluster
-from traceweir.streams.kafka.embedded_broker import is_embedded
-from traceweir.streams.kafka.topic_admin import (
+from traceweir.streams.base.settings import Settings
+from traceweir.streams.base.topics import STAGES
+from traceweir.streams.tools.doctor.cluster import check_cluster
+from traceweir.streams.worker.kafka.embedded_broker import is_embedded
+from traceweir.streams.worker.kafka.topic_admin import (
     Inspection,
     check_topics,
     create_topics,
@@ -18,10 +20,8 @@ from traceweir.streams.kafka.topic_admin import (
     reach,
     write_problems,
 )
-from traceweir.streams.kafka.topic_options import DAY_MS, options_at_creation
-from traceweir.streams.kafka.topic_problems import expected_topics
-from traceweir.streams.settings import Settings
-from traceweir.streams.topics import STAGES
+from traceweir.streams.worker.kafka.topic_options import DAY_MS, options_at_creation
+from traceweir.streams.worker.kafka.topic_problems import expected_topics
 
 pytestmark = pytest.mark.kafka
 

@@ -11,8 +11,8 @@ from tests.support.metrics import samples
 from tests.support.short_sessions import closed, send
 from tests.support.workers import Fleet, Worker
 
-from traceweir.streams.kafka.topic_admin import check_topics, create_topics
-from traceweir.streams.settings import Settings
+from traceweir.streams.base.settings import Settings
+from traceweir.streams.worker.kafka.topic_admin import check_topics, create_topics
 
 pytestmark = pytest.mark.kafka
 

@@ -15,10 +15,10 @@ from tests.support.metrics import samples
 from tests.support.workers import Fleet, Worker
 
 from traceweir.scorers.evaluation.plan import read_plan
-from traceweir.streams.config_topic import push, read_topic
-from traceweir.streams.kafka.topic_admin import create_named
-from traceweir.streams.settings import Settings
-from traceweir.streams.shadow.challenger_name import create_topic, require_usable_name
+from traceweir.streams.base.settings import Settings
+from traceweir.streams.lab.shadow.challenger_name import create_topic, require_usable_name
+from traceweir.streams.worker.config_topic import push, read_topic
+from traceweir.streams.worker.kafka.topic_admin import create_named
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 

@@ -12,9 +12,9 @@ from tests.support.collect import agent_trace, offline, ordered, request, span, 
 from tests.support.late_spans import turns
 from tests.support.workers import Fleet, Worker
 
-from traceweir.streams.kafka.topic_admin import check_topics, create_topics
-from traceweir.streams.settings import Settings
-from traceweir.streams.topics import ALL_STAGES, application_id
+from traceweir.streams.base.settings import Settings
+from traceweir.streams.base.topics import ALL_STAGES, application_id
+from traceweir.streams.worker.kafka.topic_admin import check_topics, create_topics
 
 DEADLINE_S = 90
 TRACES = 40

@@ -22,10 +22,10 @@ from tests.support.workers import Fleet, Worker
 
 from traceweir.schemas.candidate import Candidate
 from traceweir.schemas.trace import ReasoningTrace
-from traceweir.streams.kafka.topic_admin import create_topics
-from traceweir.streams.settings import Settings
+from traceweir.streams.base.settings import Settings
+from traceweir.streams.base.topics import ALL_STAGES, application_id
 from traceweir.streams.testing import event, trace
-from traceweir.streams.topics import ALL_STAGES, application_id
+from traceweir.streams.worker.kafka.topic_admin import create_topics
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300)]
 

@@ -17,12 +17,12 @@ from tests.support.workers import Fleet
 
 from traceweir.schemas.pushed_config import ENVELOPE, PushedConfig
 from traceweir.scorers.evaluation.plan import read_plan
-from traceweir.streams.clock import utc_now
-from traceweir.streams.config_topic import ConfigTopicError, TopicState, push, read_topic
-from traceweir.streams.configs.selectors import selector
-from traceweir.streams.kafka.bounded_reader import BoundedReader
-from traceweir.streams.settings import Settings
-from traceweir.streams.testing.builders import instant
+from traceweir.streams.base.clock import utc_now
+from traceweir.streams.base.settings import Settings
+from traceweir.streams.scoring.configs.selectors import selector
+from traceweir.streams.tools.testing.builders import instant
+from traceweir.streams.worker.config_topic import ConfigTopicError, TopicState, push, read_topic
+from traceweir.streams.worker.kafka.bounded_reader import BoundedReader
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 

@@ -16,9 +16,9 @@ from confluent_kafka import TopicPartition as Place
 from confluent_kafka.admin import AdminClient, NewTopic
 from tests.support.workers import ROOT
 
-from traceweir.streams.runtime.delivery import Changes, Firsts, RowsByPlace, Transaction
-from traceweir.streams.runtime.failure import in_words
-from traceweir.streams.stages.base import Output
+from traceweir.streams.base.stages.base import Output
+from traceweir.streams.worker.runtime.delivery import Changes, Firsts, RowsByPlace, Transaction
+from traceweir.streams.worker.runtime.failure import in_words
 
 pytestmark = pytest.mark.kafka
 
@@ -204,8 +204,8 @@ CHECKPOINT_AND_DIE = """
 import asyncio, sys
 from aiokafka import TopicPartition
 from tests.support.dying_worker import Death, install
-from traceweir.streams.runtime.delivery import Transaction
-from traceweir.streams.stages.base import Output
+from traceweir.streams.worker.runtime.delivery import Transaction
+from traceweir.streams.base.stages.base import Output
 servers, group, source, results, changelog, step, moment = sys.argv[1:]
 async def main():
     owner = Transaction({"bootstrap_servers": [servers]}, f"{group}-0", group)

@@ -15,10 +15,10 @@ from tests.support.results import make_score, put_scores
 from tests.support.short_sessions import closed, send
 from tests.support.workers import Fleet
 
-from traceweir.streams.clock import utc_now
-from traceweir.streams.kafka.record_reader import RecordReader
-from traceweir.streams.kafka.topic_admin import create_topics
-from traceweir.streams.settings import Settings
+from traceweir.streams.base.clock import utc_now
+from traceweir.streams.base.settings import Settings
+from traceweir.streams.worker.kafka.record_reader import RecordReader
+from traceweir.streams.worker.kafka.topic_admin import create_topics
 
 pytestmark = pytest.mark.kafka
 

@@ -14,12 +14,12 @@ from aiokafka import AIOKafkaProducer
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, TopicPartition
 from tests.support.dlq import Dlq, letter
 
-from traceweir.streams.dead_letters import replay as sending
-from traceweir.streams.dead_letters.reader import DeadLetters, DeadLettersError, Wanted
-from traceweir.streams.dead_letters.replay import ReplayStep, replay, resend
-from traceweir.streams.runtime.delivery import Transaction
-from traceweir.streams.settings import Settings
-from traceweir.streams.stages.base import Output
+from traceweir.streams.base.settings import Settings
+from traceweir.streams.base.stages.base import Output
+from traceweir.streams.tools.dead_letters import replay as sending
+from traceweir.streams.tools.dead_letters.reader import DeadLetters, DeadLettersError, Wanted
+from traceweir.streams.tools.dead_letters.replay import ReplayStep, replay, resend
+from traceweir.streams.worker.runtime.delivery import Transaction
 
 pytestmark = [pytest.mark.kafka, pytest.mark.usefixtures("restored_fetcher")]
 
@@ -180,9 +180,9 @@ async def test_a_dry_run_writes_no_record_and_fences_no_replay(
 
 FENCED_AT_THIRD_SEND = """
 import asyncio, os
-from traceweir.streams.dead_letters import replay
+from traceweir.streams.tools.dead_letters import replay
 from traceweir.streams.cli.main import main
-from traceweir.streams.runtime.delivery import Transaction
+from traceweir.streams.worker.runtime.delivery import Transaction
 send, count = replay._Sender.send, 0
 async def fenced(sender):
     global count

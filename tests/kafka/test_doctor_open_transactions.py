@@ -7,10 +7,10 @@ import time
 import pytest
 from confluent_kafka import Producer
 
-from traceweir.streams.clock import iso
-from traceweir.streams.doctor.finding import Finding
-from traceweir.streams.doctor.inputs import HANGING_S, OPEN_S, check_inputs
-from traceweir.streams.settings import Settings
+from traceweir.streams.base.clock import iso
+from traceweir.streams.base.settings import Settings
+from traceweir.streams.tools.doctor.finding import Finding
+from traceweir.streams.tools.doctor.inputs import HANGING_S, OPEN_S, check_inputs
 
 pytestmark = pytest.mark.kafka
 

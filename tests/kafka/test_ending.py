@@ -12,9 +12,9 @@ from confluent_kafka.admin import AdminClient
 from tests.audit.committed import Committed
 from tests.support.workers import Fleet, Worker
 
-from traceweir.streams.faust_worker import EXIT_HARD
+from traceweir.streams.base.topics import STAGES, application_id
 from traceweir.streams.testing import event
-from traceweir.streams.topics import STAGES, application_id
+from traceweir.streams.worker.faust_worker import EXIT_HARD
 
 pytestmark = pytest.mark.kafka
 

@@ -19,15 +19,15 @@ from tests.support.exporting import Clock, exporting, webhook_exporting
 from tests.support.http_target import HttpTarget, Request, Said, http_target
 from tests.support.results import make_score, put_scores
 
-from traceweir.streams.clock import utc_now
-from traceweir.streams.export.checkpoints import Checkpoints
-from traceweir.streams.kafka.bounded_reader import BoundedReader
-from traceweir.streams.kafka.client_options import consumer_options
-from traceweir.streams.kafka.clients import client_of
-from traceweir.streams.kafka.member_offsets import member_of
-from traceweir.streams.kafka.topic_admin import create_topics, delete_topics
-from traceweir.streams.settings import Settings
-from traceweir.streams.stages.base import Output
+from traceweir.streams.base.clock import utc_now
+from traceweir.streams.base.settings import Settings
+from traceweir.streams.base.stages.base import Output
+from traceweir.streams.tools.export.checkpoints import Checkpoints
+from traceweir.streams.worker.kafka.bounded_reader import BoundedReader
+from traceweir.streams.worker.kafka.client_options import consumer_options
+from traceweir.streams.worker.kafka.clients import client_of
+from traceweir.streams.worker.kafka.member_offsets import member_of
+from traceweir.streams.worker.kafka.topic_admin import create_topics, delete_topics
 
 pytestmark = [pytest.mark.kafka, pytest.mark.usefixtures("restored_fetcher")]
 

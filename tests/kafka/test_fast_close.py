@@ -15,7 +15,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from tests.support.kafka_cluster import KafkaCluster
 from tests.support.kafka_security import Certificates
 
-from traceweir.streams.kafka.fast_close import install_fast_close
+from traceweir.streams.worker.kafka.fast_close import install_fast_close
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(240)]
 

@@ -16,10 +16,10 @@ from tests.support.kafka_cluster import KafkaCluster
 from tests.support.scoring import NOW
 from tests.support.stores import open_store
 
-from traceweir.streams.dashboard.feed import Feed
-from traceweir.streams.kafka.topic_admin import create_topics
-from traceweir.streams.settings import Settings
-from traceweir.streams.store.duckdb_store import DuckDBStore
+from traceweir.streams.base.settings import Settings
+from traceweir.streams.board.dashboard.feed import Feed
+from traceweir.streams.board.store.duckdb_store import DuckDBStore
+from traceweir.streams.worker.kafka.topic_admin import create_topics
 
 pytestmark = pytest.mark.kafka
 

@@ -13,9 +13,9 @@ from tests.support.kafka import NEEDS_NODES, kafka_home
 from tests.support.kafka_cluster import KafkaCluster
 from tests.support.workers import Fleet
 
-from traceweir.streams.kafka.topic_admin import create_topics
-from traceweir.streams.settings import Settings
-from traceweir.streams.topics import STAGES, application_id
+from traceweir.streams.base.settings import Settings
+from traceweir.streams.base.topics import STAGES, application_id
+from traceweir.streams.worker.kafka.topic_admin import create_topics
 
 pytestmark = pytest.mark.kafka
 

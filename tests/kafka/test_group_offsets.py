@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from traceweir.streams.kafka.consumer_group import GroupOffsets
-from traceweir.streams.settings import Settings
+from traceweir.streams.base.settings import Settings
+from traceweir.streams.worker.kafka.consumer_group import GroupOffsets
 
 pytestmark = [pytest.mark.kafka]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
-from traceweir.streams.kafka.errors import KafkaUnreachableError
-from traceweir.streams.kafka.log_facts import log_facts
-from traceweir.streams.settings import Settings
-from traceweir.streams.topics import STAGES, application_id, changelog
+from traceweir.streams.base.settings import Settings
+from traceweir.streams.base.topics import STAGES, application_id, changelog
+from traceweir.streams.worker.kafka.errors import KafkaUnreachableError
+from traceweir.streams.worker.kafka.log_facts import log_facts
 
 pytestmark = pytest.mark.kafka
 

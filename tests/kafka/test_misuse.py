@@ -16,12 +16,12 @@ from tests.audit.committed import Committed
 from tests.support.kafka_cluster import KafkaCluster
 from tests.support.workers import Fleet
 
-from traceweir.streams.kafka.topic_admin import check_transactions, create_topics
-from traceweir.streams.runtime.delivery import NoTransactionsError, Transaction
-from traceweir.streams.settings import Settings
-from traceweir.streams.stages.partitioner import partition_of
+from traceweir.streams.base.settings import Settings
+from traceweir.streams.base.stages.partitioner import partition_of
+from traceweir.streams.base.topics import STAGES, application_id
 from traceweir.streams.testing import event
-from traceweir.streams.topics import STAGES, application_id
+from traceweir.streams.worker.kafka.topic_admin import check_transactions, create_topics
+from traceweir.streams.worker.runtime.delivery import NoTransactionsError, Transaction
 
 pytestmark = pytest.mark.kafka
 
@@ -81,7 +81,9 @@ async def test_a_cluster_without_usable_transactions_is_reported_by_the_check_th
             assert sentence in worker.log.read_text()
             assert "Traceback" not in worker.log.read_text()
 
-        monkeypatch.setattr("traceweir.streams.runtime.delivery.FENCE_WITHIN_S", 1.0 if "factor" in option else 60.0)
+        monkeypatch.setattr(
+            "traceweir.streams.worker.runtime.delivery.FENCE_WITHIN_S", 1.0 if "factor" in option else 60.0
+        )
         delivery = Transaction({"bootstrap_servers": [servers]}, "misuse-0", "misuse")
         with pytest.raises(NoTransactionsError, match="Kafka refuses transactions to 'misuse-0'") as caught:
             await delivery.start()

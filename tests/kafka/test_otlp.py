@@ -9,13 +9,13 @@ import pytest
 from confluent_kafka import Consumer
 from tests.support.collect import request, span
 
-from traceweir.streams.endpoint.errors import EndpointError
-from traceweir.streams.endpoint.kafka_writer import KafkaWriter
-from traceweir.streams.endpoint.server import serving
-from traceweir.streams.kafka.topic_admin import create_topics
-from traceweir.streams.otlp.slices import span_slices
-from traceweir.streams.settings import Settings
-from traceweir.streams.topics import ALL_STAGES
+from traceweir.streams.base.settings import Settings
+from traceweir.streams.base.topics import ALL_STAGES
+from traceweir.streams.intake.otlp.slices import span_slices
+from traceweir.streams.tools.endpoint.errors import EndpointError
+from traceweir.streams.tools.endpoint.kafka_writer import KafkaWriter
+from traceweir.streams.tools.endpoint.server import serving
+from traceweir.streams.worker.kafka.topic_admin import create_topics
 
 pytestmark = pytest.mark.kafka
 

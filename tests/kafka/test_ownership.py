@@ -12,11 +12,11 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import ProducerFenced
 from tests.kafka.test_delivery import NOTHING, Ground
 
-from traceweir.streams.clock import seconds_now
-from traceweir.streams.runtime.cluster_clock import EVERY_S, ClocksApartError, ClusterClock
-from traceweir.streams.runtime.ownership import ClaimedPartitions
-from traceweir.streams.runtime.row_formats import FORMAT
-from traceweir.streams.stages.base import Rows
+from traceweir.streams.base.clock import seconds_now
+from traceweir.streams.base.stages.base import Rows
+from traceweir.streams.worker.runtime.cluster_clock import EVERY_S, ClocksApartError, ClusterClock
+from traceweir.streams.worker.runtime.ownership import ClaimedPartitions
+from traceweir.streams.worker.runtime.row_formats import FORMAT
 
 pytestmark = pytest.mark.kafka
 

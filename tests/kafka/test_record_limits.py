@@ -16,10 +16,10 @@ from tests.audit.committed import Committed
 from tests.support.short_sessions import closed, send
 from tests.support.workers import Fleet, Worker
 
-from traceweir.streams.settings import Settings
-from traceweir.streams.stages.record_limits import SMALLEST_BATCH_BYTES
+from traceweir.streams.base.settings import Settings
+from traceweir.streams.base.stages.record_limits import SMALLEST_BATCH_BYTES
+from traceweir.streams.base.topics import STAGES, application_id
 from traceweir.streams.testing import event
-from traceweir.streams.topics import STAGES, application_id
 
 pytestmark = pytest.mark.kafka
 

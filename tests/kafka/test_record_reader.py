@@ -8,8 +8,8 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from traceweir.streams.kafka.record_reader import RecordReader
-from traceweir.streams.stages.errors import RecordUnavailable
+from traceweir.streams.base.stages.errors import RecordUnavailable
+from traceweir.streams.worker.kafka.record_reader import RecordReader
 
 pytestmark = pytest.mark.kafka
 

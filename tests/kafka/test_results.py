@@ -11,11 +11,11 @@ from tests.support.kafka_cluster import KafkaCluster
 from tests.support.results import make_score, put_scores
 from tests.support.scoring import NOW
 
-from traceweir.streams.kafka.bounded_reader import BoundedReader
-from traceweir.streams.kafka.topic_admin import create_topics
-from traceweir.streams.results.reader import Results, ResultsError, Wanted
-from traceweir.streams.settings import Settings
-from traceweir.streams.stages.partitioner import partition_of
+from traceweir.streams.base.settings import Settings
+from traceweir.streams.base.stages.partitioner import partition_of
+from traceweir.streams.tools.results.reader import Results, ResultsError, Wanted
+from traceweir.streams.worker.kafka.bounded_reader import BoundedReader
+from traceweir.streams.worker.kafka.topic_admin import create_topics
 
 pytestmark = [pytest.mark.kafka, pytest.mark.usefixtures("restored_fetcher")]
 

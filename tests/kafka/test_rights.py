@@ -20,13 +20,13 @@ from tests.support.workers import Fleet
 
 from traceweir.schemas.dead_letter import DeadLetter
 from traceweir.scorers.evaluation.plan import read_plan
-from traceweir.streams.export.kept_offsets import KeptOffsets
-from traceweir.streams.kafka.client_options import aiokafka_options
-from traceweir.streams.kafka.topic_admin import create_named, write_problems
-from traceweir.streams.runtime.single_record import write_record
-from traceweir.streams.settings import Settings
-from traceweir.streams.stages.base import Output
-from traceweir.streams.topics import exports_topic
+from traceweir.streams.base.settings import Settings
+from traceweir.streams.base.stages.base import Output
+from traceweir.streams.base.topics import exports_topic
+from traceweir.streams.tools.export.kept_offsets import KeptOffsets
+from traceweir.streams.worker.kafka.client_options import aiokafka_options
+from traceweir.streams.worker.kafka.topic_admin import create_named, write_problems
+from traceweir.streams.worker.runtime.single_record import write_record
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(240)]
 

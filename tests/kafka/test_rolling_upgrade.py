@@ -12,9 +12,9 @@ from confluent_kafka import Producer
 from tests.audit.committed import Committed
 from tests.support.workers import START_WITHIN_S, Fleet, Worker
 
-from traceweir.streams.runtime.row_formats import FORMAT, FORMAT_ROW
+from traceweir.streams.base.topics import STAGES, application_id
 from traceweir.streams.testing import event
-from traceweir.streams.topics import STAGES, application_id
+from traceweir.streams.worker.runtime.row_formats import FORMAT, FORMAT_ROW
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300)]
 

@@ -16,7 +16,7 @@ from tests.support.kafka_security import PASSWORD, USERS, Certificates
 from tests.support.secured_commands import SESSIONS, sample, traceweir, until
 from tests.support.workers import Fleet
 
-from traceweir.streams.faust_worker import EXIT_HARD
+from traceweir.streams.worker.faust_worker import EXIT_HARD
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(240)]
 

@@ -19,15 +19,15 @@ from tests.support.shadows import Reader, send_sessions, write_closed_sessions
 from tests.support.workers import Fleet, Worker
 
 from traceweir.scorers.evaluation.plan import read_plan
-from traceweir.streams.clock import utc_now
-from traceweir.streams.kafka.embedded_broker import is_embedded
-from traceweir.streams.kafka.topic_admin import create_named, existing_topics, reach
-from traceweir.streams.settings import Settings
-from traceweir.streams.shadow.creation import found_or_created
-from traceweir.streams.shadow.definition import Wanted
-from traceweir.streams.shadow.log import end_of_requests, forget, send, stop_requests
-from traceweir.streams.shadow.removal import stop
-from traceweir.streams.stages.partitioner import partition_of
+from traceweir.streams.base.clock import utc_now
+from traceweir.streams.base.settings import Settings
+from traceweir.streams.base.stages.partitioner import partition_of
+from traceweir.streams.lab.shadow.creation import found_or_created
+from traceweir.streams.lab.shadow.definition import Wanted
+from traceweir.streams.lab.shadow.log import end_of_requests, forget, send, stop_requests
+from traceweir.streams.lab.shadow.removal import stop
+from traceweir.streams.worker.kafka.embedded_broker import is_embedded
+from traceweir.streams.worker.kafka.topic_admin import create_named, existing_topics, reach
 
 pytestmark = pytest.mark.timeout(240)
 

@@ -18,11 +18,11 @@ from tests.support.kafka_cluster import KafkaCluster
 from tests.support.ledger import PARTITIONS
 from tests.support.workers import Fleet
 
-from traceweir.streams.kafka.topic_admin import create_topics
-from traceweir.streams.settings import Settings
-from traceweir.streams.stages.partitioner import partition_of
+from traceweir.streams.base.settings import Settings
+from traceweir.streams.base.stages.partitioner import partition_of
+from traceweir.streams.base.topics import application_id
 from traceweir.streams.testing import event
-from traceweir.streams.topics import application_id
+from traceweir.streams.worker.kafka.topic_admin import create_topics
 
 pytestmark = pytest.mark.kafka
 

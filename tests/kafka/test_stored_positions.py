@@ -10,7 +10,7 @@ from tests.support.remade_topics import make_again, trim
 from tests.support.short_sessions import closed, send
 from tests.support.workers import Fleet
 
-from traceweir.streams.settings import Settings
+from traceweir.streams.base.settings import Settings
 
 pytestmark = pytest.mark.kafka
 

@@ -19,12 +19,12 @@ from tests.support.scoring import NOW
 from tests.support.stores import open_store
 from tests.support.workers import Fleet
 
-from traceweir.streams.dashboard.feed import Feed
-from traceweir.streams.endpoint.kafka_writer import KafkaWriter
-from traceweir.streams.endpoint.receiver import WriteError
-from traceweir.streams.kafka.topic_admin import create_topics
-from traceweir.streams.settings import Settings
-from traceweir.streams.topics import ALL_STAGES, STAGES
+from traceweir.streams.base.settings import Settings
+from traceweir.streams.base.topics import ALL_STAGES, STAGES
+from traceweir.streams.board.dashboard.feed import Feed
+from traceweir.streams.tools.endpoint.kafka_writer import KafkaWriter
+from traceweir.streams.tools.endpoint.receiver import WriteError
+from traceweir.streams.worker.kafka.topic_admin import create_topics
 
 pytestmark = [pytest.mark.kafka, pytest.mark.usefixtures("restored_fetcher")]
 

@@ -8,7 +8,7 @@ from tests.support.remade_topics import trim
 from tests.support.short_sessions import closed, send
 from tests.support.workers import Fleet
 
-from traceweir.streams.settings import Settings
+from traceweir.streams.base.settings import Settings
 
 pytestmark = pytest.mark.kafka
 

@@ -8,11 +8,11 @@ import pytest
 from tests.support.short_sessions import closed, send
 from tests.support.workers import Fleet
 
-from traceweir.streams.doctor.finding import Finding
-from traceweir.streams.doctor.workers import check_workers, look_at_workers
-from traceweir.streams.kafka.errors import KafkaUnreachableError
-from traceweir.streams.kafka.group_states import GroupReader
-from traceweir.streams.settings import Settings
+from traceweir.streams.base.settings import Settings
+from traceweir.streams.tools.doctor.finding import Finding
+from traceweir.streams.tools.doctor.workers import check_workers, look_at_workers
+from traceweir.streams.worker.kafka.errors import KafkaUnreachableError
+from traceweir.streams.worker.kafka.group_states import GroupReader
 
 pytestmark = [pytest.mark.kafka]
 

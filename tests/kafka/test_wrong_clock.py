@@ -11,12 +11,12 @@ from confluent_kafka import Producer
 from tests.audit.committed import Committed
 from tests.support.workers import START_WITHIN_S, Fleet
 
-from traceweir.streams.clock import seconds_now
-from traceweir.streams.doctor import clock as doctor_clock
-from traceweir.streams.doctor.clock import check_clock
-from traceweir.streams.settings import Settings
+from traceweir.streams.base.clock import seconds_now
+from traceweir.streams.base.settings import Settings
+from traceweir.streams.base.topics import STAGES, application_id
 from traceweir.streams.testing import event
-from traceweir.streams.topics import STAGES, application_id
+from traceweir.streams.tools.doctor import clock as doctor_clock
+from traceweir.streams.tools.doctor.clock import check_clock
 
 pytestmark = pytest.mark.kafka
 

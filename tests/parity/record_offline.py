@@ -13,8 +13,8 @@ from typing import Any
 from tests.support.offline_inputs import CASES, CLOCK, RECORDED, Case, summary
 
 from traceweir.scorers.evaluation.plan import read_plan
-from traceweir.streams.offline.score_documents import score_offline
-from traceweir.streams.scoring.embedders import load_embedder
+from traceweir.streams.scoring.embedders.loading import load_embedder
+from traceweir.streams.tools.offline.score_documents import score_offline
 
 
 def scored(case: Case, folder: Path) -> dict[str, Any]:

@@ -16,12 +16,12 @@ from traceweir.schemas.eval_set import EvalSet
 from traceweir.schemas.eval_set_files import modern
 from traceweir.scorers import Measurement, Metric, MissingInput, Plan, Scorer, Subject, TraceValue
 from traceweir.streams.cli.main import main
-from traceweir.streams.evals.files import Chosen, checked, read_eval_file
-from traceweir.streams.evals.recordings import read_recordings
-from traceweir.streams.evals.results import CaseResult, CriterionResult
-from traceweir.streams.evals.scoring import ScoredFile, score_files
-from traceweir.streams.evals.text import failure_lines
-from traceweir.streams.formats.documents import InputError
+from traceweir.streams.intake.formats.documents import InputError
+from traceweir.streams.lab.evals.files import Chosen, checked, read_eval_file
+from traceweir.streams.lab.evals.recordings import read_recordings
+from traceweir.streams.lab.evals.results import CaseResult, CriterionResult
+from traceweir.streams.lab.evals.scoring import ScoredFile, score_files
+from traceweir.streams.lab.evals.text import failure_lines
 
 DATA = Path(__file__).parent / "data"
 RECORDED: dict[str, Any] = json.loads((DATA / "adk_files.json").read_text("utf-8"))

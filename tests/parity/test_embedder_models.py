@@ -12,8 +12,8 @@ import pytest
 from tests.support.command_line import Run
 
 from traceweir.scorers.embedding import Embedder
-from traceweir.streams.scoring.embedders import load_embedder
-from traceweir.streams.scoring.onnx_embedder import OnnxEmbedder
+from traceweir.streams.scoring.embedders.loading import load_embedder
+from traceweir.streams.scoring.embedders.onnx_embedder import OnnxEmbedder
 
 pytestmark = pytest.mark.embeddings
 
@@ -100,7 +100,7 @@ def test_an_optimized_model_runs_without_pytorch_and_telemetry_and_with_one_runt
 ) -> None:
     assert run("embedder", "optimize", str(small), "--precision", precision, "--out", str(tmp_path / "made")).code == 0
     code = (
-        "import sys; from traceweir.streams.scoring.embedders import load_embedder; "
+        "import sys; from traceweir.streams.scoring.embedders.loading import load_embedder; "
         "print(load_embedder(sys.argv[1]).embed(['a']).shape, *(name in sys.modules for name in sys.argv[2:]))"
     )
     command = [sys.executable, "-c", code, str(tmp_path / "made"), "torch", "transformers", "openvino_telemetry", other]

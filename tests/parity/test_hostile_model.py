@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from traceweir.streams.scoring.embedders import EmbedderUnavailableError, load_embedder
+from traceweir.streams.scoring.embedders.loading import EmbedderUnavailableError, load_embedder
 
 pytestmark = pytest.mark.embeddings
 

@@ -13,7 +13,7 @@ from tests.support.paraphrases import TRIPLES
 
 from traceweir.scorers.embedding import Embedder
 from traceweir.scorers.metrics.novelty import NoveltyCache
-from traceweir.streams.scoring.embedders import load_embedder
+from traceweir.streams.scoring.embedders.loading import load_embedder
 
 pytestmark = pytest.mark.embeddings
 

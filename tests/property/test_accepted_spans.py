@@ -13,10 +13,10 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, LogsData, ResourceLo
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span, Status, TracesData
 
-from traceweir.streams.collect.requests import read_request
-from traceweir.streams.otlp.acceptance import accept
-from traceweir.streams.otlp.decoding import decode_logs, decode_spans
-from traceweir.streams.otlp.errors import OtlpError
+from traceweir.streams.intake.otlp.acceptance import accept
+from traceweir.streams.intake.otlp.decoding import decode_logs, decode_spans
+from traceweir.streams.intake.otlp.errors import OtlpError
+from traceweir.streams.pipeline.collect.requests import read_request
 
 TIMES = st.sampled_from([0, 1, 2**62, 2**63 - 1, 2**63, 2**64 - 1])
 TRACE_IDS = st.sampled_from([b"\x01" * 16, b"\x01" * 16, b"\x01" * 16, bytes(16), b"\x01" * 15, b""])

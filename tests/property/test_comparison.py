@@ -11,7 +11,7 @@ from tests.support.comparing import compared
 from tests.support.results import make_score
 
 from traceweir.schemas.score import Score
-from traceweir.streams.comparison.document import Diff, MetricComparison
+from traceweir.streams.lab.comparison.document import Diff, MetricComparison
 
 values = st.one_of(st.none(), st.floats(-5, 5).map(lambda value: round(value, 3)))
 subjects = st.tuples(st.sampled_from("abcd"), st.sampled_from(["i1", "i2"]), st.sampled_from(["one", "two", "gate"]))

@@ -16,7 +16,7 @@ from traceweir.schemas.candidate import Candidate
 from traceweir.schemas.dimensions import Dimensions, TraceContext
 from traceweir.schemas.events import TYPES
 from traceweir.schemas.trace import ReasoningTrace
-from traceweir.streams.stages.fast_decode import SHORT, NeedsFullValidation, fast_decoder
+from traceweir.streams.pipeline.decoding.fast_decode import SHORT, NeedsFullValidation, fast_decoder
 
 ENVELOPE = {
     "event_id": "e",

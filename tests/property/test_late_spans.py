@@ -16,11 +16,11 @@ from tests.support.late_spans import current, encoded, entry, publications, turn
 from tests.support.otlp_recordings import document_of, names
 from tests.support.spans import TRACE, span
 
-from traceweir.streams.collect.requests import read_request
-from traceweir.streams.collect.span_rows import LOG, SPAN, Entry
-from traceweir.streams.otlp.decoding import add_logs, decode_logs, decode_spans
-from traceweir.streams.spans.reader import TraceRecords, read_trace
-from traceweir.streams.spans.span import Span
+from traceweir.streams.intake.otlp.decoding import add_logs, decode_logs, decode_spans
+from traceweir.streams.intake.spans.reader import TraceRecords, read_trace
+from traceweir.streams.intake.spans.span import Span
+from traceweir.streams.pipeline.collect.requests import read_request
+from traceweir.streams.pipeline.collect.span_rows import LOG, SPAN, Entry
 
 _ROUNDS = 3
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from traceweir.scorers.embedding import Vectors
 from traceweir.scorers.metrics.novelty import Novelty
-from traceweir.streams.gate.novelty_scopes import NoveltyScopes
-from traceweir.streams.stages.base import Rows
+from traceweir.streams.base.stages.base import Rows
+from traceweir.streams.pipeline.gate.novelty_scopes import NoveltyScopes
 
 DIMENSIONS, CAPACITY, LIMIT = 8, 12, 3
 

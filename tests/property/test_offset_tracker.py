@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traceweir.streams.score.offset_tracker import OffsetTracker
+from traceweir.streams.pipeline.score.offset_tracker import OffsetTracker
 
 
 @given(st.data())

@@ -14,9 +14,9 @@ from tests.support.flow import TOPICS
 from tests.support.judged import judged_plan
 
 from traceweir.schemas.session import Session
-from traceweir.streams.judges.verdicts import JudgeVerdict
-from traceweir.streams.scoring.result import ScoringResult
-from traceweir.streams.scoring.session_scoring import Measure
+from traceweir.streams.scoring.judges.verdicts import JudgeVerdict
+from traceweir.streams.scoring.sessions.result import ScoringResult
+from traceweir.streams.scoring.sessions.session_scoring import Measure
 from traceweir.streams.testing import Flow, event, instant
 
 AFTER_S = 60

@@ -15,9 +15,9 @@ from tests.property.test_replay import ONE, PLAN, Sent, check_at_rest, drain, la
 from tests.support.flow import TOPICS
 
 from traceweir.scorers.embedding import HashingEmbedder
-from traceweir.streams.assemble.closed_sessions import ClosedSessions
-from traceweir.streams.assemble.open_session import OpenSession
-from traceweir.streams.stages.base import Record, Stage, StageSpec
+from traceweir.streams.base.stages.base import Record, Stage, StageSpec
+from traceweir.streams.pipeline.assemble.closed_sessions import ClosedSessions
+from traceweir.streams.pipeline.assemble.open_session import OpenSession
 from traceweir.streams.testing import START_S, Flow, HeldScoring
 
 pytestmark = [

@@ -9,10 +9,10 @@ from typing import Any
 from tests.simulation.worker import SimulatedWorker
 from tests.simulation.world import World
 
-from traceweir.streams.assemble.stage import AssembleStage
-from traceweir.streams.collect.stage import CollectStage
-from traceweir.streams.gate.stage import GateStage
-from traceweir.streams.score.stage import ScoreStage
+from traceweir.streams.pipeline.assemble.stage import AssembleStage
+from traceweir.streams.pipeline.collect.stage import CollectStage
+from traceweir.streams.pipeline.gate.stage import GateStage
+from traceweir.streams.pipeline.score.stage import ScoreStage
 
 TASKS, TASKS_PER_PARTITION = 70, 8
 """The most tasks of a worker. A task that is left behind for each rebalance or each checkpoint exceeds them."""

@@ -33,7 +33,7 @@ from tests.simulation.loop import process_of_context
 from tests.simulation.round import Outcome, play
 from tests.simulation.scenario import LOW_SEEDS, warm_up
 
-from traceweir.streams.kafka import faust_adapter
+from traceweir.streams.worker.kafka import faust_adapter
 
 FOUND = Path(__file__).parent / "bugs" / "found.json"
 """The first seed that finds each bug."""

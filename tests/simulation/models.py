@@ -15,8 +15,8 @@ from typing import Any, Literal, NamedTuple
 from tests.simulation.seams import put
 
 from traceweir.scorers.judged.replies import SAFE_KEY
-from traceweir.streams.configs import usable
-from traceweir.streams.judges import client, service
+from traceweir.streams.scoring.configs import usable
+from traceweir.streams.scoring.judges import client, service
 
 Way = Literal["answers", "slow", "busy", "down", "refuses", "rubbish", "empty"]
 USUAL: dict[Way, float] = {"answers": 0.86, "slow": 0.04, "busy": 0.03, "down": 0.03, "rubbish": 0.03, "empty": 0.01}

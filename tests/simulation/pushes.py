@@ -12,7 +12,7 @@ from tests.support.ledger import PARTITIONS
 from tests.support.pushes import ALL, Document, Push, Pushes
 
 from traceweir.scorers.evaluation.plan import read_plan
-from traceweir.streams.configs.records import HOME, records_of
+from traceweir.streams.scoring.configs.records import HOME, records_of
 
 FIRST_PRODUCER = 5_000_000
 """Ids of producers that the coordinator never gives."""

@@ -9,12 +9,12 @@ from aiokafka.errors import KafkaError
 from tests.simulation.loop import Process, SimulatedLoop
 from tests.simulation.seams import put
 
-from traceweir.streams.dead_letters import replay as replay_module
-from traceweir.streams.dead_letters.reader import DeadLettersError, Wanted
-from traceweir.streams.dead_letters.replay import replay
-from traceweir.streams.kafka import bounded_reader
-from traceweir.streams.runtime.delivery import NoTransactionsError
-from traceweir.streams.settings import Settings
+from traceweir.streams.base.settings import Settings
+from traceweir.streams.tools.dead_letters import replay as replay_module
+from traceweir.streams.tools.dead_letters.reader import DeadLettersError, Wanted
+from traceweir.streams.tools.dead_letters.replay import replay
+from traceweir.streams.worker.kafka import bounded_reader
+from traceweir.streams.worker.runtime.delivery import NoTransactionsError
 
 
 class Replays:

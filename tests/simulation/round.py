@@ -18,7 +18,7 @@ from tests.simulation.world import World
 from tests.support.ledger import PARTITIONS, Ledger
 from tests.support.span_ledger import SpanLedger
 
-from traceweir.streams.stages.watermark import MARKS_ROW
+from traceweir.streams.base.stages.watermark import MARKS_ROW
 
 AT_REST_WITHIN_S = 240.0
 """Virtual time after the last fault within which everything must be scored."""

@@ -16,7 +16,7 @@ from tests.support.unsteady import offer_plugin
 
 from traceweir.scorers.evaluation.plan import read_plan
 from traceweir.scorers.metrics.completeness import completeness
-from traceweir.streams.topics import ALL_STAGES, STAGES, StageName
+from traceweir.streams.base.topics import ALL_STAGES, STAGES, StageName
 
 Kind = Literal["records", "judged", "spans"]
 KINDS: dict[Kind, float] = {"records": 0.6, "judged": 0.2, "spans": 0.2}

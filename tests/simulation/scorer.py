@@ -11,22 +11,22 @@ from tests.simulation.loop import process_of_context
 
 from traceweir.scorers.evaluation.gate_rules import gate_rules
 from traceweir.scorers.evaluation.plan import Plan
-from traceweir.streams.clock import utc_now
-from traceweir.streams.configs.selectors import NO_CONFIGS, Configs
-from traceweir.streams.judges.budget import Paid, Share
-from traceweir.streams.judges.service import Judging
-from traceweir.streams.judges.verdicts import JudgeVerdict
-from traceweir.streams.scoring import protocol
-from traceweir.streams.scoring.activity import ScoringActivity
-from traceweir.streams.scoring.config_scoring import ConfigScoring
-from traceweir.streams.scoring.embedders import load_embedder
-from traceweir.streams.scoring.embedding_batches import Batching
-from traceweir.streams.scoring.errors import SessionRejected
-from traceweir.streams.scoring.open_requests import OpenRequests
-from traceweir.streams.scoring.process import NotStarted, ScoringProcessDiedError
-from traceweir.streams.scoring.result import ScoringResult
-from traceweir.streams.scoring.session_scoring import SessionScoring, score_bytes
-from traceweir.streams.scoring.silence import ProcessUse, Silence, SilenceLimits
+from traceweir.streams.base.clock import utc_now
+from traceweir.streams.scoring.configs.selectors import NO_CONFIGS, Configs
+from traceweir.streams.scoring.embedders.embedding_batches import Batching
+from traceweir.streams.scoring.embedders.loading import load_embedder
+from traceweir.streams.scoring.isolation import protocol
+from traceweir.streams.scoring.isolation.activity import ScoringActivity
+from traceweir.streams.scoring.isolation.open_requests import OpenRequests
+from traceweir.streams.scoring.isolation.process import NotStarted, ScoringProcessDiedError
+from traceweir.streams.scoring.isolation.silence import ProcessUse, Silence, SilenceLimits
+from traceweir.streams.scoring.judges.budget import Paid, Share
+from traceweir.streams.scoring.judges.service import Judging
+from traceweir.streams.scoring.judges.verdicts import JudgeVerdict
+from traceweir.streams.scoring.sessions.config_scoring import ConfigScoring
+from traceweir.streams.scoring.sessions.errors import SessionRejected
+from traceweir.streams.scoring.sessions.result import ScoringResult
+from traceweir.streams.scoring.sessions.session_scoring import SessionScoring, score_bytes
 
 LOOK_EVERY_S = 0.5
 

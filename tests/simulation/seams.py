@@ -100,7 +100,7 @@ def replace_clocks_and_uuids() -> None:
     """Replaces what would be different in every run. Call this before any other module binds it."""
     for name, now in ("monotonic", seconds), ("perf_counter", seconds), ("time", wall_clock):
         put(time, name, now)
-    from traceweir.streams import clock
+    from traceweir.streams.base import clock
 
     put(clock, "utc_now", utc_now)
     put(clock, "seconds_now", wall_clock)
@@ -119,8 +119,8 @@ def replace_parts(seed: int) -> None:
     import mode.threads
     from aiokafka.producer.message_accumulator import BatchBuilder
 
-    from traceweir.streams.kafka import faust_adapter
-    from traceweir.streams.runtime import checkpoint, watchdog
+    from traceweir.streams.worker.kafka import faust_adapter
+    from traceweir.streams.worker.runtime import checkpoint, watchdog
 
     random.seed(seed)
     put(gc, "collect", lambda *args: 0)  # Faust collects garbage when it closes a database: half of all time

@@ -10,12 +10,12 @@ from typing import Any
 from tests.simulation.loop import Process, SimulatedLoop
 
 from traceweir.scorers.evaluation.plan import Plan
-from traceweir.streams import app as worker_app
-from traceweir.streams.faust_worker import STOP_WITHIN_S
-from traceweir.streams.runtime.row_formats import RowFormats
-from traceweir.streams.runtime.watchdog import Watch
-from traceweir.streams.settings import Settings
-from traceweir.streams.topics import StageName
+from traceweir.streams.base.settings import Settings
+from traceweir.streams.base.topics import StageName
+from traceweir.streams.worker import app as worker_app
+from traceweir.streams.worker.faust_worker import STOP_WITHIN_S
+from traceweir.streams.worker.runtime.row_formats import RowFormats
+from traceweir.streams.worker.runtime.watchdog import Watch
 
 EXIT_HARD = 70
 

@@ -31,18 +31,18 @@ from tests.support.ledger import PARTITIONS, Refused, Sending
 from tests.support.next_format import NEXT_FORMATS, of_next_version
 
 from traceweir.scorers.evaluation.plan import read_plan
-from traceweir.streams import app as worker_app
-from traceweir.streams.assemble import stage as assemble_stage
-from traceweir.streams.configs.records import HOME
-from traceweir.streams.kafka.log_facts import LogFacts
-from traceweir.streams.runtime import transaction_bound
-from traceweir.streams.runtime.row_formats import ROW_FORMATS
-from traceweir.streams.scoring import processes
-from traceweir.streams.scoring.supervisor import ScoringSupervisor
-from traceweir.streams.settings import Settings
-from traceweir.streams.stages.base import Read, Stage, StageSpec
-from traceweir.streams.topics import StageName, application_id
-from traceweir.streams.topology import Topology, topics_of
+from traceweir.streams.base.settings import Settings
+from traceweir.streams.base.stages.base import Read, Stage, StageSpec
+from traceweir.streams.base.topics import StageName, application_id
+from traceweir.streams.pipeline.assemble import stage as assemble_stage
+from traceweir.streams.pipeline.topology import Topology, topics_of
+from traceweir.streams.scoring.configs.records import HOME
+from traceweir.streams.scoring.isolation import processes
+from traceweir.streams.scoring.isolation.supervisor import ScoringSupervisor
+from traceweir.streams.worker import app as worker_app
+from traceweir.streams.worker.kafka.log_facts import LogFacts
+from traceweir.streams.worker.runtime import transaction_bound
+from traceweir.streams.worker.runtime.row_formats import ROW_FORMATS
 
 COMPACTED_EVERY_S = 10.0
 """Time between two compactions while a worker is away, in seconds."""

@@ -9,8 +9,8 @@ from typing import Any
 import orjson
 
 from traceweir.schemas.events import EVENT, InvocationEvent
-from traceweir.streams.formats.base import DocumentRecords, InputContext, InputFormat
-from traceweir.streams.formats.documents import read_documents
+from traceweir.streams.intake.formats.base import DocumentRecords, InputContext, InputFormat
+from traceweir.streams.intake.formats.documents import read_documents
 
 Document = dict[str, Any]
 BEGAN_S = 1_767_225_600.25

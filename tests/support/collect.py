@@ -11,11 +11,11 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, LogsData, ResourceLo
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span, TracesData
 
-from traceweir.streams.otlp.decoding import decode_logs, decode_spans
-from traceweir.streams.spans.reader import read_trace
-from traceweir.streams.spans.span import Span as ReadSpan
+from traceweir.streams.base.topics import Topics
+from traceweir.streams.intake.otlp.decoding import decode_logs, decode_spans
+from traceweir.streams.intake.spans.reader import read_trace
+from traceweir.streams.intake.spans.span import Span as ReadSpan
 from traceweir.streams.testing import START_S, Flow
-from traceweir.streams.topics import Topics
 
 TOPICS = Topics.of()
 _SERVICE = Resource(attributes=[KeyValue(key="service.name", value=AnyValue(string_value="shop"))])

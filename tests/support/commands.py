@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import typer
 from tests.support.paths import ROOT
 
+from traceweir.streams.base.settings import ENV_PREFIX, Settings
 from traceweir.streams.cli.main import app
-from traceweir.streams.settings import ENV_PREFIX, Settings
 
 VARIABLES = {ENV_PREFIX + name.upper() for name in Settings.model_fields}
 """Every variable that a process reads."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from traceweir.schemas.score import Score
-from traceweir.streams.comparison.compare import compare
-from traceweir.streams.comparison.document import Diff, MetricComparison
-from traceweir.streams.comparison.rows import Kinds, SideRows
-from traceweir.streams.comparison.texts import Texts
+from traceweir.streams.lab.comparison.compare import compare
+from traceweir.streams.lab.comparison.document import Diff, MetricComparison
+from traceweir.streams.lab.comparison.rows import Kinds, SideRows
+from traceweir.streams.lab.comparison.texts import Texts
 
 
 def compared(base: Sequence[Score], challenger: Sequence[Score], *, flips: int = 10) -> Diff:

@@ -20,14 +20,14 @@ from tests.support.stores import FakeRecord, batch_of, scores_batch
 
 from traceweir.schemas.judge_config import Budget
 from traceweir.schemas.score import Score
-from traceweir.streams.dashboard.access import Application
-from traceweir.streams.dashboard.application import create_application
-from traceweir.streams.dashboard.challengers import Challengers, NoChallengers
-from traceweir.streams.dashboard.content import Content
-from traceweir.streams.dashboard.feed import FeedState
-from traceweir.streams.dashboard.live import Live
-from traceweir.streams.dashboard.page.routes import PageOptions
-from traceweir.streams.doctor.finding import Finding
+from traceweir.streams.board.dashboard.access import Application
+from traceweir.streams.board.dashboard.application import create_application
+from traceweir.streams.board.dashboard.challengers import Challengers, NoChallengers
+from traceweir.streams.board.dashboard.content import Content
+from traceweir.streams.board.dashboard.feed import FeedState
+from traceweir.streams.board.dashboard.live import Live
+from traceweir.streams.board.dashboard.page.routes import PageOptions
+from traceweir.streams.tools.doctor.finding import Finding
 
 HOSTILE = "<script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\"> {{ 7 * 7 }} " + chr(
     0x202E

@@ -59,7 +59,7 @@ class Death:
 
 def install(death: Death) -> None:
     """Wraps the steps of a checkpoint in this process, so that `death` can kill the process there."""
-    from traceweir.streams.kafka.faust_adapter import Table
+    from traceweir.streams.worker.kafka.faust_adapter import Table
 
     write = Table.write
 

@@ -8,10 +8,10 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from traceweir.streams.endpoint.receiver import Receiver, WriteError
-from traceweir.streams.endpoint.server import Addresses, serving
-from traceweir.streams.otlp.json_requests import Signal
-from traceweir.streams.settings import Settings
+from traceweir.streams.base.settings import Settings
+from traceweir.streams.intake.otlp.json_requests import Signal
+from traceweir.streams.tools.endpoint.receiver import Receiver, WriteError
+from traceweir.streams.tools.endpoint.server import Addresses, serving
 
 SETTINGS: dict[str, Any] = {"otlp_http_port": 0, "otlp_grpc_port": 0, "otlp_grpc": "off"}
 

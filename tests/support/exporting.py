@@ -13,15 +13,15 @@ from datetime import datetime, timedelta
 
 from tests.support.scoring import NOW
 
-from traceweir.streams.clock import utc_now
-from traceweir.streams.export.http_post import HttpPost
-from traceweir.streams.export.otlp_environment import read_otlp_environment
-from traceweir.streams.export.otlp_target import OtlpTarget
-from traceweir.streams.export.problems import Problems
-from traceweir.streams.export.relay import Relay
-from traceweir.streams.export.webhook_event import EventType
-from traceweir.streams.export.webhook_target import WebhookTarget
-from traceweir.streams.settings import Settings
+from traceweir.streams.base.clock import utc_now
+from traceweir.streams.base.settings import Settings
+from traceweir.streams.tools.export.http_post import HttpPost
+from traceweir.streams.tools.export.otlp_environment import read_otlp_environment
+from traceweir.streams.tools.export.otlp_target import OtlpTarget
+from traceweir.streams.tools.export.problems import Problems
+from traceweir.streams.tools.export.relay import Relay
+from traceweir.streams.tools.export.webhook_event import EventType
+from traceweir.streams.tools.export.webhook_target import WebhookTarget
 
 SECRET = "c2VjcmV0" * 4
 """What signs the events of webhooks."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from traceweir.streams.stages.errors import RecordUnavailable
+from traceweir.streams.base.stages.errors import RecordUnavailable
+from traceweir.streams.base.topics import Topics
 from traceweir.streams.testing import START_S, Flow, Message, event
-from traceweir.streams.topics import Topics
 
 TOPICS = Topics.of()
 

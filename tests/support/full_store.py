@@ -8,9 +8,9 @@ from pathlib import Path
 
 import duckdb
 
-from traceweir.streams.store.duckdb_store import DuckDBStore
-from traceweir.streams.store.rollups import by_hour
-from traceweir.streams.store.tables import RESULTS
+from traceweir.streams.board.store.duckdb_store import DuckDBStore
+from traceweir.streams.board.store.rollups import by_hour
+from traceweir.streams.board.store.tables import RESULTS
 
 SPAN = timedelta(days=30)
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)

@@ -9,9 +9,9 @@ import asyncio
 import sys
 from typing import Any
 
-from traceweir.streams import faust_worker
 from traceweir.streams.cli.main import main
-from traceweir.streams.runtime.checkpoint import Checkpoints
+from traceweir.streams.worker import faust_worker
+from traceweir.streams.worker.runtime.checkpoint import Checkpoints
 
 
 async def hang(self: Any) -> None:

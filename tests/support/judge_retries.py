@@ -12,8 +12,8 @@ from tests.support.openai_server import OpenAiServer, Say, busy
 
 from traceweir.schemas.config import GateConfig
 from traceweir.scorers import Plan
-from traceweir.streams.judges.client import Access
-from traceweir.streams.judges.service import Judging
+from traceweir.streams.scoring.judges.client import Access
+from traceweir.streams.scoring.judges.service import Judging
 from traceweir.streams.testing import Flow, event, instant, trace
 
 AFTER_S = 900

@@ -14,8 +14,8 @@ from traceweir.schemas.judge_config import JudgeConfig
 from traceweir.schemas.score import Cost
 from traceweir.scorers import Measurement, Metric, Plan, Scorer, Subject, read_plan
 from traceweir.scorers.judge import Question
-from traceweir.streams.judges.client import Access
-from traceweir.streams.judges.service import Judging
+from traceweir.streams.scoring.judges.client import Access
+from traceweir.streams.scoring.judges.service import Judging
 
 KEY = "hunter2-hunter2-hunter2"
 QUICK = {"initial_s": 0.001, "max_s": 5, "jitter_s": 0}

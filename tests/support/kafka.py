@@ -13,8 +13,8 @@ from aiokafka.record import default_records
 from tests.support.kafka_cluster import KafkaCluster
 from tests.support.kafka_security import Certificates
 
-from traceweir.streams.kafka.embedded_broker import EmbeddedBroker
-from traceweir.streams.kafka.fetch import read_as_parsed
+from traceweir.streams.worker.kafka.embedded_broker import EmbeddedBroker
+from traceweir.streams.worker.kafka.fetch import read_as_parsed
 
 SERVERS, HOME = "TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS", "KAFKA_HOME"
 NEEDS_NODES = f"needs nodes of an Apache Kafka: set {HOME} to an unpacked download (kafka.apache.org, needs Java 17)"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from traceweir.streams.topics import DEFAULT_PREFIX, CleanupPolicy, exports_topic, shadows_topic
+from traceweir.streams.base.topics import DEFAULT_PREFIX, CleanupPolicy, exports_topic, shadows_topic
 
 OF_COMMANDS: dict[str, CleanupPolicy] = {
     shadows_topic(DEFAULT_PREFIX): "compact",

@@ -13,13 +13,13 @@ from tests.support.scoring import make_session
 
 from traceweir.schemas.events import EVENT
 from traceweir.schemas.turns import Turn, turns_of
-from traceweir.streams.collect.collecting_rules import CollectingRules
-from traceweir.streams.collect.open_trace import OpenTrace
-from traceweir.streams.collect.publication import Publication
-from traceweir.streams.collect.published import identity_of
-from traceweir.streams.collect.span_rows import LOG, SPAN, Entry, published_key
-from traceweir.streams.settings import Settings
-from traceweir.streams.spans.span import Attributes, Span, Value
+from traceweir.streams.base.settings import Settings
+from traceweir.streams.intake.spans.span import Attributes, Span, Value
+from traceweir.streams.pipeline.collect.collecting_rules import CollectingRules
+from traceweir.streams.pipeline.collect.open_trace import OpenTrace
+from traceweir.streams.pipeline.collect.publication import Publication
+from traceweir.streams.pipeline.collect.published import identity_of
+from traceweir.streams.pipeline.collect.span_rows import LOG, SPAN, Entry, published_key
 
 _RULES = CollectingRules.of(Settings())
 _NOW = 1_800_000_000_000

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from traceweir.streams.telemetry.catalogue import CATALOGUE
+from traceweir.streams.worker.telemetry.catalogue import CATALOGUE
 
 _ATTRIBUTES = {instrument.prometheus_name: instrument.attributes for instrument in CATALOGUE}
 

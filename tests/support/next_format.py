@@ -7,8 +7,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from traceweir.streams.runtime.row_formats import FORMAT, RowFormats
-from traceweir.streams.stages.base import Cut, Read, Rows, Stage, StageSpec
+from traceweir.streams.base.stages.base import Cut, Read, Rows, Stage, StageSpec
+from traceweir.streams.worker.runtime.row_formats import FORMAT, RowFormats
 
 FORMER, NEXT = b"d", b"done"
 """The names of the row in both formats."""

@@ -8,11 +8,11 @@ from functools import partial
 
 from tests.support.next_format import NEXT_FORMATS, of_next_version
 
-from traceweir.streams import app
+from traceweir.streams.base.stages.base import StageSpec
+from traceweir.streams.base.topics import StageName
 from traceweir.streams.cli.main import main
-from traceweir.streams.stages.base import StageSpec
-from traceweir.streams.topics import StageName
-from traceweir.streams.topology import Topology
+from traceweir.streams.pipeline.topology import Topology
+from traceweir.streams.worker import app
 
 
 def install() -> None:

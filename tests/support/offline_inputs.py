@@ -18,12 +18,12 @@ from tests.support.paths import ROOT
 from tests.support.scoring import trace_document
 
 from traceweir.schemas.score import Score
-from traceweir.streams.formats.base import DEFAULT_MAX_SESSION_BYTES, DocumentRecords
-from traceweir.streams.formats.documents import Document
-from traceweir.streams.formats.files import open_input, read_input
-from traceweir.streams.formats.registry import input_format
-from traceweir.streams.formats.traceweir_json import wire_record
-from traceweir.streams.settings import Settings
+from traceweir.streams.base.settings import Settings
+from traceweir.streams.intake.formats.base import DEFAULT_MAX_SESSION_BYTES, DocumentRecords
+from traceweir.streams.intake.formats.documents import Document
+from traceweir.streams.intake.formats.files import open_input, read_input
+from traceweir.streams.intake.formats.registry import input_format
+from traceweir.streams.intake.formats.traceweir_json import wire_record
 
 CLOCK = datetime(2030, 1, 1, tzinfo=UTC)
 """The time of the records and of the scores: later than every document."""

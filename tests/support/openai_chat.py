@@ -10,8 +10,8 @@ import orjson
 from traceweir.schemas.events import EVENT, InvocationEvent
 from traceweir.schemas.session import Session
 from traceweir.schemas.trace import ReasoningTrace
-from traceweir.streams.formats.base import AgentRecord
-from traceweir.streams.formats.openai_chat import transcript_events
+from traceweir.streams.intake.formats.base import AgentRecord
+from traceweir.streams.intake.formats.openai_chat import transcript_events
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 

@@ -19,9 +19,9 @@ from typing import Any, NamedTuple
 
 from traceweir.schemas.events import EVENT
 from traceweir.schemas.trace import ReasoningTrace
-from traceweir.streams.otlp.decoding import add_logs, decode_logs, decode_spans
-from traceweir.streams.spans.reader import read_trace
-from traceweir.streams.spans.span import Span
+from traceweir.streams.intake.otlp.decoding import add_logs, decode_logs, decode_spans
+from traceweir.streams.intake.spans.reader import read_trace
+from traceweir.streams.intake.spans.span import Span
 
 DATA = Path(__file__).parent.parent / "parity" / "data" / "otlp"
 SUFFIX = ".json.xz"

@@ -12,8 +12,8 @@ from tests.support.ledger import PRODUCTION
 
 from traceweir.schemas.pushed_config import ENVELOPE, PushedConfig
 from traceweir.scorers.evaluation.plan import read_plan
-from traceweir.streams.clock import utc_now
-from traceweir.streams.configs.records import HOME
+from traceweir.streams.base.clock import utc_now
+from traceweir.streams.scoring.configs.records import HOME
 
 Document = dict[str, Any]
 

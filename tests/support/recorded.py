@@ -16,8 +16,8 @@ import pytest
 from tests.audit.committed import Committed
 from tests.support.workers import Fleet
 
-from traceweir.streams.kafka.topic_admin import create_topics
-from traceweir.streams.settings import Settings
+from traceweir.streams.base.settings import Settings
+from traceweir.streams.worker.kafka.topic_admin import create_topics
 
 VARIABLE = "TRACEWEIR_RECORDED_SESSIONS"
 DEADLINE_S = 90

@@ -15,8 +15,8 @@ from tests.support.recorded import DEADLINE_S, traceweir
 from tests.support.workers import Fleet
 
 from traceweir.scorers.databricks_names import RUNS_ON, full_name
-from traceweir.streams.kafka.topic_admin import create_topics
-from traceweir.streams.settings import Settings
+from traceweir.streams.base.settings import Settings
+from traceweir.streams.worker.kafka.topic_admin import create_topics
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "evaluation_rows.jsonl"
 CONFIG: dict[str, Any] = {

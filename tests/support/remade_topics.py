@@ -7,8 +7,8 @@ import time
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from traceweir.streams.kafka.topic_admin import create_topics
-from traceweir.streams.settings import Settings
+from traceweir.streams.base.settings import Settings
+from traceweir.streams.worker.kafka.topic_admin import create_topics
 
 WITHIN_S = 90.0
 

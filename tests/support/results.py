@@ -10,7 +10,7 @@ from confluent_kafka import Producer
 from tests.support.scoring import NOW
 
 from traceweir.schemas.score import Score, result_id
-from traceweir.streams.stages.partitioner import partition_of
+from traceweir.streams.base.stages.partitioner import partition_of
 
 
 def make_score(

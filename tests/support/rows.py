@@ -14,11 +14,11 @@ from tests.support.scoring import NOW
 
 from traceweir.schemas.score import Score
 from traceweir.scorers.evaluation.plan import read_plan
-from traceweir.streams.formats.base import DEFAULT_MAX_SESSION_BYTES, DocumentRecords
-from traceweir.streams.formats.files import open_input, read_input
-from traceweir.streams.formats.registry import input_format
-from traceweir.streams.offline.score_documents import Result, score_offline
-from traceweir.streams.settings import Settings
+from traceweir.streams.base.settings import Settings
+from traceweir.streams.intake.formats.base import DEFAULT_MAX_SESSION_BYTES, DocumentRecords
+from traceweir.streams.intake.formats.files import open_input, read_input
+from traceweir.streams.intake.formats.registry import input_format
+from traceweir.streams.tools.offline.score_documents import Result, score_offline
 
 AUTO: dict[str, JsonValue] = {"agent_evaluation": {"judged": False}}
 ROW = {"request": "q", "response": "a"}

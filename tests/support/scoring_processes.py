@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
-from traceweir.streams.judges.budget import Paid, Share
-from traceweir.streams.scoring.process import ScoringProcess
-from traceweir.streams.scoring.protocol import Setup
+from traceweir.streams.scoring.isolation.process import ScoringProcess
+from traceweir.streams.scoring.isolation.protocol import Setup
+from traceweir.streams.scoring.judges.budget import Paid, Share
 
 
 class Started(list[ScoringProcess]):

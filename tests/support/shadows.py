@@ -11,8 +11,8 @@ from tests.support.judge_retries import session
 from tests.support.scoring import NOW
 
 from traceweir.schemas.session import Session
-from traceweir.streams.shadow.definition import Definition
-from traceweir.streams.stages.partitioner import partition_of
+from traceweir.streams.base.stages.partitioner import partition_of
+from traceweir.streams.lab.shadow.definition import Definition
 from traceweir.streams.testing import event, trace
 
 PARTITIONS = 4

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection
 
 from confluent_kafka import Consumer, Producer
 
-from traceweir.streams.clock import utc_now
+from traceweir.streams.base.clock import utc_now
 
 
 def send(servers: str, prefix: str, names: Collection[str]) -> None:

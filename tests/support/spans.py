@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from traceweir.streams.spans.span import Span, SpanEvent
+from traceweir.streams.intake.spans.span import Span, SpanEvent
 
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 

@@ -15,11 +15,11 @@ import pytest
 from tests.support.scoring import NOW
 
 from traceweir.schemas.score import Score
-from traceweir.streams.store.duckdb_store import DuckDBStore
-from traceweir.streams.store.opening import Store
-from traceweir.streams.store.rollups import FIGURES, ROLLUP_COLUMNS
-from traceweir.streams.store.rows import Batch, RowReader, Source
-from traceweir.streams.store.tables import DIMENSIONS, REASONS, TableName
+from traceweir.streams.board.store.duckdb_store import DuckDBStore
+from traceweir.streams.board.store.opening import Store
+from traceweir.streams.board.store.rollups import FIGURES, ROLLUP_COLUMNS
+from traceweir.streams.board.store.rows import Batch, RowReader, Source
+from traceweir.streams.board.store.tables import DIMENSIONS, REASONS, TableName
 
 OpenStore = Callable[..., Store]
 """Opens a store: takes, optionally, who opens it and when."""

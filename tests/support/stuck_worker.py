@@ -27,10 +27,10 @@ from aiokafka.consumer.fetcher import Fetcher
 from aiokafka.consumer.group_coordinator import CoordinatorGroupRebalance
 
 from traceweir.streams.cli.main import main
-from traceweir.streams.runtime.changelog_restore import ChangelogRestore
-from traceweir.streams.runtime.checkpoint import Checkpoints
-from traceweir.streams.runtime.delivery import PlainSends
-from traceweir.streams.runtime.watchdog import Watch
+from traceweir.streams.worker.runtime.changelog_restore import ChangelogRestore
+from traceweir.streams.worker.runtime.checkpoint import Checkpoints
+from traceweir.streams.worker.runtime.delivery import PlainSends
+from traceweir.streams.worker.runtime.watchdog import Watch
 
 LIMIT_S = 2.0
 GO = "TRACEWEIR_TESTS_GO"

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from traceweir.streams.stages.base import Record
+from traceweir.streams.base.stages.base import Record
 
 VARIABLE = "TRACEWEIR_TESTS_STUMBLE"
 
@@ -21,7 +21,7 @@ class StumbleError(RuntimeError):
 
 def install(file: Path) -> None:
     """Wraps the stages that this process builds."""
-    from traceweir.streams.topology import Topology
+    from traceweir.streams.pipeline.topology import Topology
 
     spec = Topology.spec
 

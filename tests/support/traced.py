@@ -8,7 +8,7 @@ from typing import Any
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import ReadableSpan
 
-from traceweir.streams.tracing.session_spans import SessionSpans
+from traceweir.streams.scoring.tracing.session_spans import SessionSpans
 
 
 class WrittenSpans:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from datetime import timedelta
 
-from traceweir.streams import clock
+from traceweir.streams.base import clock
 
 
 def install(ahead_s: float) -> None:

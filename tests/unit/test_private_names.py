@@ -35,7 +35,7 @@ def is_private(name: str) -> bool:
     ("code", "found"),
     [
         ("monkeypatch.setattr(worker, '_consumer', None)", ["line 1: _consumer"]),
-        ("mock.patch('traceweir.streams.worker._exit_hard')", ["line 1: traceweir.streams.worker._exit_hard"]),
+        ("mock.patch('traceweir.streams.worker.run._exit_hard')", ["line 1: traceweir.streams.worker.run._exit_hard"]),
         ("monkeypatch.setattr(worker, 'consumer', '_'); getattr(worker, '__name__')", []),
         ("hasattr(pair, '_replace')", []),
         ("print('_consumer')", []),

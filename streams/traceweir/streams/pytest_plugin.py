@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from traceweir.streams.evals.case_by_case import CaseByCase
-    from traceweir.streams.evals.results import CaseResult
+    from traceweir.streams.lab.evals.case_by_case import CaseByCase
+    from traceweir.streams.lab.evals.results import CaseResult
 
 OPTION = "traceweir_eval"
 _SCORING: pytest.StashKey[CaseByCase] = pytest.StashKey()
@@ -56,9 +56,9 @@ class CaseFile(pytest.File):
 
         from traceweir.schemas.text import printable
         from traceweir.scorers.evaluation.plan import ConfigError
-        from traceweir.streams.evals.evaluate import prepared
-        from traceweir.streams.evals.files import Chosen
-        from traceweir.streams.formats.documents import InputError
+        from traceweir.streams.intake.formats.documents import InputError
+        from traceweir.streams.lab.evals.evaluate import prepared
+        from traceweir.streams.lab.evals.files import Chosen
 
         try:
             [scored] = prepared([Chosen(self.path)], None)
@@ -78,9 +78,9 @@ class Case(pytest.Item):
 
     def runtest(self) -> None:
         """Scores the case; raises if its status is not PASSED or the case could not be scored."""
-        from traceweir.streams.evals.text import failure_lines
-        from traceweir.streams.judges.errors import JudgeUnavailableError
-        from traceweir.streams.settings import InvalidSettingsError
+        from traceweir.streams.base.settings import InvalidSettingsError
+        from traceweir.streams.lab.evals.text import failure_lines
+        from traceweir.streams.scoring.judges.errors import JudgeUnavailableError
 
         try:
             result = self._scoring().score(self._scored)
@@ -91,7 +91,7 @@ class Case(pytest.Item):
 
     def _scoring(self) -> CaseByCase:
         if (scoring := self.config.stash.get(_SCORING, None)) is None:
-            from traceweir.streams.evals.case_by_case import CaseByCase
+            from traceweir.streams.lab.evals.case_by_case import CaseByCase
 
             scoring = self.config.stash[_SCORING] = CaseByCase()
             self.config.add_cleanup(scoring.close)
@@ -100,7 +100,7 @@ class Case(pytest.Item):
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """Returns the expected and the actual values in place of a traceback."""
         if isinstance(excinfo.value, CaseFailed):
-            from traceweir.streams.evals.text import detail_lines, failure_lines
+            from traceweir.streams.lab.evals.text import detail_lines, failure_lines
 
             case = excinfo.value.case
             return "\n".join([*failure_lines(case), "", *detail_lines(case)]).rstrip()

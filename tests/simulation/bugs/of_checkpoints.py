@@ -13,17 +13,17 @@ from aiokafka import AIOKafkaConsumer
 from tests.simulation.bugs.registry import bug, bug_of_higher_seeds, put
 from tests.simulation.world import World
 
-from traceweir.streams.kafka.faust_adapter import Table
-from traceweir.streams.runtime import changelog_restore, checkpoint, takeover
-from traceweir.streams.runtime.changelog_restore import ChangelogRestore
-from traceweir.streams.runtime.checkpoint import Checkpoints
-from traceweir.streams.runtime.checkpoint_rounds import CheckpointRounds
-from traceweir.streams.runtime.delivery import RowsByPlace, Transaction
-from traceweir.streams.runtime.known_ends import KnownEnds
-from traceweir.streams.runtime.lane import WRITER_ROW, Lane
-from traceweir.streams.runtime.ownership import ClaimedPartitions
-from traceweir.streams.score.offset_tracker import OffsetTracker
-from traceweir.streams.stages.base import Cut, Output
+from traceweir.streams.base.stages.base import Cut, Output
+from traceweir.streams.pipeline.score.offset_tracker import OffsetTracker
+from traceweir.streams.worker.kafka.faust_adapter import Table
+from traceweir.streams.worker.runtime import changelog_restore, checkpoint, takeover
+from traceweir.streams.worker.runtime.changelog_restore import ChangelogRestore
+from traceweir.streams.worker.runtime.checkpoint import Checkpoints
+from traceweir.streams.worker.runtime.checkpoint_rounds import CheckpointRounds
+from traceweir.streams.worker.runtime.delivery import RowsByPlace, Transaction
+from traceweir.streams.worker.runtime.known_ends import KnownEnds
+from traceweir.streams.worker.runtime.lane import WRITER_ROW, Lane
+from traceweir.streams.worker.runtime.ownership import ClaimedPartitions
 
 # Fencing, transactions and checkpoints
 

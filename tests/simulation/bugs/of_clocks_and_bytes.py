@@ -5,10 +5,10 @@ from __future__ import annotations
 from tests.simulation.bugs.registry import bug_of_higher_seeds, put
 from tests.simulation.world import World
 
-from traceweir.streams.assemble.stage import AssembleStage
-from traceweir.streams.runtime import checkpoint_rounds, transaction_bound
-from traceweir.streams.stages.base import Cut
-from traceweir.streams.stages.watermark import MARKS_ROW
+from traceweir.streams.base.stages.base import Cut
+from traceweir.streams.base.stages.watermark import MARKS_ROW
+from traceweir.streams.pipeline.assemble.stage import AssembleStage
+from traceweir.streams.worker.runtime import checkpoint_rounds, transaction_bound
 
 
 @bug_of_higher_seeds

@@ -7,8 +7,8 @@ from typing import Any
 from tests.simulation.bugs.registry import bug, put
 from tests.simulation.world import World
 
-from traceweir.streams.collect import stage
-from traceweir.streams.collect.stage import CollectStage
+from traceweir.streams.pipeline.collect import stage
+from traceweir.streams.pipeline.collect.stage import CollectStage
 
 
 @bug

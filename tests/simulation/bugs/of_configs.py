@@ -10,13 +10,13 @@ from aiokafka import AIOKafkaConsumer
 from tests.simulation.bugs.registry import bug_of_higher_seeds, put
 from tests.simulation.world import World
 
-from traceweir.streams import service_tasks
-from traceweir.streams.gate.stage import GateStage
-from traceweir.streams.kafka import consumer_tasks, followed_topics
-from traceweir.streams.score.config_spans import ConfigSpans
-from traceweir.streams.score.offset_tracker import OffsetTracker
-from traceweir.streams.score.session_configs import SessionConfigs
-from traceweir.streams.score.stage import ScoreStage
+from traceweir.streams.base import service_tasks
+from traceweir.streams.pipeline.gate.stage import GateStage
+from traceweir.streams.pipeline.score.config_spans import ConfigSpans
+from traceweir.streams.pipeline.score.offset_tracker import OffsetTracker
+from traceweir.streams.pipeline.score.session_configs import SessionConfigs
+from traceweir.streams.pipeline.score.stage import ScoreStage
+from traceweir.streams.worker.kafka import consumer_tasks, followed_topics
 
 
 @bug_of_higher_seeds

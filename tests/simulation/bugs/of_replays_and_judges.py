@@ -8,15 +8,15 @@ from typing import Any
 from tests.simulation.bugs.registry import bug, bug_of_higher_seeds, put
 from tests.simulation.world import World
 
-from traceweir.streams.dead_letters import replay
-from traceweir.streams.dead_letters.replay import _Sender
-from traceweir.streams.judges.service import SessionJudge
-from traceweir.streams.runtime.delivery import Transaction
-from traceweir.streams.score.judge_retries import JudgeRetries
-from traceweir.streams.score.judge_rows import JudgeRows
-from traceweir.streams.score.session_configs import SessionConfigs
-from traceweir.streams.score.stage import ScoreStage
-from traceweir.streams.scoring.in_flight import InFlight
+from traceweir.streams.pipeline.score.judge_retries import JudgeRetries
+from traceweir.streams.pipeline.score.judge_rows import JudgeRows
+from traceweir.streams.pipeline.score.session_configs import SessionConfigs
+from traceweir.streams.pipeline.score.stage import ScoreStage
+from traceweir.streams.scoring.isolation.in_flight import InFlight
+from traceweir.streams.scoring.judges.service import SessionJudge
+from traceweir.streams.tools.dead_letters import replay
+from traceweir.streams.tools.dead_letters.replay import _Sender
+from traceweir.streams.worker.runtime.delivery import Transaction
 
 # Replays of dead letters
 

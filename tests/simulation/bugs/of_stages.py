@@ -10,25 +10,25 @@ from tests.simulation.bugs.registry import bug, put
 from tests.simulation.scorer import SimulatedScoringProcess
 from tests.simulation.world import World
 
-from traceweir.streams import service_tasks
-from traceweir.streams.app import WorkerApp
-from traceweir.streams.assemble.closed_sessions import ClosedSessions
-from traceweir.streams.assemble.open_session import OpenSession
-from traceweir.streams.assemble.session_rows import Guard
-from traceweir.streams.assemble.stage import AssembleStage
-from traceweir.streams.gate.novelty_scopes import NoveltyScope, NoveltyScopes
-from traceweir.streams.gate.stage import GateStage
-from traceweir.streams.kafka import faust_adapter
-from traceweir.streams.runtime.lane import Lane
-from traceweir.streams.score.candidate_changes import CandidateChanges
-from traceweir.streams.score.offset_tracker import OffsetTracker
-from traceweir.streams.score.revision_queue import RevisionQueue
-from traceweir.streams.score.stage import ScoreStage
-from traceweir.streams.scoring.errors import SessionRejected
-from traceweir.streams.scoring.open_requests import OpenRequests
-from traceweir.streams.scoring.supervisor import ScoringSupervisor
-from traceweir.streams.stages.counters import Counters
-from traceweir.streams.stages.work_pool import WorkPool
+from traceweir.streams.base import service_tasks
+from traceweir.streams.base.stages.counters import Counters
+from traceweir.streams.base.stages.work_pool import WorkPool
+from traceweir.streams.pipeline.assemble.closed_sessions import ClosedSessions
+from traceweir.streams.pipeline.assemble.open_session import OpenSession
+from traceweir.streams.pipeline.assemble.session_rows import Guard
+from traceweir.streams.pipeline.assemble.stage import AssembleStage
+from traceweir.streams.pipeline.gate.novelty_scopes import NoveltyScope, NoveltyScopes
+from traceweir.streams.pipeline.gate.stage import GateStage
+from traceweir.streams.pipeline.score.candidate_changes import CandidateChanges
+from traceweir.streams.pipeline.score.offset_tracker import OffsetTracker
+from traceweir.streams.pipeline.score.revision_queue import RevisionQueue
+from traceweir.streams.pipeline.score.stage import ScoreStage
+from traceweir.streams.scoring.isolation.open_requests import OpenRequests
+from traceweir.streams.scoring.isolation.supervisor import ScoringSupervisor
+from traceweir.streams.scoring.sessions.errors import SessionRejected
+from traceweir.streams.worker.app import WorkerApp
+from traceweir.streams.worker.kafka import faust_adapter
+from traceweir.streams.worker.runtime.lane import Lane
 
 # The stage assemble
 

@@ -11,7 +11,7 @@ from typing import Any
 from tests.simulation import seams
 from tests.simulation.world import World
 
-from traceweir.streams.runtime.checkpoint import Checkpoints
+from traceweir.streams.worker.runtime.checkpoint import Checkpoints
 
 Bug = Callable[[World], None]
 BUGS: dict[str, Bug] = {}

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from benchmarks import kafka_streams
 
-from traceweir.streams.topics import Topics
+from traceweir.streams.base.topics import Topics
 
 
 def test_without_the_variable_kafka_streams_is_not_measured() -> None:

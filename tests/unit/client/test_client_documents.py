@@ -12,7 +12,7 @@ from traceweir.schemas.events import EVENT, TYPES
 from traceweir.schemas.session import Session
 from traceweir.schemas.trace import ReasoningTrace
 from traceweir.schemas.turns import turns_of
-from traceweir.streams.topics import Topics
+from traceweir.streams.base.topics import Topics
 
 TOPICS = Topics.of()
 VALUES: list[Any] = ["text", {"a": [1.5, None]}, float("nan"), object(), b"\xff", "x\ud800", "x" * 200_000, 10**30]

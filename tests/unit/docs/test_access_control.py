@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from tests.support.known_topics import OF_COMMANDS
 
-from traceweir.streams import topics
-from traceweir.streams.settings import Settings
-from traceweir.streams.topics import (
+from traceweir.streams.base import topics
+from traceweir.streams.base.settings import Settings
+from traceweir.streams.base.topics import (
     ALL_STAGES,
     DEFAULT_PREFIX,
     STAGES,
@@ -22,7 +22,7 @@ from traceweir.streams.topics import (
     changelog,
     exports_topic,
 )
-from traceweir.streams.topology import topics_of
+from traceweir.streams.pipeline.topology import topics_of
 
 PAGE = (Path(__file__).parents[3] / "docs" / "access-control.md").read_text("utf-8")
 TOPICS = Topics.of()

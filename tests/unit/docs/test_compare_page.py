@@ -13,7 +13,7 @@ from tests.support.judge_change import FOLDER, scripted_verdict
 from tests.support.openai_server import openai_server_apart
 from tests.support.paths import ROOT
 
-from traceweir.streams.comparison.document import (
+from traceweir.streams.lab.comparison.document import (
     BoundCheck,
     Diff,
     Difference,

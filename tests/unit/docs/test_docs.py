@@ -16,7 +16,7 @@ from tests.support.redaction.measurement import measure
 from traceweir.scorers import read_plan
 from traceweir.scorers.redaction.redaction import redact_text
 from traceweir.scorers.redaction.secret_formats import secret_formats
-from traceweir.streams import settings_doc
+from traceweir.streams.base import settings_doc
 
 PAGES = sorted(
     path for each in ("*.md", "docs/**/*.md", "k8s/*.md", "examples/**/*.md", "client/*.md") for path in ROOT.glob(each)
@@ -133,12 +133,33 @@ def test_decisions_are_numbered_without_a_gap() -> None:
     assert [int(page.name[:4]) for page in DECISIONS] == list(range(1, len(DECISIONS) + 1))
 
 
-@pytest.mark.parametrize("package", ["streams", "scorers"])
-def test_the_architecture_names_every_room(package: str) -> None:
+def rows_of_the_architecture(heading: str) -> list[list[set[str]]]:
+    """Returns the names in each cell of each row of a table."""
     text = (ROOT / "docs" / "architecture.md").read_text("utf-8")
-    table = text.partition(f"| room of `{package}` |")[2].partition("\n\n")[0]
-    named = {room for row in table.splitlines()[2:] for room in re.findall(r"`([a-z_]+)`", row.split("|")[1])}
-    assert named == {found.parent.name for found in ROOT.glob(f"{package}/traceweir/{package}/*/__init__.py")}
+    table = text.partition(heading)[2].partition("\n\n")[0]
+    return [[set(re.findall(r"`([a-z_]+)`", cell)) for cell in row.split("|")[1:-1]] for row in table.splitlines()[2:]]
+
+
+def packages_in(folder: str) -> set[str]:
+    return {found.parent.name for found in ROOT.glob(f"{folder}/*/__init__.py")}
+
+
+def test_the_architecture_names_every_room_of_scorers() -> None:
+    named = {room for first, _ in rows_of_the_architecture("| room of `scorers` |") for room in first}
+    assert named == packages_in("scorers/traceweir/scorers")
+
+
+def test_the_architecture_names_every_wing_and_its_rooms() -> None:
+    rows = rows_of_the_architecture("| wing of `streams` |")
+    wings = {wing for first, *_ in rows for wing in first}
+    public = set(
+        re.findall(
+            r"^## `traceweir\.streams\.(\w+)", (ROOT / "docs" / "public-api.md").read_text("utf-8"), re.MULTILINE
+        )
+    )
+    assert wings == packages_in("streams/traceweir/streams") - public
+    for (wing,), rooms, *_ in rows:
+        assert rooms >= packages_in(f"streams/traceweir/streams/{wing}"), wing
 
 
 def test_ci_runs_and_knows_no_machine() -> None:

@@ -15,8 +15,8 @@ from traceweir.schemas.events import EVENT
 from traceweir.schemas.trace import ReasoningTrace
 from traceweir.streams.cli.input_options import DEFAULT_FORMAT
 from traceweir.streams.cli.main import main
-from traceweir.streams.formats.openai_chat import transcript_events
-from traceweir.streams.formats.registry import BUILT_IN, GROUP
+from traceweir.streams.intake.formats.openai_chat import transcript_events
+from traceweir.streams.intake.formats.registry import BUILT_IN, GROUP
 
 GUIDE = (ROOT / "docs" / "guides" / "add-an-input-format.md").read_text("utf-8")
 

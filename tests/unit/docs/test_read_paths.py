@@ -10,8 +10,8 @@ from tests.support.paths import ROOT
 from tests.support.results import make_score
 from tests.support.scoring import NOW
 
-from traceweir.streams.results.reader import FoundScore
-from traceweir.streams.results.table import parquet_table
+from traceweir.streams.tools.results.reader import FoundScore
+from traceweir.streams.tools.results.table import parquet_table
 
 PAGE = (ROOT / "docs" / "dashboard.md").read_text("utf-8")
 CODE = dict(re.findall(r"^\| (\S+) \| `([a-z]+\..*scores\.parquet.*)` \|$", PAGE, re.MULTILINE))

@@ -6,9 +6,9 @@ import asyncio
 
 import pytest
 
-from traceweir.streams.settings import Settings
-from traceweir.streams.stages.work_pool import WorkPool
-from traceweir.streams.topology import pool_of_challengers
+from traceweir.streams.base.settings import Settings
+from traceweir.streams.base.stages.work_pool import WorkPool
+from traceweir.streams.pipeline.topology import pool_of_challengers
 
 
 async def settle() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from traceweir.streams.config_topic import ConfigTopicError, TopicState
+from traceweir.streams.worker.config_topic import ConfigTopicError, TopicState
 
 NEWER = b'{"envelope": 2, "future": true}'
 

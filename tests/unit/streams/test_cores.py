@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from traceweir.streams.cores import usable_cores
+from traceweir.streams.base.cores import usable_cores
 
 
 @pytest.mark.parametrize(

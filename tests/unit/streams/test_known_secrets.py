@@ -12,8 +12,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.support.work import lines_run
 
-from traceweir.streams.judges.errors import Secrets
-from traceweir.streams.known_secrets import FRAGMENT, HIDDEN, KnownSecrets, secrets_of_url
+from traceweir.streams.base.known_secrets import FRAGMENT, HIDDEN, KnownSecrets, secrets_of_url
+from traceweir.streams.scoring.judges.errors import Secrets
 
 KEY = "sk-live_0123456789abcdefGHIJ.kl~mn"
 SECRETS = KnownSecrets([], fragments=[KEY])

@@ -16,7 +16,7 @@ SCRIPT = """
 import logging
 from aiokafka import TopicPartition
 from aiokafka.errors import NotEnoughReplicasError
-from traceweir.streams.process_log import LAST_WORD, LogOptions, log_to_stderr
+from traceweir.streams.base.process_log import LAST_WORD, LogOptions, log_to_stderr
 
 log_to_stderr(LogOptions("info", "json"))
 log = logging.getLogger("traceweir.streams.worker")
@@ -68,7 +68,7 @@ def test_a_later_call_replaces_the_handler_of_the_former_one_and_keeps_those_of_
     code = """
 import logging, sys
 logging.getLogger().addHandler(logging.StreamHandler(sys.stdout))
-from traceweir.streams.process_log import LogOptions, log_to_stderr
+from traceweir.streams.base.process_log import LogOptions, log_to_stderr
 log_to_stderr(LogOptions())
 log_to_stderr(LogOptions())
 logging.getLogger("traceweir").info("once")
@@ -82,7 +82,7 @@ FIRST_COORDINATOR = "Group Coordinator Request failed: %s"
 REBALANCES = ("Heartbeat failed for group %s because it is rebalancing", "Missing sensor state for rebalance #%s")
 AT_SECONDS = """
 import logging, sys
-from traceweir.streams.process_log import LogOptions, log_to_stderr
+from traceweir.streams.base.process_log import LogOptions, log_to_stderr
 log_to_stderr(LogOptions())
 for second in map(int, sys.argv[2:]):
     logging.getLogger("aiokafka").handle(logging.makeLogRecord(

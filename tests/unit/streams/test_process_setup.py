@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from traceweir.streams.process_log import LogLevel, set_log_level
-from traceweir.streams.process_setup import paused_gc
+from traceweir.streams.base.process_log import LogLevel, set_log_level
+from traceweir.streams.base.process_setup import paused_gc
 
 OWN, LIBRARY = logging.getLogger("traceweir.streams.worker"), logging.getLogger("aiokafka.client")
 LEVELS = ["DEBUG", "INFO", "WARNING", "ERROR"]

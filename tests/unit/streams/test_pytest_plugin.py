@@ -121,7 +121,7 @@ def test_a_run_without_eval_sets_imports_only_the_plugin(project: Path) -> None:
 
 def test_scoring_eval_sets_imports_no_kafka_client() -> None:
     code = (
-        "import sys, traceweir.streams.evals.evaluate\n"
+        "import sys, traceweir.streams.lab.evals.evaluate\n"
         "print([name for name in ('faust', 'aiokafka', 'confluent_kafka') if name in sys.modules])"
     )
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

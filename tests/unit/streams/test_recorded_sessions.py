@@ -11,10 +11,10 @@ import pytest
 
 from traceweir.schemas.events import EVENT, SessionEnded
 from traceweir.schemas.trace import ReasoningTrace
-from traceweir.streams.formats.base import DocumentRecords, InputContext
-from traceweir.streams.formats.documents import name_of, read_documents
-from traceweir.streams.formats.files import base_time_of, open_input
-from traceweir.streams.formats.openai_chat import OPENAI_CHAT
+from traceweir.streams.intake.formats.base import DocumentRecords, InputContext
+from traceweir.streams.intake.formats.documents import name_of, read_documents
+from traceweir.streams.intake.formats.files import base_time_of, open_input
+from traceweir.streams.intake.formats.openai_chat import OPENAI_CHAT
 
 VARIABLE = "TRACEWEIR_RECORDED_SESSIONS"
 

@@ -14,7 +14,7 @@ from benchmarks import recorded
 from tests.support.paths import ROOT
 from tests.support.recorded import recorded_sessions
 
-from traceweir.streams.formats.documents import InputError
+from traceweir.streams.intake.formats.documents import InputError
 
 PAGE = ROOT / "docs" / "recorded-sessions.md"
 FIND, BOOK = {"name": "find", "kwargs": {"to": "SEA"}}, {"name": "book", "kwargs": {"seats": 2}}

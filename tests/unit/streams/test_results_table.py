@@ -12,8 +12,8 @@ from tests.support.results import make_score
 
 from traceweir.schemas.dimensions import TraceContext
 from traceweir.schemas.score import Cost, Score
-from traceweir.streams.results.reader import FoundScore
-from traceweir.streams.results.table import COLUMNS, csv_table
+from traceweir.streams.tools.results.reader import FoundScore
+from traceweir.streams.tools.results.table import COLUMNS, csv_table
 
 TEXTS = ["session_id", "invocation_id", "trace_id", "rationale"]
 PAGE = ROOT / "docs" / "results.md"

@@ -13,16 +13,25 @@ from tests.support import judge_retries
 from tests.support.openai_server import Say, openai_server
 
 from traceweir.scorers.evaluation.plan import read_plan
-from traceweir.streams.judges.client import Access
-from traceweir.streams.scoring.protocol import Setup
-from traceweir.streams.scoring.quarantine import DeathCounts
-from traceweir.streams.scoring.supervisor import ScoringSupervisor
+from traceweir.streams.scoring.isolation.protocol import Setup
+from traceweir.streams.scoring.isolation.quarantine import DeathCounts
+from traceweir.streams.scoring.isolation.supervisor import ScoringSupervisor
+from traceweir.streams.scoring.judges.client import Access
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("litellm")]  # starts processes, and one of them loads litellm
 
 ROOMS = (
-    *("assemble", "collect", "configs", "gate", "judges", "kafka"),
-    *("runtime", "score", "scoring", "stages", "telemetry", "tracing"),
+    *("base", "base.stages"),
+    *("pipeline", "pipeline.assemble", "pipeline.collect", "pipeline.decoding", "pipeline.gate", "pipeline.score"),
+    *(
+        "scoring.configs",
+        "scoring.embedders",
+        "scoring.isolation",
+        "scoring.judges",
+        "scoring.sessions",
+        "scoring.tracing",
+    ),
+    *("worker", "worker.kafka", "worker.runtime", "worker.telemetry"),
 )
 """The packages that a worker and its scoring process use."""
 PLAN = read_plan(
@@ -70,7 +79,7 @@ async def test_a_scoring_process_imports_no_scipy(imported: Callable[[], bool], 
 
 def test_no_module_of_a_worker_imports_scipy(imported: Callable[[], bool]) -> None:
     code = (
-        "import pkgutil; from importlib import import_module; import traceweir.streams.worker, traceweir.streams.app\n"
+        "import pkgutil; from importlib import import_module; import traceweir.streams.worker.run, traceweir.streams.worker.app\n"
         f"for room in {ROOMS}:\n"
         "    package = import_module('traceweir.streams.' + room)\n"
         "    for each in pkgutil.iter_modules(package.__path__, package.__name__ + '.'):\n"

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 from mode import Service
 
-from traceweir.streams.service_tasks import TaskCancelledError, intervals, service_task
+from traceweir.streams.base.service_tasks import TaskCancelledError, intervals, service_task
 
 
 class Following(Service):  # type: ignore[misc]  # mode's services are untyped

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from traceweir.schemas.export import texts_below_fields
-from traceweir.streams.kafka.client_options import (
+from traceweir.streams.base.settings import InvalidSettingsError, Settings, load_settings
+from traceweir.streams.worker.kafka.client_options import (
     aiokafka_options,
     confluent_options,
     consumer_options,
     producer_options,
     token_source,
 )
-from traceweir.streams.settings import InvalidSettingsError, Settings, load_settings
 
 SASL = {
     "TRACEWEIR_KAFKA_SECURITY_PROTOCOL": "SASL_SSL",

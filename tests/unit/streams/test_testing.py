@@ -8,8 +8,8 @@ import pytest
 from pydantic import ValidationError
 
 from traceweir.scorers import Measurement, Scorer, Subject
-from traceweir.streams.stages.base import Cut, Output, Record, StageSpec
-from traceweir.streams.stages.errors import RecordRejected
+from traceweir.streams.base.stages.base import Cut, Output, Record, StageSpec
+from traceweir.streams.base.stages.errors import RecordRejected
 from traceweir.streams.testing import Flow, event, plan_of, trace
 
 

@@ -6,7 +6,7 @@ from dataclasses import astuple
 
 import pytest
 
-from traceweir.streams.topics import ALL_STAGES, STAGES, StageName, Topics, application_id, changelog
+from traceweir.streams.base.topics import ALL_STAGES, STAGES, StageName, Topics, application_id, changelog
 
 
 def test_the_default_names_are_the_names_in_the_documentation() -> None:

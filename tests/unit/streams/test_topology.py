@@ -13,13 +13,13 @@ from tests.support.paths import ROOT
 from tests.support.redaction.known_names import KnownNames
 
 from traceweir.scorers import read_plan
-from traceweir.streams.clock import utc_now
-from traceweir.streams.settings import Settings
-from traceweir.streams.topics import ALL_STAGES, STAGES, StageName, Topics
-from traceweir.streams.topology import Resources, Topology, topics_of
+from traceweir.streams.base.clock import utc_now
+from traceweir.streams.base.settings import Settings
+from traceweir.streams.base.topics import ALL_STAGES, STAGES, StageName, Topics
+from traceweir.streams.pipeline.topology import Resources, Topology, topics_of
 
-STAGE_MODULES = {f"traceweir.streams.{stage}.stage" for stage in ALL_STAGES}
-BUILDERS = {"streams/traceweir/streams/topology.py"}
+STAGE_MODULES = {f"traceweir.streams.pipeline.{stage}.stage" for stage in ALL_STAGES}
+BUILDERS = {"streams/traceweir/streams/pipeline/topology.py"}
 # These modules import the classes to inspect them, and build no stage.
 READERS = {
     "tests/simulation/bounds.py",
@@ -125,7 +125,7 @@ def test_only_the_topology_builds_stages() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("module", ["traceweir.streams.topology", "traceweir.streams.testing"])
+@pytest.mark.parametrize("module", ["traceweir.streams.pipeline.topology", "traceweir.streams.testing"])
 def test_building_stages_imports_neither_faust_nor_pytest(module: str) -> None:
     unwanted = ("faust", "mode", "confluent_kafka", "rocksdict", "pytest")
     code = f"import sys, {module}; print([name for name in {unwanted} if name in sys.modules])"

@@ -1,5 +1,5 @@
-"""The command line `traceweir`: one module for each command, and modules for the output.
+"""The command line `traceweir`: one module for each command, and a folder where a command has several modules.
 
-Only this package imports Typer; the functions that it calls do not depend on Typer. Begin with `main`, which declares
-every command.
+May know every other wing, and nothing knows it. Only this wing imports Typer and Rich; the functions that it calls do not
+depend on them. Begin with `main`, which registers every command; `commands` is the first module of a folder.
 """

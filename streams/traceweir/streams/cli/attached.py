@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from traceweir.streams.attached import end_with_input
+from traceweir.streams.base.attached import end_with_input
 from traceweir.streams.cli.main import main
 
 if __name__ == "__main__":

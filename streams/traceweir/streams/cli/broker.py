@@ -7,11 +7,11 @@ import threading
 
 import orjson
 
+from traceweir.streams.base.errors import NotReadyError
+from traceweir.streams.base.settings import load_settings
 from traceweir.streams.cli.terminal import complain
-from traceweir.streams.errors import NotReadyError
-from traceweir.streams.kafka.embedded_broker import PARTITIONS, EmbeddedBroker
-from traceweir.streams.kafka.topic_admin import create_topics
-from traceweir.streams.settings import load_settings
+from traceweir.streams.worker.kafka.embedded_broker import PARTITIONS, EmbeddedBroker
+from traceweir.streams.worker.kafka.topic_admin import create_topics
 
 VARIABLE = "TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS"
 NOTICE = """\

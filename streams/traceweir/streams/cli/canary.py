@@ -11,16 +11,16 @@ from datetime import UTC, datetime
 
 from aiohttp import web
 
-from traceweir.streams.canary import Beat, CanaryError, beat
+from traceweir.streams.base.clock import utc_now
+from traceweir.streams.base.process_log import log_to_stderr
+from traceweir.streams.base.settings import Settings
 from traceweir.streams.cli.errors import FAILED
 from traceweir.streams.cli.up_broker import kafka_settings
-from traceweir.streams.clock import utc_now
-from traceweir.streams.process_log import log_to_stderr
-from traceweir.streams.runtime.health import bind
-from traceweir.streams.settings import Settings
-from traceweir.streams.telemetry import catalogue
-from traceweir.streams.telemetry.measured import Point
-from traceweir.streams.telemetry.prometheus import exposition
+from traceweir.streams.tools.canary import Beat, CanaryError, beat
+from traceweir.streams.worker.runtime.health import bind
+from traceweir.streams.worker.telemetry import catalogue
+from traceweir.streams.worker.telemetry.measured import Point
+from traceweir.streams.worker.telemetry.prometheus import exposition
 
 log = logging.getLogger(__name__)
 

@@ -6,7 +6,7 @@ import sys
 
 import orjson
 
-from traceweir.streams.settings import InvalidSettingsError, load_settings
+from traceweir.streams.base.settings import InvalidSettingsError, load_settings
 
 
 def run(*, as_json: bool) -> None:
@@ -18,7 +18,7 @@ def run(*, as_json: bool) -> None:
     """
     settings = load_settings()
     try:
-        from traceweir.streams.dashboard.server import run_dashboard
+        from traceweir.streams.board.dashboard.server import run_dashboard
     except ModuleNotFoundError as error:
         raise InvalidSettingsError(
             f"the dashboard needs the package {error.name}: run `pip install '.[dashboard]'` in a clone of Traceweir"

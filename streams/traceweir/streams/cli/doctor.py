@@ -10,14 +10,14 @@ from pathlib import Path
 import orjson
 import typer
 
+from traceweir.streams.base.topics import StageName
 from traceweir.streams.cli.errors import FAILED
 from traceweir.streams.cli.rows import print_rows, write_line
-from traceweir.streams.cli.score import read_config
+from traceweir.streams.cli.score.commands import read_config
 from traceweir.streams.cli.terminal import complain, mute_clients, steps
 from traceweir.streams.cli.up_broker import kafka_settings
-from traceweir.streams.doctor.finding import Finding
-from traceweir.streams.doctor.run import check_everything
-from traceweir.streams.topics import StageName
+from traceweir.streams.tools.doctor.finding import Finding
+from traceweir.streams.tools.doctor.run import check_everything
 
 _HEADINGS = ("state", "check", "found")
 

@@ -52,7 +52,7 @@ def optimize(model: Model, out: Out, precision: PrecisionOption = Precision.FLOA
     Example: `traceweir embedder optimize models/all-MiniLM-L6-v2 --out models/minilm-onnx`
     """
     from traceweir.streams.cli.terminal import complain
-    from traceweir.streams.embedder_models.optimize import optimize as made_by
+    from traceweir.streams.scoring.embedders.making.optimize import optimize as made_by
 
     made = made_by(model, out, "onnx-bfloat16" if precision is Precision.BFLOAT16 else "onnx")
     lacking = precision is Precision.BFLOAT16 and made.precision == "float32"
@@ -74,7 +74,7 @@ def distill(model: Model, out: Out) -> None:
     Example: `traceweir embedder distill models/all-MiniLM-L6-v2 --out models/minilm-static`
     """
     from traceweir.streams.cli.terminal import complain
-    from traceweir.streams.embedder_models.distill import distill as made_by
+    from traceweir.streams.scoring.embedders.making.distill import distill as made_by
 
     made = made_by(model, out)
     complain(

@@ -17,10 +17,10 @@ from traceweir.schemas.text import printable
 from traceweir.streams.cli.errors import FAILED, INTERRUPTED, NO_DOCUMENT
 from traceweir.streams.cli.terminal import complain, mute_clients, progress_bar
 from traceweir.streams.cli.up_broker import kafka_settings
-from traceweir.streams.emit import emit
-from traceweir.streams.formats.documents import name_of
-from traceweir.streams.formats.files import open_inputs, read_inputs
-from traceweir.streams.formats.registry import input_format
+from traceweir.streams.intake.formats.documents import name_of
+from traceweir.streams.intake.formats.files import open_inputs, read_inputs
+from traceweir.streams.intake.formats.registry import input_format
+from traceweir.streams.tools.emit import emit
 
 
 def emit_files(paths: Sequence[str], format_name: str, task_domain: str) -> int:

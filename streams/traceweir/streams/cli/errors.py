@@ -17,27 +17,27 @@ def exit_code(error: Exception) -> int | None:
     """Returns the exit code of an expected error; None for an unexpected error."""
     # Imported only after a failure: together these imports take half a second.
     from traceweir.scorers.evaluation.plan import ConfigError
-    from traceweir.streams.comparison.bounds import UnknownMetricError
-    from traceweir.streams.comparison.compare import NoOverlapError
-    from traceweir.streams.config_topic import ConfigTopicError
-    from traceweir.streams.dead_letters.reader import DeadLettersError
-    from traceweir.streams.embedder_models.errors import ModelMakingError
-    from traceweir.streams.emit import EmitError
-    from traceweir.streams.endpoint.errors import EndpointError
-    from traceweir.streams.errors import NotReadyError, WorkerError
-    from traceweir.streams.evals.kafka_sessions import SessionsUnreadableError
-    from traceweir.streams.export.errors import ExportError
-    from traceweir.streams.formats.documents import InputError
-    from traceweir.streams.gate.presidio import PresidioUnavailableError
-    from traceweir.streams.judges.errors import JudgeUnavailableError
-    from traceweir.streams.kafka.errors import KafkaUnreachableError, TopicsRefusedError
-    from traceweir.streams.offline.block_file import TemporaryFileError
-    from traceweir.streams.results.reader import ResultsError
-    from traceweir.streams.scoring.embedders import EmbedderUnavailableError
-    from traceweir.streams.scoring.process import ScoringProcessDiedError
-    from traceweir.streams.settings import InvalidSettingsError
-    from traceweir.streams.shadow.errors import ShadowError
-    from traceweir.streams.store.errors import StoreError
+    from traceweir.streams.base.errors import NotReadyError, WorkerError
+    from traceweir.streams.base.settings import InvalidSettingsError
+    from traceweir.streams.board.store.errors import StoreError
+    from traceweir.streams.intake.formats.documents import InputError
+    from traceweir.streams.lab.comparison.bounds import UnknownMetricError
+    from traceweir.streams.lab.comparison.compare import NoOverlapError
+    from traceweir.streams.lab.evals.kafka_sessions import SessionsUnreadableError
+    from traceweir.streams.lab.shadow.errors import ShadowError
+    from traceweir.streams.pipeline.gate.presidio import PresidioUnavailableError
+    from traceweir.streams.scoring.embedders.loading import EmbedderUnavailableError
+    from traceweir.streams.scoring.embedders.making.errors import ModelMakingError
+    from traceweir.streams.scoring.isolation.process import ScoringProcessDiedError
+    from traceweir.streams.scoring.judges.errors import JudgeUnavailableError
+    from traceweir.streams.tools.dead_letters.reader import DeadLettersError
+    from traceweir.streams.tools.emit import EmitError
+    from traceweir.streams.tools.endpoint.errors import EndpointError
+    from traceweir.streams.tools.export.errors import ExportError
+    from traceweir.streams.tools.offline.block_file import TemporaryFileError
+    from traceweir.streams.tools.results.reader import ResultsError
+    from traceweir.streams.worker.config_topic import ConfigTopicError
+    from traceweir.streams.worker.kafka.errors import KafkaUnreachableError, TopicsRefusedError
 
     if isinstance(error, ConfigError | InvalidSettingsError | InputError | UnknownMetricError):
         return UNUSABLE

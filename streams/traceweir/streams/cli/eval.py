@@ -11,24 +11,24 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
+from traceweir.streams.base.clock import utc_now
+from traceweir.streams.base.settings import Settings, load_settings
 from traceweir.streams.cli.errors import FAILED
 from traceweir.streams.cli.terminal import complain, mute_clients, progress_bar
 from traceweir.streams.cli.up_broker import kafka_settings
-from traceweir.streams.clock import utc_now
-from traceweir.streams.evals.configs import clashing, criteria_for
-from traceweir.streams.evals.evaluate import beside
-from traceweir.streams.evals.files import EvalFile, chosen_files, read_eval_file
-from traceweir.streams.evals.formatted_recordings import read_formatted_recordings
-from traceweir.streams.evals.junit import junit_xml
-from traceweir.streams.evals.recordings import Runs, read_recordings
-from traceweir.streams.evals.results import Report
-from traceweir.streams.evals.scoring import ScoredFile, score_files
-from traceweir.streams.evals.text import detail_lines, failure_lines, shown, summary_lines, verdict_line
-from traceweir.streams.evals.writing import write_whole
-from traceweir.streams.formats.documents import InputError
-from traceweir.streams.formats.registry import input_format
-from traceweir.streams.judges.offline import judges_from_file
-from traceweir.streams.settings import Settings, load_settings
+from traceweir.streams.intake.formats.documents import InputError
+from traceweir.streams.intake.formats.registry import input_format
+from traceweir.streams.lab.evals.configs import clashing, criteria_for
+from traceweir.streams.lab.evals.evaluate import beside
+from traceweir.streams.lab.evals.files import EvalFile, chosen_files, read_eval_file
+from traceweir.streams.lab.evals.formatted_recordings import read_formatted_recordings
+from traceweir.streams.lab.evals.junit import junit_xml
+from traceweir.streams.lab.evals.recordings import Runs, read_recordings
+from traceweir.streams.lab.evals.results import Report
+from traceweir.streams.lab.evals.scoring import ScoredFile, score_files
+from traceweir.streams.lab.evals.text import detail_lines, failure_lines, shown, summary_lines, verdict_line
+from traceweir.streams.lab.evals.writing import write_whole
+from traceweir.streams.scoring.judges.offline import judges_from_file
 
 
 def eval_files(
@@ -124,7 +124,7 @@ def _recorded(
         if format_name is None:
             return [read_recordings(sessions, wanted)] * len(files)
         return [read_formatted_recordings(sessions, input_format(format_name), wanted)] * len(files)
-    from traceweir.streams.evals.kafka_sessions import read_sessions
+    from traceweir.streams.lab.evals.kafka_sessions import read_sessions
 
     mute_clients()
     found = asyncio.run(read_sessions(settings, wanted))

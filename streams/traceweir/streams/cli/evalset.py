@@ -13,7 +13,7 @@ import typer
 from traceweir.streams.cli.command_app import CommandApp
 
 if TYPE_CHECKING:
-    from traceweir.streams.evals.recordings import Recording
+    from traceweir.streams.lab.evals.recordings import Recording
 
 evalset_app = CommandApp(help="Create eval sets from recorded sessions.", no_args_is_help=True)
 
@@ -75,7 +75,7 @@ def _add(session_id: str, to: Path, eval_id: str, sessions: Sequence[str], *, re
     from traceweir.schemas.figures import counted
     from traceweir.streams.cli.errors import FAILED
     from traceweir.streams.cli.terminal import complain
-    from traceweir.streams.evals.capture import add_case, eval_case
+    from traceweir.streams.lab.evals.capture import add_case, eval_case
 
     found = _recorded(session_id, sessions)
     if found is None:
@@ -83,7 +83,7 @@ def _add(session_id: str, to: Path, eval_id: str, sessions: Sequence[str], *, re
             complain(f"{', '.join(sessions)}: there is no session {session_id!r}; there are {_session_ids(sessions)}")
         else:
             from traceweir.streams.cli.up_broker import kafka_settings
-            from traceweir.streams.evals.kafka_sessions import absence
+            from traceweir.streams.lab.evals.kafka_sessions import absence
 
             complain(absence(session_id, kafka_settings()))
         return FAILED
@@ -100,21 +100,21 @@ def _add(session_id: str, to: Path, eval_id: str, sessions: Sequence[str], *, re
 
 
 def _recorded(session_id: str, sessions: Sequence[str]) -> Recording | None:
-    from traceweir.streams.evals.recordings import read_recordings
+    from traceweir.streams.lab.evals.recordings import read_recordings
 
     if sessions:
         return next(iter(read_recordings(sessions, frozenset([session_id])).get(session_id, ())), None)
     from traceweir.streams.cli.terminal import mute_clients
     from traceweir.streams.cli.up_broker import kafka_settings
-    from traceweir.streams.evals.kafka_sessions import read_sessions
+    from traceweir.streams.lab.evals.kafka_sessions import read_sessions
 
     mute_clients()
     return asyncio.run(read_sessions(kafka_settings(), [session_id])).get(session_id)
 
 
 def _session_ids(sessions: Sequence[str]) -> str:
-    from traceweir.streams.evals.files import listed
-    from traceweir.streams.evals.recordings import read_recordings
+    from traceweir.streams.lab.evals.files import listed
+    from traceweir.streams.lab.evals.recordings import read_recordings
 
     return listed(list(read_recordings(sessions)))
 
@@ -123,9 +123,9 @@ def _migrate(file: Path, out: Path | None, initial_session: Path | None) -> int:
     from traceweir.schemas.eval_set_files import UnknownFormatError, modern
     from traceweir.schemas.figures import counted
     from traceweir.streams.cli.terminal import complain
-    from traceweir.streams.evals.files import checked, not_an_eval_set, read_json, read_text
-    from traceweir.streams.evals.json_text import parsed, without_slips
-    from traceweir.streams.evals.writing import as_file, write_whole
+    from traceweir.streams.lab.evals.files import checked, not_an_eval_set, read_json, read_text
+    from traceweir.streams.lab.evals.json_text import parsed, without_slips
+    from traceweir.streams.lab.evals.writing import as_file, write_whole
 
     name = str(file)
     document = parsed(without_slips(read_text(file)), name)

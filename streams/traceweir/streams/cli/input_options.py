@@ -21,7 +21,7 @@ class InputCommand(PlainCommand):
     # Any: the types come from typer's own copy of click or from the package click, depending on typer's version.
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Writes the help with every available format."""
-        from traceweir.streams.formats.registry import BUILT_IN, known_formats
+        from traceweir.streams.intake.formats.registry import BUILT_IN, known_formats
 
         for parameter in self.params:
             if isinstance(parameter, TyperOption) and parameter.name == "format":
@@ -39,7 +39,7 @@ def check_format(name: str | None) -> str | None:
     """
     if name is None:
         return None
-    from traceweir.streams.formats.registry import UnusableFormatError, input_format
+    from traceweir.streams.intake.formats.registry import UnusableFormatError, input_format
 
     try:
         return input_format(name).name

@@ -9,14 +9,15 @@ from typing import Annotated, NoReturn
 
 import typer
 
+from traceweir.streams.base.topics import ALL_STAGES, STAGES, StageName
 from traceweir.streams.cli.command_app import CommandApp, Panel
-from traceweir.streams.cli.config import config_app
-from traceweir.streams.cli.diff import diff
-from traceweir.streams.cli.dlq import dlq_app
+from traceweir.streams.cli.config.commands import config_app
+from traceweir.streams.cli.diff.commands import diff
+from traceweir.streams.cli.dlq.commands import dlq_app
 from traceweir.streams.cli.embedder import embedder_app
 from traceweir.streams.cli.errors import FAILED, exit_code
 from traceweir.streams.cli.evalset import evalset_app, migrate
-from traceweir.streams.cli.export import export_app
+from traceweir.streams.cli.export.commands import export_app
 from traceweir.streams.cli.input_options import (
     DEFAULT_FORMAT,
     FormatName,
@@ -25,11 +26,10 @@ from traceweir.streams.cli.input_options import (
     TaskDomain,
     check_format,
 )
-from traceweir.streams.cli.results import results_app
-from traceweir.streams.cli.shadow import shadow
+from traceweir.streams.cli.results.commands import results_app
+from traceweir.streams.cli.shadow.commands import shadow
 from traceweir.streams.cli.standard_streams import discard_stdout, is_stdout_error, open_missing_streams
 from traceweir.streams.cli.terminal import complain
-from traceweir.streams.topics import ALL_STAGES, STAGES, StageName
 
 app = CommandApp(
     help="Traceweir scores what AI agents do in production, while they do it.",
@@ -130,11 +130,11 @@ def demo(
     Example: `traceweir demo --seconds 10 --json`
     """
     if agents_only:
+        from traceweir.streams.cli.demo.agents_only import run_agents
         from traceweir.streams.cli.up_broker import kafka_settings
-        from traceweir.streams.demo.agents_only import run_agents
 
         raise typer.Exit(run_agents(kafka_settings(), keep=keep, seed=seed, seconds=seconds))
-    from traceweir.streams.cli.demo import run_demo
+    from traceweir.streams.cli.demo.commands import run_demo
 
     raise typer.Exit(run_demo(keep=keep, as_json=as_json, seed=seed, seconds=seconds))
 
@@ -154,7 +154,7 @@ def up(
 
     Example: `traceweir up --demo`
     """
-    from traceweir.streams.cli.up import run_up
+    from traceweir.streams.cli.up.commands import run_up
 
     run_up(demo=with_demo, config=config, as_json=as_json)
 
@@ -329,8 +329,8 @@ def score(
 
     Example: `traceweir score traces.jsonl --config eval.json --json | jq .value`
     """
-    from traceweir.streams.cli.score import ScoreOptions, read_config, score_files
-    from traceweir.streams.cli.score_output import OutputFormat
+    from traceweir.streams.cli.score.commands import ScoreOptions, read_config, score_files
+    from traceweir.streams.cli.score.output import OutputFormat
 
     names = [each.value for each in OutputFormat]
     chosen = output_format or ("json" if as_json else "text")
@@ -382,7 +382,7 @@ def sessions(
         raise typer.BadParameter("name files, or --from-kafka with --session ID, but not both")
     if from_kafka and session is None:
         raise typer.BadParameter("--from-kafka needs --session ID", param_hint="--session")
-    from traceweir.streams.cli.sessions import show_files, show_recorded
+    from traceweir.streams.cli.sessions.commands import show_files, show_recorded
 
     if from_kafka:
         raise typer.Exit(show_recorded(session or "", as_json=as_json))

@@ -7,7 +7,7 @@ import sys
 import orjson
 
 from traceweir.streams.cli.up_broker import kafka_settings
-from traceweir.streams.endpoint.server import Addresses, run_endpoint
+from traceweir.streams.tools.endpoint.server import Addresses, run_endpoint
 
 VARIABLE = "OTEL_EXPORTER_OTLP_ENDPOINT"
 

@@ -65,7 +65,7 @@ def where_option(given: Sequence[str] | None) -> dict[str, frozenset[str]]:
     Raises:
         typer.BadParameter: a value is not `NAME=VALUE` with the name of a dimension.
     """
-    from traceweir.streams.results.selection import wanted_dimensions
+    from traceweir.streams.tools.results.selection import wanted_dimensions
 
     try:
         return wanted_dimensions(given or ())

@@ -6,8 +6,8 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import BinaryIO
 
-from traceweir.streams.formats.documents import InputError
-from traceweir.streams.results.table import Table, csv_table, parquet_table
+from traceweir.streams.intake.formats.documents import InputError
+from traceweir.streams.tools.results.table import Table, csv_table, parquet_table
 
 
 def open_table(stream: BinaryIO, file: Path) -> AbstractContextManager[Table]:

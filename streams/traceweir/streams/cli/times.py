@@ -16,7 +16,7 @@ def time_option(text: str | None, option: str) -> int | None:
     Raises:
         typer.BadParameter: the text is neither a time nor a duration.
     """
-    from traceweir.streams.clock import utc_now
+    from traceweir.streams.base.clock import utc_now
 
     try:
         return None if text is None else read_time(text, utc_now())

@@ -8,13 +8,13 @@ from collections.abc import Sequence
 
 import orjson
 
+from traceweir.streams.base.topics import StageName
 from traceweir.streams.cli.errors import FAILED
 from traceweir.streams.cli.terminal import complain, mute_clients, steps
 from traceweir.streams.cli.up_broker import kafka_settings
-from traceweir.streams.doctor.positions import compare_positions
-from traceweir.streams.kafka.topic_admin import create_topics, inspect_topics
-from traceweir.streams.kafka.topic_problems import expected_topics
-from traceweir.streams.topics import StageName
+from traceweir.streams.tools.doctor.positions import compare_positions
+from traceweir.streams.worker.kafka.topic_admin import create_topics, inspect_topics
+from traceweir.streams.worker.kafka.topic_problems import expected_topics
 
 
 def create_and_report(stages: Sequence[StageName], *, as_json: bool) -> int:

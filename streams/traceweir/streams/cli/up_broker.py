@@ -12,8 +12,8 @@ from pathlib import Path
 import psutil
 from pydantic import BaseModel, ValidationError
 
+from traceweir.streams.base.settings import ENV_PREFIX, InvalidSettingsError, Settings, load_settings
 from traceweir.streams.cli.terminal import complain
-from traceweir.streams.settings import ENV_PREFIX, InvalidSettingsError, Settings, load_settings
 
 KAFKA_VARIABLES = f"{ENV_PREFIX}KAFKA_"
 SERVERS = f"{KAFKA_VARIABLES}BOOTSTRAP_SERVERS"

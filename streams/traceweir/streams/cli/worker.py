@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from traceweir.streams.process_setup import paused_gc
-from traceweir.streams.scoring.launch import LaunchedProcess
-from traceweir.streams.topics import StageName
+from traceweir.streams.base.process_setup import paused_gc
+from traceweir.streams.base.topics import StageName
+from traceweir.streams.scoring.isolation.launch import LaunchedProcess
 
 
 def run(stages: Sequence[StageName], config: Path | None) -> int:
@@ -15,9 +15,9 @@ def run(stages: Sequence[StageName], config: Path | None) -> int:
     launched = LaunchedProcess() if "score" in stages else None  # first, because it imports while this process does
     try:
         with paused_gc():
-            from traceweir.streams.cli.score import read_config
+            from traceweir.streams.cli.score.commands import read_config
             from traceweir.streams.cli.up_broker import kafka_settings
-            from traceweir.streams.worker import run_worker
+            from traceweir.streams.worker.run import run_worker
         plan, settings = read_config(config), kafka_settings()
         return run_worker(settings, plan, stages, config=config, launched=launched)
     finally:

@@ -1,6 +1,5 @@
-"""Scores sessions in a subprocess.
+"""Scores one session: the session, the judges it asks, its config, the embedder, and the process around all of these.
 
-This package knows scorers, judges and embedders, but no stage and no Kafka topic. Begin with `session_scoring`, which
-scores a session; `supervisor` starts and replaces the subprocess (`process`, `child`, `protocol`), and `quarantine`
-retries the sessions that were in flight when a subprocess died.
+May know `base`. Gets a session as bytes and returns scores; knows no stage, no topic and no partition. Begin with
+`sessions.session_scoring`; a worker reaches it through `isolation.processes`.
 """

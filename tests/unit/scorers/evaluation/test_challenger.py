@@ -10,7 +10,7 @@ from traceweir.schemas.config import ChallengerConfig
 from traceweir.scorers.evaluation.gate_rules import gate_rules
 from traceweir.scorers.evaluation.limited_plan import limited
 from traceweir.scorers.evaluation.plan import ConfigError, read_plan
-from traceweir.streams.topics import SHADOW_NAME
+from traceweir.streams.base.topics import SHADOW_NAME
 
 CHAMPION: dict[str, Any] = {"criteria": {"response_match_score": 0.5}}
 CONFIG: dict[str, Any] = {"criteria": {"response_match_score": 0.8}}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from traceweir.streams.assemble import forgotten_sessions
-from traceweir.streams.assemble.forgotten_sessions import CHUNK_IDS, ForgottenSessions
+from traceweir.streams.pipeline.assemble import forgotten_sessions
+from traceweir.streams.pipeline.assemble.forgotten_sessions import CHUNK_IDS, ForgottenSessions
 
 
 def name(number: int) -> bytes:

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import orjson
 import pytest
 
-from traceweir.streams.assemble.parse import read_event, read_trace
-from traceweir.streams.stages.fast_decode import SHORT
+from traceweir.streams.pipeline.assemble.parse import read_event, read_trace
+from traceweir.streams.pipeline.decoding.fast_decode import SHORT
 from traceweir.streams.testing import event, trace
 
 

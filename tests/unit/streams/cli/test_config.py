@@ -10,8 +10,8 @@ import pytest
 from tests.support.command_line import Run
 
 from traceweir.schemas.pushed_config import PushedConfig
-from traceweir.streams.config_topic import TopicState
-from traceweir.streams.settings import Settings
+from traceweir.streams.base.settings import Settings
+from traceweir.streams.worker.config_topic import TopicState
 
 
 def test_validate_names_every_problem_at_once(run: Run, tmp_path: Path) -> None:
@@ -113,8 +113,8 @@ def test_a_push_reads_and_writes_one_cluster(run: Run, tmp_path: Path, monkeypat
         monkeypatch.setattr(
             f"traceweir.streams.cli.{module}.kafka_settings", lambda: Settings(kafka_bootstrap_servers=next(clusters))
         )
-    monkeypatch.setattr("traceweir.streams.cli.config_output.read_topic", read_topic)
-    monkeypatch.setattr("traceweir.streams.cli.config_push.push", push)
+    monkeypatch.setattr("traceweir.streams.cli.config.output.read_topic", read_topic)
+    monkeypatch.setattr("traceweir.streams.cli.config.push.push", push)
     file = tmp_path / "eval.json"
     file.write_text("{}")
     ended = run("config", "push", str(file))

@@ -9,11 +9,11 @@ import pytest
 from rich.console import Console
 
 from traceweir.schemas.dead_letter import DeadLetter
-from traceweir.streams.cli.demo import show_summary, show_totals
-from traceweir.streams.cli.demo_view import LineView, screen_of
-from traceweir.streams.demo.moment import Moment
-from traceweir.streams.demo.observer import Observed, SessionSeen
-from traceweir.streams.demo.summary import Equation, Redaction, Summary, equations_of
+from traceweir.streams.cli.demo.commands import show_summary, show_totals
+from traceweir.streams.cli.demo.moment import Moment
+from traceweir.streams.cli.demo.observer import Observed, SessionSeen
+from traceweir.streams.cli.demo.summary import Equation, Redaction, Summary, equations_of
+from traceweir.streams.cli.demo.view import LineView, screen_of
 
 HOSTILE = "[bold red]x[/] [link=file:///]y[/link] \x1b]0;owned\x07\x1b[2J\r\u202e"
 MOMENT = Moment(1.0, "the agents work", 10, 20)

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from traceweir.schemas.dead_letter import DeadLetter
-from traceweir.streams.cli import dlq_output
+from traceweir.streams.cli.dlq import output as dlq_output
 from traceweir.streams.cli.main import main
 from traceweir.streams.cli.times import read_time
-from traceweir.streams.dead_letters.reader import Found, LetterId
+from traceweir.streams.tools.dead_letters.reader import Found, LetterId
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 HOSTILE = "[red]x[/nope]\x1b[31m\r\n\u202e\x9b"

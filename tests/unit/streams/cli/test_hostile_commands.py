@@ -18,7 +18,7 @@ from tests.support.command_line import Ended, Run
 from tests.support.eval_sets import case, eval_set, invocation, write
 from tests.support.scoring import trace_document
 
-from traceweir.streams.kafka.embedded_broker import EmbeddedBroker
+from traceweir.streams.worker.kafka.embedded_broker import EmbeddedBroker
 
 LONG_INTEGER = b"9" * 5_000
 OLD_EVAL_SET = (
@@ -93,7 +93,7 @@ def test_a_file_dated_beyond_the_calendar_counts_as_undated(
         found = real(descriptor)
         return os.stat_result(found[:10], {"st_mtime": modified_s, "st_rdev": found.st_rdev})
 
-    monkeypatch.setattr("traceweir.streams.formats.files.os.fstat", dated)
+    monkeypatch.setattr("traceweir.streams.intake.formats.files.os.fstat", dated)
     ended = run("score", path, "--format", "openai-chat", "--config", write_input("none.json", {}), "--json")
     assert ended.err == "1 score is below the threshold: trace_value (1)\n"
     assert ended.out.startswith("{")

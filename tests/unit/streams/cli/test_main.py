@@ -14,7 +14,7 @@ from tests.support.command_line import Ended, Run
 
 from traceweir.streams.cli.command_app import Panel
 from traceweir.streams.cli.main import app
-from traceweir.streams.formats.registry import BUILT_IN
+from traceweir.streams.intake.formats.registry import BUILT_IN
 
 COMMANDS = [
     *("demo", "broker", "worker", "emit", "score", "topics create", "topics check"),

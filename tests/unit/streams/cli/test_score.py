@@ -17,7 +17,7 @@ from tests.support.command_line import Run
 from tests.support.mlflow import mlflow_run
 
 from traceweir.schemas.score import Score
-from traceweir.streams.results.table import COLUMNS
+from traceweir.streams.tools.results.table import COLUMNS
 
 
 def test_json_output_is_one_score_per_line_in_input_order(run: Run, write_input: WriteInput) -> None:

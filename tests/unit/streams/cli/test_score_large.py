@@ -13,7 +13,7 @@ import pytest
 from tests.support.cli_inputs import WriteInput, trace
 from tests.support.command_line import Run
 
-from traceweir.streams.cli.score_tally import ScoreLine, ScoreTally
+from traceweir.streams.cli.score.tally import ScoreLine, ScoreTally
 
 
 def test_the_table_of_a_large_input_has_the_first_and_the_worst_rows(run: Run, write_input: WriteInput) -> None:

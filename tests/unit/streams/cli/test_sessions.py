@@ -11,7 +11,7 @@ from tests.support.command_line import Run
 from tests.support.paths import ROOT
 
 from traceweir.schemas.session import Session
-from traceweir.streams.testing.builders import event
+from traceweir.streams.tools.testing.builders import event
 
 
 def file_of(path: Path, *events: object) -> str:

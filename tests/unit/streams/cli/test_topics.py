@@ -9,14 +9,14 @@ import pytest
 from tests.support.cli_inputs import EVENT, WriteInput
 from tests.support.command_line import Run
 
-from traceweir.streams.kafka.embedded_broker import EmbeddedBroker
+from traceweir.streams.worker.kafka.embedded_broker import EmbeddedBroker
 
 
 @pytest.mark.parametrize("command", ["worker", "emit {file}", "topics check", "topics create"])
 def test_without_a_broker_the_message_names_the_address_and_the_remedy(
     command: str, run: Run, write_input: WriteInput, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("traceweir.streams.kafka.cluster.REQUEST_TIMEOUT_S", 0.3)
+    monkeypatch.setattr("traceweir.streams.worker.kafka.cluster.REQUEST_TIMEOUT_S", 0.3)
     with socket.create_server(("127.0.0.1", 0)) as silent_server:
         monkeypatch.setenv("TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS", f"127.0.0.1:{silent_server.getsockname()[1]}")
         ended = run(*command.format(file=write_input("events.jsonl", EVENT)).split())

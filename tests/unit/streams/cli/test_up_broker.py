@@ -13,8 +13,8 @@ from typing import Any
 import psutil
 import pytest
 
+from traceweir.streams.base.settings import InvalidSettingsError, Settings
 from traceweir.streams.cli.up_broker import broker_left, kafka_settings
-from traceweir.streams.settings import InvalidSettingsError, Settings
 
 DEFAULT = "127.0.0.1:9092"
 ADDRESS = "127.0.0.1:45001"

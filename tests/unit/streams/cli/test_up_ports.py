@@ -9,10 +9,10 @@ from contextlib import suppress
 
 import pytest
 
-from traceweir.streams.cli.up_ports import replaced_ports
-from traceweir.streams.errors import NotReadyError
-from traceweir.streams.runtime.health import listening_socket
-from traceweir.streams.settings import Settings
+from traceweir.streams.base.errors import NotReadyError
+from traceweir.streams.base.settings import Settings
+from traceweir.streams.cli.up.ports import replaced_ports
+from traceweir.streams.worker.runtime.health import listening_socket
 
 PORTS = ("dashboard_port", "otlp_http_port", "otlp_grpc_port", "web_port")
 

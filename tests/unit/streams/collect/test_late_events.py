@@ -6,10 +6,10 @@ import json
 from typing import Any
 
 from traceweir.schemas.events import EVENT
-from traceweir.streams.collect import late_events as module
-from traceweir.streams.collect.late_events import late_events
-from traceweir.streams.stages.base import MAX_OUTPUT_BYTES
-from traceweir.streams.stages.record_limits import SMALLEST_BATCH_BYTES
+from traceweir.streams.base.stages.base import MAX_OUTPUT_BYTES
+from traceweir.streams.base.stages.record_limits import SMALLEST_BATCH_BYTES
+from traceweir.streams.pipeline.collect import late_events as module
+from traceweir.streams.pipeline.collect.late_events import late_events
 
 
 def event(name: str, /, *, session: str = "s", kind: str = "tool.called", **fields: Any) -> dict[str, Any]:

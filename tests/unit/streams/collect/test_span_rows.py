@@ -6,7 +6,7 @@ import struct
 
 import pytest
 
-from traceweir.streams.collect.span_rows import TraceHeader
+from traceweir.streams.pipeline.collect.span_rows import TraceHeader
 
 HEADER = TraceHeader(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, True)
 

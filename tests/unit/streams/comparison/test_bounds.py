@@ -7,8 +7,8 @@ from tests.support.comparing import compared
 from tests.support.results import make_score
 
 from traceweir.schemas.score import Score
-from traceweir.streams.comparison.bounds import Bound, UnknownMetricError, checked
-from traceweir.streams.comparison.document import BoundCheck, BoundKind, BoundOn, Diff
+from traceweir.streams.lab.comparison.bounds import Bound, UnknownMetricError, checked
+from traceweir.streams.lab.comparison.document import BoundCheck, BoundKind, BoundOn, Diff
 
 METRIC = "response_match_score"
 

@@ -10,7 +10,7 @@ from tests.support.comparing import compared, only_metric
 from tests.support.results import make_score
 
 from traceweir.schemas.score import Cost, Score
-from traceweir.streams.comparison.compare import NoOverlapError
+from traceweir.streams.lab.comparison.compare import NoOverlapError
 
 
 def scores(values: Sequence[float | None], prefix: str = "s", **changes: Any) -> list[Score]:

@@ -8,7 +8,7 @@ import statsmodels.api as sm
 from benchmarks.diff_coverage import DESIGNS, Design, paired_coverage, unpaired_coverage
 from scipy import linalg, stats
 
-from traceweir.streams.comparison.intervals import paired_difference, unpaired_difference
+from traceweir.streams.base.statistics.intervals import paired_difference, unpaired_difference
 
 DRAWS = 1_000
 LEAST_SHARE = 0.95 - 4 * (0.95 * 0.05 / DRAWS) ** 0.5

@@ -7,8 +7,8 @@ from tests.support.comparing import compared, only_metric
 from tests.support.results import make_score
 
 from traceweir.schemas.score import Cost, Score
-from traceweir.streams.comparison.rows import MAX_KINDS, Kind, Kinds, Side, SideRows, UncomparableScoreError
-from traceweir.streams.comparison.texts import Texts
+from traceweir.streams.lab.comparison.rows import MAX_KINDS, Kind, Kinds, Side, SideRows, UncomparableScoreError
+from traceweir.streams.lab.comparison.texts import Texts
 
 
 def side(*scores: Score, unselected: tuple[Score, ...] = ()) -> Side:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from statsmodels.stats import contingency_tables, inter_rater, multitest
 
-from traceweir.streams.comparison.significance import cohens_kappa, exact_mcnemar, holm
+from traceweir.streams.base.statistics.significance import cohens_kappa, exact_mcnemar, holm
 
 counts = st.integers(0, 40)
 

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from tests.support.scoring import NOW
 
 from traceweir.scorers.evaluation.plan import Plan, read_plan
-from traceweir.streams.configs import log as config_log
-from traceweir.streams.configs.log import ConfigLog
-from traceweir.streams.configs.records import config_id, digest_record
-from traceweir.streams.configs.topic_record import parsed
-from traceweir.streams.configs.usable import usable_plan
-from traceweir.streams.testing.memory import Message
+from traceweir.streams.scoring.configs import log as config_log
+from traceweir.streams.scoring.configs.log import ConfigLog
+from traceweir.streams.scoring.configs.records import config_id, digest_record
+from traceweir.streams.scoring.configs.topic_record import parsed
+from traceweir.streams.scoring.configs.usable import usable_plan
+from traceweir.streams.tools.testing.memory import Message
 
 FILE = read_plan({})
 GOOD: dict[str, Any] = {"criteria": {"latency": {}}}

@@ -11,7 +11,7 @@ from tests.support.scoring import NOW
 
 from traceweir.schemas.pushed_config import PushedConfig
 from traceweir.scorers.evaluation.plan import read_plan
-from traceweir.streams.configs.records import (
+from traceweir.streams.scoring.configs.records import (
     ConfigRecord,
     UnreadableConfigError,
     config_id,
@@ -20,7 +20,7 @@ from traceweir.streams.configs.records import (
     read_value,
     records_of,
 )
-from traceweir.streams.configs.selectors import parsed_selector, selector
+from traceweir.streams.scoring.configs.selectors import parsed_selector, selector
 
 
 def read(partition: int, key: bytes | None, value: bytes | None) -> ConfigRecord:

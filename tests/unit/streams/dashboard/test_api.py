@@ -16,13 +16,13 @@ from tests.support.results import make_score
 from tests.support.scoring import NOW
 from tests.support.stores import FakeRecord, batch_of, open_store, scores_batch
 
-from traceweir.streams.comparison.document import Diff
-from traceweir.streams.dashboard.access import guarded
-from traceweir.streams.dashboard.api import OPENAPI, create_api
-from traceweir.streams.dashboard.content import Content
-from traceweir.streams.dashboard.feed import FeedState
-from traceweir.streams.store.duckdb_store import DuckDBStore
-from traceweir.streams.store.errors import StoreError
+from traceweir.streams.board.dashboard.access import guarded
+from traceweir.streams.board.dashboard.api import OPENAPI, create_api
+from traceweir.streams.board.dashboard.content import Content
+from traceweir.streams.board.dashboard.feed import FeedState
+from traceweir.streams.board.store.duckdb_store import DuckDBStore
+from traceweir.streams.board.store.errors import StoreError
+from traceweir.streams.lab.comparison.document import Diff
 
 TOKEN = "a-token-of-20-letters"
 SECRET = "Mail kim@example.com"

@@ -13,8 +13,8 @@ from tests.support.dashboard_site import Site, session_id_of
 from tests.support.scoring import NOW
 from tests.support.stores import FakeRecord, batch_of, open_store
 
-from traceweir.streams.evals.capture import add_case, eval_case
-from traceweir.streams.evals.recordings import read_recordings
+from traceweir.streams.lab.evals.capture import add_case, eval_case
+from traceweir.streams.lab.evals.recordings import read_recordings
 
 HTML, HERE = {"accept": "text/html"}, {"origin": "http://127.0.0.1:4180"}
 SESSION = session_id_of(0)

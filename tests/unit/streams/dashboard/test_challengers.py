@@ -19,11 +19,11 @@ from tests.support.stores import open_store
 from traceweir.schemas.pushed_config import ENVELOPE, PushedConfig
 from traceweir.schemas.score import Score
 from traceweir.scorers.evaluation.plan import read_plan
-from traceweir.streams.config_topic import ConfigTopicError, TopicState
-from traceweir.streams.dashboard import challengers
-from traceweir.streams.dashboard.challengers import ChallengerInEffect, challengers_of
-from traceweir.streams.dashboard.result_diff import NoDiffError
-from traceweir.streams.settings import Settings
+from traceweir.streams.base.settings import Settings
+from traceweir.streams.board.dashboard import challengers
+from traceweir.streams.board.dashboard.challengers import ChallengerInEffect, challengers_of
+from traceweir.streams.board.dashboard.result_diff import NoDiffError
+from traceweir.streams.worker.config_topic import ConfigTopicError, TopicState
 
 CONFIG: dict[str, Any] = {"criteria": {"response_match_score": 0.8}}
 CHAMPION: dict[str, Any] = {

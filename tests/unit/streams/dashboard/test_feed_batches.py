@@ -7,8 +7,8 @@ import asyncio
 import pytest
 from aiokafka import TopicPartition
 
-from traceweir.streams.dashboard import feed
-from traceweir.streams.dashboard.feed import read_batch
+from traceweir.streams.board.dashboard import feed
+from traceweir.streams.board.dashboard.feed import read_batch
 
 FIRST, SECOND = TopicPartition("results", 0), TopicPartition("results", 1)
 

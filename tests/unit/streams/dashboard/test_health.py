@@ -7,17 +7,17 @@ from typing import TypeVar
 
 import pytest
 
-from traceweir.streams.dashboard.feed import FeedState
-from traceweir.streams.dashboard.health import OLD_AFTER_S, Health, Workers
-from traceweir.streams.doctor.finding import Finding
-from traceweir.streams.doctor.workers import STILL_AFTER_S
-from traceweir.streams.kafka.errors import KafkaUnreachableError
-from traceweir.streams.kafka.group_states import GroupState, GroupStates
-from traceweir.streams.kafka.silence import UNKNOWN_AFTER_S, LastAnswer
-from traceweir.streams.settings import Settings
-from traceweir.streams.stages.inputs import Place
-from traceweir.streams.store.errors import StoreUnavailableError
-from traceweir.streams.store.standing import Standing
+from traceweir.streams.base.settings import Settings
+from traceweir.streams.base.stages.inputs import Place
+from traceweir.streams.board.dashboard.feed import FeedState
+from traceweir.streams.board.dashboard.health import OLD_AFTER_S, Health, Workers
+from traceweir.streams.board.store.errors import StoreUnavailableError
+from traceweir.streams.board.store.standing import Standing
+from traceweir.streams.tools.doctor.finding import Finding
+from traceweir.streams.tools.doctor.workers import STILL_AFTER_S
+from traceweir.streams.worker.kafka.errors import KafkaUnreachableError
+from traceweir.streams.worker.kafka.group_states import GroupState, GroupStates
+from traceweir.streams.worker.kafka.silence import UNKNOWN_AFTER_S, LastAnswer
 
 T = TypeVar("T")
 RUNNING = Finding("workers", "ok", "traceweir.assemble-score-gate: 1 worker, 0 records behind (a 0)")

@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from traceweir.streams.dashboard import live as module
-from traceweir.streams.dashboard.live import Live
+from traceweir.streams.board.dashboard import live as module
+from traceweir.streams.board.dashboard.live import Live
 
 
 @pytest.fixture

@@ -23,11 +23,11 @@ from tests.support.stores import FakeRecord, batch_of, open_store
 from traceweir.schemas.dead_letter import DeadLetter
 from traceweir.schemas.judge_config import Budget
 from traceweir.schemas.text import shell_command
-from traceweir.streams.dashboard.access import COOKIE
-from traceweir.streams.dashboard.content import Content
-from traceweir.streams.doctor.finding import Finding
-from traceweir.streams.store import sessions as sessions_module
-from traceweir.streams.store.errors import StoreUnavailableError
+from traceweir.streams.board.dashboard.access import COOKIE
+from traceweir.streams.board.dashboard.content import Content
+from traceweir.streams.board.store import sessions as sessions_module
+from traceweir.streams.board.store.errors import StoreUnavailableError
+from traceweir.streams.tools.doctor.finding import Finding
 
 TOKEN = "a-token-of-20-letters"
 HTML = {"accept": "text/html"}

@@ -8,8 +8,8 @@ import pytest
 from aiokafka import TopicPartition
 from tests.support.scoring import NOW
 
-from traceweir.streams.dashboard.withdrawals import Withdrawals
-from traceweir.streams.store.rows import Batch, Source
+from traceweir.streams.board.dashboard.withdrawals import Withdrawals
+from traceweir.streams.board.store.rows import Batch, Source
 
 KEPT = timedelta(hours=24)
 PLACE, OTHER = TopicPartition("network", 0), TopicPartition("results", 0)

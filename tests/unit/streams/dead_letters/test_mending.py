@@ -9,9 +9,9 @@ import orjson
 import pytest
 from tests.support.dlq import letter
 
-from traceweir.streams.dead_letters.mending import Mended, export_line, read_mended
-from traceweir.streams.dead_letters.reader import Found, LetterId
-from traceweir.streams.formats.documents import read_documents
+from traceweir.streams.intake.formats.documents import read_documents
+from traceweir.streams.tools.dead_letters.mending import Mended, export_line, read_mended
+from traceweir.streams.tools.dead_letters.reader import Found, LetterId
 
 
 def exported(value: bytes | None) -> str:

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from traceweir.schemas.dead_letter import KEPT_BYTES, DeadLetter, is_replay, marked
-from traceweir.streams.dead_letters.reader import Found, LetterId, Marks, Wanted
-from traceweir.streams.dead_letters.replay import NotReplayable, resend
-from traceweir.streams.topics import Topics
+from traceweir.streams.base.topics import Topics
+from traceweir.streams.tools.dead_letters.reader import Found, LetterId, Marks, Wanted
+from traceweir.streams.tools.dead_letters.replay import NotReplayable, resend
 
 TOPICS = Topics.of("acme.")
 LETTER = DeadLetter(

@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from traceweir.streams.demo.agents import DUPLICATE, JOINED
-from traceweir.streams.demo.fleet import SECRETS, Fleet, build_fleet
-from traceweir.streams.kafka.embedded_broker import PARTITIONS
+from traceweir.streams.cli.demo.agents import DUPLICATE, JOINED
+from traceweir.streams.cli.demo.fleet import SECRETS, Fleet, build_fleet
+from traceweir.streams.worker.kafka.embedded_broker import PARTITIONS
 
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
 

@@ -13,9 +13,9 @@ from traceweir.scorers.embedding import HashingEmbedder
 from traceweir.scorers.evaluation.plan import read_plan
 from traceweir.scorers.metrics.novelty import NoveltyCache
 from traceweir.scorers.metrics.trace_value import evaluate_value
-from traceweir.streams.demo.fleet import build_fleet
-from traceweir.streams.demo.ledger import CONFIG, expected_counts, sessions_of, spans_by_domain
-from traceweir.streams.demo.margins import OrderMattersError, Span, below
+from traceweir.streams.cli.demo.fleet import build_fleet
+from traceweir.streams.cli.demo.ledger import CONFIG, expected_counts, sessions_of, spans_by_domain
+from traceweir.streams.cli.demo.margins import OrderMattersError, Span, below
 
 pytestmark = pytest.mark.slow  # each test computes a demo
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from aiokafka import TopicPartition
 
-from traceweir.streams.doctor.finding import Finding
-from traceweir.streams.doctor.positions import Comparison, check_positions, compare
-from traceweir.streams.doctor.stored_offsets import Stored
+from traceweir.streams.tools.doctor.finding import Finding
+from traceweir.streams.tools.doctor.positions import Comparison, check_positions, compare
+from traceweir.streams.tools.doctor.stored_offsets import Stored
 
 IDS = {"events": "cluster/new", "traces": "cluster/traces"}
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from traceweir.streams.doctor.finding import Finding
-from traceweir.streams.doctor.workers import STILL_AFTER_S, check_workers, groups_of
-from traceweir.streams.kafka.consumer_group import Member
-from traceweir.streams.kafka.group_states import GroupState, GroupStates
-from traceweir.streams.settings import Settings
-from traceweir.streams.stages.inputs import Place
-from traceweir.streams.topics import STAGES
-from traceweir.streams.topology import topics_of
+from traceweir.streams.base.settings import Settings
+from traceweir.streams.base.stages.inputs import Place
+from traceweir.streams.base.topics import STAGES
+from traceweir.streams.pipeline.topology import topics_of
+from traceweir.streams.tools.doctor.finding import Finding
+from traceweir.streams.tools.doctor.workers import STILL_AFTER_S, check_workers, groups_of
+from traceweir.streams.worker.kafka.consumer_group import Member
+from traceweir.streams.worker.kafka.group_states import GroupState, GroupStates
 
 SETTINGS = Settings(partitions=2)
 GROUP = "traceweir.assemble-score-gate"

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from traceweir.streams.embedder_models.errors import ModelMakingError
-from traceweir.streams.embedder_models.new_folder import new_folder
+from traceweir.streams.scoring.embedders.making.errors import ModelMakingError
+from traceweir.streams.scoring.embedders.making.new_folder import new_folder
 
 
 def test_the_folder_appears_with_its_files_at_the_end(tmp_path: Path) -> None:

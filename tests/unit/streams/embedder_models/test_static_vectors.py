@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from traceweir.streams.embedder_models.distill import static_vectors
+from traceweir.streams.scoring.embedders.making.distill import static_vectors
 
 
 def test_components_keep_the_likeness_of_tokens() -> None:

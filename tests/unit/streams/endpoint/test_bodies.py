@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from traceweir.streams.endpoint.bodies import MAX_MEMBERS, read_body
-from traceweir.streams.endpoint.refusals import Reason, Refusal
+from traceweir.streams.tools.endpoint.bodies import MAX_MEMBERS, read_body
+from traceweir.streams.tools.endpoint.refusals import Reason, Refusal
 
 
 async def in_chunks(body: bytes) -> AsyncIterator[bytes]:

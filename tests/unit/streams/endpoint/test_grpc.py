@@ -16,9 +16,9 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from tests.support.collect import agent_trace, log_request, request, span, trace_id
 from tests.support.endpoint import Endpoint, MemoryWriter, endpoint
 
-from traceweir.streams.endpoint.grpc_server import grpc_server
-from traceweir.streams.endpoint.receiver import Receiver
-from traceweir.streams.settings import Settings
+from traceweir.streams.base.settings import Settings
+from traceweir.streams.tools.endpoint.grpc_server import grpc_server
+from traceweir.streams.tools.endpoint.receiver import Receiver
 
 GOOD = request(*agent_trace(1))
 TRACES, LOGS = (
@@ -124,7 +124,7 @@ async def test_a_large_request_is_refused_also_when_it_is_compressed(
     compression: grpc.Compression, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # However late gRPC cancels the call, the endpoint waits for it.
-    monkeypatch.setattr("traceweir.streams.endpoint.grpc_server.CANCELLED_WITHIN_S", 20.0)
+    monkeypatch.setattr("traceweir.streams.tools.endpoint.grpc_server.CANCELLED_WITHIN_S", 20.0)
     async with endpoint(otlp_grpc="on", otlp_max_request_bytes=100_000) as served:
         code, _ = await refusal(served, bytes(30_000_000), compression=compression)
         assert code == "RESOURCE_EXHAUSTED"

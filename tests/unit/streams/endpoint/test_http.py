@@ -20,8 +20,8 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from tests.support.collect import agent_trace, log_request, request, span, trace_id
 from tests.support.endpoint import Endpoint, MemoryWriter, endpoint
 
-from traceweir.streams.endpoint.http_server import Status
-from traceweir.streams.otlp.json_requests import Signal
+from traceweir.streams.intake.otlp.json_requests import Signal
+from traceweir.streams.tools.endpoint.http_server import Status
 
 PROTOBUF, JSON = {"Content-Type": "application/x-protobuf"}, {"Content-Type": "application/json"}
 GOOD = request(*agent_trace(1))

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from tests.support.endpoint import MemoryWriter
 
-from traceweir.streams.endpoint.receiver import LARGE_BYTES, Receiver
-from traceweir.streams.endpoint.refusals import Refusal
-from traceweir.streams.otlp.acceptance import accept
-from traceweir.streams.settings import Settings
+from traceweir.streams.base.settings import Settings
+from traceweir.streams.intake.otlp.acceptance import accept
+from traceweir.streams.tools.endpoint.receiver import LARGE_BYTES, Receiver
+from traceweir.streams.tools.endpoint.refusals import Refusal
 
 
 async def test_cancelled_checks_of_large_bodies_run_one_at_a_time_and_count_until_they_end(
@@ -29,7 +29,7 @@ async def test_cancelled_checks_of_large_bodies_run_one_at_a_time_and_count_unti
         running.pop()
         return real(*arguments, **options)
 
-    monkeypatch.setattr("traceweir.streams.endpoint.receiver.accept", check)
+    monkeypatch.setattr("traceweir.streams.tools.endpoint.receiver.accept", check)
     receiver, body = Receiver(Settings(), MemoryWriter()), b"x" * LARGE_BYTES
 
     async def one_request() -> None:
@@ -64,7 +64,7 @@ async def test_an_honest_body_does_not_wait_for_the_largest_ones_that_came_befor
         order.append(len(body))
         return real(body, *arguments, **options)
 
-    monkeypatch.setattr("traceweir.streams.endpoint.receiver.accept", check)
+    monkeypatch.setattr("traceweir.streams.tools.endpoint.receiver.accept", check)
     receiver = Receiver(Settings(), MemoryWriter())
     large = b'{"resourceSpans": []' + b" " * 5_000_000 + b"}"
     honest = b'{"resourceSpans": []' + b" " * LARGE_BYTES + b"}"

@@ -6,9 +6,9 @@ import pytest
 from pydantic import ValidationError
 from tests.support.endpoint import endpoint
 
-from traceweir.streams.endpoint.errors import EndpointError
-from traceweir.streams.endpoint.server import check_settings
-from traceweir.streams.settings import InvalidSettingsError, Settings
+from traceweir.streams.base.settings import InvalidSettingsError, Settings
+from traceweir.streams.tools.endpoint.errors import EndpointError
+from traceweir.streams.tools.endpoint.server import check_settings
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "10.1.2.3", "collector.example.org"])

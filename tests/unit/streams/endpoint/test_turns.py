@@ -7,7 +7,7 @@ import asyncio
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from traceweir.streams.endpoint.turns import Turns
+from traceweir.streams.tools.endpoint.turns import Turns
 
 
 async def order(sizes: list[int], later: list[int]) -> list[int]:

@@ -10,10 +10,10 @@ import pytest
 from tests.support.eval_sets import case, eval_set, invocation, scenario, write
 
 from traceweir.scorers.evaluation.plan import ConfigError
-from traceweir.streams.evals.configs import clashing, criteria_for
-from traceweir.streams.evals.files import Chosen, chosen_files, read_eval_file
-from traceweir.streams.evals.json_text import MAX_BYTES, parsed, slips, without_slips
-from traceweir.streams.formats.documents import InputError
+from traceweir.streams.intake.formats.documents import InputError
+from traceweir.streams.lab.evals.configs import clashing, criteria_for
+from traceweir.streams.lab.evals.files import Chosen, chosen_files, read_eval_file
+from traceweir.streams.lab.evals.json_text import MAX_BYTES, parsed, slips, without_slips
 
 TURN = invocation("Hi", "Hello.", [])
 

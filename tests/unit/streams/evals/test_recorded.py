@@ -7,9 +7,9 @@ from pathlib import Path
 from tests.support.eval_sets import eval_set, write
 from tests.support.recorded import recorded_sessions
 
-from traceweir.streams.evals.capture import eval_case
-from traceweir.streams.evals.evaluate import evaluate_files
-from traceweir.streams.evals.recordings import read_recordings
+from traceweir.streams.lab.evals.capture import eval_case
+from traceweir.streams.lab.evals.evaluate import evaluate_files
+from traceweir.streams.lab.evals.recordings import read_recordings
 
 
 def test_every_case_made_from_a_recorded_session_has_the_tool_calls_of_that_session(tmp_path: Path) -> None:

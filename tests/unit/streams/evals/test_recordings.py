@@ -11,8 +11,8 @@ from tests.support.eval_sets import case, content, eval_set, invocation, write
 from tests.support.scoring import make_session, trace_document
 
 from traceweir.schemas.events import EVENT
-from traceweir.streams.evals.recordings import Recording, SessionParts, read_recordings, sessions_beside
-from traceweir.streams.formats.documents import InputError
+from traceweir.streams.intake.formats.documents import InputError
+from traceweir.streams.lab.evals.recordings import Recording, SessionParts, read_recordings, sessions_beside
 
 
 def event(kind: str, session_id: str = "s1", at: int = 0, **more: Any) -> dict[str, Any]:

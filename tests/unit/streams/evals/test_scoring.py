@@ -14,13 +14,13 @@ from tests.support.scoring import NOW
 
 from traceweir.schemas.config import GateConfig
 from traceweir.scorers import Measurement, Metric, Plan, Scorer, Subject, TraceValue, read_plan
-from traceweir.streams.evals.evaluate import evaluate_files
-from traceweir.streams.evals.files import Chosen, read_eval_file
-from traceweir.streams.evals.recordings import read_recordings
-from traceweir.streams.evals.results import CaseResult, Report
-from traceweir.streams.evals.scoring import ScoredFile, score_files
-from traceweir.streams.evals.text import detail_lines, failure_lines, summary_lines
-from traceweir.streams.formats.documents import InputError
+from traceweir.streams.intake.formats.documents import InputError
+from traceweir.streams.lab.evals.evaluate import evaluate_files
+from traceweir.streams.lab.evals.files import Chosen, read_eval_file
+from traceweir.streams.lab.evals.recordings import read_recordings
+from traceweir.streams.lab.evals.results import CaseResult, Report
+from traceweir.streams.lab.evals.scoring import ScoredFile, score_files
+from traceweir.streams.lab.evals.text import detail_lines, failure_lines, summary_lines
 
 FIND = [{"name": "find", "args": {"n": 1}}]
 BOTH = {"criteria": {"tool_trajectory_avg_score": 1.0, "response_match_score": 0.8}}

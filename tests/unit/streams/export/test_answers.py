@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from traceweir.streams.export.answers import Accepted, Answer, Later, Refused, Unfit, answer_to_status
+from traceweir.streams.tools.export.answers import Accepted, Answer, Later, Refused, Unfit, answer_to_status
 
 NOW = datetime(2026, 5, 20, 12, 0, 0, tzinfo=UTC)
 

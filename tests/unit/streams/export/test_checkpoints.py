@@ -14,12 +14,12 @@ from aiokafka.errors import (
     UnsupportedVersionError,
 )
 
-from traceweir.streams.export.checkpoints import Checkpoints
-from traceweir.streams.export.errors import ExportError
-from traceweir.streams.kafka.errors import KafkaUnreachableError
-from traceweir.streams.runtime.delivery import NoTransactionsError
-from traceweir.streams.settings import Settings
-from traceweir.streams.stages.base import Output
+from traceweir.streams.base.settings import Settings
+from traceweir.streams.base.stages.base import Output
+from traceweir.streams.tools.export.checkpoints import Checkpoints
+from traceweir.streams.tools.export.errors import ExportError
+from traceweir.streams.worker.kafka.errors import KafkaUnreachableError
+from traceweir.streams.worker.runtime.delivery import NoTransactionsError
 
 LETTER = Output("dead-letters", 0, b"s", b"letter")
 TOMBSTONE = Output("export-waiting", 0, b"hook@1@2", None)
@@ -44,7 +44,7 @@ class Sends:
 
 
 async def opened(monkeypatch: pytest.MonkeyPatch, sends: Sends) -> Checkpoints:
-    module = "traceweir.streams.export.checkpoints"
+    module = "traceweir.streams.tools.export.checkpoints"
     monkeypatch.setattr(f"{module}.reach", lambda _: None)
     monkeypatch.setattr(f"{module}.is_embedded", lambda _: True)
     monkeypatch.setattr(f"{module}.usable_transactions", lambda *_, **__: False)
@@ -89,7 +89,7 @@ async def test_an_outage_of_the_coordinator_passes_and_a_refusal_does_not(
         async def start(self) -> None:
             raise NoTransactionsError("no coordinator answered") from cause
 
-    module = "traceweir.streams.export.checkpoints"
+    module = "traceweir.streams.tools.export.checkpoints"
     monkeypatch.setattr(f"{module}.reach", lambda _: None)
     monkeypatch.setattr(f"{module}.is_embedded", lambda _: False)
     monkeypatch.setattr(f"{module}.usable_transactions", lambda *_, **__: True)

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from traceweir.streams.export.answers import Accepted, Answer, Later, Refused, Unfit
-from traceweir.streams.export.delivery import ATTEMPTS, MAX_WAIT_S, Delivery
-from traceweir.streams.export.errors import ExportError
+from traceweir.streams.tools.export.answers import Accepted, Answer, Later, Refused, Unfit
+from traceweir.streams.tools.export.delivery import ATTEMPTS, MAX_WAIT_S, Delivery
+from traceweir.streams.tools.export.errors import ExportError
 
 
 @dataclass

@@ -8,9 +8,9 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from traceweir.streams.export.answers import Later
-from traceweir.streams.export.http_post import HttpPost
-from traceweir.streams.known_secrets import HIDDEN, KnownSecrets
+from traceweir.streams.base.known_secrets import HIDDEN, KnownSecrets
+from traceweir.streams.tools.export.answers import Later
+from traceweir.streams.tools.export.http_post import HttpPost
 
 PATH = "services/T0AB12/token-of-the-hook"
 PARTS = ("token-of-the-hook", "T0AB12", "sig-of-the-hook", "hook-password")

@@ -13,13 +13,13 @@ from aiokafka import TopicPartition
 from aiokafka.errors import NoOffsetForPartitionError, OffsetOutOfRangeError
 from tests.support.results import make_score
 
-from traceweir.streams.export.not_taken import NotTaken
-from traceweir.streams.export.problems import Problems
-from traceweir.streams.export.relay import Relay
-from traceweir.streams.export.waiting import WaitingScore
-from traceweir.streams.export.waiting_topic import WaitingTopic
-from traceweir.streams.results.reader import FoundScore
-from traceweir.streams.settings import Settings
+from traceweir.streams.base.settings import Settings
+from traceweir.streams.tools.export.not_taken import NotTaken
+from traceweir.streams.tools.export.problems import Problems
+from traceweir.streams.tools.export.relay import Relay
+from traceweir.streams.tools.export.waiting import WaitingScore
+from traceweir.streams.tools.export.waiting_topic import WaitingTopic
+from traceweir.streams.tools.results.reader import FoundScore
 
 PLACE = TopicPartition("traceweir.results", 0)
 LIMIT_S = 30.0
@@ -141,7 +141,7 @@ class Consumer(Positions):
 
 @pytest.fixture
 def group(monkeypatch: pytest.MonkeyPatch) -> Group:
-    group, relay = Group(), "traceweir.streams.export.relay"
+    group, relay = Group(), "traceweir.streams.tools.export.relay"
 
     async def rows(topic: WaitingTopic, partitions: Collection[int]) -> AsyncIterator[WaitingScore]:
         await group.during("rows")

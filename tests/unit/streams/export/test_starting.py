@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from traceweir.streams.export.starting import Found, Kept, start_of
+from traceweir.streams.tools.export.starting import Found, Kept, start_of
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -8,12 +8,12 @@ import pytest
 from tests.support.results import make_score
 from tests.support.scoring import NOW
 
-from traceweir.streams.export.answers import Later, Refused
-from traceweir.streams.export.not_taken import NotTaken
-from traceweir.streams.export.problems import Problems
-from traceweir.streams.export.undelivered import Undelivered
-from traceweir.streams.results.reader import FoundScore
-from traceweir.streams.settings import Settings
+from traceweir.streams.base.settings import Settings
+from traceweir.streams.tools.export.answers import Later, Refused
+from traceweir.streams.tools.export.not_taken import NotTaken
+from traceweir.streams.tools.export.problems import Problems
+from traceweir.streams.tools.export.undelivered import Undelivered
+from traceweir.streams.tools.results.reader import FoundScore
 
 
 def found(offset: int) -> FoundScore:

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traceweir.streams.export.waiting import FIRST_PAUSE_S, MAX_PAUSE_S, Waiting, WaitingScore
+from traceweir.streams.tools.export.waiting import FIRST_PAUSE_S, MAX_PAUSE_S, Waiting, WaitingScore
 
-MODULE = "traceweir.streams.export.waiting"
+MODULE = "traceweir.streams.tools.export.waiting"
 
 
 def score(session: str = "s", offset: int = 0, value: bytes = b"{}", since_s: float = 0.0) -> WaitingScore:

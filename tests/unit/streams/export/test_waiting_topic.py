@@ -11,9 +11,9 @@ import pytest
 from tests.support.results import make_score
 
 from traceweir.schemas.dead_letter import REPLAY
-from traceweir.streams.export.waiting_topic import MAX_REPLAYED, WaitingTopic
-from traceweir.streams.settings import Settings
-from traceweir.streams.topics import export_waiting_key
+from traceweir.streams.base.settings import Settings
+from traceweir.streams.base.topics import export_waiting_key
+from traceweir.streams.tools.export.waiting_topic import MAX_REPLAYED, WaitingTopic
 
 MANY = 3 * MAX_REPLAYED
 
@@ -51,7 +51,7 @@ class Topic:
 
 
 def opened(monkeypatch: pytest.MonkeyPatch, topic: Topic) -> WaitingTopic:
-    monkeypatch.setattr("traceweir.streams.export.waiting_topic.BoundedReader", lambda *_, **__: topic)
+    monkeypatch.setattr("traceweir.streams.tools.export.waiting_topic.BoundedReader", lambda *_, **__: topic)
     return WaitingTopic(Settings(), "hook")
 
 

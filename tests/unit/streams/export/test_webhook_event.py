@@ -11,8 +11,8 @@ from standardwebhooks import Webhook, WebhookVerificationError
 from tests.support.results import make_score
 
 from traceweir.schemas.score import Score
-from traceweir.streams.clock import utc_now
-from traceweir.streams.export.webhook_event import event_type, signed_headers, webhook_event
+from traceweir.streams.base.clock import utc_now
+from traceweir.streams.tools.export.webhook_event import event_type, signed_headers, webhook_event
 
 NEW, OLD, OTHER = ("bmV3" * 8, "b2xk" * 8, "b3Ro" * 8)
 

@@ -9,7 +9,7 @@ from tests.support.adk import BEGAN_S, events_of, read_as
 from tests.support.eval_sets import content, invocation
 
 from traceweir.schemas.events import InvocationRecorded
-from traceweir.streams.formats.adk_eval_result import ADK_EVAL_RESULT
+from traceweir.streams.intake.formats.adk_eval_result import ADK_EVAL_RESULT
 
 FIND = [{"name": "find", "args": {"n": 1}}]
 ACTUAL = invocation("Hi", "Hello.", FIND) | {"invocation_id": "i1", "creation_timestamp": BEGAN_S}

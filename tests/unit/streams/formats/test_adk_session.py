@@ -21,7 +21,7 @@ from tests.support.adk import (
 
 from traceweir.schemas.events import InvocationRecorded
 from traceweir.schemas.invocation import Invocation, InvocationEvents, InvocationStep
-from traceweir.streams.formats.adk_session import ADK_SESSION
+from traceweir.streams.intake.formats.adk_session import ADK_SESSION
 
 
 def invocations(*events: dict[str, Any]) -> list[Invocation]:

@@ -11,7 +11,7 @@ from tests.support.mlflow import mlflow_span, mlflow_trace, usage
 from tests.support.row_files import csv_file
 from tests.support.rows import events, parquet, problems, read, score, values
 
-from traceweir.streams.formats.documents import InputError
+from traceweir.streams.intake.formats.documents import InputError
 
 TRACE = mlflow_trace(mlflow_span("m", "LLM", None, usage(3, 4)))
 REQUEST = {"messages": [{"role": "user", "content": "q"}]}

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.support.rows import ROW, events, parquet, problems, read
 
-from traceweir.streams.formats.documents import InputError
+from traceweir.streams.intake.formats.documents import InputError
 
 
 def test_without_pyarrow_the_error_for_parquet_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,8 +12,8 @@ from tests.support.row_files import csv_file, jsonl
 from tests.support.rows import ROW, events, parquet, problems, read, score, values
 
 from traceweir.schemas.evaluation_row import MAX_ROWS
-from traceweir.streams.formats.base import DEFAULT_MAX_SESSION_BYTES
-from traceweir.streams.formats.documents import InputError
+from traceweir.streams.intake.formats.base import DEFAULT_MAX_SESSION_BYTES
+from traceweir.streams.intake.formats.documents import InputError
 
 RECALL = "retrieval/ground_truth/document_recall"
 RETRIEVED = {

@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from traceweir.streams.formats.documents import Document, InputError, read_documents
+from traceweir.streams.intake.formats.documents import Document, InputError, read_documents
 
 
 class NamedInput(io.BytesIO):

@@ -22,9 +22,9 @@ from tests.support.openai_chat import (
 
 from traceweir.schemas.invocation import FunctionCall, FunctionResponse
 from traceweir.schemas.turns import turns_of
-from traceweir.streams.formats.base import InputContext
-from traceweir.streams.formats.documents import read_documents
-from traceweir.streams.formats.openai_chat import OPENAI_CHAT, transcript_events
+from traceweir.streams.intake.formats.base import InputContext
+from traceweir.streams.intake.formats.documents import read_documents
+from traceweir.streams.intake.formats.openai_chat import OPENAI_CHAT, transcript_events
 
 
 def test_a_transcript_becomes_events_then_a_trace_then_the_end_of_the_session() -> None:

@@ -14,9 +14,9 @@ from tests.support.openai_chat import (
     user_message,
 )
 
-from traceweir.streams.formats.base import DocumentRecords, InputContext
-from traceweir.streams.formats.documents import InputError, read_documents
-from traceweir.streams.formats.openai_chat import OPENAI_CHAT, transcript_events
+from traceweir.streams.intake.formats.base import DocumentRecords, InputContext
+from traceweir.streams.intake.formats.documents import InputError, read_documents
+from traceweir.streams.intake.formats.openai_chat import OPENAI_CHAT, transcript_events
 
 
 @pytest.mark.parametrize(

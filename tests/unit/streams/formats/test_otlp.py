@@ -15,11 +15,11 @@ from tests.support.paths import ROOT
 
 from traceweir.schemas.score import Score
 from traceweir.schemas.trace import Visibility
-from traceweir.streams.formats.base import DocumentRecords
-from traceweir.streams.formats.documents import InputError
-from traceweir.streams.formats.files import read_inputs
-from traceweir.streams.formats.registry import input_format
-from traceweir.streams.spans import reader
+from traceweir.streams.intake.formats.base import DocumentRecords
+from traceweir.streams.intake.formats.documents import InputError
+from traceweir.streams.intake.formats.files import read_inputs
+from traceweir.streams.intake.formats.registry import input_format
+from traceweir.streams.intake.spans import reader
 
 __all__ = ["write_input"]
 

@@ -16,7 +16,7 @@ from tests.support.rows import ROW, problems, read
 from tests.support.scoring import install, trace_document
 
 from traceweir.schemas.base import JsonObject
-from traceweir.streams.formats.base import (
+from traceweir.streams.intake.formats.base import (
     AgentRecord,
     DocumentRecords,
     InputContext,
@@ -25,10 +25,10 @@ from traceweir.streams.formats.base import (
     RecordsOfObject,
     records_of_objects,
 )
-from traceweir.streams.formats.documents import Document
-from traceweir.streams.formats.other_documents import CONFIG, EVAL_SET
-from traceweir.streams.formats.recognition import Recognizer, misplaced
-from traceweir.streams.formats.registry import GROUP
+from traceweir.streams.intake.formats.documents import Document
+from traceweir.streams.intake.formats.other_documents import CONFIG, EVAL_SET
+from traceweir.streams.intake.formats.recognition import Recognizer, misplaced
+from traceweir.streams.intake.formats.registry import GROUP
 
 CHAT = {"messages": [user_message("Hi"), assistant_message("Hello.")]}
 RESULT: dict[str, Any] = {"eval_case_results": []}

@@ -10,16 +10,22 @@ from tests.support.rows import read
 from tests.support.scoring import install
 
 from traceweir.streams.cli.input_options import DEFAULT_FORMAT
-from traceweir.streams.formats.base import AgentRecord, DocumentRecords, InputContext, InputFormat, records_of_rows
-from traceweir.streams.formats.documents import InputError
-from traceweir.streams.formats.registry import (
+from traceweir.streams.intake.formats.base import (
+    AgentRecord,
+    DocumentRecords,
+    InputContext,
+    InputFormat,
+    records_of_rows,
+)
+from traceweir.streams.intake.formats.documents import InputError
+from traceweir.streams.intake.formats.registry import (
     BUILT_IN,
     GROUP,
     UnusableFormatError,
     input_format,
     known_formats,
 )
-from traceweir.streams.formats.tables import Row, number, text
+from traceweir.streams.intake.formats.tables import Row, number, text
 
 Install = Callable[[str, Mapping[str, str]], None]
 VOTES_PATH = f"{__name__}:VOTES"

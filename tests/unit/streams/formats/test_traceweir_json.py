@@ -6,9 +6,9 @@ import io
 
 import pytest
 
-from traceweir.streams.formats.base import InputContext
-from traceweir.streams.formats.documents import read_documents
-from traceweir.streams.formats.traceweir_json import TRACEWEIR, wire_record
+from traceweir.streams.intake.formats.base import InputContext
+from traceweir.streams.intake.formats.documents import read_documents
+from traceweir.streams.intake.formats.traceweir_json import TRACEWEIR, wire_record
 
 
 @pytest.mark.parametrize(

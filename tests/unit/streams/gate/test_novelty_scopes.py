@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator
 import orjson
 import pytest
 
-from traceweir.streams.gate.novelty_scope_rows import SCOPE
-from traceweir.streams.gate.novelty_scopes import (
+from traceweir.streams.pipeline.gate.novelty_scope_rows import SCOPE
+from traceweir.streams.pipeline.gate.novelty_scopes import (
     COUNTED,
     ESTABLISHED_AT,
     KEPT_PER_CANDIDATE,

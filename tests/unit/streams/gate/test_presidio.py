@@ -20,7 +20,7 @@ from tests.support.command_line import Run
 from traceweir.schemas.config import PresidioConfig
 from traceweir.scorers.redaction.entities import EntityFinder, NotSearchedError
 from traceweir.scorers.redaction.redaction import redact_text
-from traceweir.streams.gate.presidio import PresidioUnavailableError, load_entities
+from traceweir.streams.pipeline.gate.presidio import PresidioUnavailableError, load_entities
 
 Load = Callable[..., EntityFinder]
 

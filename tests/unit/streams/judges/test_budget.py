@@ -11,8 +11,8 @@ from tests.support.judged import Clock
 
 from traceweir.schemas.judge_config import Budget
 from traceweir.scorers.judge import BudgetSpent
-from traceweir.streams.judges.budget import JudgeBudget, Share
-from traceweir.streams.judges.models import Use
+from traceweir.streams.scoring.judges.budget import JudgeBudget, Share
+from traceweir.streams.scoring.judges.models import Use
 
 A_DAY = 100
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from traceweir.schemas.judge_config import Budget
-from traceweir.streams.judges.budget import JudgeBudget, Paid, Share
-from traceweir.streams.judges.budget_group import BudgetGroup
+from traceweir.streams.scoring.judges.budget import JudgeBudget, Paid, Share
+from traceweir.streams.scoring.judges.budget_group import BudgetGroup
 
 
 def budget(usd: float) -> JudgeBudget:

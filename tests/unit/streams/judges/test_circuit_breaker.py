@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from traceweir.streams.judges.circuit_breaker import CircuitBreaker
-from traceweir.streams.judges.errors import Refused
+from traceweir.streams.scoring.judges.circuit_breaker import CircuitBreaker
+from traceweir.streams.scoring.judges.errors import Refused
 
 LIMIT_S = 20
 """Seconds after which a hanging test fails; no test takes this long."""

@@ -15,7 +15,7 @@ from tests.support.judge_errors import error_message
 from tests.support.judged import KEY, judging, question
 from tests.support.openai_server import Say, openai_server
 
-from traceweir.streams.judges.http_limits import MAX_ANSWER_BYTES
+from traceweir.streams.scoring.judges.http_limits import MAX_ANSWER_BYTES
 
 pytestmark = [
     pytest.mark.xdist_group("litellm"),

@@ -6,9 +6,9 @@ import pytest
 from opentelemetry import context
 from tests.support.spans import span
 
-from traceweir.streams.judge_mark import JUDGE_MARK
-from traceweir.streams.judges.instrumentation import SUPPRESSING_KEYS, trace_headers, uninstrumented
-from traceweir.streams.spans.kinds import is_own
+from traceweir.streams.base.judge_mark import JUDGE_MARK
+from traceweir.streams.intake.spans.kinds import is_own
+from traceweir.streams.scoring.judges.instrumentation import SUPPRESSING_KEYS, trace_headers, uninstrumented
 
 
 def test_instrumentations_are_suppressed_in_the_block_alone() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from traceweir.schemas.judge_config import JudgeConfig
-from traceweir.streams.judges.rate_limits import START_EVERY_S, Limits
+from traceweir.streams.scoring.judges.rate_limits import START_EVERY_S, Limits
 
 
 class JumpingLoop(asyncio.SelectorEventLoop):

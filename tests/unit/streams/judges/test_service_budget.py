@@ -13,8 +13,8 @@ from tests.support.openai_server import Say, openai_server
 
 from traceweir.schemas.judge_config import Budget
 from traceweir.scorers.judge import BudgetSpent
-from traceweir.streams.judges.budget import JudgeBudget, Paid, Reservation
-from traceweir.streams.judges.models import Use
+from traceweir.streams.scoring.judges.budget import JudgeBudget, Paid, Reservation
+from traceweir.streams.scoring.judges.models import Use
 
 pytestmark = [
     pytest.mark.xdist_group("litellm"),

@@ -12,7 +12,7 @@ from tests.support.openai_server import Say, openai_server
 
 from traceweir.schemas.judge_config import VerdictCache
 from traceweir.schemas.score import Cost
-from traceweir.streams.judges.verdict_file import JudgeFile
+from traceweir.streams.scoring.judges.verdict_file import JudgeFile
 
 pytestmark = [
     pytest.mark.xdist_group("litellm"),

@@ -12,7 +12,7 @@ from tests.support.judged import KEY, Pauses, judging, question
 from tests.support.openai_server import busy, openai_server, refusing_address
 
 from traceweir.schemas.judge_config import Retries
-from traceweir.streams.judges.client import Access
+from traceweir.streams.scoring.judges.client import Access
 
 pytestmark = [
     pytest.mark.xdist_group("litellm"),
@@ -92,7 +92,7 @@ class Warned(logging.Handler):
 
 @pytest.fixture
 def warned() -> Iterator[Warned]:
-    handler, log = Warned(), logging.getLogger("traceweir.streams.judges")
+    handler, log = Warned(), logging.getLogger("traceweir.streams.scoring.judges")
     log.addHandler(handler)
     yield handler
     log.removeHandler(handler)

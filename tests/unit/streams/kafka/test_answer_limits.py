@@ -12,7 +12,7 @@ from aiokafka.protocol.metadata import MetadataRequest
 from aiokafka.protocol.produce import ProduceRequest
 from aiokafka.protocol.transaction import EndTxnRequest
 
-from traceweir.streams.kafka.answer_limits import ANSWER_WITHIN_S, RECORDS_WITHIN_S, limit_answers
+from traceweir.streams.worker.kafka.answer_limits import ANSWER_WITHIN_S, RECORDS_WITHIN_S, limit_answers
 
 JOIN_WITHIN_S = 90.0
 

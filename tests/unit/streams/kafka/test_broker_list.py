@@ -12,8 +12,8 @@ import pytest
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaConnectionError
 
-from traceweir.streams.kafka import broker_list
-from traceweir.streams.kafka.broker_list import require_broker_list
+from traceweir.streams.worker.kafka import broker_list
+from traceweir.streams.worker.kafka.broker_list import require_broker_list
 
 BROKER = (1, "kafka", 9092, None)
 

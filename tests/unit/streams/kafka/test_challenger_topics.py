@@ -9,10 +9,10 @@ from collections.abc import Collection, Mapping
 import pytest
 
 from traceweir.scorers.evaluation.plan import Challenger, read_plan
-from traceweir.streams.kafka import challenger_topics
-from traceweir.streams.kafka.challenger_topics import ChallengerTopics
-from traceweir.streams.kafka.errors import KafkaUnreachableError
-from traceweir.streams.settings import Settings
+from traceweir.streams.base.settings import Settings
+from traceweir.streams.worker.kafka import challenger_topics
+from traceweir.streams.worker.kafka.challenger_topics import ChallengerTopics
+from traceweir.streams.worker.kafka.errors import KafkaUnreachableError
 
 V2 = Challenger("v2", 1.0, None, read_plan({}), {})
 TOPIC = "traceweir.results.shadow.v2"

@@ -11,8 +11,8 @@ import pytest
 from pydantic import SecretStr
 from tests.support.token_endpoint import CLIENT_ID, CLIENT_SECRET, Answer, Request, issues, token_endpoint
 
-from traceweir.streams.kafka.client_credentials import ClientCredentials
-from traceweir.streams.kafka.errors import TokenError
+from traceweir.streams.worker.kafka.client_credentials import ClientCredentials
+from traceweir.streams.worker.kafka.errors import TokenError
 
 SECRET = SecretStr(CLIENT_SECRET)
 

@@ -16,11 +16,11 @@ from aiokafka.errors import (
 from tests.support.scoring import NOW
 
 from traceweir.scorers.evaluation.plan import Plan, read_plan
-from traceweir.streams.configs.log import ConfigLog
-from traceweir.streams.configs.records import digest_record
-from traceweir.streams.kafka.config_digests import RETRY_AFTER_S, ConfigDigests
-from traceweir.streams.stages.base import MAX_OUTPUT_BYTES, Output
-from traceweir.streams.testing.memory import Message
+from traceweir.streams.base.stages.base import MAX_OUTPUT_BYTES, Output
+from traceweir.streams.scoring.configs.log import ConfigLog
+from traceweir.streams.scoring.configs.records import digest_record
+from traceweir.streams.tools.testing.memory import Message
+from traceweir.streams.worker.kafka.config_digests import RETRY_AFTER_S, ConfigDigests
 
 BESIDE = read_plan({"criteria": {"response_match_score": 0.8}})
 FILE = read_plan(

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 from aiokafka.errors import KafkaError
 
-from traceweir.streams.kafka.consumer_tasks import ConsumerTaskEndedError, failing_with_tasks, watch_tasks
+from traceweir.streams.worker.kafka.consumer_tasks import ConsumerTaskEndedError, failing_with_tasks, watch_tasks
 
 SENTENCES = {
     "coordination": "the task of Kafka's client that coordinates the consumer group has ended",

@@ -10,7 +10,7 @@ from aiokafka.codec import snappy_encode
 from aiokafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
 from tests.support.batches import with_codec
 
-from traceweir.streams.kafka.decompression import MAX_BATCH_BYTES
+from traceweir.streams.worker.kafka.decompression import MAX_BATCH_BYTES
 
 pytestmark = pytest.mark.usefixtures("limited_decompression")
 

@@ -11,10 +11,10 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import ConfigResource
 
-from traceweir.streams.kafka import cluster
-from traceweir.streams.kafka.errors import KafkaUnreachableError
-from traceweir.streams.kafka.log_facts import log_facts
-from traceweir.streams.settings import Settings
+from traceweir.streams.base.settings import Settings
+from traceweir.streams.worker.kafka import cluster
+from traceweir.streams.worker.kafka.errors import KafkaUnreachableError
+from traceweir.streams.worker.kafka.log_facts import log_facts
 
 KEPT = {"cleanup.policy": "delete", "retention.ms": "1000", "delete.retention.ms": "60000"}
 

@@ -9,7 +9,7 @@ import faust
 import pytest
 from faust.types import TP
 
-from traceweir.streams.kafka import faust_adapter
+from traceweir.streams.worker.kafka import faust_adapter
 
 
 class _Intake:

@@ -13,9 +13,9 @@ from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from aiokafka.record.legacy_records import LegacyRecordBatchBuilder
 from tests.support.batches import with_checksum, with_codec
 
-from traceweir.streams.kafka.fetch import Batches, ParsedRecords, records_of
-from traceweir.streams.kafka.unreadable_batch import UnreadableBatchError
-from traceweir.streams.stages.base import UnreadableBatch
+from traceweir.streams.base.stages.base import UnreadableBatch
+from traceweir.streams.worker.kafka.fetch import Batches, ParsedRecords, records_of
+from traceweir.streams.worker.kafka.unreadable_batch import UnreadableBatchError
 
 pytestmark = pytest.mark.usefixtures("limited_decompression")
 
@@ -195,7 +195,7 @@ def test_the_records_of_a_batch_are_seen_as_soon_as_it_can_be_decompressed() -> 
 def test_batches_that_are_very_large_when_decompressed_come_with_several_fetches(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("traceweir.streams.kafka.fetch.MAX_BATCH_BYTES", 20_000)
+    monkeypatch.setattr("traceweir.streams.worker.kafka.fetch.MAX_BATCH_BYTES", 20_000)
     data = b"".join(batch(at, CONTENTS, ZSTD) for at in range(0, 40, 4))
     found, begin = list[int](), 0
     fetches = 0

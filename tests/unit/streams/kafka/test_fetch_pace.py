@@ -12,9 +12,9 @@ from aiokafka.protocol.fetch import FetchRequest
 from aiokafka.protocol.metadata import MetadataRequest
 from aiokafka.structs import TopicPartition
 
-from traceweir.streams.kafka import fetch_pace
-from traceweir.streams.kafka.fetch_pace import FEW_BYTES, PAUSE_S, space_fetches
-from traceweir.streams.kafka.fetch_times import FetchTimes
+from traceweir.streams.worker.kafka import fetch_pace
+from traceweir.streams.worker.kafka.fetch_pace import FEW_BYTES, PAUSE_S, space_fetches
+from traceweir.streams.worker.kafka.fetch_times import FetchTimes
 
 FETCH = FetchRequest(max_wait_time=20, min_bytes=1, max_bytes=1_000, isolation_level=1, topics=[])
 

@@ -12,7 +12,7 @@ from aiokafka.protocol.metadata import MetadataRequest
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from aiokafka.structs import TopicPartition
 
-from traceweir.streams.kafka.fetch_times import FetchTimes
+from traceweir.streams.worker.kafka.fetch_times import FetchTimes
 
 MAX_WAIT_S = 0.1
 

@@ -8,7 +8,7 @@ import pytest
 from aiokafka.errors import CommitFailedError
 from aiokafka.protocol.transaction import TxnOffsetCommitRequest_v0
 
-from traceweir.streams.kafka.member_offsets import Member, MemberOffsetsRequest, member_of
+from traceweir.streams.worker.kafka.member_offsets import Member, MemberOffsetsRequest, member_of
 
 UNNAMED = TxnOffsetCommitRequest_v0("id", "group", 7, 2, [("results", [(3, 50, "")])])
 REQUEST = MemberOffsetsRequest(UNNAMED, Member(4, "process"))

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from aiokafka.coordinator.protocol import ConsumerProtocolMemberMetadata
 
-from traceweir.streams.kafka.partition_assignor import AddedPartitionsAssignor, join_for_added_partitions
+from traceweir.streams.worker.kafka.partition_assignor import AddedPartitionsAssignor, join_for_added_partitions
 
 PARTITIONS = 4
 

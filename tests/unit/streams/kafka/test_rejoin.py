@@ -8,9 +8,9 @@ import logging
 import pytest
 from aiokafka.errors import GroupAuthorizationFailedError, UnknownError
 
-from traceweir.streams.errors import WorkerError
-from traceweir.streams.kafka import rejoin
-from traceweir.streams.kafka.rejoin import end_if_replaced, rejoin_on_error
+from traceweir.streams.base.errors import WorkerError
+from traceweir.streams.worker.kafka import rejoin
+from traceweir.streams.worker.kafka.rejoin import end_if_replaced, rejoin_on_error
 
 
 class Coordinator:

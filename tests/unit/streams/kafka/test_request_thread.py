@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from traceweir.streams.kafka.request_thread import in_request_thread
+from traceweir.streams.worker.kafka.request_thread import in_request_thread
 
 
 async def test_the_answer_and_the_arguments_are_passed_on() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from faust.assignor import PartitionAssignor
 
-from traceweir.streams.kafka.row_format_assignor import UNTOLD, RowFormatAssignor
+from traceweir.streams.worker.kafka.row_format_assignor import UNTOLD, RowFormatAssignor
 
 TOPICS = {"changelog", "input"}
 CLUSTER = SimpleNamespace(partitions_for_topic=lambda topic: {0, 1, 2, 3})

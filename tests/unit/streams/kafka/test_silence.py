@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from traceweir.streams.kafka.silence import ASK_EVERY_S, UNKNOWN_AFTER_S, LastAnswer, until_lost
+from traceweir.streams.worker.kafka.silence import ASK_EVERY_S, UNKNOWN_AFTER_S, LastAnswer, until_lost
 
 SILENT = "no Kafka broker has answered for more than 15 s: check that the brokers run"
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from traceweir.streams.kafka.consumer_group import Member
-from traceweir.streams.kafka.errors import KafkaUnreachableError
-from traceweir.streams.kafka.static_member import MARGIN_S, InstanceTakenError, StaticMember
+from traceweir.streams.worker.kafka.consumer_group import Member
+from traceweir.streams.worker.kafka.errors import KafkaUnreachableError
+from traceweir.streams.worker.kafka.static_member import MARGIN_S, InstanceTakenError, StaticMember
 
 MINE, OTHER = Member("a", "worker-0", "/10.0.0.1"), Member("b", "worker-0", "/10.0.0.2")
 SESSION_TIMEOUT_S = 10.0

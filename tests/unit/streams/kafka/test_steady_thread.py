@@ -10,7 +10,7 @@ import mode.threads
 import pytest
 from mode.threads import ServiceThread
 
-from traceweir.streams.kafka.steady_thread import SteadyThread
+from traceweir.streams.worker.kafka.steady_thread import SteadyThread
 
 WAKES = 30
 

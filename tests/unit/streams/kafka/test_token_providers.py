@@ -11,8 +11,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from traceweir.streams.kafka.errors import TokenError
-from traceweir.streams.kafka.token_providers import token_provider
+from traceweir.streams.worker.kafka.errors import TokenError
+from traceweir.streams.worker.kafka.token_providers import token_provider
 
 
 def install(

@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from traceweir.streams.kafka.errors import TokenError
-from traceweir.streams.kafka.tokens import ASK_AGAIN_AFTER_S, RENEWED_AFTER, TokenSource
+from traceweir.streams.worker.kafka.errors import TokenError
+from traceweir.streams.worker.kafka.tokens import ASK_AGAIN_AFTER_S, RENEWED_AFTER, TokenSource
 
 LIFETIME_S = 100.0
 

@@ -12,9 +12,11 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import NewTopic
 
-from traceweir.streams.kafka import cluster
-from traceweir.streams.kafka.errors import KafkaUnreachableError
-from traceweir.streams.kafka.topic_admin import (
+from traceweir.streams.base.settings import Settings
+from traceweir.streams.base.topics import ALL_STAGES, STAGES
+from traceweir.streams.worker.kafka import cluster
+from traceweir.streams.worker.kafka.errors import KafkaUnreachableError
+from traceweir.streams.worker.kafka.topic_admin import (
     Inspection,
     check_partitions,
     check_topics,
@@ -23,9 +25,7 @@ from traceweir.streams.kafka.topic_admin import (
     inspect_topics,
     reach,
 )
-from traceweir.streams.kafka.topic_problems import expected_topics
-from traceweir.streams.settings import Settings
-from traceweir.streams.topics import ALL_STAGES, STAGES
+from traceweir.streams.worker.kafka.topic_problems import expected_topics
 
 
 @pytest.fixture

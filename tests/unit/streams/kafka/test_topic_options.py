@@ -9,7 +9,8 @@ from dataclasses import astuple
 import pytest
 from tests.support.paths import ROOT
 
-from traceweir.streams.kafka.topic_options import (
+from traceweir.streams.base.topics import Topics
+from traceweir.streams.worker.kafka.topic_options import (
     DAY_MS,
     FoundTopic,
     batch_problem,
@@ -17,7 +18,6 @@ from traceweir.streams.kafka.topic_options import (
     options_at_creation,
     weaknesses,
 )
-from traceweir.streams.topics import Topics
 
 COMPACTED = {
     "segment.bytes": "16777216",

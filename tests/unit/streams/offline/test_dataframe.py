@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from traceweir.streams.offline.dataframe import score_frame
-from traceweir.streams.settings import Settings
+from traceweir.streams.base.settings import Settings
+from traceweir.streams.tools.offline.dataframe import score_frame
 
 pd = pytest.importorskip("pandas", reason="needs pandas: pip install '.[tables]'")
 

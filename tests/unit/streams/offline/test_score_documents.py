@@ -11,12 +11,12 @@ from tests.support.scoring import NOW, trace_document
 
 from traceweir.scorers.embedding import Embedder, HashingEmbedder
 from traceweir.scorers.evaluation.plan import read_plan
-from traceweir.streams.formats.base import DocumentRecords
-from traceweir.streams.formats.documents import Document, InputError
-from traceweir.streams.formats.traceweir_json import wire_record
-from traceweir.streams.offline.problems import Problem
-from traceweir.streams.offline.score_documents import Result, score_offline
-from traceweir.streams.settings import Settings
+from traceweir.streams.base.settings import Settings
+from traceweir.streams.intake.formats.base import DocumentRecords
+from traceweir.streams.intake.formats.documents import Document, InputError
+from traceweir.streams.intake.formats.traceweir_json import wire_record
+from traceweir.streams.tools.offline.problems import Problem
+from traceweir.streams.tools.offline.score_documents import Result, score_offline
 
 BOTH = {"criteria": {"tool_trajectory_avg_score": 1.0, "response_match_score": 0.5}}
 

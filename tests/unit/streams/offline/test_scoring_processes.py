@@ -19,12 +19,12 @@ from traceweir.schemas.score import Score
 from traceweir.scorers.base import Measurement, Scorer, Subject
 from traceweir.scorers.embedding import HashingEmbedder
 from traceweir.scorers.evaluation.plan import ConfigError, Plan, read_plan
-from traceweir.streams.cores import usable_cores
-from traceweir.streams.offline.problems import Problem
-from traceweir.streams.offline.scoring_run import MANY_DOCUMENTS, ScoringRun, why_one_job
-from traceweir.streams.scoring.embedders import load_embedder
-from traceweir.streams.settings import Settings
+from traceweir.streams.base.cores import usable_cores
+from traceweir.streams.base.settings import Settings
+from traceweir.streams.scoring.embedders.loading import load_embedder
 from traceweir.streams.testing import plan_of
+from traceweir.streams.tools.offline.problems import Problem
+from traceweir.streams.tools.offline.scoring_run import MANY_DOCUMENTS, ScoringRun, why_one_job
 
 pytestmark = pytest.mark.slow
 

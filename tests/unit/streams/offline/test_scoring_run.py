@@ -17,14 +17,14 @@ from traceweir.schemas.score import Score
 from traceweir.scorers.base import Measurement, Scorer, Subject
 from traceweir.scorers.embedding import HashingEmbedder
 from traceweir.scorers.evaluation.plan import read_plan
-from traceweir.streams.gate.novelty_scopes import EXACT_UP_TO
-from traceweir.streams.offline.block_file import BlockFile, TemporaryFileError
-from traceweir.streams.offline.problems import Problem, Problems
-from traceweir.streams.offline.record_buckets import InputRecord, RecordBuckets
-from traceweir.streams.offline.scoring_run import ScoringRun
-from traceweir.streams.scoring.embedders import load_embedder
-from traceweir.streams.settings import Settings
+from traceweir.streams.base.settings import Settings
+from traceweir.streams.pipeline.gate.novelty_scopes import EXACT_UP_TO
+from traceweir.streams.scoring.embedders.loading import load_embedder
 from traceweir.streams.testing import plan_of
+from traceweir.streams.tools.offline.block_file import BlockFile, TemporaryFileError
+from traceweir.streams.tools.offline.problems import Problem, Problems
+from traceweir.streams.tools.offline.record_buckets import InputRecord, RecordBuckets
+from traceweir.streams.tools.offline.scoring_run import ScoringRun
 
 
 @pytest.mark.parametrize("kept_bytes", [1, 20_000, 200_000])

@@ -7,14 +7,14 @@ from tests.support.offline_inputs import CLOCK
 from tests.support.scoring import make_session, make_trace
 
 from traceweir.scorers.evaluation.plan import read_plan
-from traceweir.streams.offline import session_chunks
-from traceweir.streams.offline.in_process_stages import new_stage
-from traceweir.streams.offline.session_chunks import ChunkScoring, ChunkSession
-from traceweir.streams.process_setup import paused_gc
-from traceweir.streams.scoring.session_scoring import SessionScoring, score_bytes
-from traceweir.streams.settings import Settings
-from traceweir.streams.stages import work_pool
-from traceweir.streams.stages.base import Stage
+from traceweir.streams.base.process_setup import paused_gc
+from traceweir.streams.base.settings import Settings
+from traceweir.streams.base.stages import work_pool
+from traceweir.streams.base.stages.base import Stage
+from traceweir.streams.scoring.sessions.session_scoring import SessionScoring, score_bytes
+from traceweir.streams.tools.offline import session_chunks
+from traceweir.streams.tools.offline.in_process_stages import new_stage
+from traceweir.streams.tools.offline.session_chunks import ChunkScoring, ChunkSession
 
 
 @pytest.mark.parametrize("slice_s", [60.0, -1.0], ids=["fast scoring", "scoring that gives way afterwards"])

@@ -13,12 +13,12 @@ from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span, TracesData
 from tests.support.collect import agent_trace, log_request, request, span, trace_id
 
-from traceweir.streams.collect.requests import read_request
-from traceweir.streams.otlp.acceptance import accept
-from traceweir.streams.otlp.decoding import decode_spans
-from traceweir.streams.otlp.errors import OtlpError
-from traceweir.streams.otlp.slices import MAX_SPAN_BYTES, span_slices
-from traceweir.streams.spans.span import Span as ReadSpan
+from traceweir.streams.intake.otlp.acceptance import accept
+from traceweir.streams.intake.otlp.decoding import decode_spans
+from traceweir.streams.intake.otlp.errors import OtlpError
+from traceweir.streams.intake.otlp.slices import MAX_SPAN_BYTES, span_slices
+from traceweir.streams.intake.spans.span import Span as ReadSpan
+from traceweir.streams.pipeline.collect.requests import read_request
 
 LIMIT = 1_000_000
 WITHOUT_ID = Span(name="no ids")

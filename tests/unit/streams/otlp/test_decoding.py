@@ -14,7 +14,7 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, LogsData
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, TracesData
 
-from traceweir.streams.otlp.decoding import (
+from traceweir.streams.intake.otlp.decoding import (
     LogEvent,
     add_logs,
     decode_logs,
@@ -22,9 +22,9 @@ from traceweir.streams.otlp.decoding import (
     decode_span,
     decode_spans,
 )
-from traceweir.streams.otlp.errors import OtlpError
-from traceweir.streams.otlp.slices import SpanSlice, log_slices, span_slices
-from traceweir.streams.spans.span import SpanEvent
+from traceweir.streams.intake.otlp.errors import OtlpError
+from traceweir.streams.intake.otlp.slices import SpanSlice, log_slices, span_slices
+from traceweir.streams.intake.spans.span import SpanEvent
 
 TRACE = "8e0568473d3019941ee3489f17a58756"
 SPAN = "289e90ab8a086000"

@@ -7,8 +7,8 @@ import io
 import orjson
 import pytest
 
-from traceweir.streams.otlp.errors import OtlpError
-from traceweir.streams.otlp.files import requests_of
+from traceweir.streams.intake.otlp.errors import OtlpError
+from traceweir.streams.intake.otlp.files import requests_of
 
 IN_PROTOBUF = b"\n\x0c\x12\x0a\x12\x08" + b"\x2a\x06invoke"
 """The shape of a request: a field 1 with a length."""

@@ -7,9 +7,9 @@ from typing import Any
 import orjson
 import pytest
 
-from traceweir.streams.otlp.json_requests import request_from_json
-from traceweir.streams.otlp.json_spans import sound_request_from_json
-from traceweir.streams.otlp.slices import span_slices
+from traceweir.streams.intake.otlp.json_requests import request_from_json
+from traceweir.streams.intake.otlp.json_spans import sound_request_from_json
+from traceweir.streams.intake.otlp.slices import span_slices
 
 IDS = {"traceId": "8e0568473d3019941ee3489f17a58756", "spanId": "289e90ab8a086000"}
 
@@ -50,7 +50,7 @@ def test_a_sound_request_is_split_without_the_reader_of_each_field(monkeypatch: 
     def refuse(*_: object) -> None:
         raise AssertionError("the reader of each field was asked")
 
-    monkeypatch.setattr("traceweir.streams.otlp.slices.request_from_json", refuse)
+    monkeypatch.setattr("traceweir.streams.intake.otlp.slices.request_from_json", refuse)
     assert [each.span_id for each in span_slices(request(IDS)).slices] == [IDS["spanId"]]
 
 

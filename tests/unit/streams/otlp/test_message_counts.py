@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.work import lines_run
 
-from traceweir.streams.otlp import message_counts
-from traceweir.streams.otlp.message_counts import has_too_many_messages
+from traceweir.streams.intake.otlp import message_counts
+from traceweir.streams.intake.otlp.message_counts import has_too_many_messages
 
 RUN = b"\x80" * 40_000 + b"\x00"
 """The rest of a number of which nobody needs so many bytes."""

@@ -9,7 +9,7 @@ from aiokafka.consumer import fetcher
 @pytest.fixture(autouse=True)
 def _prevent_exit(monkeypatch: pytest.MonkeyPatch) -> None:
     """Prevents checkpoints that give up from ending the process of the tests."""
-    monkeypatch.setattr("traceweir.streams.runtime.checkpoint.HARD_EXIT_S", 1e6)
+    monkeypatch.setattr("traceweir.streams.worker.runtime.checkpoint.HARD_EXIT_S", 1e6)
 
 
 @pytest.fixture(autouse=True)

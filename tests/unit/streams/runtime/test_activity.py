@@ -7,8 +7,8 @@ from collections import Counter
 import pytest
 from tests.unit.streams.runtime.test_lane import Listing
 
-from traceweir.streams.runtime.activity import LINE_EVERY_S, Activity
-from traceweir.streams.runtime.counted_stages import CountedStages
+from traceweir.streams.worker.runtime.activity import LINE_EVERY_S, Activity
+from traceweir.streams.worker.runtime.counted_stages import CountedStages
 
 TOPICS = ["traceweir.traces", "traceweir.sessions"]
 WAITING = "waiting for records on traceweir.traces, traceweir.sessions, partitions 0, 1"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from traceweir.streams.runtime.append_times import AppendTimes
+from traceweir.streams.worker.runtime.append_times import AppendTimes
 
 
 def test_a_record_was_appended_after_the_last_end_that_it_has_passed() -> None:

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from aiokafka import TopicPartition
 
-from traceweir.streams.kafka.log_facts import LogFacts
-from traceweir.streams.runtime import changelog_restore
-from traceweir.streams.runtime.changelog_restore import ChangelogRestore, RestoreTooSlowError
-from traceweir.streams.runtime.lane import WRITER_ROW
 from traceweir.streams.testing import Message
+from traceweir.streams.worker.kafka.log_facts import LogFacts
+from traceweir.streams.worker.runtime import changelog_restore
+from traceweir.streams.worker.runtime.changelog_restore import ChangelogRestore, RestoreTooSlowError
+from traceweir.streams.worker.runtime.lane import WRITER_ROW
 
 NOW = 1_000_000.0
 

@@ -13,14 +13,14 @@ from faust.types import TP
 from tests.support.next_format import NEXT_FORMATS
 from tests.unit.streams.runtime.test_lane import Listing, ends, make_lane, records
 
-from traceweir.streams.kafka.faust_adapter import Table
-from traceweir.streams.runtime.changelog_restore import ChangelogRestore, Sources
-from traceweir.streams.runtime.checkpoint import MAX_LOSSES, Checkpoints
-from traceweir.streams.runtime.delivery import NoTransactionsError, RowsByPlace
-from traceweir.streams.runtime.lane import Lane
-from traceweir.streams.runtime.row_formats import FORMAT, FORMAT_ROW, ROW_FORMATS, RowFormats
-from traceweir.streams.stages.base import End, StageSpec
-from traceweir.streams.stages.inputs import Place
+from traceweir.streams.base.stages.base import End, StageSpec
+from traceweir.streams.base.stages.inputs import Place
+from traceweir.streams.worker.kafka.faust_adapter import Table
+from traceweir.streams.worker.runtime.changelog_restore import ChangelogRestore, Sources
+from traceweir.streams.worker.runtime.checkpoint import MAX_LOSSES, Checkpoints
+from traceweir.streams.worker.runtime.delivery import NoTransactionsError, RowsByPlace
+from traceweir.streams.worker.runtime.lane import Lane
+from traceweir.streams.worker.runtime.row_formats import FORMAT, FORMAT_ROW, ROW_FORMATS, RowFormats
 
 
 class GatedDelivery:
@@ -280,7 +280,7 @@ async def test_while_nothing_is_fetched_the_stages_get_the_time_with_all_inputs_
     for stage in stages:
         assert isinstance(stage, Listing)
         stage.ticks.clear()
-    monkeypatch.setattr("traceweir.streams.runtime.checkpoint.seconds_now", lambda: 1_000.0)
+    monkeypatch.setattr("traceweir.streams.worker.runtime.checkpoint.seconds_now", lambda: 1_000.0)
     checkpoints.waited()
     checkpoints.waited()
     assert [stage.ticks for stage in stages] == [[(1_000.0, ["a"])]] * 2  # type: ignore[attr-defined]
@@ -634,7 +634,7 @@ async def test_rows_of_a_newer_format_are_refused_before_the_partition_is_claime
 async def test_the_age_of_an_input_is_that_of_the_oldest_record_that_no_checkpoint_contains(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("traceweir.streams.runtime.checkpoint.seconds_now", lambda: 1_000.0)
+    monkeypatch.setattr("traceweir.streams.worker.runtime.checkpoint.seconds_now", lambda: 1_000.0)
     checkpoints = checkpoints_of(app_of())
     for number in range(2):
         checkpoints.lanes[number], _ = make_lane(inputs=("a",))

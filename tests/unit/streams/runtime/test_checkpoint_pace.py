@@ -7,7 +7,7 @@ import math
 
 import pytest
 
-from traceweir.streams.runtime.checkpoint_pace import BURST, MIN_GAP_S, PATIENCE, QUIET_S, CheckpointPace
+from traceweir.streams.worker.runtime.checkpoint_pace import BURST, MIN_GAP_S, PATIENCE, QUIET_S, CheckpointPace
 
 INTERVAL_S = 0.05
 

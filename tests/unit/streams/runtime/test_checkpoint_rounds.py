@@ -17,14 +17,14 @@ from tests.unit.streams.runtime.test_checkpoint import app_of, owning, turns
 from tests.unit.streams.runtime.test_lane import Listing, records
 from tests.unit.streams.runtime.test_stage_failures import Kept
 
-from traceweir.streams.clock import seconds_now
-from traceweir.streams.kafka.faust_adapter import Table
-from traceweir.streams.runtime.checkpoint import Checkpoints
-from traceweir.streams.runtime.cluster_clock import ClocksApartError
-from traceweir.streams.runtime.delivery import RowsByPlace
-from traceweir.streams.runtime.lane import OFFSETS, Lane
-from traceweir.streams.stages.base import Cut, End, Output, StageSpec
+from traceweir.streams.base.clock import seconds_now
+from traceweir.streams.base.stages.base import Cut, End, Output, StageSpec
 from traceweir.streams.testing import Message
+from traceweir.streams.worker.kafka.faust_adapter import Table
+from traceweir.streams.worker.runtime.checkpoint import Checkpoints
+from traceweir.streams.worker.runtime.cluster_clock import ClocksApartError
+from traceweir.streams.worker.runtime.delivery import RowsByPlace
+from traceweir.streams.worker.runtime.lane import OFFSETS, Lane
 
 
 class Breaking(Listing):

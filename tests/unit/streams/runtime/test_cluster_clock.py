@@ -11,8 +11,8 @@ from aiokafka import TopicPartition
 from aiokafka.errors import KafkaConnectionError
 from tests.simulation.cluster.partition_log import PartitionLog
 
-from traceweir.streams.kafka.transaction_markers import Marker, markers
-from traceweir.streams.runtime.cluster_clock import (
+from traceweir.streams.worker.kafka.transaction_markers import Marker, markers
+from traceweir.streams.worker.runtime.cluster_clock import (
     EVERY_S,
     MAX_APART_S,
     ClocksApartError,

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import pytest
 
 from traceweir.schemas.dead_letter import Reason
-from traceweir.streams.runtime.dead_letter_log import PROBLEM_CHARS, QUIET_S, DeadLetterLog
-from traceweir.streams.stages.base import Output, dead_letter
+from traceweir.streams.base.stages.base import Output, dead_letter
 from traceweir.streams.testing import Message
+from traceweir.streams.worker.runtime.dead_letter_log import PROBLEM_CHARS, QUIET_S, DeadLetterLog
 
 TOPIC = "traceweir.dead-letters"
 COUNTS = {"assemble.dead_lettered.invalid": 1}

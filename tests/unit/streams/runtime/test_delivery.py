@@ -26,11 +26,11 @@ from aiokafka.errors import (
 )
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
 
-from traceweir.streams.runtime import delivery
-from traceweir.streams.runtime.delivery import TRANSACTIONS_ENDED, MissingPartitionError, Transaction
-from traceweir.streams.runtime.failure import in_words
-from traceweir.streams.stages.base import Output
-from traceweir.streams.stages.record_limits import RecordLimits
+from traceweir.streams.base.stages.base import Output
+from traceweir.streams.base.stages.record_limits import RecordLimits
+from traceweir.streams.worker.runtime import delivery
+from traceweir.streams.worker.runtime.delivery import TRANSACTIONS_ENDED, MissingPartitionError, Transaction
+from traceweir.streams.worker.runtime.failure import in_words
 
 
 class Producer:

@@ -10,14 +10,14 @@ from aiokafka import TopicPartition
 from faust.types import TP
 from tests.unit.streams.runtime.test_lane import Listing
 
-from traceweir.streams.runtime import hand_over
-from traceweir.streams.runtime.checkpoint_content import CheckpointContent
-from traceweir.streams.runtime.delivery import Changes
-from traceweir.streams.runtime.hand_over import HandOver
-from traceweir.streams.runtime.lane import FAR_BEHIND, Lane
-from traceweir.streams.runtime.suspects import Suspects
-from traceweir.streams.stages.base import Cut, End, Output, Read, Record, StageSpec, handed_topics
+from traceweir.streams.base.stages.base import Cut, End, Output, Read, Record, StageSpec, handed_topics
 from traceweir.streams.testing import MemoryTable, Message
+from traceweir.streams.worker.runtime import hand_over
+from traceweir.streams.worker.runtime.checkpoint_content import CheckpointContent
+from traceweir.streams.worker.runtime.delivery import Changes
+from traceweir.streams.worker.runtime.hand_over import HandOver
+from traceweir.streams.worker.runtime.lane import FAR_BEHIND, Lane
+from traceweir.streams.worker.runtime.suspects import Suspects
 
 SESSIONS, PLACE = "sessions", TopicPartition("sessions", 0)
 

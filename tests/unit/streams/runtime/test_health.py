@@ -10,7 +10,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from traceweir.streams.runtime.health import Health, PortTakenError, bind
+from traceweir.streams.worker.runtime.health import Health, PortTakenError, bind
 
 
 class Served:

@@ -10,14 +10,14 @@ import pytest
 from faust.types import TP
 from tests.support.next_format import FORMER, NEXT_FORMATS, of_next_version
 
-from traceweir.streams.runtime.inbox import QUEUE
-from traceweir.streams.runtime.lane import INPUTS_ROW, OFFSETS, Lane
-from traceweir.streams.runtime.positions import InputLogs
-from traceweir.streams.runtime.row_formats import FORMAT, FORMAT_ROW
-from traceweir.streams.runtime.suspects import StageFailed, Suspects
-from traceweir.streams.stages.base import Cut, End, Read, Record, Rows, StageSpec, UnreadableBatch
-from traceweir.streams.stages.errors import RecordRejected
+from traceweir.streams.base.stages.base import Cut, End, Read, Record, Rows, StageSpec, UnreadableBatch
+from traceweir.streams.base.stages.errors import RecordRejected
 from traceweir.streams.testing import MemoryTable, Message
+from traceweir.streams.worker.runtime.inbox import QUEUE
+from traceweir.streams.worker.runtime.lane import INPUTS_ROW, OFFSETS, Lane
+from traceweir.streams.worker.runtime.positions import InputLogs
+from traceweir.streams.worker.runtime.row_formats import FORMAT, FORMAT_ROW
+from traceweir.streams.worker.runtime.suspects import StageFailed, Suspects
 
 
 class Listing:
@@ -191,7 +191,7 @@ async def test_an_input_that_runs_ahead_is_paused_and_the_input_behind_is_not() 
 
 
 async def test_large_waiting_records_fill_the_queue_by_their_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("traceweir.streams.runtime.inbox.QUEUE_BYTES", 1_000)
+    monkeypatch.setattr("traceweir.streams.worker.runtime.inbox.QUEUE_BYTES", 1_000)
     lane, _ = make_lane()
     lane.pending_seeks()
 

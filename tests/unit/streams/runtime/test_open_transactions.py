@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from aiokafka import TopicPartition
 
-from traceweir.streams.runtime.open_transactions import OpenTransactions
-from traceweir.streams.stages.base import End
+from traceweir.streams.base.stages.base import End
+from traceweir.streams.worker.runtime.open_transactions import OpenTransactions
 
 A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
 

@@ -7,10 +7,10 @@ import json
 import pytest
 from tests.unit.streams.runtime.test_lane import Listing, records
 
-from traceweir.streams.runtime.lane import INPUTS_ROW, OFFSETS, Lane
-from traceweir.streams.runtime.positions import InputLogs, OtherClusterError, start_of
-from traceweir.streams.stages.base import Cut, StageSpec
-from traceweir.streams.stages.counters import Counters
+from traceweir.streams.base.stages.base import Cut, StageSpec
+from traceweir.streams.base.stages.counters import Counters
+from traceweir.streams.worker.runtime.lane import INPUTS_ROW, OFFSETS, Lane
+from traceweir.streams.worker.runtime.positions import InputLogs, OtherClusterError, start_of
 
 
 @pytest.mark.parametrize(

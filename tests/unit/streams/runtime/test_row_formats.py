@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from tests.support.next_format import NEXT_FORMATS
 
-from traceweir.streams.kafka.row_format_assignor import UNTOLD
-from traceweir.streams.runtime.lane import Lane
-from traceweir.streams.runtime.row_formats import FORMAT, FORMAT_ROW, ROW_FORMATS
-from traceweir.streams.runtime.state_directory import StateDirectoryError
 from traceweir.streams.testing import MemoryTable
+from traceweir.streams.worker.kafka.row_format_assignor import UNTOLD
+from traceweir.streams.worker.runtime.lane import Lane
+from traceweir.streams.worker.runtime.row_formats import FORMAT, FORMAT_ROW, ROW_FORMATS
+from traceweir.streams.worker.runtime.state_directory import StateDirectoryError
 
 
 def test_rows_of_a_newer_format_are_rejected_when_their_partition_is_assigned() -> None:

@@ -16,12 +16,12 @@ from faust.types import TP
 from tests.unit.streams.runtime.test_checkpoint import GatedDelivery, app_of, owning, turns
 from tests.unit.streams.runtime.test_lane import Listing, ends, records
 
-from traceweir.streams.runtime import checkpoint
-from traceweir.streams.runtime.checkpoint import Checkpoints
-from traceweir.streams.runtime.delivery import RowsByPlace
-from traceweir.streams.runtime.lane import OFFSETS
-from traceweir.streams.stages.base import Record, StageSpec
-from traceweir.streams.stages.errors import RecordRejected, SessionFailed
+from traceweir.streams.base.stages.base import Record, StageSpec
+from traceweir.streams.base.stages.errors import RecordRejected, SessionFailed
+from traceweir.streams.worker.runtime import checkpoint
+from traceweir.streams.worker.runtime.checkpoint import Checkpoints
+from traceweir.streams.worker.runtime.delivery import RowsByPlace
+from traceweir.streams.worker.runtime.lane import OFFSETS
 
 
 class Raising(Listing):

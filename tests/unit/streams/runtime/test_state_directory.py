@@ -14,7 +14,7 @@ import pytest
 from rocksdict import Rdict
 from tests.support.workers import ROOT
 
-from traceweir.streams.runtime.state_directory import LAYOUT, MARK, StateDirectoryError, claimed
+from traceweir.streams.worker.runtime.state_directory import LAYOUT, MARK, StateDirectoryError, claimed
 
 APPLICATION = "traceweir.assemble"
 
@@ -109,7 +109,7 @@ def test_a_state_directory_with_an_incomplete_mark_is_rejected(tmp_path: Path) -
 
 def test_a_state_directory_has_one_process_and_is_free_after_the_process_is_killed(tmp_path: Path) -> None:
     hold = (
-        "import sys, time; from pathlib import Path; from traceweir.streams.runtime.state_directory import claimed\n"
+        "import sys, time; from pathlib import Path; from traceweir.streams.worker.runtime.state_directory import claimed\n"
         f"with claimed(Path({str(tmp_path)!r}), {APPLICATION!r}, 4): print('mine', flush=True); time.sleep(100)"
     )
     with subprocess.Popen([sys.executable, "-c", hold], stdout=subprocess.PIPE, text=True, cwd=ROOT) as holder:

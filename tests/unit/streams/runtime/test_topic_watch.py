@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from traceweir.streams.kafka.errors import KafkaUnreachableError
-from traceweir.streams.runtime.topic_watch import TopicWatch
+from traceweir.streams.worker.kafka.errors import KafkaUnreachableError
+from traceweir.streams.worker.runtime.topic_watch import TopicWatch
 
 
 class World:

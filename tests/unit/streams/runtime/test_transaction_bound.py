@@ -7,8 +7,8 @@ import logging
 import pytest
 from aiokafka.errors import KafkaError, ProducerFenced
 
-from traceweir.streams.runtime.failure import in_words
-from traceweir.streams.runtime.transaction_bound import (
+from traceweir.streams.worker.runtime.failure import in_words
+from traceweir.streams.worker.runtime.transaction_bound import (
     FIRST_BYTES,
     LEAST_BYTES,
     MOST_BYTES,

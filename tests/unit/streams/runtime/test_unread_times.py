@@ -7,8 +7,8 @@ from itertools import accumulate
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traceweir.streams.runtime.unread_times import UnreadTimes
 from traceweir.streams.testing import Message
+from traceweir.streams.worker.runtime.unread_times import UnreadTimes
 
 TIMESTAMPS = st.lists(st.integers(0, 100), min_size=2, max_size=30)
 

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 
 import pytest
 
-from traceweir.streams.kafka.silence import ASK_EVERY_S, LOST_AFTER_S, UNKNOWN_AFTER_S, LastAnswer
-from traceweir.streams.runtime.failure import in_words
-from traceweir.streams.runtime.watchdog import LOOK_EVERY_S, Duty, StuckError, Watch, Watchdogs
+from traceweir.streams.worker.kafka.silence import ASK_EVERY_S, LOST_AFTER_S, UNKNOWN_AFTER_S, LastAnswer
+from traceweir.streams.worker.runtime.failure import in_words
+from traceweir.streams.worker.runtime.watchdog import LOOK_EVERY_S, Duty, StuckError, Watch, Watchdogs
 
 LIMIT_S = 10.0
 LOOKS = int(LIMIT_S / LOOK_EVERY_S)

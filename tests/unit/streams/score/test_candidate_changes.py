@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from traceweir.streams.score.candidate_changes import CandidateChanges
-from traceweir.streams.scoring.result import OfferedCandidate, ScoringResult
+from traceweir.streams.pipeline.score.candidate_changes import CandidateChanges
+from traceweir.streams.scoring.sessions.result import OfferedCandidate, ScoringResult
 
 LAST_RECORD_MS = 1_767_225_500_000
 KEY = b"ts\x00\x00\x00\x01"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from traceweir.streams.judges.budget import Paid
-from traceweir.streams.score import challenger_rows
-from traceweir.streams.score.challenger_rows import ChallengerRows, HeldBytes
-from traceweir.streams.scoring.result import ScoringResult
+from traceweir.streams.pipeline.score import challenger_rows
+from traceweir.streams.pipeline.score.challenger_rows import ChallengerRows, HeldBytes
+from traceweir.streams.scoring.judges.budget import Paid
+from traceweir.streams.scoring.sessions.result import ScoringResult
 from traceweir.streams.testing import Message
 
 

@@ -7,15 +7,15 @@ from typing import Any
 from tests.support.flow import TOPICS
 
 from traceweir.schemas.judge_config import VerdictCache
-from traceweir.streams.judges.budget import Paid
-from traceweir.streams.score.challenger_rows import ChallengerRows, HeldBytes
-from traceweir.streams.score.challenger_work import ChallengerWork
-from traceweir.streams.score.challengers import Challengers, ChallengerScoring
-from traceweir.streams.score.judge_rows import JudgeRows
-from traceweir.streams.scoring.result import ScoringResult
-from traceweir.streams.stages.counters import Counters
-from traceweir.streams.stages.record_limits import RecordLimits
-from traceweir.streams.stages.work_pool import WorkPool
+from traceweir.streams.base.stages.counters import Counters
+from traceweir.streams.base.stages.record_limits import RecordLimits
+from traceweir.streams.base.stages.work_pool import WorkPool
+from traceweir.streams.pipeline.score.challenger_rows import ChallengerRows, HeldBytes
+from traceweir.streams.pipeline.score.challenger_work import ChallengerWork
+from traceweir.streams.pipeline.score.challengers import Challengers, ChallengerScoring
+from traceweir.streams.pipeline.score.judge_rows import JudgeRows
+from traceweir.streams.scoring.judges.budget import Paid
+from traceweir.streams.scoring.sessions.result import ScoringResult
 from traceweir.streams.testing import Message
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from traceweir.streams.configs.selectors import Configs
-from traceweir.streams.score.config_spans import ConfigSpans
+from traceweir.streams.pipeline.score.config_spans import ConfigSpans
+from traceweir.streams.scoring.configs.selectors import Configs
 
 ONE: Configs = (("*", "one"),)
 TWO: Configs = (("*", "two"), ("travel", "three"))

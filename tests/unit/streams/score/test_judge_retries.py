@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from traceweir.schemas.judge_config import RetryLater
-from traceweir.streams.score.judge_retries import AT_ONCE, PAUSE_S, JudgeRetries, PendingRetry
-from traceweir.streams.score.session_header import segment_of, session_of
-from traceweir.streams.scoring.result import ScoringResult
+from traceweir.streams.pipeline.score.judge_retries import AT_ONCE, PAUSE_S, JudgeRetries, PendingRetry
+from traceweir.streams.pipeline.score.session_header import segment_of, session_of
+from traceweir.streams.scoring.sessions.result import ScoringResult
 
 NOW_S = 1_767_225_600
 LAST_RECORD_MS = 1_767_225_500_000

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from traceweir.scorers.evaluation.plan import read_plan
-from traceweir.streams.clock import utc_now
-from traceweir.streams.judges.verdicts import JudgeVerdict
-from traceweir.streams.scoring.result import ScoringResult
-from traceweir.streams.settings import Settings
-from traceweir.streams.stages.work_pool import WorkPool
-from traceweir.streams.testing.memory import Message
-from traceweir.streams.topics import Topics
-from traceweir.streams.topology import Resources, ScoringResources, Topology
+from traceweir.streams.base.clock import utc_now
+from traceweir.streams.base.settings import Settings
+from traceweir.streams.base.stages.work_pool import WorkPool
+from traceweir.streams.base.topics import Topics
+from traceweir.streams.pipeline.topology import Resources, ScoringResources, Topology
+from traceweir.streams.scoring.judges.verdicts import JudgeVerdict
+from traceweir.streams.scoring.sessions.result import ScoringResult
+from traceweir.streams.tools.testing.memory import Message
 
 TOPICS = Topics.of()
 

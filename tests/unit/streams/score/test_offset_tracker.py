@@ -6,7 +6,7 @@ from array import array
 
 import pytest
 
-from traceweir.streams.score.offset_tracker import OffsetTracker
+from traceweir.streams.pipeline.score.offset_tracker import OffsetTracker
 
 
 def test_a_row_of_single_offsets_from_an_earlier_version_is_read() -> None:

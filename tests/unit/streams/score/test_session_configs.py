@@ -8,16 +8,16 @@ from typing import Any, cast
 from tests.support.scoring import NOW
 
 from traceweir.scorers.evaluation.plan import Plan, read_plan
-from traceweir.streams.configs.log import ConfigLog
-from traceweir.streams.configs.records import config_id
-from traceweir.streams.configs.selectors import Configs
-from traceweir.streams.configs.topic_record import parsed
-from traceweir.streams.configs.usable import usable_plan
-from traceweir.streams.score.config_spans import ConfigSpans
-from traceweir.streams.score.followed_configs import FollowedConfigs
-from traceweir.streams.score.session_configs import SessionConfigs
-from traceweir.streams.scoring.result import Scoring
-from traceweir.streams.testing.memory import Message
+from traceweir.streams.pipeline.score.config_spans import ConfigSpans
+from traceweir.streams.pipeline.score.followed_configs import FollowedConfigs
+from traceweir.streams.pipeline.score.session_configs import SessionConfigs
+from traceweir.streams.scoring.configs.log import ConfigLog
+from traceweir.streams.scoring.configs.records import config_id
+from traceweir.streams.scoring.configs.selectors import Configs
+from traceweir.streams.scoring.configs.topic_record import parsed
+from traceweir.streams.scoring.configs.usable import usable_plan
+from traceweir.streams.scoring.sessions.result import Scoring
+from traceweir.streams.tools.testing.memory import Message
 
 FIRST: dict[str, Any] = {"criteria": {"latency": {}}}
 SECOND: dict[str, Any] = {"criteria": {"response_match_score": 0.3}}

@@ -17,14 +17,14 @@ from tests.support.scoring_processes import Started, Told
 from tests.unit.streams.scoring.test_process import EXPECTED, session
 
 from traceweir.scorers.evaluation.plan import Challenger, read_plan
-from traceweir.streams.judges.budget import Paid, Share
-from traceweir.streams.judges.client import Access
-from traceweir.streams.scoring import challenger_processes, supervisor
-from traceweir.streams.scoring.challenger_processes import ChallengerProcesses
-from traceweir.streams.scoring.errors import ChallengerUnavailable, SessionRejected
-from traceweir.streams.scoring.process import ScoringProcess, ScoringProcessDiedError
-from traceweir.streams.scoring.processes import ScoringProcesses
-from traceweir.streams.scoring.protocol import Setup
+from traceweir.streams.scoring.isolation import challenger_processes, supervisor
+from traceweir.streams.scoring.isolation.challenger_processes import ChallengerProcesses
+from traceweir.streams.scoring.isolation.process import ScoringProcess, ScoringProcessDiedError
+from traceweir.streams.scoring.isolation.processes import ScoringProcesses
+from traceweir.streams.scoring.isolation.protocol import Setup
+from traceweir.streams.scoring.judges.budget import Paid, Share
+from traceweir.streams.scoring.judges.client import Access
+from traceweir.streams.scoring.sessions.errors import ChallengerUnavailable, SessionRejected
 
 SETUP = Setup(read_plan({}), "hashing", 60, 4, access=Access(api_key=SecretStr("k")))
 

@@ -11,11 +11,11 @@ from tests.support import judge_retries
 from tests.support.scoring_processes import Started, until_ended
 
 from traceweir.scorers.evaluation.plan import read_plan
-from traceweir.streams.configs.selectors import Configs
-from traceweir.streams.scoring.protocol import Setup
-from traceweir.streams.scoring.quarantine import DeathCounts
-from traceweir.streams.scoring.result import ScoringResult
-from traceweir.streams.scoring.supervisor import ScoringSupervisor
+from traceweir.streams.scoring.configs.selectors import Configs
+from traceweir.streams.scoring.isolation.protocol import Setup
+from traceweir.streams.scoring.isolation.quarantine import DeathCounts
+from traceweir.streams.scoring.isolation.supervisor import ScoringSupervisor
+from traceweir.streams.scoring.sessions.result import ScoringResult
 from traceweir.streams.testing import event
 
 pytestmark = pytest.mark.slow  # starts scoring processes

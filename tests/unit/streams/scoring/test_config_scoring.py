@@ -12,8 +12,8 @@ from traceweir.schemas.dimensions import session_dimensions
 from traceweir.schemas.session import Session
 from traceweir.schemas.turns import turns_of
 from traceweir.scorers.evaluation.plan import Plan, read_plan
-from traceweir.streams.configs.selectors import selector
-from traceweir.streams.scoring.config_scoring import ConfigScoring
+from traceweir.streams.scoring.configs.selectors import selector
+from traceweir.streams.scoring.sessions.config_scoring import ConfigScoring
 from traceweir.streams.testing import event, instant, trace
 
 NAMES = [(app, environment) for app in ("shop", "bank") for environment in (None, "test")]

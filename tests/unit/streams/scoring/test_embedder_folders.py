@@ -10,10 +10,10 @@ import pytest
 from tests.support.fake_openvino import fake_openvino
 
 from traceweir.scorers.embedding import Embedder
-from traceweir.streams.scoring.embedders import EmbedderUnavailableError, load_embedder
-from traceweir.streams.scoring.model_folder import ABOUT, About, write_about
-from traceweir.streams.scoring.onnx_embedder import OnnxEmbedder
-from traceweir.streams.scoring.static_embedder import MAX_CHARACTERS, StaticEmbedder
+from traceweir.streams.scoring.embedders.loading import EmbedderUnavailableError, load_embedder
+from traceweir.streams.scoring.embedders.model_folder import ABOUT, About, write_about
+from traceweir.streams.scoring.embedders.onnx_embedder import OnnxEmbedder
+from traceweir.streams.scoring.embedders.static_embedder import MAX_CHARACTERS, StaticEmbedder
 
 WORDS = {"[UNK]": 0, "cancel": 1, "my": 2, "flight": 3}
 VECTORS = np.array([[0, 0], [3, 0], [0, 0.5], [0, 4]], np.float32)

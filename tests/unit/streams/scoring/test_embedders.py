@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from traceweir.scorers.embedding import HashingEmbedder
-from traceweir.streams.scoring.embedders import (
+from traceweir.streams.scoring.embedders.loading import (
     EmbedderUnavailableError,
     SentenceTransformerEmbedder,
     load_embedder,

@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 import numpy as np
 import pytest
 
-from traceweir.streams.scoring.embedding_batches import Batching
-from traceweir.streams.scoring.vector_cache import VectorCache
+from traceweir.streams.scoring.embedders.embedding_batches import Batching
+from traceweir.streams.scoring.embedders.vector_cache import VectorCache
 
 T = TypeVar("T")
 

@@ -5,9 +5,9 @@ from itertools import chain
 
 import pytest
 
-from traceweir.streams.scoring import frame_writer
-from traceweir.streams.scoring.frame_writer import MOST_TOGETHER, TOGETHER_S, FrameWriter
-from traceweir.streams.scoring.protocol import Ask, Frames
+from traceweir.streams.scoring.isolation import frame_writer
+from traceweir.streams.scoring.isolation.frame_writer import MOST_TOGETHER, TOGETHER_S, FrameWriter
+from traceweir.streams.scoring.isolation.protocol import Ask, Frames
 
 
 class Connection(asyncio.Transport):

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from tests.support.fake_openvino import fake_openvino
 
-from traceweir.streams.scoring.graph_runtimes import bfloat16
+from traceweir.streams.scoring.embedders.graph_runtimes import bfloat16
 
 TOKENS = np.ones((3, 4), np.int64)
 

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 import pytest
 
-from traceweir.streams.judges.verdicts import JudgeUsage, JudgeVerdict
-from traceweir.streams.scoring.errors import SessionRejected
-from traceweir.streams.scoring.in_flight import InFlight
-from traceweir.streams.scoring.result import ScoringResult
+from traceweir.streams.scoring.isolation.in_flight import InFlight
+from traceweir.streams.scoring.judges.verdicts import JudgeUsage, JudgeVerdict
+from traceweir.streams.scoring.sessions.errors import SessionRejected
+from traceweir.streams.scoring.sessions.result import ScoringResult
 
 SAFE, UNSAFE = JudgeVerdict(b"question", 1, "safe"), JudgeVerdict(b"question", 2, "unsafe")
 OTHER = JudgeVerdict(b"another", 3, "safe")

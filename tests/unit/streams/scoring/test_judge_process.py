@@ -21,17 +21,17 @@ from tests.support.scoring_processes import Started, until_ended
 from tests.unit.streams.scoring.test_process import session
 
 from traceweir.scorers.evaluation.plan import Plan
+from traceweir.streams.base.clock import utc_now
+from traceweir.streams.base.settings import Settings
 from traceweir.streams.cli.main import main
-from traceweir.streams.clock import utc_now
-from traceweir.streams.judges.budget import Paid, Share
-from traceweir.streams.judges.client import INSTALL, Access
-from traceweir.streams.scoring.activity import ScoringActivity
-from traceweir.streams.scoring.protocol import Setup
-from traceweir.streams.scoring.quarantine import DeathCounts
-from traceweir.streams.scoring.result import ScoringResult
-from traceweir.streams.scoring.supervisor import ScoringSupervisor
-from traceweir.streams.settings import Settings
-from traceweir.streams.worker import run_worker
+from traceweir.streams.scoring.isolation.activity import ScoringActivity
+from traceweir.streams.scoring.isolation.protocol import Setup
+from traceweir.streams.scoring.isolation.quarantine import DeathCounts
+from traceweir.streams.scoring.isolation.supervisor import ScoringSupervisor
+from traceweir.streams.scoring.judges.budget import Paid, Share
+from traceweir.streams.scoring.judges.client import INSTALL, Access
+from traceweir.streams.scoring.sessions.result import ScoringResult
+from traceweir.streams.worker.run import run_worker
 
 pytestmark = pytest.mark.slow  # each test starts scoring processes
 

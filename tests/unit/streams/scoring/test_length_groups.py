@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traceweir.streams.scoring.length_groups import LengthGroups, groups_by_length
+from traceweir.streams.scoring.embedders.length_groups import LengthGroups, groups_by_length
 
 
 @given(st.lists(st.integers(0, 400), max_size=80), st.integers(1, 1_024))

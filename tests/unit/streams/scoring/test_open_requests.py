@@ -6,11 +6,11 @@ import logging
 
 import pytest
 
-from traceweir.streams.judges.verdicts import JudgeUsage
-from traceweir.streams.scoring.errors import SessionRejected
-from traceweir.streams.scoring.open_requests import OpenRequests
-from traceweir.streams.scoring.protocol import Answer, Refusal
-from traceweir.streams.scoring.result import ScoringResult
+from traceweir.streams.scoring.isolation.open_requests import OpenRequests
+from traceweir.streams.scoring.isolation.protocol import Answer, Refusal
+from traceweir.streams.scoring.judges.verdicts import JudgeUsage
+from traceweir.streams.scoring.sessions.errors import SessionRejected
+from traceweir.streams.scoring.sessions.result import ScoringResult
 
 JUDGED = JudgeUsage()
 

@@ -22,18 +22,31 @@ from tests.support.paths import ROOT
 
 from traceweir.schemas.reference import Reference
 from traceweir.scorers.evaluation.plan import ConfigError, Plan, read_plan
-from traceweir.streams.clock import utc_now
-from traceweir.streams.scoring.child import loading
-from traceweir.streams.scoring.embedders import EmbedderUnavailableError, load_embedder
-from traceweir.streams.scoring.errors import SessionRejected
-from traceweir.streams.scoring.frame_writer import MOST_TOGETHER
-from traceweir.streams.scoring.launch import LaunchedProcess
-from traceweir.streams.scoring.process import LOOK_EVERY_S, NotStarted, ScoringProcess, ScoringProcessDiedError
-from traceweir.streams.scoring.protocol import Answer, Loading, Ready, Setup, packed, receive_object, send_object
-from traceweir.streams.scoring.references import References
-from traceweir.streams.scoring.result import ScoringResult
-from traceweir.streams.scoring.session_scoring import SessionScoring, score_bytes
-from traceweir.streams.scoring.silence import SilenceLimits
+from traceweir.streams.base.clock import utc_now
+from traceweir.streams.scoring.embedders.loading import EmbedderUnavailableError, load_embedder
+from traceweir.streams.scoring.isolation.child import loading
+from traceweir.streams.scoring.isolation.frame_writer import MOST_TOGETHER
+from traceweir.streams.scoring.isolation.launch import LaunchedProcess
+from traceweir.streams.scoring.isolation.process import (
+    LOOK_EVERY_S,
+    NotStarted,
+    ScoringProcess,
+    ScoringProcessDiedError,
+)
+from traceweir.streams.scoring.isolation.protocol import (
+    Answer,
+    Loading,
+    Ready,
+    Setup,
+    packed,
+    receive_object,
+    send_object,
+)
+from traceweir.streams.scoring.isolation.silence import SilenceLimits
+from traceweir.streams.scoring.sessions.errors import SessionRejected
+from traceweir.streams.scoring.sessions.references import References
+from traceweir.streams.scoring.sessions.result import ScoringResult
+from traceweir.streams.scoring.sessions.session_scoring import SessionScoring, score_bytes
 from traceweir.streams.testing import event, trace
 
 pytestmark = pytest.mark.slow  # most tests start a scoring process
@@ -187,7 +200,7 @@ def test_a_scoring_process_whose_worker_has_ended_ends_without_a_traceback(momen
     ours, its = socket.socketpair()
     lifeline, kept = os.pipe()  # open to the end of the test: its end would kill the process at once
     ends = its.fileno(), lifeline
-    command = [sys.executable, "-m", "traceweir.streams.scoring.child", *map(str, ends)]
+    command = [sys.executable, "-m", "traceweir.streams.scoring.isolation.child", *map(str, ends)]
     with subprocess.Popen(command, pass_fds=ends, stderr=subprocess.PIPE, process_group=0) as child:
         its.close()
         if moment == "during the start":
@@ -222,7 +235,7 @@ import asyncio, sys
 from pathlib import Path
 from tests.support.deadly import deadly_plan
 from tests.unit.streams.scoring.test_process import session, setup
-from traceweir.streams.scoring.process import ScoringProcess
+from traceweir.streams.scoring.isolation.process import ScoringProcess
 async def main(notes):
     process = ScoringProcess(setup("none", deadly_plan(notes)))
     await process.connect()

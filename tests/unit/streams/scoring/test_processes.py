@@ -15,10 +15,10 @@ from tests.unit.streams.scoring.test_process import EXPECTED, session
 
 from traceweir.scorers.evaluation.metric import canonical
 from traceweir.scorers.evaluation.plan import Plan, read_plan
-from traceweir.streams.scoring.errors import SessionRejected
-from traceweir.streams.scoring.launch import LaunchedProcess
-from traceweir.streams.scoring.processes import ScoringProcesses, number_of_processes
-from traceweir.streams.scoring.protocol import Setup
+from traceweir.streams.scoring.isolation.launch import LaunchedProcess
+from traceweir.streams.scoring.isolation.processes import ScoringProcesses, number_of_processes
+from traceweir.streams.scoring.isolation.protocol import Setup
+from traceweir.streams.scoring.sessions.errors import SessionRejected
 
 PLAIN: dict[str, JsonValue] = {"criteria": {"response_match_score": 0.5}}
 JUDGED: dict[str, JsonValue] = {

@@ -3,7 +3,7 @@
 from traceweir.schemas.invocation import Content, Invocation
 from traceweir.schemas.reference import Reference
 from traceweir.schemas.turns import Turn
-from traceweir.streams.scoring.references import References
+from traceweir.streams.scoring.sessions.references import References
 
 
 def asked(

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import pytest
 
-from traceweir.streams.scoring.silence import ProcessUse, Silence, SilenceLimits, use_of
+from traceweir.streams.scoring.isolation.silence import ProcessUse, Silence, SilenceLimits, use_of
 
 LIMITS = SilenceLimits(computing_s=10, waiting_s=120)
 INTERVAL_S = 0.5

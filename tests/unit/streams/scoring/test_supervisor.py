@@ -20,16 +20,16 @@ from tests.support.scoring_processes import Paying, Started, until_ended
 from tests.unit.streams.scoring.test_process import EXPECTED, session
 
 from traceweir.scorers.evaluation.plan import read_plan
-from traceweir.streams.configs.selectors import Configs
-from traceweir.streams.judges.budget import Paid
-from traceweir.streams.judges.verdicts import JudgeUsage, JudgeVerdict
-from traceweir.streams.scoring.errors import SessionRejected
-from traceweir.streams.scoring.process import ScoringProcess, ScoringProcessDiedError
-from traceweir.streams.scoring.protocol import Setup
-from traceweir.streams.scoring.quarantine import DeathCounts
-from traceweir.streams.scoring.result import ScoringResult
-from traceweir.streams.scoring.silence import SilenceLimits
-from traceweir.streams.scoring.supervisor import ScoringSupervisor
+from traceweir.streams.scoring.configs.selectors import Configs
+from traceweir.streams.scoring.isolation.process import ScoringProcess, ScoringProcessDiedError
+from traceweir.streams.scoring.isolation.protocol import Setup
+from traceweir.streams.scoring.isolation.quarantine import DeathCounts
+from traceweir.streams.scoring.isolation.silence import SilenceLimits
+from traceweir.streams.scoring.isolation.supervisor import ScoringSupervisor
+from traceweir.streams.scoring.judges.budget import Paid
+from traceweir.streams.scoring.judges.verdicts import JudgeUsage, JudgeVerdict
+from traceweir.streams.scoring.sessions.errors import SessionRejected
+from traceweir.streams.scoring.sessions.result import ScoringResult
 
 pytestmark = pytest.mark.slow  # each test starts scoring processes
 
@@ -274,7 +274,7 @@ async def test_a_process_that_freezes_during_its_start_is_replaced(
 ) -> None:
     processes = Started()
     async with scoring(tmp_path, start=processes) as supervisor:
-        monkeypatch.setattr("traceweir.streams.scoring.process.SILENT_START_S", 8)
+        monkeypatch.setattr("traceweir.streams.scoring.isolation.process.SILENT_START_S", 8)
         frozen: list[int] = []
 
         def start(*arguments: Any, **options: Any) -> subprocess.Popen[bytes]:
@@ -285,7 +285,7 @@ async def test_a_process_that_freezes_during_its_start_is_replaced(
             return process
 
         popen = subprocess.Popen
-        monkeypatch.setattr("traceweir.streams.scoring.process.subprocess.Popen", start)
+        monkeypatch.setattr("traceweir.streams.scoring.isolation.process.subprocess.Popen", start)
         os.kill(processes[0].pid, signal.SIGKILL)
         await until_ended(processes[0])
         assert await outcomes(supervisor, ["s"]) == {"s": "scored"}

@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from traceweir.streams.shadow.definition import Definition, Wanted, read_sample, read_usd
-from traceweir.streams.shadow.errors import ShadowOptionError
-from traceweir.streams.shadow.watch import done_of
+from traceweir.streams.lab.shadow.definition import Definition, Wanted, read_sample, read_usd
+from traceweir.streams.lab.shadow.errors import ShadowOptionError
+from traceweir.streams.lab.shadow.watch import done_of
 
 FOUND = Definition(
     name="v2",

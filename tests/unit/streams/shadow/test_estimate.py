@@ -11,10 +11,10 @@ from tests.support.shadows import closed_session, make_definition
 
 from traceweir.scorers.evaluation.plan import Plan, read_plan
 from traceweir.scorers.evaluation.runner import evaluate
-from traceweir.streams.settings import Settings
-from traceweir.streams.shadow import estimate
-from traceweir.streams.shadow.estimate import JUDGED_SESSIONS, PLACES, READ_AT_A_PLACE, Estimate, estimated
-from traceweir.streams.testing.memory import Message
+from traceweir.streams.base.settings import Settings
+from traceweir.streams.lab.shadow import estimate
+from traceweir.streams.lab.shadow.estimate import JUDGED_SESSIONS, PLACES, READ_AT_A_PLACE, Estimate, estimated
+from traceweir.streams.tools.testing.memory import Message
 
 VOTES = 3
 JUDGED = {"criteria": {"safety_v1": {"threshold": 1.0, "judge_model_options": {"num_samples": VOTES}}}}

@@ -10,10 +10,10 @@ from tests.support.shadows import make_definition
 
 from traceweir.scorers.evaluation.limited_plan import limited
 from traceweir.scorers.evaluation.plan import read_plan
-from traceweir.streams.cli.shadow_run import estimate_text, reason_to_ask, summary
-from traceweir.streams.shadow.definition import Definition
-from traceweir.streams.shadow.estimate import Estimate
-from traceweir.streams.shadow.run import Ended
+from traceweir.streams.cli.shadow.run import estimate_text, reason_to_ask, summary
+from traceweir.streams.lab.shadow.definition import Definition
+from traceweir.streams.lab.shadow.estimate import Estimate
+from traceweir.streams.lab.shadow.run import Ended
 
 
 def shadow(budget_usd: float | None) -> Definition:

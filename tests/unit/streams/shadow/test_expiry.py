@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.support.shadows import make_definition
 
-from traceweir.streams.shadow.expiry import losses_in_words, with_losses
+from traceweir.streams.lab.shadow.expiry import losses_in_words, with_losses
 
 SHADOW = make_definition(begins={0: 10, 1: 0}, ends={0: 30, 1: 5})
 

@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 import pytest
 from tests.support.shadows import make_definition
 
-from traceweir.streams.shadow.stage import ShadowStage, selection
-from traceweir.streams.stages.base import Cut, Output, Record
-from traceweir.streams.stages.counters import Counters
-from traceweir.streams.stages.errors import RecordRejected
-from traceweir.streams.testing.memory import Message
+from traceweir.streams.base.stages.base import Cut, Output, Record
+from traceweir.streams.base.stages.counters import Counters
+from traceweir.streams.base.stages.errors import RecordRejected
+from traceweir.streams.lab.shadow.stage import ShadowStage, selection
+from traceweir.streams.tools.testing.memory import Message
 
 SESSIONS, RESULTS = "sessions", "results.shadow.v2"
 BEHIND = {SESSIONS: 0.0}

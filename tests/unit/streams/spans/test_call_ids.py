@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from tests.support.spans import span
 
-from traceweir.streams.spans.reader import read_trace
-from traceweir.streams.spans.span import Span
+from traceweir.streams.intake.spans.reader import read_trace
+from traceweir.streams.intake.spans.span import Span
 
 ID = "call_0"
 AGENT = span(1, 0, "invoke_agent desk", {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "desk"})

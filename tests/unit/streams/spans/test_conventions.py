@@ -9,9 +9,9 @@ import pytest
 from tests.support.otlp_recordings import compare, load
 from tests.support.spans import event, span
 
-from traceweir.streams.spans.kinds import kind_of
-from traceweir.streams.spans.reader import read_trace
-from traceweir.streams.spans.span import Span, SpanEvent
+from traceweir.streams.intake.spans.kinds import kind_of
+from traceweir.streams.intake.spans.reader import read_trace
+from traceweir.streams.intake.spans.span import Span, SpanEvent
 
 QUESTION, ANSWER, NAME, ARGS, RESULT = "Open on Sunday?", "No, closed.", "hours", {"day": "Sunday"}, "closed"
 CALL = "call_1"

@@ -11,8 +11,8 @@ import pytest
 from tests.support.otlp_recordings import compare, load, names
 from tests.support.spans import event, span
 
-from traceweir.streams.spans.reader import read_trace
-from traceweir.streams.spans.span import Attributes, Span
+from traceweir.streams.intake.spans.reader import read_trace
+from traceweir.streams.intake.spans.span import Attributes, Span
 
 AGENT = {"openinference.span.kind": "AGENT"}
 MODEL = {"openinference.span.kind": "LLM", "llm.model_name": "m"}

@@ -10,8 +10,8 @@ import pytest
 from tests.support.spans import event, span
 from tests.unit.streams.spans.test_conventions import AGENT, ANSWER, ARGS, CHAT, NAME, QUESTION, TOOL
 
-from traceweir.streams.spans.reader import read_trace
-from traceweir.streams.spans.span import Span
+from traceweir.streams.intake.spans.reader import read_trace
+from traceweir.streams.intake.spans.span import Span
 
 STEP: dict[str, Any] = {"openinference.span.kind": "CHAIN"}
 MODEL_CALL: dict[str, Any] = {"openinference.span.kind": "LLM", "llm.model_name": "m"}

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from tests.support.spans import event, span
 
-from traceweir.streams.spans.reader import read_trace
-from traceweir.streams.spans.span import Span
-from traceweir.streams.spans.tool_spans import unwrapped_result
+from traceweir.streams.intake.spans.reader import read_trace
+from traceweir.streams.intake.spans.span import Span
+from traceweir.streams.intake.spans.tool_spans import unwrapped_result
 
 AGENT = span(1, 0, "invoke_agent desk", {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "desk"})
 DAY = {"gen_ai.tool.call.arguments": '{"day": "Sunday"}', "gen_ai.tool.call.result": "closed"}

@@ -7,8 +7,8 @@ from typing import Any
 
 from tests.support.spans import span
 
-from traceweir.streams.spans.reader import read_trace
-from traceweir.streams.spans.span import Span
+from traceweir.streams.intake.spans.reader import read_trace
+from traceweir.streams.intake.spans.span import Span
 
 
 def component(number: int, parent: int, kind: str, read: Any, wrote: Any, name: str = "part") -> Span:

@@ -14,8 +14,8 @@ from tests.support.late_spans import current
 from tests.support.spans import span
 from tests.unit.streams.spans.test_call_ids import AGENT, ID, asked, chat, result, seen_by_another, tool, turn
 
-from traceweir.streams.spans.reader import read_trace
-from traceweir.streams.spans.span import Span
+from traceweir.streams.intake.spans.reader import read_trace
+from traceweir.streams.intake.spans.span import Span
 
 
 def published(*arrivals: Iterable[Span]) -> list[dict[str, Any]]:

@@ -9,7 +9,7 @@ import pytest
 from tests.support.spans import event, span
 from tests.unit.streams.spans.test_frames import events_of, text_of
 
-from traceweir.streams.spans.span import Span
+from traceweir.streams.intake.spans.span import Span
 
 ARGS = {"day": "Sunday"}
 CALL = {"id": "c1", "type": "function", "function": {"name": "hours", "arguments": ARGS}}

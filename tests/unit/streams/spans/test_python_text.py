@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traceweir.streams.spans.python_text import python_value
+from traceweir.streams.intake.spans.python_text import python_value
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], max_codepoint=0xFFFF), max_size=12)
 VALUES = st.recursive(

@@ -14,8 +14,8 @@ from tests.support.otlp_recordings import load, names, traces_of
 
 from traceweir.schemas.events import EVENT
 from traceweir.schemas.trace import ReasoningTrace
-from traceweir.streams.spans.reader import TraceRecords, read_trace
-from traceweir.streams.spans.span import Span, SpanEvent
+from traceweir.streams.intake.spans.reader import TraceRecords, read_trace
+from traceweir.streams.intake.spans.span import Span, SpanEvent
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 SECOND = 10**9

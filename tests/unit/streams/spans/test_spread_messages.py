@@ -7,7 +7,7 @@ import sys
 import pytest
 from tests.support.spans import span
 
-from traceweir.streams.spans.spread_messages import spread_attributes
+from traceweir.streams.intake.spans.spread_messages import spread_attributes
 
 KEY = "llm.input_messages.0.message.content"
 

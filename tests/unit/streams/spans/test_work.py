@@ -10,8 +10,8 @@ import pytest
 from tests.support.spans import span
 from tests.support.work import calls_made
 
-from traceweir.streams.spans.reader import read_trace
-from traceweir.streams.spans.span import Span
+from traceweir.streams.intake.spans.reader import read_trace
+from traceweir.streams.intake.spans.span import Span
 
 MODEL = {"openinference.span.kind": "LLM", "output.value": "Yes.", "llm.model_name": "m"}
 TOOL = {"openinference.span.kind": "TOOL", "tool.name": "look"}

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from traceweir.streams.stages.envelopes import Opened, described, opened
+from traceweir.streams.pipeline.decoding.envelopes import Opened, described, opened
 
 FRAME = b"\0\0\0\0\x07"
 DOCUMENT = {"type": "model.called", "n": 1}

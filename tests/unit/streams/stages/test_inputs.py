@@ -9,15 +9,15 @@ import pytest
 
 from traceweir.schemas.dead_letter import ORIGIN, DeadLetter
 from traceweir.scorers import read_plan
-from traceweir.streams.assemble.stage import AssembleStage
-from traceweir.streams.clock import utc_now
-from traceweir.streams.settings import Settings
-from traceweir.streams.stages.base import Cut, Stage
-from traceweir.streams.stages.errors import RecordRejected
-from traceweir.streams.stages.partitioner import partition_of
+from traceweir.streams.base.clock import utc_now
+from traceweir.streams.base.settings import Settings
+from traceweir.streams.base.stages.base import Cut, Stage
+from traceweir.streams.base.stages.errors import RecordRejected
+from traceweir.streams.base.stages.partitioner import partition_of
+from traceweir.streams.base.topics import StageName, Topics
+from traceweir.streams.pipeline.assemble.stage import AssembleStage
+from traceweir.streams.pipeline.topology import Resources, Topology
 from traceweir.streams.testing import Message, trace
-from traceweir.streams.topics import StageName, Topics
-from traceweir.streams.topology import Resources, Topology
 
 TOPICS = Topics.of()
 NOW_S = 1_767_225_600.0

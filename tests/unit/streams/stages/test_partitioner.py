@@ -7,7 +7,7 @@ from aiokafka.partitioner import murmur2 as unsigned_murmur2
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traceweir.streams.stages.partitioner import murmur2, partition_of
+from traceweir.streams.base.stages.partitioner import murmur2, partition_of
 
 # Signed hashes from Kafka's own UtilsTest.
 JAVA_HASHES = {

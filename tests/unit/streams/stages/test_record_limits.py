@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from traceweir.schemas.dead_letter import DeadLetter, Headers
-from traceweir.streams.stages.base import MAX_BATCH_BYTES, MAX_OUTPUT_BYTES, Output
-from traceweir.streams.stages.record_limits import SMALLEST_BATCH_BYTES, RecordLimits, record_bytes
+from traceweir.streams.base.stages.base import MAX_BATCH_BYTES, MAX_OUTPUT_BYTES, Output
+from traceweir.streams.base.stages.record_limits import SMALLEST_BATCH_BYTES, RecordLimits, record_bytes
 
 LETTERS = "dead-letters"
 ABOUT = DeadLetter("invalid", "it is wrong", "assemble", "traces", 3, 17, None, None)

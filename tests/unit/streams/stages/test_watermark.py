@@ -5,11 +5,11 @@ from __future__ import annotations
 import orjson
 import pytest
 
-from traceweir.streams.stages.errors import RecordRejected
-from traceweir.streams.stages.watermark import MARKS_ROW, Watermark
+from traceweir.streams.base.stages.errors import RecordRejected
+from traceweir.streams.base.stages.watermark import MARKS_ROW, Watermark
+from traceweir.streams.base.topics import StageName
 from traceweir.streams.testing import START_S, Flow
-from traceweir.streams.testing.memory import Message
-from traceweir.streams.topics import StageName
+from traceweir.streams.tools.testing.memory import Message
 
 
 def test_a_watermark_that_has_seen_no_input_is_restored() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from traceweir.streams.stages.work_pool import WorkCancelledError, WorkPool
+from traceweir.streams.base.stages.work_pool import WorkCancelledError, WorkPool
 
 
 class Record:

@@ -11,8 +11,8 @@ import pytest
 from tests.support.scoring import NOW
 from tests.support.stores import CLICKHOUSE, OpenStore, chdb_database
 
-from traceweir.streams.store.opening import Store
-from traceweir.streams.store.opening import open_store as open_named
+from traceweir.streams.board.store.opening import Store
+from traceweir.streams.board.store.opening import open_store as open_named
 
 KINDS = ["duckdb", pytest.param("clickhouse", marks=CLICKHOUSE)]
 

@@ -14,10 +14,10 @@ from tests.support.stores import FakeRecord, OpenStore, batch_of, figures, recom
 
 from traceweir.schemas.dead_letter import REPLAYED, DeadLetter
 from traceweir.schemas.score import Score
-from traceweir.streams.store import duckdb_store
-from traceweir.streams.store.errors import StoreLostError
-from traceweir.streams.store.opening import Store
-from traceweir.streams.store.rows import Batch, Source
+from traceweir.streams.board.store import duckdb_store
+from traceweir.streams.board.store.errors import StoreLostError
+from traceweir.streams.board.store.opening import Store
+from traceweir.streams.board.store.rows import Batch, Source
 
 
 def values(open_store: OpenStore, table: str = "results") -> list[tuple[object, ...]]:

@@ -14,10 +14,10 @@ from tests.support.results import make_score
 from tests.support.scoring import NOW
 from tests.support.stores import FakeRecord, batch_of, chdb_database, figures, scores_batch
 
-from traceweir.streams.store.errors import StoreError, StoreUnavailableError
-from traceweir.streams.store.opening import Store, open_store
-from traceweir.streams.store.rows import Source
-from traceweir.streams.store.tables import RESULTS, SESSIONS
+from traceweir.streams.board.store.errors import StoreError, StoreUnavailableError
+from traceweir.streams.board.store.opening import Store, open_store
+from traceweir.streams.board.store.rows import Source
+from traceweir.streams.board.store.tables import RESULTS, SESSIONS
 
 pytestmark = pytest.mark.clickhouse
 pytest.importorskip("chdb", reason="chdb is not installed; `make test-clickhouse` installs it")
@@ -147,7 +147,7 @@ def test_an_address_of_another_kind_is_refused_without_its_password() -> None:
 
 
 def test_the_sql_file_creates_the_tables_that_a_dashboard_creates(database: str, client: Any) -> None:
-    from traceweir.streams.store.clickhouse_tables import file_text
+    from traceweir.streams.board.store.clickhouse_tables import file_text
 
     for statement in statements_of(file_text()):
         client.command(statement)
@@ -162,7 +162,7 @@ def test_the_sql_file_creates_the_tables_that_a_dashboard_creates(database: str,
 
 
 def test_clickhouse_reads_from_kafka_what_the_feed_reads(store: Store, client: Any) -> None:
-    from traceweir.streams.store.clickhouse_ingestion import QUEUE_COLUMNS, reader
+    from traceweir.streams.board.store.clickhouse_ingestion import QUEUE_COLUMNS, reader
 
     scores = [
         make_score(
@@ -194,7 +194,7 @@ def test_clickhouse_reads_from_kafka_what_the_feed_reads(store: Store, client: A
 
 
 def test_clickhouse_subtracts_the_figures_of_replaced_results_by_itself(store: Store, client: Any) -> None:
-    from traceweir.streams.store.clickhouse_figures import subtraction_view
+    from traceweir.streams.board.store.clickhouse_figures import subtraction_view
 
     rows = [
         scores_batch(make_score("a", value=value, revision=revision), offset=offset).rows["results"][0]

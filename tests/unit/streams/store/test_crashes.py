@@ -14,7 +14,7 @@ from tests.support.results import make_score
 from tests.support.stores import FakeRecord, batch_of, figures, open_store, recomputed_figures
 
 from traceweir.schemas.score import Score
-from traceweir.streams.store.rows import Source
+from traceweir.streams.board.store.rows import Source
 
 KILLS = 20
 RECORDS, IN_BATCH = 1_000, 20
@@ -42,7 +42,7 @@ def store_from_the_stored_offset(file: Path, progress: Connection) -> None:
 def test_a_store_that_is_killed_at_random_points_equals_the_topic(tmp_path: Path) -> None:
     file, chance, kills = tmp_path / "store.duckdb", random.Random(11), 0
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([__name__, "traceweir.streams.store.duckdb_store"])
+    context.set_forkserver_preload([__name__, "traceweir.streams.board.store.duckdb_store"])
     is_complete = False
     while not is_complete:
         progress, reports = context.Pipe(duplex=False)

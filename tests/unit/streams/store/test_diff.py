@@ -12,10 +12,10 @@ from tests.support.scoring import NOW
 from tests.support.stores import scores_batch
 
 from traceweir.schemas.score import Cost
-from traceweir.streams.comparison.compare import NoOverlapError
-from traceweir.streams.store.diff import MAX_RESULTS, TooManyResultsError, diff
-from traceweir.streams.store.opening import Store
-from traceweir.streams.store.selection import Selection
+from traceweir.streams.board.store.diff import MAX_RESULTS, TooManyResultsError, diff
+from traceweir.streams.board.store.opening import Store
+from traceweir.streams.board.store.selection import Selection
+from traceweir.streams.lab.comparison.compare import NoOverlapError
 
 DAY = Selection(NOW - timedelta(days=1), NOW + timedelta(minutes=1))
 EARLIER = Selection(NOW - timedelta(days=3), NOW - timedelta(days=1))

@@ -14,10 +14,10 @@ import pytest
 from tests.support.results import make_score
 from tests.support.stores import figures, open_store, recomputed_figures, scores_batch
 
-from traceweir.streams.store import duckdb_store
-from traceweir.streams.store.duckdb_store import DuckDBStore
-from traceweir.streams.store.errors import StoreError, StoreUnavailableError
-from traceweir.streams.store.rows import Batch, Source
+from traceweir.streams.board.store import duckdb_store
+from traceweir.streams.board.store.duckdb_store import DuckDBStore
+from traceweir.streams.board.store.errors import StoreError, StoreUnavailableError
+from traceweir.streams.board.store.rows import Batch, Source
 
 pytestmark = pytest.mark.slow
 

@@ -16,16 +16,16 @@ from tests.support.stores import FakeRecord, batch_of, scores_batch
 from traceweir.schemas.dead_letter import REPLAYED, DeadLetter
 from traceweir.schemas.judge_config import Budget
 from traceweir.schemas.score import result_id
-from traceweir.streams.store import duckdb_store
-from traceweir.streams.store import sessions as sessions_module
-from traceweir.streams.store.duckdb_store import DuckDBStore
-from traceweir.streams.store.opening import Store
-from traceweir.streams.store.overview import judge_spending, overview
-from traceweir.streams.store.paging import Position
-from traceweir.streams.store.selection import Selection
-from traceweir.streams.store.sessions import WHAT_TO_DO, dead_letters, not_scored, session, session_page, sessions
-from traceweir.streams.store.standing import Standing, standing
-from traceweir.streams.store.tables import REASONS
+from traceweir.streams.board.store import duckdb_store
+from traceweir.streams.board.store import sessions as sessions_module
+from traceweir.streams.board.store.duckdb_store import DuckDBStore
+from traceweir.streams.board.store.opening import Store
+from traceweir.streams.board.store.overview import judge_spending, overview
+from traceweir.streams.board.store.paging import Position
+from traceweir.streams.board.store.selection import Selection
+from traceweir.streams.board.store.sessions import WHAT_TO_DO, dead_letters, not_scored, session, session_page, sessions
+from traceweir.streams.board.store.standing import Standing, standing
+from traceweir.streams.board.store.tables import REASONS
 
 DAY = Selection(NOW - timedelta(hours=12), NOW + timedelta(hours=12))
 

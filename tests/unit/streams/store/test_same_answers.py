@@ -17,15 +17,15 @@ from tests.support.stores import FakeRecord, batch_of, chdb_database, scores_bat
 
 from traceweir.schemas.dead_letter import REPLAYED, DeadLetter
 from traceweir.schemas.score import result_id
-from traceweir.streams.store.comparison import compare
-from traceweir.streams.store.metric import dimension_values, metric
-from traceweir.streams.store.opening import Store, open_store
-from traceweir.streams.store.overview import overview
-from traceweir.streams.store.rows import Batch
-from traceweir.streams.store.selection import Selection
-from traceweir.streams.store.sessions import dead_letters, not_scored, session, sessions, trace
-from traceweir.streams.store.standing import standing
-from traceweir.streams.store.tables import REASONS
+from traceweir.streams.board.store.comparison import compare
+from traceweir.streams.board.store.metric import dimension_values, metric
+from traceweir.streams.board.store.opening import Store, open_store
+from traceweir.streams.board.store.overview import overview
+from traceweir.streams.board.store.rows import Batch
+from traceweir.streams.board.store.selection import Selection
+from traceweir.streams.board.store.sessions import dead_letters, not_scored, session, sessions, trace
+from traceweir.streams.board.store.standing import standing
+from traceweir.streams.board.store.tables import REASONS
 
 pytestmark = pytest.mark.clickhouse
 pytest.importorskip("chdb", reason="chdb is not installed; `make test-clickhouse` installs it")

@@ -13,17 +13,17 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.support.metrics import samples
 from tests.support.results import make_score
 
-from traceweir.streams.judges.service import Attempt
-from traceweir.streams.scoring.activity import Batch, ScoringActivity
-from traceweir.streams.stages.base import Output
-from traceweir.streams.telemetry import catalogue
-from traceweir.streams.telemetry.catalogue import CATALOGUE
-from traceweir.streams.telemetry.checkpoint_times import CheckpointTimes
-from traceweir.streams.telemetry.committed_work import CommittedWork
-from traceweir.streams.telemetry.measured import MAX_SERIES, Distribution, Measured
-from traceweir.streams.telemetry.otlp import metrics_data
-from traceweir.streams.telemetry.prometheus import exposition
-from traceweir.streams.telemetry.scoring_work import ScoringWork
+from traceweir.streams.base.stages.base import Output
+from traceweir.streams.scoring.isolation.activity import Batch, ScoringActivity
+from traceweir.streams.scoring.judges.service import Attempt
+from traceweir.streams.worker.telemetry import catalogue
+from traceweir.streams.worker.telemetry.catalogue import CATALOGUE
+from traceweir.streams.worker.telemetry.checkpoint_times import CheckpointTimes
+from traceweir.streams.worker.telemetry.committed_work import CommittedWork
+from traceweir.streams.worker.telemetry.measured import MAX_SERIES, Distribution, Measured
+from traceweir.streams.worker.telemetry.otlp import metrics_data
+from traceweir.streams.worker.telemetry.prometheus import exposition
+from traceweir.streams.worker.telemetry.scoring_work import ScoringWork
 
 NOW = datetime(2026, 1, 31, 12, 0, 10, tzinfo=UTC)
 BUCKETS = "score_freshness_seconds_bucket"

@@ -10,8 +10,8 @@ from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from traceweir.streams.tracing.export import session_spans
-from traceweir.streams.tracing.session_spans import SessionSpans, assembled
+from traceweir.streams.scoring.tracing.export import session_spans
+from traceweir.streams.scoring.tracing.session_spans import SessionSpans, assembled
 
 EACH = {"OTEL_TRACES_SAMPLER": "always_on"}
 

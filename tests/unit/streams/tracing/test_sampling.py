@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from traceweir.streams.settings import InvalidSettingsError
-from traceweir.streams.tracing.sampling import DEFAULT_SHARE, bound_of, is_chosen, share_of_environment
+from traceweir.streams.base.settings import InvalidSettingsError
+from traceweir.streams.scoring.tracing.sampling import DEFAULT_SHARE, bound_of, is_chosen, share_of_environment
 
 
 @pytest.mark.parametrize(

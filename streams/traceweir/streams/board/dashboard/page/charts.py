@@ -1,0 +1,161 @@
+"""Turns figures into what the script of the charts draws. uPlot draws; this module only chooses what."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from traceweir.streams.base.statistics.rate_intervals import rate_interval
+from traceweir.streams.board.store.answers import Bin, Change, MetricFigures, SeriesPoint
+
+MAX_LINES = 3
+"""Lines of a chart; more cannot be told apart."""
+MAX_MARKS = 12
+FEWEST_RESULTS = 20
+"""Results of a line, on average, that a step of a chart has; steps with fewer are merged."""
+FEWEST_STEPS = 12
+"""Steps that a chart keeps, however few results they have."""
+Place = tuple[str, str]
+"""The name of a metric, and its level."""
+
+
+def lines_to_draw(
+    metrics: Sequence[MetricFigures], before: Sequence[MetricFigures], chosen: str | None = None
+) -> list[Place]:
+    """Returns the metrics whose pass rates a chart shows: those that fell or rose most, by name if nothing moved.
+
+    Args:
+        metrics: The figures in the span.
+        before: The figures in the span before.
+        chosen: The only metric to show.
+    """
+    rates = {(each.metric, each.level): each.pass_rate for each in before}
+
+    def moved(figures: MetricFigures) -> float:
+        earlier = rates.get((figures.metric, figures.level))
+        return 0.0 if earlier is None or figures.pass_rate is None else abs(figures.pass_rate - earlier)
+
+    possible = [each for each in metrics if each.pass_rate is not None and chosen in (None, each.metric)]
+    # A criterion with failures says more than one without.
+    ranked = sorted(possible, key=lambda each: (-moved(each), -each.failed, each.metric))
+    return sorted((each.metric, each.level) for each in ranked[:MAX_LINES])
+
+
+def pass_rate_chart(
+    series: Sequence[SeriesPoint], places: Sequence[Place], changes: Sequence[Change], step_s: int
+) -> dict[str, Any] | None:
+    """Returns a chart of pass rates with their 95 % intervals; None without a point."""
+    steps, step_s = _merged(series, places, step_s)
+    if not steps:
+        return None
+    lines = []
+    for place in places:
+        found = [cells.get(place) for cells in steps.values()]
+        bounds = [rate_interval(each.passed, each.evaluated) if each else (None, None) for each in found]
+        lines.append(
+            {
+                "label": _label(place, places),
+                "values": [_percent(each.passed / each.evaluated) if each else None for each in found],
+                "low": [_percent(low) for low, _ in bounds],
+                "high": [_percent(high) for _, high in bounds],
+                "counts": [each.evaluated if each else None for each in found],
+            }
+        )
+    return _lines(" %", step_s, list(steps), lines, changes)
+
+
+def mean_chart(
+    series: Sequence[SeriesPoint], places: Sequence[Place], changes: Sequence[Change], step_s: int
+) -> dict[str, Any] | None:
+    """Returns a chart of means; None without a point."""
+    steps, step_s = _merged(series, places, step_s)
+    if not steps:
+        return None
+    lines = []
+    for place in places:
+        found = [cells.get(place) for cells in steps.values()]
+        lines.append(
+            {
+                "label": _label(place, places),
+                "values": [each.value_sum / each.evaluated if each else None for each in found],
+                "counts": [each.evaluated if each else None for each in found],
+            }
+        )
+    return _lines("", step_s, list(steps), lines, changes)
+
+
+def histogram(bins: Sequence[Bin]) -> dict[str, Any] | None:
+    """Returns a chart of a distribution; None without a result."""
+    if not bins:
+        return None
+    return {
+        "kind": "bars",
+        "x": [(each.low + each.high) / 2 for each in bins],
+        "lows": [each.low for each in bins],
+        "highs": [each.high for each in bins],
+        "values": [each.results for each in bins],
+    }
+
+
+def sparkline(series: Sequence[SeriesPoint], place: Place, step_s: int) -> dict[str, Any] | None:
+    """Returns a small chart of a metric's pass rate; None with fewer than two points."""
+    steps, _ = _merged(series, [place], step_s)
+    if len(steps) < 2:
+        return None
+    return {
+        "kind": "spark",
+        "x": list(steps),
+        "values": [_percent(cells[place].passed / cells[place].evaluated) for cells in steps.values()],
+    }
+
+
+def _marks(changes: Sequence[Change]) -> list[dict[str, Any]]:
+    found = []
+    for change in changes[-MAX_MARKS:]:
+        name = f"{change.agent_name} " if change.agent_name else ""
+        label = f"{name}{change.value}" if change.kind == "agent_version" else f"config {change.value[:8]}"
+        found.append({"x": int(change.first_seen_at.timestamp()), "label": label})
+    return found
+
+
+@dataclass
+class _Cell:
+    evaluated: int = 0
+    passed: int = 0
+    value_sum: float = 0.0
+
+
+def _merged(
+    series: Sequence[SeriesPoint], places: Sequence[Place], step_s: int
+) -> tuple[dict[int, dict[Place, _Cell]], int]:
+    """Returns the figures in steps that are long enough for a rate to mean something, and the length of a step."""
+    points = [each for each in series if each.evaluated and (each.metric, each.level) in places]
+    wanted = FEWEST_RESULTS * max(1, len(places))
+    results, steps = sum(each.evaluated for each in points), len({each.begins_at for each in points})
+    factor = 1
+    while results * factor < wanted * steps and steps / factor > FEWEST_STEPS:
+        factor *= 2
+    found: dict[int, dict[Place, _Cell]] = {}
+    for each in sorted(points, key=lambda each: each.begins_at):
+        at = int(each.begins_at.timestamp()) // (step_s * factor) * step_s * factor
+        cell = found.setdefault(at, {}).setdefault((each.metric, each.level), _Cell())
+        cell.evaluated += each.evaluated
+        cell.passed += each.passed
+        cell.value_sum += (each.mean or 0.0) * each.evaluated
+    return found, step_s * factor
+
+
+def _lines(
+    unit: str, step_s: int, times: list[int], lines: list[dict[str, Any]], changes: Sequence[Change]
+) -> dict[str, Any]:
+    return {"kind": "lines", "unit": unit, "step": step_s, "x": times, "lines": lines, "marks": _marks(changes)}
+
+
+def _label(place: Place, places: Sequence[Place]) -> str:
+    metric, level = place
+    return metric if sum(name == metric for name, _ in places) == 1 else f"{metric}, {level}"
+
+
+def _percent(share: float | None) -> float | None:
+    return None if share is None else round(share * 100, 2)

@@ -1,0 +1,163 @@
+"""Arranges what the store knows of a session as its page shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import orjson
+from pydantic import JsonValue, ValidationError
+
+from traceweir.schemas.conversation import Exchange, conversation_of
+from traceweir.schemas.session import Session
+from traceweir.streams.board.dashboard.page.diff import Piece, differences
+from traceweir.streams.board.store.sessions import TRACE_VALUE
+from traceweir.streams.tools.results.reader import GATE
+
+_VALUE_DIMENSIONS = ("complexity", "novelty", "tool_diversity", "outcome_confidence")
+MAX_TEXT = 20_000
+"""Characters of a text that a page shows; the JSON API has the whole text."""
+
+
+@dataclass(frozen=True)
+class SegmentView:
+    """A segment of a session."""
+
+    row: Mapping[str, Any]
+    """The columns of the segment, without its document."""
+    exchanges: list[Exchange] | None
+    """What happened; None if the content is hidden or the document cannot be read."""
+    traces: list[Mapping[str, JsonValue]]
+    """The reasoning traces."""
+
+
+@dataclass(frozen=True)
+class ScoreView:
+    """A result with what replaced it or what it replaced."""
+
+    row: Mapping[str, Any]
+    """The columns of the result."""
+    dimensions: list[tuple[str, float]]
+    """The dimensions of a trace value, from 0 to 1."""
+    reasons: list[str]
+    """Why the gate decided as it did."""
+    earlier: list[Mapping[str, Any]] = field(default_factory=list)
+    """The results that a later revision or attempt has replaced, the oldest first."""
+
+    @property
+    def details(self) -> dict[str, Any]:
+        """What the scorer says beside the value."""
+        details = self.row.get("details")
+        return details if isinstance(details, dict) else {}
+
+    @property
+    def replies(self) -> str | None:
+        """How many replies of a judge count; None if no judge was asked."""
+        replies, most = self.details.get("replies"), self.details.get("num_samples")
+        return f"{replies} of at most {most} replies" if isinstance(replies, int) else None
+
+
+@dataclass(frozen=True)
+class NearestTrace:
+    """The known trace that a trace of the session is most similar to."""
+
+    of: str
+    """Id of the trace of the session."""
+    trace_id: str
+    """Id of the known trace."""
+    similarity: float
+    """Cosine of the embeddings."""
+    session_id: str | None = None
+    """The session of the known trace; None if the store does not have it any more."""
+    pieces: list[Piece] = field(default_factory=list)
+    """The words of both traces: those that only this trace has, only the known one, or both."""
+
+
+def segment_views(segments: Sequence[Mapping[str, Any]]) -> list[SegmentView]:
+    """Returns the segments of a session, as they were shown by `shown`."""
+    return [_segment(row) for row in segments]
+
+
+def score_views(results: Sequence[Mapping[str, Any]], replaced: Sequence[Mapping[str, Any]]) -> list[ScoreView]:
+    """Returns the results of a session: criteria first, those that failed before the others; then value and gate."""
+    earlier: dict[str, list[Mapping[str, Any]]] = {}
+    for row in replaced:
+        earlier.setdefault(row["result_id"], []).append(row)
+    order = {"FAILED": 0, "NOT_EVALUATED": 1, "PASSED": 2}
+    ranked = sorted(
+        results,
+        key=lambda row: (
+            row["metric"] == GATE,
+            row["metric"] == TRACE_VALUE,
+            order.get(row["status"], 3),
+            row["metric"],
+            row["invocation_id"] or row["trace_id"] or "",
+        ),
+    )
+    return [_score(row, earlier.get(row["result_id"], [])) for row in ranked]
+
+
+def nearest_of(scores: Sequence[ScoreView]) -> NearestTrace | None:
+    """Returns the known trace that is nearest to a trace of the session; None if no score names one."""
+    found = []
+    for score in scores:
+        nearest = score.details.get("nearest")
+        if score.row["metric"] == TRACE_VALUE and isinstance(nearest, dict):
+            found.append(
+                NearestTrace(
+                    str(score.row["trace_id"]), str(nearest.get("trace_id")), float(nearest.get("similarity") or 0.0)
+                )
+            )
+    return max(found, key=lambda each: each.similarity, default=None)
+
+
+def compared(
+    nearest: NearestTrace, session_id: str | None, own: Mapping[str, Any] | None, known: Mapping[str, Any] | None
+) -> NearestTrace:
+    """Returns the known trace with its session, and with the differences of both traces, as far as both are known."""
+    pieces = differences(_text_of(own), _text_of(known)) if own is not None and known is not None else []
+    return replace(nearest, session_id=session_id, pieces=pieces)
+
+
+def _text_of(trace: Mapping[str, Any]) -> str:
+    """Returns the texts of a reasoning trace: its objective, its steps, and its result."""
+    task, outcome = trace.get("task"), trace.get("outcome")
+    lines = [str(task.get("objective", "")) if isinstance(task, dict) else ""]
+    steps = trace.get("steps")
+    for step in steps if isinstance(steps, list) else ():
+        tool = step.get("tool") or {}
+        lines.append(" ".join(filter(None, [step.get("type"), tool.get("name"), step.get("content")])))
+    if isinstance(outcome, dict):
+        lines.append(str(outcome.get("result_summary") or ""))
+    return "\n".join(line for line in lines if line)
+
+
+def _segment(row: Mapping[str, Any]) -> SegmentView:
+    document = row.get("document")
+    columns = {name: value for name, value in row.items() if name != "document"}
+    if not isinstance(document, dict):
+        return SegmentView(columns, None, [])
+    traces = document.get("traces")
+    try:
+        exchanges: list[Exchange] | None = conversation_of(Session.model_validate_json(orjson.dumps(document)))
+    except (ValidationError, RecursionError):  # a redacted text can break a rule of the schema
+        exchanges = None
+    return SegmentView(columns, exchanges, traces if isinstance(traces, list) else [])
+
+
+def _score(row: Mapping[str, Any], earlier: Sequence[Mapping[str, Any]]) -> ScoreView:
+    details = row.get("details")
+    details = details if isinstance(details, dict) else {}
+    dimensions = [
+        (name.replace("_", " "), float(details[name]))
+        for name in _VALUE_DIMENSIONS
+        if row["metric"] == TRACE_VALUE and isinstance(details.get(name), int | float)
+    ]
+    reasons = details.get("reasons")
+    return ScoreView(
+        row,
+        dimensions,
+        [str(each) for each in reasons] if row["metric"] == GATE and isinstance(reasons, list) else [],
+        sorted(earlier, key=lambda each: (each["revision"], each["attempt"])),
+    )

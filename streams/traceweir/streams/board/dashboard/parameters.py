@@ -1,0 +1,71 @@
+"""Reads what the API is asked about from the parameters of a request."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Annotated, Any
+
+from fastapi import Depends, HTTPException, Query, Request
+from pydantic import AwareDatetime, BaseModel, Field, create_model
+
+from traceweir.streams.board.store.selection import Selection
+from traceweir.streams.board.store.tables import DIMENSIONS
+
+DEFAULT_SPAN = timedelta(hours=24)
+_Name = Annotated[str | None, Field(min_length=1, max_length=1_024)]
+
+
+class SpanAndDimensions(BaseModel):
+    """A span of time, and values of dimensions."""
+
+    since: Annotated[AwareDatetime | None, Field(description="Begin of the span; default: a day before its end.")] = (
+        None
+    )
+    until: Annotated[AwareDatetime | None, Field(description="End of the span; default: now.")] = None
+    app_name: _Name = None
+    agent_name: _Name = None
+    agent_version: _Name = None
+    environment: _Name = None
+    model: _Name = None
+    metric: _Name = None
+
+    def selection(self, now: datetime) -> Selection:
+        """Returns the selection.
+
+        Raises:
+            HTTPException: the span ends before it begins, or begins before the year 1.
+        """
+        until = self.until or now
+        dimensions = {name: value for name in DIMENSIONS if (value := getattr(self, name)) is not None}
+        try:
+            return Selection(self.since or until - DEFAULT_SPAN, until, dimensions, self.metric)
+        except (ValueError, OverflowError) as error:
+            raise HTTPException(422, str(error)) from None
+
+
+def _prefixed(side: str) -> Callable[..., Selection]:
+    """Returns a dependency that reads a selection from parameters whose names begin with the side."""
+    fields: dict[str, Any] = {
+        f"{side}_{name}": (field.annotation, field) for name, field in SpanAndDimensions.model_fields.items()
+    }
+    parameters_type = create_model(f"{side.title()}Selection", **fields)
+
+    def read(request: Request, given: Annotated[Any, Query()]) -> Selection:
+        values = {name: getattr(given, f"{side}_{name}") for name in SpanAndDimensions.model_fields}
+        return SpanAndDimensions.model_construct(**values).selection(request.app.state.now())
+
+    read.__annotations__ = {"request": Request, "given": Annotated[parameters_type, Query()], "return": Selection}
+    return read
+
+
+def _selection(request: Request, given: Annotated[SpanAndDimensions, Query()]) -> Selection:
+    return given.selection(request.app.state.now())
+
+
+Selected = Annotated[Selection, Depends(_selection)]
+"""The selection of a request."""
+First = Annotated[Selection, Depends(_prefixed("first"))]
+"""The first selection of a comparison, from the parameters `first_since`, `first_app_name` and so on."""
+Second = Annotated[Selection, Depends(_prefixed("second"))]
+"""The second selection of a comparison."""

@@ -1,0 +1,112 @@
+"""Writes the SQL with which ClickHouse reads results and sessions from Kafka by itself, without `traceweir dashboard`.
+
+`python -m traceweir.streams.board.store.clickhouse_ingestion` writes the SQL file beside this module; `--check`
+compares it with the code.
+
+ClickHouse reads each record at least once, and the tables count a record once. A record that is not what a worker writes
+there has no row. Every ten minutes, it subtracts the figures of results that were replaced. Withdrawn traces are records
+without a value, and dead letters have their reasons in headers; the dashboard reads these.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from traceweir.schemas.dimensions import UNKNOWN_MODEL
+from traceweir.streams.board.store.clickhouse_figures import subtraction_view
+from traceweir.streams.board.store.clickhouse_tables import write_or_check
+from traceweir.streams.board.store.clickhouse_types import TYPES
+from traceweir.streams.board.store.tables import DIMENSIONS, RESULTS, SESSIONS, Table
+from traceweir.streams.tools.results.table import Column
+
+FILE = Path(__file__).parent / "clickhouse_kafka.sql"
+QUEUE_COLUMNS = "record String"
+"""The columns of a queue; ClickHouse adds the place of each record."""
+_PLACE = {
+    "written_at": "fromUnixTimestamp64Milli(toInt64(coalesce(toUnixTimestamp64Milli(_timestamp_ms), 0)), 'UTC')",
+    "partition": "toInt64(_partition)",
+    "offset": "toInt64(_offset)",
+}
+_PARTS = ("cost", "trace_context")
+"""The fields that are documents; a column of such a field is named after the field and its part."""
+_SETTINGS = """SETTINGS
+    kafka_broker_list = 'localhost:9092',
+    kafka_topic_list = 'traceweir.{table}',
+    kafka_group_name = 'clickhouse-{table}',
+    kafka_format = 'RawBLOB'"""
+
+
+def queue(table: Table) -> str:
+    """Returns the statement that creates the queue of a table: a reader of the topic."""
+    settings = _SETTINGS.format(table=table.name)
+    return f"CREATE TABLE {table.name}_queue ({QUEUE_COLUMNS}) ENGINE = Kafka\n{settings}"
+
+
+def reader(table: Table) -> str:
+    """Returns the statement that writes each record of a queue into its table."""
+    cells = _SESSION_CELLS if table is SESSIONS else {}
+    selected = ",\n    ".join(
+        f"{cells.get(column.name) or _cell(column)} AS `{column.name}`" for column in table.columns
+    )
+    required = [f"`{column.name}`" for column in table.columns if column.type == "time" and not column.nullable]
+    conditions = [
+        "isValidJSON(record)",
+        *(f"JSONExtractString(record, '{name}') != ''" for name in table.key if table.column_types[name] == "text"),
+        *(f"isNotNull({name})" for name in required),
+    ]
+    return (
+        f"CREATE MATERIALIZED VIEW {table.name}_reader TO {table.name} AS SELECT\n    {selected}\nFROM {table.name}_queue\n"
+        f"WHERE {' AND '.join(conditions)}"
+    )
+
+
+def file_text() -> str:
+    """Returns the SQL file that users adapt and apply."""
+    head = (
+        "-- ClickHouse reads results and sessions from Kafka by itself, into the tables of clickhouse_schema.sql.\n"
+        "-- Write your brokers and topics into the settings. Use this or `traceweir dashboard` as the writer of a database.\n\n"
+    )
+    made = [statement for table in (RESULTS, SESSIONS) for statement in (queue(table), reader(table))]
+    made.append(subtraction_view())
+    return head + ";\n\n".join(made) + ";\n"
+
+
+def _cell(column: Column) -> str:
+    if column.name in _PLACE:
+        return _PLACE[column.name]
+    path = ", ".join(f"'{part}'" for part in _path(column.name))
+    if column.type == "time":
+        return f"parseDateTime64BestEffortOrNull(JSONExtractString(record, {path}), 6, 'UTC')"
+    if column.name in ("details", "labels"):
+        raw = f"JSONExtractRaw(record, {path})"
+        return f"nullIf(nullIf({raw}, ''), 'null')" if column.nullable else raw
+    kind = TYPES[column.type]
+    return f"JSONExtract(record, {path}, '{f'Nullable({kind})' if column.nullable else kind}')"
+
+
+def _path(name: str) -> Iterator[str]:
+    for part in _PARTS:
+        if name.startswith(f"{part}_"):
+            yield part
+            name = name.removeprefix(f"{part}_")
+    yield name
+
+
+def _last_known(dimension: str) -> str:
+    unknown = f" AND each != '{UNKNOWN_MODEL}'" if dimension == "model" else ""
+    values = f"arrayMap(event -> JSONExtractString(event, '{dimension}'), JSONExtractArrayRaw(record, 'events'))"
+    return f"nullIf(arrayLast(each -> each != ''{unknown}, {values}), '')"
+
+
+_SESSION_CELLS = {
+    "events": "toInt64(JSONLength(record, 'events'))",
+    "traces": "toInt64(JSONLength(record, 'traces'))",
+    **{name: _last_known(name) for name in DIMENSIONS},
+    "document": "record",
+}
+
+
+if __name__ == "__main__":
+    sys.exit(write_or_check(FILE, file_text(), sys.argv[1:]))

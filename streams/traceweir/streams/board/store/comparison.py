@@ -1,0 +1,65 @@
+"""Answers how two selections differ, for example two versions of an agent or two spans of time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from traceweir.streams.base.statistics.rate_intervals import mean_difference_interval, rate_difference_interval
+from traceweir.streams.board.store.answers import Comparison, MetricDifference
+from traceweir.streams.board.store.figures import figures_of, rollups_of, sums
+from traceweir.streams.board.store.selection import Readable, Selection
+
+
+def compare(store: Readable, first: Selection, second: Selection) -> Comparison:
+    """Returns the figures of both selections and their differences, second minus first.
+
+    Raises:
+        StoreError: the store cannot answer.
+    """
+    before, after = _figures(store, first), _figures(store, second)
+    return Comparison(
+        metrics=[
+            _difference(*place, before.get(place), after.get(place)) for place in sorted(before.keys() | after.keys())
+        ]
+    )
+
+
+def _figures(store: Readable, selection: Selection) -> dict[tuple[str, str], dict[str, Any]]:
+    source, where, parameters = rollups_of(selection)
+    rows = store.query(
+        f"SELECT metric, level, {sums()} FROM {source} WHERE {where} GROUP BY metric, level HAVING sum(n) > 0",
+        parameters,
+    )
+    return {(row["metric"], row["level"]): row for row in rows}
+
+
+def _difference(
+    metric: str, level: str, before: Mapping[str, Any] | None, after: Mapping[str, Any] | None
+) -> MetricDifference:
+    first, second = (figures_of(row) if row is not None else None for row in (before, after))
+    rate = mean = rate_bounds = mean_bounds = None
+    if first is not None and second is not None and first.pass_rate is not None and second.pass_rate is not None:
+        rate = second.pass_rate - first.pass_rate
+        rate_bounds = rate_difference_interval(
+            (first.passed, first.passed + first.failed), (second.passed, second.passed + second.failed)
+        )
+    if before is not None and after is not None and before["evaluated"] and after["evaluated"]:
+        mean = after["value_sum"] / after["evaluated"] - before["value_sum"] / before["evaluated"]
+        mean_bounds = mean_difference_interval(_moments(before), _moments(after))
+    return MetricDifference(
+        metric=metric,
+        level=level,
+        first=first,
+        second=second,
+        pass_rate_difference=rate,
+        pass_rate_difference_low=rate_bounds and rate_bounds[0],
+        pass_rate_difference_high=rate_bounds and rate_bounds[1],
+        mean_difference=mean,
+        mean_difference_low=mean_bounds and mean_bounds[0],
+        mean_difference_high=mean_bounds and mean_bounds[1],
+    )
+
+
+def _moments(row: Mapping[str, Any]) -> tuple[int, float, float]:
+    return int(row["evaluated"]), row["value_sum"], row["value_square_sum"]

@@ -1,0 +1,142 @@
+"""Answers what is known of one metric: its values, their course, where they differ, and which results to look at."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from traceweir.streams.base.statistics.rate_intervals import rate_difference_interval
+from traceweir.streams.board.store.answers import Bin, DimensionValues, Metric, MetricResult, Slice
+from traceweir.streams.board.store.figures import figures_of, rollups_of, sums
+from traceweir.streams.board.store.overview import changes_in, figures_by_metric, series_of, step_of
+from traceweir.streams.board.store.selection import Readable, Selection, in_utc
+from traceweir.streams.board.store.tables import DIMENSIONS
+
+BINS = 20
+"""Number of ranges of a distribution."""
+MAX_SLICES = 12
+MAX_RESULTS = 10
+MAX_VALUES = 100
+"""Maximum number of values of a dimension that `dimension_values` returns."""
+_SLICED_BY = (*DIMENSIONS, "scorer_version", "config_digest")
+
+
+def metric(store: Readable, selection: Selection) -> Metric:
+    """Returns what is known of the selected metric in a span of time.
+
+    Raises:
+        ValueError: the selection has no metric.
+        StoreError: the store cannot answer.
+    """
+    if selection.metric is None:
+        raise ValueError("a metric has to be selected")
+    step_s = step_of((selection.until - selection.since).total_seconds())
+    return Metric(
+        metric=selection.metric,
+        since=selection.since,
+        until=selection.until,
+        step_s=step_s,
+        figures=figures_by_metric(store, selection),
+        series=series_of(store, selection, step_s),
+        changes=changes_in(store, selection),
+        distribution=_distribution(store, selection),
+        slices=_slices(store, selection),
+        worst=_results(store, selection, "value IS NOT NULL", "value", MAX_RESULTS),
+        nearest=[
+            *_results(
+                store, selection, "status = 'FAILED' AND threshold IS NOT NULL", "threshold - value", MAX_RESULTS // 2
+            ),
+            *_results(
+                store, selection, "status = 'PASSED' AND threshold IS NOT NULL", "value - threshold", MAX_RESULTS // 2
+            ),
+        ],
+    )
+
+
+def dimension_values(store: Readable, selection: Selection) -> DimensionValues:
+    """Returns the values of dimensions and the metrics that results of a span of time have.
+
+    Filters by dimension do not apply, so that another value can be selected.
+
+    Raises:
+        StoreError: the store cannot answer.
+    """
+    source, where, parameters = rollups_of(replace(selection, dimensions={}, metric=None))
+    found: dict[str, list[str]] = {}
+    for name in (*DIMENSIONS, "metric"):
+        rows = store.query(
+            f"SELECT {name} AS found, sum(n) AS results FROM {source} WHERE {where} AND {name} IS NOT NULL "
+            f"GROUP BY {name} HAVING sum(n) > 0 ORDER BY results DESC, found LIMIT {MAX_VALUES}",
+            parameters,
+        )
+        found[name] = [row["found"] for row in rows]
+    metrics = sorted(found.pop("metric"))
+    return DimensionValues(dimensions=found, metrics=metrics)
+
+
+def _distribution(store: Readable, selection: Selection) -> list[Bin]:
+    where, parameters = selection.where("occurred_at")
+    (bounds,) = store.query(
+        f"SELECT min(value) AS low, max(value) AS high FROM results WHERE value IS NOT NULL AND {where}", parameters
+    )
+    low, high = bounds["low"], bounds["high"]
+    if low is None:
+        return []
+    width = (high - low) / BINS
+    if not width:
+        (row,) = store.query(f"SELECT count(*) AS n FROM results WHERE value IS NOT NULL AND {where}", parameters)
+        return [Bin(low=low, high=high, results=row["n"])]
+    rows = store.query(
+        f"SELECT least(CAST(floor((value - $low) / $width) AS INTEGER), {BINS - 1}) AS bin, count(*) AS n FROM results "
+        f"WHERE value IS NOT NULL AND {where} GROUP BY bin",
+        parameters | {"low": low, "width": width},
+    )
+    numbers = {row["bin"]: row["n"] for row in rows}
+    return [
+        Bin(low=low + at * width, high=low + (at + 1) * width if at < BINS - 1 else high, results=numbers.get(at, 0))
+        for at in range(BINS)
+    ]
+
+
+def _slices(store: Readable, selection: Selection) -> list[Slice]:
+    source, where, parameters = rollups_of(selection)
+    found = []
+    for name in _SLICED_BY:
+        rows = store.query(
+            f"SELECT {name} AS slice_value, {sums()} FROM {source} WHERE {where} GROUP BY {name} HAVING sum(n) > 0 "
+            f"ORDER BY sum(n) DESC, slice_value LIMIT {MAX_VALUES}",
+            parameters,
+        )
+        if len(rows) > 1:
+            found += [_slice(name, row, rows) for row in rows if row["slice_value"] is not None]
+    ranked = sorted(found, key=lambda each: (-abs(each.difference or 0.0), each.dimension, each.value))
+    return ranked[:MAX_SLICES]
+
+
+def _slice(name: str, row: dict[str, Any], rows: list[dict[str, Any]]) -> Slice:
+    figures = figures_of(row)
+    passed = sum(int(each["passed"]) for each in rows) - figures.passed
+    judged = sum(int(each["passed"] + each["failed"]) for each in rows) - figures.passed - figures.failed
+    difference = bounds = None
+    if judged and figures.pass_rate is not None:
+        difference = figures.pass_rate - passed / judged
+        bounds = rate_difference_interval((passed, judged), (figures.passed, figures.passed + figures.failed))
+    return Slice(
+        dimension=name,
+        value=row["slice_value"],
+        difference=difference,
+        difference_low=bounds and bounds[0],
+        difference_high=bounds and bounds[1],
+        **figures.model_dump(),
+    )
+
+
+def _results(store: Readable, selection: Selection, condition: str, order: str, limit: int) -> list[MetricResult]:
+    where, parameters = selection.where("occurred_at")
+    columns = ", ".join(MetricResult.model_fields)
+    rows = store.query(
+        f"SELECT {columns} FROM results WHERE {condition} AND {where} ORDER BY {order}, occurred_at DESC, result_id "
+        f"LIMIT {limit}",
+        parameters,
+    )
+    return [MetricResult(**row | {"occurred_at": in_utc(row["occurred_at"])}) for row in rows]

@@ -1,0 +1,216 @@
+"""Answers where quality stands in a span of time, from the figures per minute."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from traceweir.schemas.judge_config import Budget
+from traceweir.streams.board.store.answers import (
+    Change,
+    Coverage,
+    Freshness,
+    JudgeSpending,
+    MetricFigures,
+    Overview,
+    SeriesPoint,
+)
+from traceweir.streams.board.store.figures import figures_of, rollups_of, sums
+from traceweir.streams.board.store.rollups import BUCKET_GROWTH
+from traceweir.streams.board.store.selection import Readable, Selection, in_utc, stored
+from traceweir.streams.board.store.tables import DIMENSIONS
+from traceweir.streams.tools.results.reader import GATE
+
+MAX_POINTS = 120
+"""Maximum number of steps of a series."""
+_STEPS_S = (60, 300, 900, 3_600, 21_600, 86_400, 604_800, 2_592_000)
+_CHANGE_COLUMNS = f"metric, config_digest, {', '.join(DIMENSIONS)}"
+_FRESHNESS = "(SELECT * FROM freshness UNION ALL SELECT * FROM freshness_changes)"
+
+
+def overview(store: Readable, selection: Selection) -> Overview:
+    """Returns the figures of all metrics in a span of time.
+
+    Raises:
+        StoreError: the store cannot answer.
+    """
+    step_s = step_of((selection.until - selection.since).total_seconds())
+    return Overview(
+        since=selection.since,
+        until=selection.until,
+        step_s=step_s,
+        metrics=figures_by_metric(store, selection),
+        series=series_of(store, selection, step_s),
+        changes=changes_in(store, selection),
+        coverage=_coverage(store, selection),
+        freshness=_freshness(store, selection),
+    )
+
+
+def step_of(span_s: float) -> int:
+    """Returns the shortest step, in seconds, with which a span has at most `MAX_POINTS` steps.
+
+    >>> step_of(3600), step_of(24 * 3600), step_of(30 * 24 * 3600)
+    (60, 900, 21600)
+    """
+    return next((step for step in _STEPS_S if span_s / step <= MAX_POINTS), math.ceil(span_s / MAX_POINTS))
+
+
+def figures_by_metric(store: Readable, selection: Selection) -> list[MetricFigures]:
+    """Returns the figures of each metric and level."""
+    source, where, parameters = rollups_of(selection)
+    rows = store.query(
+        f"SELECT metric, level, {sums()} FROM {source} WHERE {where} GROUP BY metric, level HAVING sum(n) > 0 "
+        "ORDER BY metric, level",
+        parameters,
+    )
+    return [MetricFigures(metric=row["metric"], level=row["level"], **figures_of(row).model_dump()) for row in rows]
+
+
+def series_of(store: Readable, selection: Selection, step_s: int) -> list[SeriesPoint]:
+    """Returns the figures of each metric and level in each step of time; a step without results is left out."""
+    source, where, parameters = rollups_of(selection, step_s)
+    rows = store.query(
+        f"SELECT make_timestamp((epoch_us(minute) // {step_s * 1_000_000}) * {step_s * 1_000_000}) AS begins_at, metric, "
+        f"level, sum(n) AS n, sum(evaluated) AS evaluated, sum(passed) AS passed, sum(value_sum) AS value_sum "
+        f"FROM {source} WHERE {where} GROUP BY ALL HAVING sum(n) > 0 ORDER BY begins_at, metric, level",
+        parameters,
+    )
+    return [
+        SeriesPoint(
+            begins_at=in_utc(row["begins_at"]),
+            metric=row["metric"],
+            level=row["level"],
+            results=int(row["n"]),
+            evaluated=int(row["evaluated"]),
+            passed=int(row["passed"]),
+            mean=row["value_sum"] / int(row["evaluated"]) if row["evaluated"] else None,
+        )
+        for row in rows
+    ]
+
+
+def changes_in(store: Readable, selection: Selection) -> list[Change]:
+    """Returns the agent versions and the configs whose first results are in the span, by time."""
+    where, parameters = selection.where("minute")
+    # The first results of a version can be older than the span: then the span has no change to it. If they are in the
+    # span, an hour whose first minute is in it has results in it.
+    rows = store.query(
+        f"""
+        WITH hours AS (
+        SELECT minute, agent_name, agent_version, config_digest, coalesce({where}, false) AS selected FROM (
+        SELECT minute, n, {_CHANGE_COLUMNS} FROM rollup_hours UNION ALL SELECT minute, n, {_CHANGE_COLUMNS} FROM rollup_changes
+        ) WHERE n > 0)
+        SELECT 'agent_version' AS kind, agent_version AS value, agent_name, min(minute) AS first_seen_at FROM hours
+        WHERE agent_version IS NOT NULL GROUP BY agent_version, agent_name
+        HAVING bool_or(selected) AND min(minute) >= $since AND min(minute) < $until
+        UNION ALL
+        SELECT 'config_digest', config_digest, NULL, min(minute) FROM hours GROUP BY config_digest
+        HAVING bool_or(selected) AND min(minute) >= $since AND min(minute) < $until
+        """,
+        parameters,
+    )
+    found = [Change(**row | {"first_seen_at": in_utc(row["first_seen_at"])}) for row in rows]
+    return sorted(found, key=lambda change: (change.first_seen_at, change.kind, change.value))
+
+
+def closed_sessions(store: Readable, selection: Selection) -> int:
+    """Returns the number of sessions (segments) that closed in the span."""
+    where, parameters = selection.where("last_record_at", metric=False)
+    (found,) = store.query(f"SELECT count(*) AS n FROM sessions WHERE {where}", parameters)
+    return int(found["n"])
+
+
+def judge_spending(store: Readable, now: datetime, budget: Budget | None) -> JudgeSpending:
+    """Returns what judges were paid on the present day in UTC, for all agents, and the daily limits of a budget.
+
+    A day begins when the budget of workers does. A verdict from the cache was not paid; what a replaced result cost was.
+
+    Raises:
+        StoreError: the store cannot answer.
+    """
+    since = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    until = since + timedelta(days=1)
+    paid = (
+        "SELECT cost_input_tokens + cost_output_tokens AS tokens, cost_usd AS usd FROM {} "
+        "WHERE evaluated_at >= $since AND evaluated_at < $until AND NOT cost_cached"
+    )
+    (row,) = store.query(
+        "SELECT coalesce(sum(tokens), 0) AS tokens, coalesce(sum(usd), 0) AS usd FROM "
+        f"({paid.format('results')} UNION ALL {paid.format('replaced_results')}) AS paid",
+        {"since": stored(since), "until": stored(until)},
+    )
+    tokens, usd = int(row["tokens"]), float(row["usd"])
+    most_tokens = budget.tokens_per_day if budget is not None else None
+    most_usd = budget.usd_per_day if budget is not None else None
+    return JudgeSpending(
+        since=since,
+        until=until,
+        tokens=tokens,
+        usd=usd,
+        tokens_per_day=most_tokens,
+        usd_per_day=most_usd,
+        tokens_left=max(0, most_tokens - tokens) if most_tokens is not None else None,
+        usd_left=max(0.0, most_usd - usd) if most_usd is not None else None,
+    )
+
+
+def _coverage(store: Readable, selection: Selection) -> Coverage:
+    source, where, parameters = rollups_of(selection, metric=False)
+    (gate,) = store.query(
+        f"SELECT coalesce(sum(passed), 0) AS accepted, coalesce(sum(failed), 0) AS rejected FROM {source} "
+        f"WHERE metric = '{GATE}' AND {where}",
+        parameters,
+    )
+    where, parameters = selection.where("minute", metric=False)
+    reasons = store.query(
+        "SELECT reason, rejected AS n FROM (SELECT reason, sum(n) AS rejected FROM "
+        "(SELECT * FROM rejections UNION ALL SELECT * FROM rejection_changes) AS found "
+        f"WHERE {where} GROUP BY reason) AS sums WHERE rejected > 0 ORDER BY n DESC, reason",
+        parameters,
+    )
+    letters = store.query(
+        "SELECT reason, count(*) AS n FROM dead_letters WHERE written_at >= $since AND written_at < $until "
+        "GROUP BY reason ORDER BY n DESC, reason",
+        selection.span,
+    )
+    where, parameters = selection.where("last_record_at", metric=False)
+    (closed,) = store.query(
+        f"SELECT count(*) AS n, sum(events + traces) AS records FROM sessions WHERE {where}", parameters
+    )
+    return Coverage(
+        sessions=int(closed["n"]),
+        records=int(closed["records"]) if closed["n"] else None,
+        accepted=int(gate["accepted"]),
+        rejected=int(gate["rejected"]),
+        rejected_because=_counts(reasons),
+        dead_letters=_counts(letters),
+    )
+
+
+def _freshness(store: Readable, selection: Selection) -> Freshness:
+    rows = store.query(
+        f"SELECT bucket, sum(n) AS n FROM {_FRESHNESS} WHERE minute >= $since AND minute < $until "
+        "GROUP BY bucket HAVING sum(n) > 0 ORDER BY bucket",
+        selection.span,
+    )
+    buckets = [(int(row["bucket"]), int(row["n"])) for row in rows]
+    return Freshness(
+        p50_s=_quantile_s(buckets, 0.5), p95_s=_quantile_s(buckets, 0.95), p99_s=_quantile_s(buckets, 0.99)
+    )
+
+
+def _quantile_s(buckets: list[tuple[int, int]], share: float) -> float | None:
+    """Returns the upper bound, in seconds, of the bucket in which this share of all results is reached."""
+    wanted, seen = share * sum(number for _, number in buckets), 0
+    for bucket, number in buckets:
+        seen += number
+        if seen >= wanted:
+            return round(BUCKET_GROWTH**bucket / 1000, 4)
+    return None
+
+
+def _counts(rows: Iterable[dict[str, Any]]) -> dict[str, int]:
+    return {row["reason"]: int(row["n"]) for row in rows}

@@ -1,0 +1,186 @@
+"""Adds up figures per minute, so that charts need not read every result.
+
+A row that is stored adds its figures, and a row that it replaces subtracts its own. The sum of all changes of a minute
+is therefore what the present rows of this minute give, except that sums of decimal numbers are rounded differently.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from operator import itemgetter
+from typing import Any
+
+import orjson
+
+from traceweir.streams.board.store.tables import DIMENSIONS, REASONS, RESULTS
+from traceweir.streams.tools.results.reader import GATE
+from traceweir.streams.tools.results.table import ColumnType
+
+GROUPS: dict[str, ColumnType] = {
+    "minute": "time",
+    "metric": "text",
+    "level": "text",
+    "config_digest": "text",
+    "scorer_version": "text",
+    **dict.fromkeys(DIMENSIONS, "text"),
+}
+"""By what figures are added up. The minute is that of `occurred_at`."""
+FIGURES: dict[str, ColumnType] = {
+    "n": "integer",
+    "evaluated": "integer",
+    "value_sum": "number",
+    "value_square_sum": "number",
+    "passed": "integer",
+    "failed": "integer",
+    **dict.fromkeys(REASONS, "integer"),
+    "input_tokens": "number",  # sums of integers of 64 bits
+    "output_tokens": "number",
+    "usd": "number",
+}
+"""What is added up: numbers of results, sums of their values, and what their judges cost."""
+ROLLUP_COLUMNS = GROUPS | FIGURES
+"""The columns of the table `rollups`, whose rows with the same group have to be added up."""
+
+HOUR_COLUMNS: dict[str, ColumnType] = {"hour": "time", **ROLLUP_COLUMNS}
+"""The columns of the table `rollup_hours`: `rollups` by hour, for spans of days. `minute` is the first of the group."""
+
+FRESHNESS_COLUMNS: dict[str, ColumnType] = {"minute": "time", "metric": "text", "bucket": "integer", "n": "integer"}
+"""The columns of the table `freshness`: how many results took how long from the last event to the score."""
+BUCKET_GROWTH = 1.1
+"""The upper bound of a bucket of `freshness`, divided by the upper bound of the bucket before."""
+
+REJECTION_COLUMNS: dict[str, ColumnType] = {
+    "minute": "time",
+    **dict.fromkeys(DIMENSIONS, "text"),
+    "reason": "text",
+    "n": "integer",
+}
+"""The columns of the table `rejections`: how many traces the gate rejected for a reason."""
+
+
+@dataclass(frozen=True)
+class FigureTable:
+    """A table of figures per minute, and the table of its changes, which are added up to it later."""
+
+    name: str
+    changes: str
+    columns: Mapping[str, ColumnType]
+    """The columns of both. Rows with the same texts, times and buckets have to be added up."""
+
+    @property
+    def groups(self) -> list[str]:
+        """The columns by which rows are added up."""
+        return [name for name in self.columns if name in GROUPS or name in ("bucket", "reason")]
+
+    @property
+    def sums(self) -> list[str]:
+        """The columns that are added up."""
+        return [name for name in self.columns if name not in self.groups]
+
+
+ROLLUPS = FigureTable("rollups", "rollup_changes", ROLLUP_COLUMNS)
+FIGURE_TABLES = (
+    ROLLUPS,
+    FigureTable("freshness", "freshness_changes", FRESHNESS_COLUMNS),
+    FigureTable("rejections", "rejection_changes", REJECTION_COLUMNS),
+)
+
+_group_of = itemgetter(
+    *map(RESULTS.column_names.index, ("metric", "level", "config_digest", "scorer_version", *DIMENSIONS))
+)
+_dimensions_of = itemgetter(*map(RESULTS.column_names.index, DIMENSIONS))
+_decision_of = itemgetter(*map(RESULTS.column_names.index, ("metric", "status", "details")))
+_times_of = itemgetter(*map(RESULTS.column_names.index, ("occurred_at", "evaluated_at")))
+_outcome_of = itemgetter(*map(RESULTS.column_names.index, ("value", "status", "not_evaluated_because")))
+_cost_of = itemgetter(*map(RESULTS.column_names.index, ("cost_input_tokens", "cost_output_tokens", "cost_usd")))
+_AT = {name: at for at, name in enumerate(FIGURES)}
+_STATUS_AT = {"PASSED": _AT["passed"], "FAILED": _AT["failed"]}
+
+
+class FigureChanges:
+    """Collects the changes of the tables of figures by rows of results."""
+
+    def __init__(self) -> None:
+        self._rollups: dict[tuple[Any, ...], list[float]] = {}
+        self._freshness: dict[tuple[Any, ...], int] = {}
+        self._rejections: dict[tuple[Any, ...], int] = {}
+
+    def add(self, rows: Iterable[tuple[Any, ...]], sign: int) -> None:
+        """Adds rows of results that are stored (`sign` 1) or replaced (`sign` -1)."""
+        for row in rows:
+            occurred_at, evaluated_at = _times_of(row)
+            minute = occurred_at.replace(second=0, microsecond=0, tzinfo=None)
+            group = (minute, *_group_of(row))
+            figures = self._rollups.get(group)
+            if figures is None:
+                figures = self._rollups[group] = [0] * len(FIGURES)
+            value, status, reason = _outcome_of(row)
+            figures[0] += sign
+            if value is None:
+                figures[_AT[reason]] += sign
+            else:
+                figures[1] += sign
+                figures[2] += sign * value
+                figures[3] += sign * value * value
+                figures[_STATUS_AT[status]] += sign
+            for at, amount in enumerate(_cost_of(row), _AT["input_tokens"]):
+                figures[at] += sign * float(amount)
+            bucket = (minute, group[1], bucket_of((evaluated_at - occurred_at).total_seconds()))
+            self._freshness[bucket] = self._freshness.get(bucket, 0) + sign
+            for reason in rejected_because(*_decision_of(row)):
+                rejection = (minute, *_dimensions_of(row), reason)
+                self._rejections[rejection] = self._rejections.get(rejection, 0) + sign
+
+    def rows(self) -> Iterator[tuple[FigureTable, list[tuple[Any, ...]]]]:
+        """Yields the changes of each table."""
+        groups: tuple[dict[tuple[Any, ...], Sequence[float]], ...] = (
+            {group: tuple(figures) for group, figures in self._rollups.items()},
+            {group: (number,) for group, number in self._freshness.items()},
+            {group: (number,) for group, number in self._rejections.items()},
+        )
+        for table, found in zip(FIGURE_TABLES, groups, strict=True):
+            yield table, [(*group, *figures) for group, figures in found.items()]
+
+
+def rejected_because(metric: str, status: str, details: str | None) -> list[str]:
+    """Returns why the gate rejected a trace; nothing for other results, and for what is no list of texts.
+
+    >>> rejected_because("gate", "FAILED", '{"reasons": ["duplicate", 7]}')
+    ['duplicate']
+    """
+    if metric != GATE or status != "FAILED" or details is None:
+        return []
+    try:
+        found = orjson.loads(details)
+    except ValueError:
+        return []
+    reasons = found.get("reasons") if isinstance(found, dict) else None
+    return [each for each in reasons if isinstance(each, str) and each] if isinstance(reasons, list) else []
+
+
+def by_hour(source: str) -> str:
+    """Returns SQL that adds up rows with `ROLLUP_COLUMNS` by hour, as rows with `HOUR_COLUMNS`."""
+    groups = ", ".join(name for name in GROUPS if name != "minute")
+    sums = ", ".join(f"sum({name})" for name in FIGURES)
+    # The first minute is that of a stored result; a change that only subtracts has none.
+    first = "coalesce(min(minute) FILTER (n > 0), min(minute))"
+    return f"SELECT date_trunc('hour', minute), {first}, {groups}, {sums} FROM {source} GROUP BY date_trunc('hour', minute), {groups}"
+
+
+def merged_by_hour(source: str, table: FigureTable) -> str:
+    """Returns SQL that adds up rows of figures per minute by hour, as rows of the same table whose minute begins an hour."""
+    hour = "date_trunc('hour', minute)"
+    groups = [hour if name == "minute" else name for name in table.groups]
+    sums = [f"sum({name})" for name in table.sums]
+    return f"SELECT {', '.join((*groups, *sums))} FROM {source} GROUP BY {', '.join(groups)}"
+
+
+def bucket_of(seconds: float) -> int:
+    """Returns the bucket of a duration: the lowest whole number to which `BUCKET_GROWTH` reaches it in milliseconds.
+
+    >>> bucket_of(0), bucket_of(0.1), BUCKET_GROWTH**48 < 100 <= BUCKET_GROWTH**49
+    (0, 49, True)
+    """
+    return math.ceil(math.log(max(seconds * 1000, 1.0)) / math.log(BUCKET_GROWTH))

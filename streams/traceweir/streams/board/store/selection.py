@@ -1,0 +1,75 @@
+"""Defines what a question to the store is about, and turns it into a condition of SQL.
+
+Every value of a caller is a parameter of the SQL, never text of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Protocol
+
+from traceweir.streams.board.store.tables import DIMENSIONS
+
+
+class Readable(Protocol):
+    """A store that answers queries."""
+
+    def query(self, sql: str, parameters: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
+        """Returns the rows of a query, each by the names of its columns."""
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """A span of time, and values that dimensions must have.
+
+    Raises:
+        ValueError: the span ends before it begins or leaves the years 1 to 9999, or a name is not that of a dimension.
+    """
+
+    since: datetime
+    """Begin of the span, with its time zone."""
+    until: datetime
+    """End of the span, with its time zone; not part of the span."""
+    dimensions: Mapping[str, str] = field(default_factory=dict)
+    """The value of each dimension that is selected."""
+    metric: str | None = None
+    """The name of a metric; None selects all."""
+
+    def __post_init__(self) -> None:
+        try:
+            stored(self.since), stored(self.until)
+        except OverflowError:
+            raise ValueError("the span leaves the years 1 to 9999 in UTC") from None
+        if self.until <= self.since:
+            raise ValueError(
+                f"the span ends at {self.until:%Y-%m-%d %H:%M:%S} and begins at {self.since:%Y-%m-%d %H:%M:%S}"
+            )
+        for name in self.dimensions:
+            if name not in DIMENSIONS:
+                raise ValueError(f"{name!r} is not a dimension; choose from {', '.join(DIMENSIONS)}")
+
+    @property
+    def span(self) -> dict[str, Any]:
+        """The parameters `since` and `until`, as the columns of the store have times: in UTC, without a zone."""
+        return {"since": stored(self.since), "until": stored(self.until)}
+
+    def where(self, time: str, *, metric: bool = True) -> tuple[str, dict[str, Any]]:
+        """Returns the condition for rows with this column of time, and its parameters."""
+        conditions = [f"{time} >= $since", f"{time} < $until", *(f"{name} = ${name}" for name in self.dimensions)]
+        parameters: dict[str, Any] = {**self.span, **self.dimensions}
+        if metric and self.metric is not None:
+            conditions.append("metric = $metric")
+            parameters["metric"] = self.metric
+        return " AND ".join(conditions), parameters
+
+
+def in_utc(stored: datetime) -> datetime:
+    """Returns a time of a column with its zone."""
+    return stored.replace(tzinfo=UTC)
+
+
+def stored(moment: datetime) -> datetime:
+    """Returns a time as columns have it: in UTC, without a zone."""
+    return moment.astimezone(UTC).replace(tzinfo=None)

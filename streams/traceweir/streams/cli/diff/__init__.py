@@ -1,0 +1,1 @@
+"""`traceweir diff`: compares two sets of scores. Begin with `commands`; `run` reads both sides."""

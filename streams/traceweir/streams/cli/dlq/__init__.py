@@ -1,0 +1,1 @@
+"""`traceweir dlq`: lists, mends and replays dead letters. Begin with `commands`."""

@@ -1,0 +1,1 @@
+"""`traceweir export`: sends scores to other systems. Begin with `commands`."""

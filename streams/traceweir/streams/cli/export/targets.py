@@ -1,0 +1,106 @@
+"""Opens the targets of `traceweir export`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Collection, Sequence
+from contextlib import asynccontextmanager
+from importlib.metadata import version
+
+from traceweir.schemas.text import printable
+from traceweir.streams.base.clock import utc_now
+from traceweir.streams.base.settings import InvalidSettingsError
+from traceweir.streams.cli.up_broker import kafka_settings
+from traceweir.streams.tools.export.http_post import HttpPost
+from traceweir.streams.tools.export.otlp_environment import Signal, read_otlp_environment
+from traceweir.streams.tools.export.otlp_target import OtlpTarget
+from traceweir.streams.tools.export.problems import Problems
+from traceweir.streams.tools.export.run import default_group, run_export
+from traceweir.streams.tools.export.webhook_event import EVENT_TYPES, EventType
+from traceweir.streams.tools.export.webhook_target import WebhookTarget
+
+
+def export_otlp(signal: Signal, *, group: str | None, only_new: bool) -> None:
+    """Sends scores to an OpenTelemetry backend until SIGTERM or Ctrl-C.
+
+    Raises:
+        InvalidSettingsError: the environment cannot be used.
+        KafkaUnreachableError: no broker answers.
+        ExportError: the topic is missing or wrong, or the backend does not fit.
+    """
+    settings, environment = kafka_settings(), read_otlp_environment(os.environ, signal)
+
+    @asynccontextmanager
+    async def target(problems: Problems) -> AsyncIterator[OtlpTarget]:
+        async with HttpPost(
+            environment.url,
+            timeout_s=environment.timeout_s,
+            secrets=environment.headers.values(),
+            tls=environment.tls,
+        ) as post:
+            yield OtlpTarget(
+                environment,
+                signal,
+                post,
+                content=settings.export_content,
+                version=version("traceweir"),
+                problems=problems,
+                now=utc_now,
+            )
+
+    name = default_group(settings.topic_prefix, "otlp" if signal == "logs" else "otlp-traces")
+    run_export(settings, target, group=group or name, only_new=only_new)
+
+
+def read_event_types(names: Sequence[str]) -> frozenset[EventType]:
+    """Returns the kinds of events that a webhook gets.
+
+    Raises:
+        ValueError: there is no such kind.
+
+    >>> sorted(read_event_types(["failed", "decision"]))
+    ['decision', 'failed']
+    """
+    for name in names:
+        if name not in EVENT_TYPES:
+            raise ValueError(f"{printable(name, 80)!r} is no kind of event; choose from {', '.join(EVENT_TYPES)}")
+    return frozenset(kind for kind in EVENT_TYPES if kind in names)
+
+
+def export_webhook(
+    events: Collection[EventType], metrics: Collection[str], *, group: str | None, only_new: bool
+) -> None:
+    """Posts decisions and scores to a webhook until SIGTERM or Ctrl-C.
+
+    Raises:
+        InvalidSettingsError: the environment cannot be used.
+        KafkaUnreachableError: no broker answers.
+        ExportError: the topic is missing or wrong, or the receiver refuses everything.
+    """
+    settings = kafka_settings()
+    url, secrets = settings.webhook_url, settings.webhook_secret
+    if url is None or secrets is None:
+        missing = "TRACEWEIR_WEBHOOK_URL" if url is None else "TRACEWEIR_WEBHOOK_SECRET"
+        raise InvalidSettingsError(
+            f"{missing} is not set: a webhook needs the receiver's address, and a secret that signs the events, which "
+            "`openssl rand -base64 32` makes"
+        )
+
+    @asynccontextmanager
+    async def target(problems: Problems) -> AsyncIterator[WebhookTarget]:
+        async with HttpPost(
+            url.get_secret_value(), timeout_s=settings.webhook_timeout_s, connections=settings.webhook_connections
+        ) as post:
+            yield WebhookTarget(
+                post,
+                secrets.get_secret_value().split(" "),
+                events=events,
+                metrics=metrics,
+                content=settings.export_content,
+                version=version("traceweir"),
+                problems=problems,
+                now=utc_now,
+                connections=settings.webhook_connections,
+            )
+
+    run_export(settings, target, group=group or default_group(settings.topic_prefix, "webhook"), only_new=only_new)

@@ -1,0 +1,1 @@
+"""`traceweir results`: prints scores and decisions of the topic `results`. Begin with `commands`."""

@@ -1,0 +1,1 @@
+"""`traceweir score`: scores files without Kafka. Begin with `commands`."""

@@ -1,0 +1,1 @@
+"""`traceweir sessions`: shows what was read from files. Begin with `commands`."""

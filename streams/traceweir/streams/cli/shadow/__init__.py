@@ -1,0 +1,1 @@
+"""`traceweir shadow`: scores past sessions with another config. Begin with `commands`."""

@@ -1,0 +1,263 @@
+"""`traceweir up`: runs a broker, a worker, the OTLP endpoint and the dashboard until Ctrl-C, each in a process."""
+
+from __future__ import annotations
+
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+import orjson
+
+from traceweir.schemas.text import printable
+from traceweir.streams.base.errors import NotReadyError, WorkerError
+from traceweir.streams.base.settings import ENV_PREFIX, InvalidSettingsError, load_settings
+from traceweir.streams.base.topics import ALL_STAGES
+from traceweir.streams.cli.terminal import complain
+from traceweir.streams.cli.up.ports import replaced_ports
+from traceweir.streams.cli.up_broker import SERVERS, broker_left
+from traceweir.streams.worker.kafka.embedded_broker import PARTITIONS, EmbeddedBroker
+from traceweir.streams.worker.kafka.topic_admin import create_topics
+
+STOP_WITHIN_S = 20.0
+"""Seconds that the processes have together to stop; then they are killed."""
+READY_WITHIN_S = 120.0
+_LOOK_EVERY_S = 0.2
+_QUICK_SESSIONS = {"IDLE_GAP_S": "20", "CLOSE_LINGER_S": "2"}
+"""Settings of a trial: a session of an agent that does not end it is scored after 20 seconds of silence."""
+EMBEDDED = """\
+No Kafka is configured, so an embedded broker runs. It keeps its records in memory, about 5 MB per partition, and this
+command forgets everything when it ends. For records that last, set TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS.
+"""
+
+
+class Line(NamedTuple):
+    """A line that a part has written to its standard output or to its log."""
+
+    part: str
+    """Name of the part."""
+    text: str
+    """The line."""
+    is_output: bool
+    """Whether the line is from standard output, where programs say their addresses."""
+
+
+class Addresses(NamedTuple):
+    """Where the parts answer."""
+
+    dashboard: str
+    """The URL of the page."""
+    otlp: str
+    """The base URL of OTLP/HTTP."""
+    otlp_grpc: str | None
+    """The URL of OTLP/gRPC; None if the endpoint serves no gRPC."""
+    kafka: str
+    """The brokers, `host:port`, separated by commas."""
+
+
+class PartEndedError(WorkerError):
+    """A part has ended by itself. The text says what its log said last."""
+
+
+def run_up(*, demo: bool, config: Path | None, as_json: bool) -> None:
+    """Runs all parts until SIGTERM or Ctrl-C; prints on stdout where they answer.
+
+    Args:
+        demo: Whether simulated agents send records too.
+        config: File of the evaluation config; None: the default criteria.
+        as_json: Whether to print an object of JSON instead of lines for a person.
+
+    Raises:
+        InvalidSettingsError: the environment cannot be used, or the extra `[dashboard]` is not installed.
+        KafkaUnreachableError: no broker answers at the configured address.
+        NotReadyError: a topic is wrong, or another program has a port that the environment names.
+        PartEndedError: a part has ended by itself.
+    """
+    stopped = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stopped.set())
+    _require_dashboard()
+    # The worker's pages of health get any free port unless the environment names one: nobody needs them here.
+    os.environ.setdefault(f"{ENV_PREFIX}WEB_PORT", "0")
+    settings = load_settings()
+    os.environ |= replaced_ports(settings, settings.model_fields_set)
+    with _environment("error" if demo else "warning") as environment:
+        lines: queue.SimpleQueue[Line] = queue.SimpleQueue()
+        chosen = [] if config is None else ["--config", str(config)]
+        known = {} if config is None else {f"{ENV_PREFIX}DASHBOARD_CONFIG": str(config)}
+        parts = [
+            _Part("worker", ["worker", "--stages", ",".join(ALL_STAGES), *chosen], environment, lines),
+            _Part("otlp", ["otlp", "--json"], environment, lines),
+            _Part("dashboard", ["dashboard", "--json"], known | environment, lines),
+        ]
+        try:
+            found = _addresses(parts, lines, stopped)
+            if found is None:
+                return
+            if demo:
+                parts.append(_Part("agents", ["demo", "--agents-only", "--keep"], environment, lines))
+            _tell(found, demo=demo, as_json=as_json)
+            while not stopped.wait(_LOOK_EVERY_S):
+                _show(lines)
+                _check(parts, lines)
+        finally:
+            _stop(parts)
+
+
+class _Part:
+    """A process of this command."""
+
+    def __init__(
+        self, name: str, command: Sequence[str], environment: Mapping[str, str], lines: queue.SimpleQueue[Line]
+    ) -> None:
+        self.name, self._lines = name, lines
+        self.process = subprocess.Popen(  # noqa: S603  # our own module, by this interpreter
+            [sys.executable, "-m", "traceweir.streams.cli.attached", *command],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=dict(environment),
+            start_new_session=True,  # a Ctrl-C on the terminal is for this command, which then stops its parts
+        )
+        for stream, is_output in ((self.process.stdout, True), (self.process.stderr, False)):
+            threading.Thread(target=self._read, args=(stream, is_output), daemon=True).start()
+
+    def _read(self, stream: Iterator[bytes], is_output: bool) -> None:
+        for line in stream:
+            text = line.decode(errors="replace").rstrip("\n")
+            self._lines.put(Line(self.name, text, is_output))
+
+
+def _require_dashboard() -> None:
+    from importlib.util import find_spec
+
+    missing = [name for name in ("duckdb", "fastapi", "jinja2", "uvicorn") if find_spec(name) is None]
+    if missing:
+        raise InvalidSettingsError(
+            f"the dashboard needs the package {missing[0]}: run `pip install '.[dashboard]'` in a clone of Traceweir"
+        )
+
+
+@contextmanager
+def _environment(level: str) -> Iterator[dict[str, str]]:
+    """Yields the environment of the parts, and runs the embedded broker meanwhile if no Kafka is configured.
+
+    `level` is the log level if the environment has none: simulated agents send bad records on purpose, which the page
+    shows.
+    """
+    calm = {f"{ENV_PREFIX}LOG_LEVEL": level} | dict(os.environ)
+    if SERVERS in os.environ:
+        _create_topics()
+        yield calm
+        return
+    complain(EMBEDDED.rstrip())
+    with TemporaryDirectory(prefix="traceweir-up-", ignore_cleanup_errors=True) as folder, EmbeddedBroker() as broker:
+        # The offsets of the worker and of the store are those of this broker, which does not outlive this command.
+        own = {
+            SERVERS: broker.bootstrap_servers,
+            f"{ENV_PREFIX}KAFKA_SECURITY_PROTOCOL": "PLAINTEXT",
+            f"{ENV_PREFIX}PARTITIONS": str(PARTITIONS),
+            f"{ENV_PREFIX}STATE_DIR": str(Path(folder) / "state"),
+            f"{ENV_PREFIX}STORE": str(Path(folder) / "results.duckdb"),
+        }
+        os.environ |= own
+        _create_topics()
+        with broker_left(load_settings()):
+            yield {f"{ENV_PREFIX}{name}": value for name, value in _QUICK_SESSIONS.items()} | calm | own
+
+
+def _create_topics() -> None:
+    topics = create_topics(load_settings(), ALL_STAGES)
+    if topics.wrong:
+        raise NotReadyError("\n".join(topics.wrong))
+
+
+def _addresses(parts: Sequence[_Part], lines: queue.SimpleQueue[Line], stopped: threading.Event) -> Addresses | None:
+    """Returns where the dashboard, the endpoint and the broker answer; None after a stop signal.
+
+    Raises:
+        PartEndedError: a part has ended, or says nothing.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    until = time.monotonic() + READY_WITHIN_S
+    while len(found) < 2:
+        if stopped.wait(0.05):
+            return None
+        _check(parts, lines)
+        if time.monotonic() > until:
+            raise PartEndedError(f"the parts did not start within {READY_WITHIN_S:g} s")
+        for line in _waiting(lines):
+            if line.is_output and line.part in ("dashboard", "otlp"):
+                found[line.part] = orjson.loads(line.text)
+            else:
+                _write(line)
+    otlp = found["otlp"]
+    return Addresses(found["dashboard"]["address"], otlp["http"], otlp["grpc"], load_settings().kafka_bootstrap_servers)
+
+
+def _tell(found: Addresses, *, demo: bool, as_json: bool) -> None:
+    if as_json:
+        sys.stdout.write(orjson.dumps(found._asdict()).decode() + "\n")
+    else:
+        told = "Simulated agents send records now." if demo else "Simulated agents: `traceweir up --demo`."
+        over_grpc = "" if found.otlp_grpc is None else f"  # or over gRPC: {found.otlp_grpc}\n"
+        sys.stdout.write(
+            f"The page: {found.dashboard}\n\n"
+            "An agent that is instrumented with OpenTelemetry sends its spans here:\n"
+            f"  export OTEL_EXPORTER_OTLP_ENDPOINT={found.otlp}\n"
+            "  export OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf\n"
+            f"{over_grpc}\n"
+            "Other commands and programs reach Kafka here:\n"
+            f"  export {SERVERS}={found.kafka}\n\n"
+            f"{told} Ctrl-C ends everything.\n"
+        )
+    sys.stdout.flush()
+
+
+def _check(parts: Sequence[_Part], lines: queue.SimpleQueue[Line]) -> None:
+    for part in parts:
+        if part.process.poll() is not None:
+            time.sleep(_LOOK_EVERY_S)  # the thread that reads its log may not have seen the last line
+            _show(lines)
+            raise PartEndedError(
+                f"{part.name} has ended with exit code {part.process.returncode}, so everything ends; its log has the "
+                "reason, above"
+            )
+
+
+def _show(lines: queue.SimpleQueue[Line]) -> None:
+    for line in _waiting(lines):
+        if not line.is_output:
+            _write(line)
+
+
+def _write(line: Line) -> None:
+    sys.stderr.write(f"{line.part}: {printable(line.text, 2_000)}\n")
+    sys.stderr.flush()
+
+
+def _waiting(lines: queue.SimpleQueue[Line]) -> Iterator[Line]:
+    with suppress(queue.Empty):
+        while True:
+            yield lines.get_nowait()
+
+
+def _stop(parts: Sequence[_Part]) -> None:
+    """Stops the parts, agents first, so that what they have sent is still scored and stored."""
+    until = time.monotonic() + STOP_WITHIN_S
+    for part in reversed(parts):
+        part.process.terminate()
+    for part in parts:
+        try:
+            part.process.wait(max(0.1, until - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            part.process.kill()
+            part.process.wait()

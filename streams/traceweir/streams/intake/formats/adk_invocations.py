@@ -1,0 +1,108 @@
+"""Writes the invocations of Google ADK as records: each invocation is one event, and a session ends after its last."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from uuid import UUID, uuid5
+
+import orjson
+
+from traceweir.schemas.base import JsonObject
+from traceweir.schemas.dimensions import UNKNOWN, Dimensions
+from traceweir.schemas.invocation import Invocation
+from traceweir.schemas.reference import Reference
+from traceweir.streams.intake.formats.base import AgentRecord
+from traceweir.streams.intake.formats.documents import InputError
+from traceweir.streams.intake.formats.wire_event import event_record
+
+_NAMESPACE = UUID("6f0e9d3c-52c7-5b43-9a51-0c8d5a0f6b7e")
+_RECORD_INTERVAL = timedelta(milliseconds=1)
+"""The least time between two invocations of a session, which keeps them in order."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedTurn:
+    """An invocation that ADK recorded, and its expectations."""
+
+    invocation: Invocation
+    occurred_at: datetime | None
+    """When the invocation began; None if the file does not say it."""
+    reference: Reference | None = None
+    dimensions: Dimensions = UNKNOWN
+
+
+@dataclass(frozen=True, slots=True)
+class AdkConversation:
+    """The invocations of one session."""
+
+    session_id: str
+    """The session of the invocations; empty if the file names none."""
+    app_name: str
+    user_id: str
+    turns: Sequence[RecordedTurn]
+
+
+def conversation_records(
+    conversation: AdkConversation, base_time: datetime, error: Callable[[str], InputError]
+) -> list[AgentRecord]:
+    """Returns an `invocation.recorded` event for each invocation, then `session.ended`.
+
+    The ids of the events follow from their content, as does the id of a session without an id. If a session is saved
+    again after more invocations, the invocations of both files count once.
+
+    Args:
+        conversation: The session.
+        base_time: The time of an invocation without a time of its own.
+        error: Makes the error of the document from a problem.
+
+    Raises:
+        InputError: an invocation is not valid.
+    """
+    bodies: list[JsonObject] = []
+    for turn in conversation.turns:
+        body: JsonObject = {
+            "type": "invocation.recorded",
+            "invocation_id": turn.invocation.invocation_id,
+            "invocation": turn.invocation.model_dump(mode="json", exclude_none=True, exclude_defaults=True),
+        }
+        if turn.reference is not None:
+            body["reference"] = turn.reference.model_dump(mode="json", exclude_none=True)
+        body |= turn.dimensions.known
+        bodies.append(body)
+    bodies.append({"type": "session.ended"})
+    session_id = conversation.session_id or str(uuid5(_NAMESPACE, f"session {_digest(bodies)}"))
+    envelope: JsonObject = {"session_id": session_id}
+    envelope |= {"app_name": conversation.app_name} if conversation.app_name else {}
+    envelope |= {"user_id": conversation.user_id} if conversation.user_id else {}
+    records = []
+    now = None
+    for body, known in zip(bodies, [*(turn.occurred_at for turn in conversation.turns), None], strict=True):
+        earliest = base_time.astimezone(UTC) if now is None else now + _RECORD_INTERVAL
+        now = known if known is not None and (now is None or known > earliest) else earliest
+        event = envelope | body | {"occurred_at": now.isoformat()}
+        records.append(event_record(event, session_id, uuid5(_NAMESPACE, f"event {_digest(event)}"), error))
+    return records
+
+
+def moment(seconds: float) -> datetime | None:
+    """Returns a time of ADK, in seconds since 1970; None for 0, which ADK writes for an unknown time.
+
+    Raises:
+        ValueError: the time is not in the years 1970 to 9998.
+    """
+    if not seconds:
+        return None
+    try:
+        time = datetime.fromtimestamp(seconds, UTC)
+    except (OverflowError, OSError, ValueError):
+        time = datetime.max.replace(tzinfo=UTC)
+    if not 1970 <= time.year < 9999:
+        raise ValueError("must be seconds since 1970, in the years 1970 to 9998")
+    return time
+
+
+def _digest(value: JsonObject | list[JsonObject]) -> str:
+    return hashlib.sha256(orjson.dumps(value, option=orjson.OPT_SORT_KEYS)).hexdigest()

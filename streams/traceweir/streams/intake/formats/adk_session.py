@@ -1,0 +1,243 @@
+"""Reads saved sessions of Google ADK, such as the `*.session.json` of `adk run --save_session`.
+
+The events of a session become invocations as in ADK's own conversion of a session to an eval case.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+from functools import partial
+from typing import Annotated
+
+from pydantic import BeforeValidator, Field, ValidationError
+
+from traceweir.schemas.base import AdkModel, Identifier, JsonObject, explain
+from traceweir.schemas.dimensions import usable_dimensions
+from traceweir.schemas.invocation import (
+    Content,
+    Invocation,
+    InvocationEvents,
+    InvocationStep,
+    Part,
+    TokenUsage,
+    UsageMetadata,
+    known_sum,
+)
+from traceweir.streams.intake.formats.adk_invocations import AdkConversation, RecordedTurn, conversation_records, moment
+from traceweir.streams.intake.formats.base import (
+    AgentRecord,
+    DocumentRecords,
+    InputContext,
+    InputFormat,
+    Recognition,
+    RecordsOfObject,
+    records_of_objects,
+)
+from traceweir.streams.intake.formats.documents import Document
+
+
+class _EventPart(Part):
+    code_execution_result: JsonObject | None = None
+    inline_data: JsonObject | None = None
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether ADK shows an event with this part to a judge."""
+        return bool(self.function_call or self.function_response or self.text or self.inline_data)
+
+
+class _EventContent(AdkModel):
+    parts: list[_EventPart] | None = None
+    role: str | None = None
+
+
+class _Actions(AdkModel):
+    skip_summarization: bool | None = None
+
+
+_Text = Annotated[str, BeforeValidator(lambda value: "" if value is None else value)]
+
+
+class _Event(AdkModel):
+    """An event of a session, with the keys that matter here."""
+
+    author: _Text = ""
+    invocation_id: _Text = ""
+    content: _EventContent | None = None
+    timestamp: float = 0.0
+    partial: bool | None = None
+    actions: _Actions | None = None
+    long_running_tool_ids: list[str] | None = None
+    grounding_metadata: JsonObject | None = None
+    usage_metadata: UsageMetadata | None = None
+    model_version: str | None = None
+
+    @property
+    def is_of_user(self) -> bool:
+        """Whether the user sent the event."""
+        return self.author.lower() == "user"
+
+    @property
+    def parts(self) -> Sequence[_EventPart]:
+        """The parts of the content."""
+        return self.content.parts or () if self.content else ()
+
+    @property
+    def calls_a_tool(self) -> bool:
+        """Whether the event contains a function call."""
+        return any(part.function_call for part in self.parts)
+
+    @property
+    def is_final_response(self) -> bool:
+        """Whether ADK counts the event as the final response of an agent."""
+        if (self.actions and self.actions.skip_summarization) or self.long_running_tool_ids:
+            return True
+        return not (
+            self.partial
+            or any(part.function_call or part.function_response for part in self.parts)
+            or (self.parts and self.parts[-1].code_execution_result is not None)
+        )
+
+
+class _Session(AdkModel):
+    id: Identifier
+    app_name: str
+    user_id: str
+    events: Annotated[list[_Event], Field(min_length=1)]
+
+
+def read_adk_session(found: JsonObject, document: Document, context: InputContext) -> list[AgentRecord]:
+    """Returns the records of a saved session: an `invocation.recorded` per invocation, then `session.ended`.
+
+    Events with the same invocation id form an invocation; an event without an id belongs to the invocation before it,
+    or begins one if the user sent it. The tokens of an invocation are the sums over its events; its agent and its model
+    are the first that its events name.
+
+    Raises:
+        InputError: the document is not a session of ADK, or no agent has answered in it.
+    """
+    try:
+        session = _Session.model_validate(found)
+        turns = [_turn(name, events) for name, events in _by_invocation(session.events)]
+    except ValidationError as error:
+        raise context.document_error(document, f"is not a valid session of ADK: {explain(error)}") from None
+    except ValueError as error:
+        raise context.document_error(document, f"events.timestamp: {error}") from None
+    if all(event.is_of_user for event in session.events):
+        raise context.document_error(document, "contains no event of an agent, so there is nothing to score; remove it")
+    conversation = AdkConversation(session.id, session.app_name, session.user_id, turns)
+    return conversation_records(conversation, context.base_time, partial(context.document_error, document))
+
+
+def _by_invocation(events: Iterable[_Event]) -> list[tuple[str, list[_Event]]]:
+    groups: dict[str, list[_Event]] = {}
+    latest = ""
+    for event in events:
+        key = event.invocation_id
+        if not key:
+            # the ids of ADK do not start with a control character
+            key = f"\0{len(groups)}" if event.is_of_user or not latest else latest
+        latest = key
+        groups.setdefault(key, []).append(event)
+    return [("" if key.startswith("\0") else key, group) for key, group in groups.items()]
+
+
+def _turn(invocation_id: str, events: Sequence[_Event]) -> RecordedTurn:
+    asked: _Event | None = None
+    final: _Event | None = None
+    shown: list[_Event] = []
+    for event in events:
+        if event.is_of_user:
+            asked = event if event.content is not None or asked is None else asked
+            continue
+        if event.parts and event.is_final_response:
+            # A spoken response comes twice, as audio and as text: the text is the answer.
+            has_text = final is not None and any(part.text for part in final.parts)
+            final = event if not has_text or any(part.text for part in event.parts) else final
+        if event.grounding_metadata is not None or any(part.is_shown for part in event.parts):
+            shown.append(event)
+    steps = [
+        InvocationStep(
+            author=event.author,
+            content=_content(event) if event is not final or event.calls_a_tool else None,
+            grounding_metadata=event.grounding_metadata,
+        )
+        for event in shown
+        if event is not final or event.calls_a_tool or event.grounding_metadata
+    ]
+    began, ended = moment((asked or events[0]).timestamp), None if final is None else moment(final.timestamp)
+    return RecordedTurn(
+        Invocation(
+            invocation_id=invocation_id,
+            user_content=_content(asked),
+            final_response=_content(final),
+            intermediate_data=InvocationEvents(invocation_events=steps),
+            creation_timestamp=(asked or events[0]).timestamp,
+            token_usage=_token_usage(events),
+            inference_call_count=sum(
+                event.usage_metadata is not None or event.model_version is not None
+                for event in events
+                if not event.is_of_user
+            )
+            or None,
+            latency_seconds=_seconds_between(began, ended) if asked is not None else None,
+        ),
+        began,
+        dimensions=usable_dimensions(
+            {
+                "agent_name": next((event.author for event in events if not event.is_of_user and event.author), None),
+                "model": next((event.model_version for event in events if event.model_version), None),
+            }
+        ),
+    )
+
+
+def _content(event: _Event | None) -> Content | None:
+    if event is None or event.content is None:
+        return None
+    parts = [
+        Part(text=part.text, function_call=part.function_call, function_response=part.function_response)
+        for part in event.parts
+    ]
+    return Content(role=event.content.role, parts=parts)
+
+
+def _token_usage(events: Iterable[_Event]) -> TokenUsage | None:
+    reported = [event.usage_metadata for event in events if event.usage_metadata is not None]
+    if not reported:
+        return None
+    return TokenUsage(
+        input_tokens=known_sum(usage.input_tokens for usage in reported),
+        output_tokens=known_sum(usage.output_tokens for usage in reported),
+    )
+
+
+def _seconds_between(began: datetime | None, ended: datetime | None) -> float | None:
+    return (ended - began).total_seconds() if began and ended and ended >= began else None
+
+
+def _recognizes(found: JsonObject) -> bool:
+    return (
+        isinstance(found.get("events"), list)
+        and "id" in found
+        and ("appName" in found or "app_name" in found)
+        and ("userId" in found or "user_id" in found)
+    )
+
+
+def _reader(context: InputContext) -> RecordsOfObject:
+    return partial(read_adk_session, context=context)
+
+
+def _read(documents: Iterable[Document], context: InputContext) -> Iterator[DocumentRecords]:
+    rule = "a saved session must be an object with id, app_name, user_id and events"
+    return records_of_objects(documents, _reader(context), context, rule)
+
+
+ADK_SESSION = InputFormat(
+    name="adk-session",
+    description="sessions that Google ADK saved (`*.session.json`)",
+    read_documents=_read,
+    recognition=Recognition("a saved session of Google ADK", _recognizes, _reader),
+)

@@ -1,0 +1,323 @@
+"""Converts chat transcripts in OpenAI's format to invocation events, a reasoning trace and the end of the session.
+
+In the trace, a text of the agent becomes a `thought` step, a tool call a `tool_call` and the answer of a tool an
+`observation`; the first call after a failed call becomes an `error_recovery`. A reward or a label in the file is never
+read, because knowledge of the outcome must not influence the score of the trace.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import MAXYEAR, UTC, datetime, timedelta
+from uuid import UUID, uuid5
+
+import orjson
+from pydantic import JsonValue, ValidationError
+
+from traceweir.schemas.base import JsonObject, explain
+from traceweir.schemas.dimensions import Dimensions, usable_dimensions
+from traceweir.schemas.other_forms import time_since_1970
+from traceweir.schemas.trace import ReasoningTrace
+from traceweir.streams.intake.formats.base import (
+    DEFAULT_DOMAIN,
+    AgentRecord,
+    DocumentRecords,
+    InputContext,
+    InputFormat,
+    Recognition,
+    RecordsOfObject,
+    records_of_objects,
+)
+from traceweir.streams.intake.formats.documents import Document
+from traceweir.streams.intake.formats.openai_chat_messages import ChatTurn, Message, Place, messages_of, turns_of
+from traceweir.streams.intake.formats.wire_event import event_record
+
+_CONTEXT = "https://openknowledgepulse.org/schema/v1"
+_NAMESPACE = UUID("b4d1d1d8-7c4b-5c0e-9a53-3f0f1f6f2a77")
+_RECORD_INTERVAL = timedelta(milliseconds=1)
+"""The time between two records of a transcript."""
+_LATEST_START = datetime(MAXYEAR, 12, 31, tzinfo=UTC)
+"""The latest start time of a transcript. The remaining day is long enough for the events of any document."""
+
+
+def transcript_events(
+    document: JsonObject, index: int, source: str, base_time: datetime, task_domain: str = DEFAULT_DOMAIN
+) -> list[AgentRecord]:
+    """Returns the invocation events of a transcript in order, then its trace, then `session.ended`.
+
+    Each user message begins an invocation. The agent's last text before the next user message is the final response of
+    the invocation; earlier texts are intermediate responses. All ids derive from the transcript's own id. If the
+    transcript has no id, they derive from the source's file name, the index and the messages, so that a file that is
+    sent twice produces duplicates.
+
+    Args:
+        document: An object with `messages` or `traj`.
+        index: The number of the document in the source, from 1.
+        source: The path or the name of the file.
+        base_time: The start time of a transcript that has neither `created` nor `created_at`. The records follow each
+            other at intervals of one millisecond.
+        task_domain: The domain of the trace, if the transcript names no domain.
+
+    Raises:
+        InputError: the document is not a transcript; the message names the document and the field.
+    """
+    place = Place(source, index)
+    messages = messages_of(document, place)
+    trace = _trace(document, messages, task_domain, place)
+    started_at = _start_time(document, base_time, place)
+    recording = _SessionRecorder(_session_id(document, place), started_at, _dimensions(document), place)
+    turns = turns_of(messages)
+    for number, turn in enumerate(turns, start=1 if turns[0].question else 0):
+        recording.turn(f"turn-{number}", turn)
+    recording.trace(trace)
+    recording.event("session.ended", "", {})
+    return recording.records
+
+
+class _SessionRecorder:
+    """Collects the records of one session, each one millisecond after the record before."""
+
+    def __init__(self, session_id: str, start_time: datetime, dimensions: JsonObject, place: Place) -> None:
+        self.records: list[AgentRecord] = []
+        self._dimensions = dimensions
+        self._latest = ""
+        self._session_id = session_id
+        self._now = start_time
+        self._place = place
+
+    def turn(self, invocation_id: str, turn: ChatTurn) -> None:
+        if turn.question is not None:
+            self.event("invocation.started", invocation_id, {"user_content": _content(turn.question.text, "user")})
+        for number, message in enumerate(turn.messages):
+            if message.role == "tool":
+                outcome = "error" if message.failed else "response"
+                answer: JsonObject = {"name": message.tool, "call_id": message.call_id, outcome: message.text}
+                self.event("tool.returned", invocation_id, answer)
+            elif message.text and number != turn.final:
+                intermediate: JsonObject = {"author": "assistant", "content": _content(message.text, "model")}
+                self.event("response.intermediate", invocation_id, intermediate)
+            for call in message.calls:
+                tool_call: JsonObject = {"name": call.name, "args": call.arguments, "call_id": call.id}
+                self.event("tool.called", invocation_id, tool_call)
+        if turn.final is not None:
+            response = _content(turn.messages[turn.final].text, "model")
+            self.event("invocation.completed", invocation_id, {"final_response": response})
+
+    def event(self, kind: str, invocation_id: str, body: JsonObject) -> None:
+        envelope: JsonObject = {"type": kind, "session_id": self._session_id, "invocation_id": invocation_id}
+        if invocation_id and invocation_id != self._latest:  # the first event of an invocation is enough
+            self._latest = invocation_id
+            envelope |= self._dimensions
+        body = envelope | body
+        # The content is part of the id, so that two different transcripts with the same session id are not duplicates.
+        identity = uuid5(_NAMESPACE, f"event {len(self.records)} {_digest(body, self._place)}")
+        timed = body | {"occurred_at": self._tick().isoformat()}
+        self.records.append(event_record(timed, self._session_id, identity, self._place.error))
+
+    def trace(self, document: JsonObject) -> None:
+        created_at = self._tick().isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"
+        trace_metadata: JsonObject = {"created_at": created_at, "session_id": self._session_id}
+        metadata = document["metadata"]
+        if isinstance(metadata, dict):
+            trace_metadata |= metadata
+        head: JsonObject = {"@context": _CONTEXT, "@type": "ReasoningTrace"}
+        head["id"] = f"kp:trace:{uuid5(_NAMESPACE, f'trace {self._session_id}')}"
+        value = _encode(head | document | {"metadata": trace_metadata}, self._place)
+        try:
+            ReasoningTrace.model_validate_json(value)
+        except ValidationError as error:
+            raise self._place.error(f"does not make a valid trace: {explain(error)}") from None
+        self.records.append(AgentRecord("trace", self._session_id, value))
+
+    def _tick(self) -> datetime:
+        self._now += _RECORD_INTERVAL
+        return self._now
+
+
+def _trace(document: JsonObject, messages: Sequence[Message], task_domain: str, place: Place) -> JsonObject:
+    """Returns the trace without ids and time."""
+    steps = _steps(messages)
+    if not steps:
+        raise place.error("contains no message of an assistant or a tool, so there is nothing to score; remove it")
+    user_texts = [message.text for message in messages if message.role == "user" and message.text.strip()]
+    agent_texts = [message.text for message in messages if message.role == "assistant" and message.text.strip()]
+    domain = _field(document, "task_domain")
+    success = _field(document, "success")
+    confidence = _field(document, "confidence")
+    metadata: JsonObject = {
+        "framework": "openai-chat",
+        "task_domain": task_domain if domain is None else domain,
+        "success": True if success is None else success,
+        "quality_score": 0,
+        "visibility": "network",
+        "privacy_level": "aggregated",
+    }
+    return {
+        "metadata": metadata,
+        "task": {"objective": [*user_texts, *agent_texts, "(no objective)"][0]},
+        "steps": list(steps),
+        "outcome": {
+            "result_summary": agent_texts[-1] if agent_texts else "",
+            "confidence": 1.0 if confidence is None else confidence,
+        },
+    }
+
+
+def _steps(messages: Sequence[Message]) -> list[JsonObject]:
+    steps: list[JsonObject] = []
+    failed = False
+    for message in messages:
+        if message.role == "tool":
+            # `content`, not `output_summary`: the novelty metric compares `content`, and must include answers of tools.
+            steps.append({"step_id": len(steps), "type": "observation", "content": message.text})
+            failed = failed or message.failed
+        elif message.role == "assistant" and message.text:
+            steps.append({"step_id": len(steps), "type": "thought", "content": message.text})
+        for call in message.calls:
+            kind = "error_recovery" if failed else "tool_call"
+            step: JsonObject = {
+                "step_id": len(steps),
+                "type": kind,
+                "tool": {"name": call.name},
+                "input": call.arguments,
+            }
+            steps.append(step)
+            failed = False
+    return steps
+
+
+def _field(document: JsonObject, name: str) -> JsonValue:
+    """Returns a field at the top of the transcript, or otherwise in its `metadata`; None if it is absent."""
+    metadata = document.get("metadata")
+    inner = metadata.get(name) if isinstance(metadata, dict) else None
+    return inner if document.get(name) is None else document[name]
+
+
+def _dimensions(document: JsonObject) -> JsonObject:
+    """Returns the usable dimensions; never `labels`, which in a recording can tell the outcome."""
+    found = {name: _field(document, name) for name in Dimensions.model_fields if name != "labels"}
+    if found["user_id"] is None:
+        found["user_id"] = _field(document, "user")
+    return usable_dimensions(found).known
+
+
+def _session_id(document: JsonObject, place: Place) -> str:
+    for name in ("session_id", "id", "conversation_id"):
+        value = document.get(name)
+        if value is None or value == "":
+            continue
+        if not isinstance(value, str | int) or isinstance(value, bool):
+            raise place.error(f"{name} must be a string or an integer")
+        return str(value)
+    content = {name: document.get(name) for name in ("messages", "traj", "task_id", "trial")}
+    return str(uuid5(_NAMESPACE, f"session {place.file_name} {place.number} {_digest(content, place)}"))
+
+
+def _start_time(document: JsonObject, base_time: datetime, place: Place) -> datetime:
+    name = "created" if document.get("created") is not None else "created_at"
+    value = document.get(name)
+    if value is None:
+        return base_time.astimezone(UTC)
+    try:
+        time = _parse_time(value)
+    except (ValueError, OverflowError, OSError):  # conversion to UTC can leave the range of datetime at both ends
+        time = None
+    if time is None:
+        raise place.error(
+            f"{name} must be seconds since 1970 (or milliseconds, microseconds or nanoseconds), or a date-time with its "
+            "zone such as 2026-01-31T12:00:00Z"
+        )
+    if time > _LATEST_START:
+        raise place.error(
+            f"{name} is on the last day of the calendar, {_LATEST_START:%Y-%m-%d}; use an earlier time, because the "
+            "events follow this time"
+        )
+    return time
+
+
+def _parse_time(value: JsonValue) -> datetime | None:
+    """Returns the time in UTC; None for a date-time without a zone, and for a value that is neither number nor string.
+
+    Raises:
+        ValueError, OverflowError, OSError: the value is not a time that datetime can represent.
+    """
+    match value:
+        case int() | float() if not isinstance(value, bool):
+            try:
+                return time_since_1970(value)
+            except ValueError:  # a time before 2001 or after 2100
+                return datetime.fromtimestamp(value, UTC)
+        case str():
+            time = datetime.fromisoformat(value)
+            return None if time.tzinfo is None else time.astimezone(UTC)
+    return None
+
+
+def _content(text: str, role: str) -> JsonObject:
+    return {"role": role, "parts": [{"text": text}]}
+
+
+def _digest(body: JsonObject, place: Place) -> str:
+    return hashlib.sha256(_encode(body, place)).hexdigest()
+
+
+def _encode(body: JsonObject, place: Place) -> bytes:
+    try:
+        return orjson.dumps(body)
+    except orjson.JSONEncodeError as error:
+        raise place.error(f"cannot be written as JSON: {error}") from None
+
+
+class _Transcripts:
+    """Converts the transcripts of one input; each transcript is a session of its own."""
+
+    def __init__(self, context: InputContext) -> None:
+        self._context = context
+        self._first_documents: dict[str, tuple[int, bytes]] = {}
+        """The number and the digest of the first document of each session, by session id."""
+
+    def records(self, found: JsonObject, document: Document) -> list[AgentRecord]:
+        context = self._context
+        records = transcript_events(found, document.number, context.source, context.base_time, context.task_domain)
+        self._refuse_shared_session(records, document)
+        return records
+
+    def _refuse_shared_session(self, records: list[AgentRecord], document: Document) -> None:
+        """Rejects a transcript with the session id of an earlier, different transcript.
+
+        Two transcripts in one session would be scored as one conversation, and the later trace would be read as a
+        revision of the earlier trace.
+        """
+        session_id = records[0].session_id or ""
+        digest = hashlib.sha256(b"\n".join(record.value for record in records)).digest()
+        first_number, first_digest = self._first_documents.setdefault(session_id, (document.number, digest))
+        if first_digest != digest:
+            raise self._context.document_error(
+                document,
+                f"has the session id {session_id[:80]!r} of document {first_number}, which is a different transcript; "
+                "use a different session_id in each transcript, or remove the ids",
+            )
+
+
+def _reader(context: InputContext) -> RecordsOfObject:
+    return _Transcripts(context).records
+
+
+def _read(documents: Iterable[Document], context: InputContext) -> Iterator[DocumentRecords]:
+    rule = "a transcript must be an object that contains its messages"
+    return records_of_objects(documents, _reader(context), context, rule)
+
+
+def _recognizes(found: JsonObject) -> bool:
+    # A row of an evaluation set, which has a request, inputs or a trace, can have messages too.
+    return ("messages" in found or "traj" in found) and not {"request", "inputs", "trace"} & found.keys()
+
+
+OPENAI_CHAT = InputFormat(
+    name="openai-chat",
+    description="transcripts with `messages` or `traj`",
+    read_documents=_read,
+    task_domain="domain of a transcript without a domain of its own",
+    recognition=Recognition("a chat transcript", _recognizes, _reader),
+)

@@ -1,0 +1,177 @@
+"""Reads OTLP files: joins the spans of each trace over all files, and writes what agents did as events and traces."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, BinaryIO
+
+import orjson
+from pydantic import ValidationError
+
+from traceweir.schemas.base import explain
+from traceweir.schemas.events import EVENT
+from traceweir.schemas.figures import counted
+from traceweir.schemas.text import listed, printable
+from traceweir.schemas.trace import ReasoningTrace
+from traceweir.streams.intake.formats.base import (
+    AgentRecord,
+    DocumentRecords,
+    InputContext,
+    InputFormat,
+    PartlyReadError,
+)
+from traceweir.streams.intake.formats.documents import Document, InputError, name_of
+
+if TYPE_CHECKING:
+    from traceweir.streams.intake.otlp.decoding import LogEvent
+    from traceweir.streams.intake.spans.reader import TraceRecords
+    from traceweir.streams.intake.spans.span import Span
+
+
+class _Traces:
+    """The spans of all files by trace, in the order of their first span."""
+
+    def __init__(self) -> None:
+        self.spans: dict[str, list[Span]] = {}
+        self._logs: list[LogEvent] = []
+
+    def add(self, request: bytes) -> list[str]:
+        """Adds the spans or log records of a request, and returns a sentence for each unusable one."""
+        from traceweir.streams.intake.otlp.decoding import decode_logs, decode_spans
+        from traceweir.streams.intake.otlp.errors import OtlpError
+        from traceweir.streams.intake.spans.dialects import is_genai_event
+
+        try:
+            spans, problems = decode_spans(request)
+        except OtlpError as error:
+            try:
+                logs = decode_logs(request)
+            except OtlpError:
+                return [str(error)]
+            self._logs += (log for log in logs.logs if is_genai_event(log.event))
+            return logs.problems
+        for span in spans:
+            self.spans.setdefault(span.trace_id, []).append(span)
+        return problems
+
+    def join_logs(self) -> list[LogEvent]:
+        """Adds each log record to the events of its span, and returns those of model calls whose span is unknown."""
+        from traceweir.streams.intake.otlp.decoding import add_logs
+
+        unknown = add_logs((span for spans in self.spans.values() for span in spans), self._logs)
+        self._logs.clear()
+        return unknown
+
+
+def _read(streams: Sequence[BinaryIO], context: InputContext) -> Iterator[DocumentRecords]:
+    # Imported here, like the decoders: commands that read other formats start earlier without them.
+    from traceweir.streams.intake.spans.reader import read_trace
+
+    traces = _Traces()
+    number = 0
+    for stream in streams:
+        for place, request in enumerate(_requests(stream), start=1):
+            number += 1
+            if isinstance(request, InputError):
+                yield DocumentRecords(Document(number, b""), [], request)
+            elif problems := traces.add(request):
+                yield DocumentRecords(
+                    Document(number, b""), [], InputError(f"{name_of(stream)}: request {place}: {listed(problems)}")
+                )
+    if unknown := traces.join_logs():
+        number += 1
+        yield DocumentRecords(Document(number, b""), [], _unknown_spans(unknown, context.source))
+    agents = own_spans = 0
+    for trace_id, spans in traces.spans.items():
+        try:
+            found = read_trace(spans, visibility=context.visibility)
+        except Exception as error:  # noqa: BLE001  # whatever the spans cause must not cost the other traces
+            agents += 1
+            number += 1
+            what = f"cannot be read ({type(error).__name__}: {printable(str(error), 300)}); please report it"
+            yield DocumentRecords(
+                Document(number, b""), [], InputError(f"{context.source}: trace {printable(trace_id)} {what}")
+            )
+            continue
+        own_spans += found.own_spans
+        if found.events or found.traces:
+            agents += 1
+            number += 1
+            yield _documents(
+                Document(number, b""), found, context.document_error(Document(number, b""), f"trace {trace_id}")
+            )
+    if traces.spans and not agents:
+        span_count = sum(map(len, traces.spans.values()))
+        what = f"{counted(span_count, 'span')} in {counted(len(traces.spans), 'trace')}, and none of an agent, a model or a tool"
+        own = f"; {own_spans} of them are Traceweir's own and left out" if own_spans else ""
+        yield DocumentRecords(
+            Document(number + 1, b""),
+            [],
+            InputError(f"{context.source}: has {what}{own}; instrument the agent or its framework"),
+        )
+
+
+def _requests(stream: BinaryIO) -> Iterator[bytes | InputError]:
+    """Yields the requests of a file, and the error at which a file ends that begins with requests.
+
+    The end of a file is cut when the program that writes it was killed.
+    """
+    from traceweir.streams.intake.otlp.errors import OtlpError
+    from traceweir.streams.intake.otlp.files import requests_of
+
+    begun = False
+    try:
+        for request in requests_of(stream):
+            yield request
+            begun = True
+    except OtlpError as error:
+        if begun:
+            yield InputError(f"{name_of(stream)}: {error}; the rest of the file is not read")
+            return
+        raise InputError(
+            f"{name_of(stream)}: {error}. Name a file of OTLP requests, as JSON Lines or in protobuf."
+        ) from None
+    except OSError as error:
+        raise InputError(f"{name_of(stream)}: cannot be read ({error.strerror or error}).") from None
+
+
+def _documents(document: Document, found: TraceRecords, error: InputError) -> DocumentRecords:
+    records, problems = [], []
+    for event in found.events:
+        raw = orjson.dumps(event)
+        try:
+            EVENT.validate_json(raw)
+        except ValidationError as problem:
+            problems.append(explain(problem))
+            continue
+        records.append(AgentRecord("event", event["session_id"], raw))
+    for trace in found.traces:
+        raw = orjson.dumps(trace)
+        try:
+            ReasoningTrace.model_validate_json(raw)
+        except ValidationError as problem:
+            problems.append(explain(problem))
+            continue
+        records.append(AgentRecord("trace", trace["metadata"]["session_id"], raw))
+    unusable = PartlyReadError(f"{error}: {listed(problems)}", records) if problems else None
+    return DocumentRecords(document, records, unusable)
+
+
+def _unknown_spans(logs: Sequence[LogEvent], source: str) -> InputError:
+    names = dict.fromkeys(
+        f"span {log.span_id} of trace {log.trace_id}" if log.span_id else f"trace {log.trace_id}, of no span"
+        for log in logs
+    )
+    what = counted(len(logs), "log record")
+    verb = "belongs" if len(logs) == 1 else "belong"
+    return InputError(
+        f"{source}: {what} of model calls {verb} to no span of the input: {listed(list(names))}; "
+        "their messages are lost; name the files with these spans as well"
+    )
+
+
+OTLP = InputFormat(
+    name="otlp",
+    description="OTLP requests with the spans and log records of agents, in protobuf or JSON; several files are one input",
+    read_streams=_read,
+)

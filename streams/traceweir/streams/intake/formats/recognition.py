@@ -1,0 +1,198 @@
+"""Recognizes documents by their keys: reads files of several formats, and names documents of the wrong kind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from functools import cached_property, partial
+
+from pydantic import JsonValue
+
+from traceweir.schemas.base import JsonObject
+from traceweir.streams.intake.formats.base import (
+    DocumentRecords,
+    InputContext,
+    InputFormat,
+    RecordsOfObject,
+    records_or_problem,
+)
+from traceweir.streams.intake.formats.databricks_rows import AGENT_EVALUATION, EvaluationRows
+from traceweir.streams.intake.formats.documents import Document, InputError, json_of
+from traceweir.streams.intake.formats.other_documents import OTHER_DOCUMENTS, OtherDocument
+from traceweir.streams.intake.formats.registry import BUILT_IN, installed_formats
+from traceweir.streams.intake.formats.tables import Row
+from traceweir.streams.intake.formats.traceweir_json import TRACEWEIR, is_trace_or_event, wire_record_of
+
+Kind = InputFormat | OtherDocument
+
+
+def built_in_kind(found: JsonValue) -> Kind | None:
+    """Returns the built-in format or the other kind of a document; None for an unknown kind.
+
+    >>> kind = built_in_kind({"messages": []})
+    >>> isinstance(kind, InputFormat) and kind.name
+    'openai-chat'
+    """
+    if not isinstance(found, dict):
+        return None
+    formats = (each for each in BUILT_IN.values() if each.recognition and each.recognition.recognizes(found))
+    return next(formats, None) or next((each for each in OTHER_DOCUMENTS if each.recognizes(found)), None)
+
+
+class Recognizer:
+    """Recognizes the documents of one input.
+
+    The formats of installed packages come last: their packages are imported with the first document of no other kind.
+    """
+
+    def kind_of(self, found: JsonValue) -> Kind | None:
+        """Returns the format or the other kind of a document; None for an unknown kind."""
+        return built_in_kind(found) or (self._installed_format(found) if isinstance(found, dict) else None)
+
+    def format_of(self, found: JsonObject) -> InputFormat | None:
+        """Returns the format of a document; a document with an unknown `type` is an event of Traceweir."""
+        kind = self.kind_of(found)
+        if kind is None and "type" in found:
+            return TRACEWEIR
+        return kind if isinstance(kind, InputFormat) else None
+
+    def _installed_format(self, found: JsonObject) -> InputFormat | None:
+        for each in self._installed:
+            try:
+                if each.recognition is not None and each.recognition.recognizes(found):
+                    return each
+            except Exception:  # noqa: BLE001, S112  # the code of a package can raise anything; the next one is asked
+                continue
+        return None
+
+    @cached_property
+    def _installed(self) -> list[InputFormat]:
+        return installed_formats()
+
+
+def read_recognized(
+    input_format: InputFormat, documents: Iterable[Document], context: InputContext
+) -> Iterator[DocumentRecords]:
+    """Yields the records of each document, in order.
+
+    With the format `traceweir`, each document is read in the format that its keys show; a document of no known format
+    becomes a record as it is. With any other format, a document that cannot be used has a message that names the
+    document's own kind.
+    """
+    return (
+        _mixed(documents, context) if input_format.name == TRACEWEIR.name else _named(input_format, documents, context)
+    )
+
+
+def _mixed(documents: Iterable[Document], context: InputContext) -> Iterator[DocumentRecords]:
+    recognizer, rows = Recognizer(), EvaluationRows(context)
+    readers: dict[str, RecordsOfObject] = {}
+    for document in documents:
+        try:
+            found = json_of(document.raw)
+        except ValueError:
+            found = None
+        if not isinstance(found, dict) or is_trace_or_event(found):  # nearly every document of a large file
+            yield DocumentRecords(document, [wire_record_of(found, document.raw)])
+            continue
+        kind = recognizer.kind_of(found)
+        if kind is None:
+            yield DocumentRecords(document, [wire_record_of(found, document.raw)])
+        elif kind is AGENT_EVALUATION:
+            yield from rows.convert(Row(document.number, found))
+        elif isinstance(kind, OtherDocument):
+            yield DocumentRecords(document, [], context.document_error(document, looks_like(kind)))
+        elif kind.recognition is not None:
+            if kind.name not in readers:
+                readers[kind.name] = kind.recognition.reader(context)
+            yield records_or_problem(document, partial(readers[kind.name], found, document))
+    yield from rows.omitted_rows()
+
+
+def _named(
+    input_format: InputFormat, documents: Iterable[Document], context: InputContext
+) -> Iterator[DocumentRecords]:
+    recognizer = Recognizer()
+    latest: Document | None = None
+
+    def remembered() -> Iterator[Document]:
+        nonlocal latest
+        for document in documents:
+            latest = document  # a format yields the records of a document before it asks for the next document
+            yield document
+
+    for found in input_format.read(remembered(), context):
+        is_latest = latest is not None and latest.number == found.document.number
+        if found.problem is None or found.records or latest is None or not is_latest:
+            yield found
+            continue
+        try:
+            kind = recognizer.kind_of(json_of(latest.raw))
+        except ValueError:
+            kind = None
+        if kind is None or kind is input_format:
+            yield found
+        else:
+            yield found._replace(problem=InputError(f"{found.problem}; {looks_like(kind)}"))
+
+
+def format_of_table(input_format: InputFormat, columns: Iterable[str], source: str) -> InputFormat:
+    """Returns the format in which a table is read: with the format `traceweir`, the one that the columns show.
+
+    Args:
+        input_format: The format that `--format` names, or `traceweir`.
+        columns: The names of the table's columns.
+        source: The path of the file, for the message.
+
+    Raises:
+        InputError: the columns show a format that would ignore other columns of evaluation rows.
+    """
+    if input_format.name != TRACEWEIR.name:
+        return input_format
+    header: JsonObject = dict.fromkeys(columns)
+    shown = (each for each in BUILT_IN.values() if each.read_rows and each.recognition and each is not TRACEWEIR)
+    found = next((each for each in shown if each.recognition and each.recognition.recognizes(header)), TRACEWEIR)
+    ignored = [name for name in header if name in TRACEWEIR.columns and name not in found.columns]
+    if ignored:
+        raise InputError(
+            f"{source}: each row looks like {_name_of(found)}, but has {', '.join(map(repr, ignored))} of evaluation rows: "
+            f"add --format {found.name}, which ignores {'these columns' if len(ignored) > 1 else 'this column'}, "
+            f"or --format {AGENT_EVALUATION.name}"
+        )
+    return found
+
+
+def looks_like(kind: Kind) -> str:
+    """Returns what a document of the wrong kind looks like, and what to do, for the end of a message."""
+    if isinstance(kind, OtherDocument):
+        return f"looks like {kind.document_name}: {kind.advice}"
+    if kind is TRACEWEIR:
+        return f"looks like {_name_of(kind)}: omit --format"
+    return f"looks like {_name_of(kind)}: add --format {kind.name}, or omit --format"
+
+
+def misplaced(content: bytes | str, expected: OtherDocument) -> str | None:
+    """Returns what a file is that should be of one kind, and where it belongs; None for the right or an unknown kind.
+
+    The first document decides, in JSON Lines and in an array too.
+    """
+    raw = content.encode(errors="replace") if isinstance(content, str) else content
+    found: JsonValue = None
+    for text in (raw, raw.lstrip().partition(b"\n")[0]):
+        with suppress(ValueError):
+            found = json_of(text)
+            break
+    kind = built_in_kind(found[0] if isinstance(found, list) and found else found)
+    if kind is None or kind is expected:
+        return None
+    advice = kind.advice if isinstance(kind, OtherDocument) else _AS_INPUT
+    return f"looks like {_name_of(kind)}, not {expected.document_name}: {advice}"
+
+
+_AS_INPUT = "pass the file to `traceweir score` or `traceweir emit`, or to `traceweir eval` with --sessions"
+
+
+def _name_of(kind: Kind) -> str:
+    if isinstance(kind, OtherDocument):
+        return kind.document_name
+    return kind.recognition.document_name if kind.recognition else f"a document of the format {kind.name}"

@@ -1,0 +1,71 @@
+"""Reads the request to a model and its response, as the APIs of models have them."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from traceweir.streams.intake.spans.attributes import decoded, structure
+from traceweir.streams.intake.spans.message import Message, is_hidden
+from traceweir.streams.intake.spans.messages import read_message, read_messages
+
+PYTHON_TEXT = re.compile(r"[A-Za-z_.]{0,128}[A-Z]\w{0,64}\([\w.]{1,64}=")
+"""The beginning of Python's text of an object, which instrumentations write where they cannot serialize.
+
+Names are bounded: with unbounded ones, the time grows with the square of a long word in an agent's text.
+"""
+
+
+def requested(value: Any) -> list[Message]:
+    """Returns the messages of a request to a model: `messages`, `contents`, `input`, `prompt`, or a list of messages."""
+    if value is None:
+        return []
+    value = structure(value)
+    if isinstance(value, list):
+        return read_messages([each for each in value if isinstance(each, dict | list)])
+    if not isinstance(value, dict):
+        return []
+    for key in ("messages", "contents", "input", "inputs", "prompt", "prompts", "chat_history"):
+        inner = structure(value.get(key))
+        if isinstance(inner, list) and inner:
+            if all(isinstance(each, str) for each in inner) and any(each.startswith("ChatMessage(") for each in inner):
+                continue  # a text for people, in which parts can be left out
+            return read_messages(inner)
+        if isinstance(inner, dict) and key != "messages":
+            return requested(inner)
+        if isinstance(inner, str) and inner and not is_hidden(inner):
+            return [Message("user", [inner])]
+    return []
+
+
+def answered(value: Any, depth: int = 0) -> list[Message]:
+    """Returns the messages of a model's response: choices, generations, candidates, items, or one message."""
+    if value is None or depth > 5:
+        return []
+    value = structure(value)
+    if isinstance(value, list):
+        return [message for each in value for message in answered(each, depth + 1)]
+    if isinstance(value, str):
+        value = decoded(value) if value.startswith('"') else value
+        if not isinstance(value, str) or not value or PYTHON_TEXT.match(value):
+            return []
+        return [Message("assistant", [] if is_hidden(value) else [value], hidden=is_hidden(value))]
+    if not isinstance(value, dict):
+        return []
+    for key in ("choices", "generations", "candidates", "messages", "outputs"):
+        inner = structure(value.get(key))
+        if isinstance(inner, list) and inner:
+            return answered(inner[-1:] if key in ("messages", "outputs") else inner, depth + 1)
+        if isinstance(inner, dict) and key == "outputs":
+            return answered(inner, depth + 1)
+    inner = value.get("output")
+    if isinstance(inner, list) and inner and all(isinstance(each, dict) for each in inner):
+        return read_messages(inner, "assistant")
+    content = value.get("content")
+    if isinstance(content, dict) and "parts" in content:  # Gemini
+        return [
+            read_message({"role": "assistant", **content, "finish_reason": value.get("finish_reason")}, "assistant")
+        ]
+    if {"content", "tool_calls", "message", "kwargs", "text", "parts"} & set(value):
+        return [read_message(value, "assistant")]
+    return []

@@ -1,0 +1,66 @@
+"""Reads what Haystack's own tracing writes: values of Python as JSON, in attributes of its own.
+
+A span says by its name what it is: a run of an agent, a step of it, a component of a pipeline. The type of a component
+tells whether it calls a model. Haystack 2 writes the steps of an agent as components.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from traceweir.streams.intake.spans.attributes import structure, text_of
+from traceweir.streams.intake.spans.kinds import HAYSTACK_COMPONENT
+from traceweir.streams.intake.spans.message import Message
+from traceweir.streams.intake.spans.messages import read_messages
+from traceweir.streams.intake.spans.span import Attributes
+
+INPUTS = ("haystack.agent.step.llm.input", "haystack.component.input")
+OUTPUTS = ("haystack.agent.step.llm.output", "haystack.component.output")
+PIPELINE_INPUT, PIPELINE_OUTPUT = "haystack.pipeline.input_data", "haystack.pipeline.output_data"
+
+
+def is_of_haystack(attributes: Attributes) -> bool:
+    """Returns whether a span of a model call has content that Haystack itself wrote."""
+    return any(key in attributes for key in OUTPUTS)
+
+
+def replies(attributes: Attributes) -> list[Message]:
+    """Returns the messages that a model wrote: chat messages, or texts."""
+    value = _output(attributes).get("replies")
+    return read_messages(value, "assistant") if isinstance(value, list) else []
+
+
+def metadata_of(attributes: Attributes) -> Mapping[str, Any]:
+    """Returns what the API tells of the answer: `model` and `usage`; empty if it is not there."""
+    output = _output(attributes)
+    for value in (output.get("replies"), output.get("meta")):
+        last = value[-1] if isinstance(value, list) and value else None
+        meta = last.get("meta", last) if isinstance(last, dict) else None
+        if isinstance(meta, dict) and ("model" in meta or "usage" in meta):
+            return meta
+    return {}
+
+
+def component_values(value: Any) -> list[dict[str, Any]]:
+    """Returns the inputs or the outputs of the components of a pipeline, which are under the names of the components."""
+    value = structure(value)
+    return [each for each in value.values() if isinstance(each, dict)] if isinstance(value, dict) else []
+
+
+def only_text(value: Any) -> str:
+    """Returns the text of a pipeline's input, if it is the only one: components get the same question by any name."""
+    texts = {each for inputs in component_values(value) for each in inputs.values() if isinstance(each, str) and each}
+    return texts.pop() if len(texts) == 1 else ""
+
+
+def agent_of(attributes: Attributes) -> str:
+    """Returns the name of the component that is an agent: an agent of Haystack has no name of its own."""
+    if attributes.get(HAYSTACK_COMPONENT) != "Agent":
+        return ""
+    return text_of(attributes.get("haystack.component.name"))
+
+
+def _output(attributes: Attributes) -> dict[str, Any]:
+    value = next((structure(attributes[key]) for key in OUTPUTS if key in attributes), None)
+    return value if isinstance(value, dict) else {}

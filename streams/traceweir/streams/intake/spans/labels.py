@@ -1,0 +1,46 @@
+"""Reads the labels of an invocation: attributes of Traceweir's own, and the tags of other conventions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from traceweir.schemas.dimensions import MAX_LABELS, MAX_SHORT_CHARS
+from traceweir.streams.intake.spans.attributes import plain, structure
+from traceweir.streams.intake.spans.span import Attributes, Span
+
+_PREFIX = "traceweir.label."
+_TAGS = ("tag.tags", "langfuse.trace.tags", "langsmith.span.tags")
+
+
+def labels_of(root: Span) -> dict[str, str]:
+    """Returns at most 8 labels of the outermost span and its resource; empty if they tell none.
+
+    The attribute `traceweir.label.team` is the label `team`; the span's attribute takes precedence over the resource's.
+    A tag of OpenInference, Langfuse or LangSmith is a label with the value `true`. A label with a name or a value of
+    more than 256 characters is left out, as are those after the first 8 in the order above and of their names.
+    """
+    own = {**dict(_own(root.resource)), **dict(_own(root.attributes))}
+    tags = {tag: "true" for tag in _tags(root.attributes) if tag not in own}
+    found = [*sorted(own.items()), *sorted(tags.items())]
+    usable = [(plain(name), plain(value)) for name, value in found if _is_short(name) and _is_short(value)]
+    return dict(usable[:MAX_LABELS])
+
+
+def _own(attributes: Attributes) -> Iterator[tuple[str, str]]:
+    for key, value in attributes.items():
+        if key.startswith(_PREFIX) and isinstance(value, str | int | float):
+            text = str(value).lower() if isinstance(value, bool) else str(value)
+            yield key.removeprefix(_PREFIX), text
+
+
+def _tags(attributes: Attributes) -> Iterator[str]:
+    for key in _TAGS:
+        value = structure(attributes.get(key))
+        if isinstance(value, str):
+            value = [each.strip() for each in value.split(",")]  # LangSmith writes its tags so
+        if isinstance(value, list):
+            yield from (each for each in value if isinstance(each, str))
+
+
+def _is_short(text: str) -> bool:
+    return 0 < len(text) <= MAX_SHORT_CHARS

@@ -1,0 +1,291 @@
+"""Reads messages of models: one reader for the shapes in which OpenAI, Anthropic, Bedrock, Gemini, LangChain, the AI SDK
+and OpenTelemetry write a message, because instrumentations pass them on as they are.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from traceweir.streams.intake.spans.attributes import ABSENT, structure, text_of
+from traceweir.streams.intake.spans.message import HIDDEN, Call, Message, Result, Role, is_hidden
+
+_ROLES: dict[str, Role] = {
+    "system": "system",
+    "developer": "system",
+    "systemmessage": "system",
+    "human": "user",
+    "user": "user",
+    "humanmessage": "user",
+    "humanmessagechunk": "user",
+    "ai": "assistant",
+    "assistant": "assistant",
+    "model": "assistant",
+    "chatbot": "assistant",
+    "aimessage": "assistant",
+    "aimessagechunk": "assistant",
+    "tool": "tool",
+    "function": "tool",
+    "ipython": "tool",
+    "toolmessage": "tool",
+    "functionmessage": "tool",
+    "tool-response": "tool",
+    "tool_response": "tool",
+    "tool-call": "assistant",
+    "tool_call": "assistant",
+}
+MAX_DEPTH = 12
+
+
+_RESULT_BLOCKS = ("toolResult", "functionResponse", "function_response", "tool_call_result")
+"""The keys of blocks with a tool's result: of Bedrock, Gemini, and Haystack."""
+
+
+def read_messages(value: Any, role: Role = "user") -> list[Message]:
+    """Returns the messages in a list, in a list of lists, or in an object with `messages`.
+
+    Args:
+        value: The messages, or a JSON text of them.
+        role: The role of a text without a role.
+    """
+    found: list[Message] = []
+    if value is not None:
+        _collect(structure(value), role, found, 0)
+    return found
+
+
+def _collect(value: Any, role: Role, found: list[Message], depth: int) -> None:
+    if depth > MAX_DEPTH:
+        return
+    if isinstance(value, list):
+        if value and all(isinstance(each, dict) and _is_block(each) for each in value):
+            found.append(read_message({"role": role, "content": value}, role))
+            return
+        for each in value:
+            _collect(structure(each) if isinstance(each, str) else each, role, found, depth + 1)
+    elif isinstance(value, dict):
+        if "messages" in value and "role" not in value:
+            _collect(structure(value["messages"]), role, found, depth + 1)
+        else:
+            found.append(read_message(value, role))
+    elif isinstance(value, str) and value:
+        found.append(Message(role, [] if is_hidden(value) else [value], hidden=is_hidden(value)))
+
+
+def _is_block(value: dict[str, Any]) -> bool:
+    """Returns whether an object is a part of a message, and no message."""
+    if "role" in value or "kwargs" in value or "data" in value:
+        return False
+    return "toolUse" in value or "toolResult" in value or set(value) == {"text"} or value.get("type") == "text"
+
+
+def read_message(value: dict[str, Any], role: Role = "user") -> Message:
+    """Returns a message in any of the known shapes."""
+    value, name = _unpacked(value)
+    word = value.get("role") or value.get("type") or name or ""
+    if isinstance(word, dict):  # AutoGen and Haystack: {"value": "user"}
+        word = word.get("value", "")
+    message = Message(_ROLES.get(str(word).lower().rpartition(".")[2], role))
+    if message.role == "user" and isinstance(value.get("tool_call_id"), str) and value["tool_call_id"]:
+        message.role = "tool"  # Anthropic's results are in a message of the user
+    message.name = text_of(value.get("name")) if message.role != "tool" else ""
+    message.finish = text_of(value.get("finish_reason") or value.get("finishReason") or "")
+    _read_item(value, message)
+    for key in ("tool_calls", "toolCalls", "function_calls"):
+        if key in value:
+            for each in _listed(value[key]):
+                _read_call(each, message)
+    extra = value.get("additional_kwargs")
+    if not message.calls and isinstance(extra, dict):
+        for each in _listed(extra.get("tool_calls")):
+            _read_call(each, message)
+    if not message.calls and isinstance(value.get("function_call"), dict):
+        _read_call(value["function_call"], message)
+    content_key = ""
+    for key in ("parts", "content", "contents", "_content", "blocks"):
+        if value.get(key) is not None:
+            content_key = key
+            break
+    if message.role == "tool" and not message.results:
+        _read_tool_message(value, content_key, message)
+    elif content_key:
+        read_content(value[content_key], message, 0)
+        if content_key == "content" and not message.texts and value.get("contents") is not None:
+            read_content(value["contents"], message, 0)
+    elif isinstance(value.get("text"), str) and "content" not in value:
+        message.texts.append(value["text"])
+    elif not message.calls and not message.results:
+        message.hidden = True
+    if not HIDDEN.isdisjoint(message.texts):
+        message.hidden, message.texts = True, [text for text in message.texts if not is_hidden(text)]
+    return message
+
+
+def _unpacked(value: dict[str, Any]) -> tuple[dict[str, Any], str]:
+    """Returns the message in its wrappings (LangChain's dumps, choices, events) and the role that these tell."""
+    name = ""
+    for _ in range(4):
+        if isinstance(value.get("kwargs"), dict) and ("lc" in value or isinstance(value.get("id"), list)):
+            path = value.get("id")
+            name = str(path[-1]) if isinstance(path, list) and path else name
+            value = value["kwargs"]
+        elif isinstance(value.get("data"), dict) and isinstance(value.get("type"), str) and "role" not in value:
+            value = {**value["data"], "type": value["type"]}
+        elif isinstance(value.get("message"), dict):
+            finish = value.get("finish_reason") or value["message"].get("finish_reason")
+            value = {**value["message"], "finish_reason": finish}
+            name = name or "assistant"
+        elif isinstance(value.get("message"), str) and "content" not in value and "role" not in value:
+            value = {"role": "assistant", "content": value["message"], "finish_reason": value.get("finish_reason")}
+        else:
+            break
+    event = value.get("event.name")
+    if isinstance(event, str) and "role" not in value:
+        name = {"gen_ai.choice": "assistant"}.get(event, event.removeprefix("gen_ai.").removesuffix(".message"))
+    return value, name
+
+
+def _listed(value: Any) -> list[dict[str, Any]]:
+    value = structure(value)
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+
+
+def _read_item(value: dict[str, Any], message: Message) -> None:
+    """Reads an item of OpenAI's Responses API, which is no message: a call, or the output of a call."""
+    match value.get("type"):
+        case "function_call" | "custom_tool_call" | "tool_call" | "mcp_call" if "name" in value:
+            message.role = "assistant"
+            _read_call({"id": value.get("call_id") or value.get("id"), **_without(value, "id")}, message)
+        case "function_call_output" | "custom_tool_call_output":
+            message.role = "tool"
+            call = text_of(value.get("call_id"))
+            message.results.append(Result(call, text_of(value.get("name")), value.get("output", ABSENT)))
+        case "reasoning":
+            message.role = "assistant"
+
+
+def _without(value: dict[str, Any], key: str) -> dict[str, Any]:
+    return {each: inner for each, inner in value.items() if each != key}
+
+
+def _read_call(value: dict[str, Any], message: Message) -> None:
+    if isinstance(value.get("tool_call"), dict):  # OpenInference
+        value = value["tool_call"]
+    inner = value["function"] if isinstance(value.get("function"), dict) else value
+    name = next((inner[key] for key in ("name", "toolName", "tool_name") if isinstance(inner.get(key), str)), "")
+    ids = (value.get(key) for key in ("id", "call_id", "tool_call_id", "toolUseId", "toolCallId", "tool_id"))
+    call = text_of(next((each for each in ids if each), ""))
+    keys = ("arguments", "args", "input", "tool_kwargs", "arguments_json")
+    args = next((inner[key] for key in keys if inner.get(key) is not None), ABSENT)
+    if not name and args is ABSENT:
+        return
+    message.add_call(Call(call, name, ABSENT if is_hidden(args) else arguments(args)))
+
+
+def arguments(value: Any) -> Any:
+    """Returns arguments as an object if they are a JSON text of one; an empty text is an empty object."""
+    if isinstance(value, str):
+        return {} if not value.strip() else structure(value)
+    return value
+
+
+def _read_tool_message(value: dict[str, Any], content_key: str, message: Message) -> None:
+    """Reads a message that answers a call: with blocks of results, or with the result as its content."""
+    content = structure(value[content_key]) if content_key and content_key != "content" else value.get(content_key)
+    if isinstance(content, list):
+        inner = Message("tool")
+        read_content(content, inner, 0)
+        message.results += inner.results
+        if message.results:
+            return
+        is_text = content and all(isinstance(each, dict) and each.get("type") == "text" for each in content)
+        read = is_text or (inner.texts and not any(isinstance(each, str) for each in content))
+        content = inner.text if read else content
+    keys = ("tool_call_id", "toolCallId", "call_id", "id")
+    call = text_of(next((value[key] for key in keys if isinstance(value.get(key), str)), ""))
+    name = text_of(value.get("name") or value.get("tool_name") or "")
+    found = content if content_key else ABSENT
+    hidden = is_hidden(found)
+    message.hidden = message.hidden or hidden or found is ABSENT
+    message.results.append(Result(call, name, ABSENT if hidden else found, value.get("status") == "error"))
+
+
+def read_content(content: Any, message: Message, depth: int) -> None:
+    """Adds the texts, the calls and the results of a message's content."""
+    if depth > MAX_DEPTH:
+        return
+    if isinstance(content, str):
+        blocks = structure(content) if message.role != "system" and content.startswith('[{"') else content
+        known = isinstance(blocks, list) and blocks and all(isinstance(b, dict) and _known(b) for b in blocks)
+        if not known:
+            message.texts.append(content)
+            return
+        content = blocks
+    if isinstance(content, dict):
+        content = content.get("parts", [content])
+    if isinstance(content, list):
+        for block in content:
+            if isinstance(block, str):
+                message.texts.append(block)
+            elif isinstance(block, dict):
+                _read_block(block, message, depth)
+
+
+def _known(block: dict[str, Any]) -> bool:
+    if {"toolUse", "toolResult", "functionCall", "functionResponse", "function_call"} & set(block):
+        return True
+    if set(block) <= {"text"}:
+        return bool(block)
+    kinds = {"text", "tool_use", "tool_result", "tool-call", "tool-result", "tool_call", "tool_call_response", "image"}
+    return block.get("type") in kinds
+
+
+def _read_block(block: dict[str, Any], message: Message, depth: int) -> None:
+    if isinstance(block.get("message_content"), dict):  # OpenInference
+        block = block["message_content"]
+    call = next(
+        (block[k] for k in ("toolUse", "functionCall", "function_call", "tool_call") if _is_map(block, k)), None
+    )
+    result = next((block[k] for k in _RESULT_BLOCKS if _is_map(block, k)), None)
+    kind = str(block.get("type", ""))
+    if call is not None:
+        _read_call(call, message)
+    elif result is not None:
+        _read_result(result, message, framed="functionResponse" in block or "function_response" in block)
+    elif kind in ("tool_use", "tool-call", "tool_call", "function_call", "server_tool_use", "server_tool_call"):
+        _read_call(block, message)
+    elif kind in ("tool_result", "tool-result", "tool_call_response", "function_call_output"):
+        _read_result(block, message)
+    elif kind in ("thinking", "reasoning", "redacted_thinking"):
+        return
+    elif isinstance(block.get("text"), str):
+        if not block.get("thought"):
+            message.texts.append(block["text"])
+    elif isinstance(block.get("content"), str | list | dict) and block.get("content") != "":
+        read_content(block["content"], message, depth + 1)
+    elif kind in ("text", "output_text", "input_text") and not {"text", "content"} & set(block):
+        message.hidden = True
+
+
+def _is_map(block: dict[str, Any], key: str) -> bool:
+    return isinstance(block.get(key), dict)
+
+
+def _read_result(value: dict[str, Any], message: Message, *, framed: bool = False) -> None:
+    keys = ("id", "tool_use_id", "toolUseId", "toolCallId", "call_id", "tool_call_id")
+    origin = value["origin"] if isinstance(value.get("origin"), dict) else {}  # Haystack: the call
+    told = {**origin, **value}
+    call = text_of(next((told[key] for key in keys if isinstance(told.get(key), str)), ""))
+    name = text_of(told.get("name") or told.get("toolName") or origin.get("tool_name") or "")
+    found = next((value[key] for key in ("response", "result", "output", "content") if key in value), ABSENT)
+    if isinstance(found, list) and found and all(isinstance(each, dict) and _known(each) for each in found):
+        inner = Message("tool")
+        read_content(found, inner, 1)
+        found = inner.text if inner.texts else json_blocks(found)
+    failed = value.get("status") == "error" or value.get("is_error") is True or value.get("error") is True
+    message.hidden = message.hidden or found is ABSENT
+    message.results.append(Result(call, name, found, failed, framed))
+
+
+def json_blocks(blocks: list[Any]) -> Any:
+    """Returns the value of Bedrock's block `{"json": x}`; other blocks unchanged."""
+    return blocks[0]["json"] if len(blocks) == 1 and isinstance(blocks[0], dict) and "json" in blocks[0] else blocks

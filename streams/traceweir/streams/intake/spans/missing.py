@@ -1,0 +1,276 @@
+"""States what the spans of an invocation do not contain, and the setting that turns the content on."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cache, partial
+from typing import Any
+
+from traceweir.streams.intake.spans.attributes import ABSENT, is_cut, plain_text, structure
+from traceweir.streams.intake.spans.identity import own_agent_name
+from traceweir.streams.intake.spans.kinds import HAYSTACK, HAYSTACK_AGENT, is_nameless_tool
+from traceweir.streams.intake.spans.message import is_hidden, newest_turn
+from traceweir.streams.intake.spans.model_calls import ModelCall
+from traceweir.streams.intake.spans.span import Span
+from traceweir.streams.intake.spans.switches import switch_of
+from traceweir.streams.intake.spans.tool_calls import ToolCall
+from traceweir.streams.intake.spans.tool_spans import hides_error, tool_name
+from traceweir.streams.intake.spans.turns import TurnSpans
+
+_CONTENT_KEYS = ("messages", "input.value", "output.value", "arguments", "result", "prompt", "completion", "llm_re")
+_CLIENT = "use an instrumentation of the model's client as well, such as that for openai or litellm"
+_NAMELESS_AGENT = "an agent of Haystack has no name; run it in a pipeline, where it has the name of its component"
+_NODE = "invoke_node "
+_SMOLAGENTS = "openinference.instrumentation.smolagents"
+_NO_OUTER_SPAN = (
+    "the span of the agent around its steps is not there; it was lost, or its instrumentation never ended it, as that of "
+    "smolagents when a run raises"
+)
+
+
+@dataclass(slots=True)
+class Missing:
+    """The parts of an invocation that its spans do not contain, a sentence for each."""
+
+    parts: dict[str, str] = field(default_factory=dict)
+    """The sentence of each missing part: `question`, `answer`, `agent`, `tokens`, `model`, `tools`, and of a tool
+    call `args:<place>`, `result:<place>`, `error:<place>`."""
+
+    @classmethod
+    def of(
+        cls,
+        turn: TurnSpans,
+        models: Sequence[ModelCall],
+        calls: Sequence[ToolCall],
+        *,
+        question: str,
+        answer: str,
+        agent: str,
+        failed: bool,
+    ) -> Missing:
+        """Returns what is missing, and why as far as the spans tell."""
+        spans = [node.span for node in turn.nodes]
+        parts: dict[str, str] = {}
+        why = cache(lambda: _reason_of_turn(turn))  # looks at every value, and most invocations are complete
+        last = max(models, key=lambda each: each.end_ns, default=None)
+
+        def is_open(call: ToolCall) -> bool:
+            """Returns whether the last answer of a model asks for a call that no span tells of."""
+            asked_last = last is not None and call.asked_ns >= last.end_ns
+            return asked_last and call.run is None and call.result is ABSENT and call.args is not ABSENT
+
+        if not question:
+            parts["question"] = f"the question is not in the spans: {why()}"
+        if not answer and not failed:
+            if last is not None and last.calls and (turn.bare or any(map(is_open, calls))):
+                parts["answer"] = (
+                    "the answer is not in this trace: its last model call asks for tools, whose results it does not contain"
+                )
+            else:
+                parts["answer"] = f"the answer is not in the spans: {why()}"
+        has_cut_texts = any(span.cut_texts for span in spans)
+        for place, call in enumerate(calls):
+            reason = partial(_reason, [call.run.span]) if call.run is not None else why
+            if call.args is ABSENT or call.args is None or is_cut(call.args):
+                # If the span of the tool is whole, what was cut can be the answer of the model.
+                source = why if has_cut_texts and not (call.run and call.run.span.cut_texts) else reason
+                parts[f"args:{place}"] = (
+                    f"the arguments of the call of tool {call.name!r} are not in the spans: {source()}"
+                )
+            told = call.run.error if call.run is not None else call.error
+            if told == "" and call.result is ABSENT:
+                parts[f"error:{place}"] = (
+                    f"the error message of the call of tool {call.name!r} is not in the spans: {reason()}"
+                )
+            if call.run is not None and hides_error(call.run.span):
+                parts[f"error:{place}"] = (
+                    f"the error message of the call of tool {call.name!r} is not in the spans: OpenAI's Agents SDK tells it to "
+                    "nobody; give the tool a failure_error_function"
+                )
+            if call.error is None and (call.result is ABSENT or is_cut(call.result)):
+                if turn.bare and call.run is None and not has_cut_texts:
+                    continue
+                reached = (
+                    "the invocation ends with the call, which has no span; the application can run the tool after it"
+                )
+                parts[f"result:{place}"] = (
+                    f"the result of the call of tool {call.name!r} is not in the spans: {reached if is_open(call) else reason()}"
+                )
+        if any(_is_overwritten(model) for model in models):
+            parts["tokens"] = (
+                "the tokens of some model calls are not in the spans: the instrumentation writes all model calls of an agent on "
+                "one span, where the last call overwrites the others; use the spans of the framework itself, or export its log records too"
+            )
+        elif any(map(_is_of_litellm_alone, models)):
+            parts["tokens"] = (
+                "the tokens of some model calls are not in the spans: LiteLLM writes the model calls below a span on that span, "
+                "where the last call overwrites the others; set USE_OTEL_LITELLM_REQUEST_SPAN=true"
+            )
+        elif any(model.rounds for model in models):
+            parts["tokens"] = (
+                "the tokens of some model calls are not in the spans: Google's SDK called the tools by itself, and its "
+                "instrumentation writes one span with the tokens of the last call; update google-genai, or turn "
+                "automatic function calling off"
+            )
+        elif not models:
+            parts["tokens"] = f"the tokens of the model calls are not in the spans: {_CLIENT}"
+            if not calls:
+                parts["tools"] = f"the tool calls, if there were any, are not in the spans: {_CLIENT}"
+        elif any(_lacks_tokens(model) for model in models):
+            dropped = any(node.span.dropped_attributes for model in models for node in model.nodes)
+            way_out = why() if dropped else f"{_CLIENT}; a stream of OpenAI reports them with include_usage only"
+            way_out = why() if _are_content(models) else way_out
+            parts["tokens"] = f"the tokens of some model calls are not in the spans: {way_out}"
+        if not any(model.model for model in models):
+            way_out = why() if models and _are_content(models) else _CLIENT
+            parts["model"] = f"the name of the model is not in the spans: {way_out}"
+        if not agent and any(n.kind == "chain" and is_hidden(n.span.attributes.get("input.value")) for n in turn.nodes):
+            parts["agent"] = f"the name of the agent is not in the spans: {why()}"
+        if not agent and turn.is_fragment:
+            parts["agent"] = f"the name of the agent is not in the spans: {_NO_OUTER_SPAN}"
+        if not agent and any(n.span.name == HAYSTACK_AGENT for n in turn.nodes):
+            parts["agent"] = f"the name of the agent is not in the spans: {_NAMELESS_AGENT}"
+        if nodes := _nameless_nodes(turn):
+            parts["tools"] = (
+                f"the tool calls of the workflow's nodes {nodes}, if there were any, are not in the spans: ADK tells the name "
+                "of a node alone, be it a tool or a function; record the agent with the plugin of traceweir-client"
+            )
+        if sum(map(is_nameless_tool, spans)) > len(calls):
+            parts["tools"] = (
+                "some tool calls are not in the spans: traceloop's SDK for JavaScript tells the class of a tool in place of its "
+                "name; use OpenInference"
+            )
+        if managed := _untold_managed_agents(turn, calls):
+            parts["tools"] = (
+                f"the calls of the managed agents {', '.join(managed)} are not in the spans: {_why_no_managed_calls(turn)}"
+            )
+        asked = sum(call.name.startswith("transfer_to_") for call in calls)
+        if sum(map(_is_nameless_handoff, spans)) > asked:
+            parts["tools"] = (
+                f"the tool calls of a model's answer, which hand over to an agent, are not in the spans: {why()}"
+            )
+        if any(model.is_cut for model in models) or (
+            not calls and _is_of_a_client(turn) and any(map(_may_have_asked, models))
+        ):
+            parts["tools"] = f"the tool calls of a model's answer, if there were any, are not in the spans: {why()}"
+        return cls(parts)
+
+    def on(self, *parts: str) -> dict[str, Any]:
+        """Returns the field `missing` for the event of the parts; no field if all are there."""
+        found = [plain_text(self.parts[part]) for part in parts if part in self.parts] if self.parts else []
+        return {"missing": found} if found else {}
+
+    def on_call(self, place: int, part: str) -> dict[str, Any]:
+        """Returns the field `missing` for an event of a tool call; no field if the part is there."""
+        return self.on(f"{part}:{place}")
+
+
+def _untold_managed_agents(turn: TurnSpans, calls: Sequence[ToolCall]) -> list[str]:
+    """Returns the names of smolagents' managed agents that ran more often than calls of them are told.
+
+    Other frameworks write a span of a tool around an agent that another agent called.
+    """
+    ran = Counter(
+        own_agent_name(node) or "without a name"
+        for node in turn.nodes
+        if node.kind == "agent" and node.parent is not None and node.parent.span.scope == node.span.scope == _SMOLAGENTS
+    )
+    return sorted(ran - Counter(call.name for call in calls)) if ran else []
+
+
+def _why_no_managed_calls(turn: TurnSpans) -> str:
+    spans = [node.span for node in turn.nodes]
+    if _has_hidden(spans):
+        return _reason(spans)
+    return "smolagents writes no span of a call in the code of a CodeAgent; let a ToolCallingAgent manage them"
+
+
+def _reason_of_turn(turn: TurnSpans) -> str:
+    spans = [node.span for node in turn.nodes]
+    return _NO_OUTER_SPAN if turn.is_fragment and not _has_hidden(spans) else _reason(spans)
+
+
+def _has_hidden(spans: Sequence[Span]) -> bool:
+    return any(is_hidden(value) for span in spans for value in span.attributes.values())
+
+
+def _is_nameless_handoff(span: Span) -> bool:
+    """Returns whether a span is a handoff of OpenAI's Agents SDK, of which traceloop does not tell the receiver."""
+    attributes = span.attributes
+    return attributes.get("traceloop.span.kind") == "handoff" and "gen_ai.handoff.to_agent" not in attributes
+
+
+def _nameless_nodes(turn: TurnSpans) -> str:
+    """Returns the names of the nodes of a workflow of ADK that can be tools: no other span tells of their work."""
+    nodes = [node.span.name for node in turn.nodes if node.kind == "workflow" and not node.children]
+    return ", ".join(sorted({name.removeprefix(_NODE) for name in nodes if name.startswith(_NODE)}))
+
+
+def _are_content(models: Sequence[ModelCall]) -> bool:
+    """Returns whether tokens and the name of the model are in the content, as in Haystack's spans."""
+    return all(node.span.name.startswith(HAYSTACK) for model in models for node in model.nodes)
+
+
+def _lacks_tokens(model: ModelCall) -> bool:
+    """Returns whether a call that did not fail is without its tokens."""
+    failed = any(node.span.status == "ERROR" for node in model.nodes) or "error" in _finish_reasons(model)
+    return not failed and (model.input_tokens is None or model.output_tokens is None)
+
+
+def _is_of_a_client(turn: TurnSpans) -> bool:
+    """Returns whether the model's client alone is instrumented, which writes no spans of tools."""
+    clients = {node.span.scope for node in turn.nodes if node.kind == "llm"}
+    return all(node.kind == "llm" or node.span.scope not in clients for node in turn.nodes)
+
+
+def _may_have_asked(model: ModelCall) -> bool:
+    """Returns whether a model can have asked for tools in an answer whose content is hidden."""
+    if model.text or model.all_calls or any(node.span.status == "ERROR" for node in model.nodes):
+        return False
+    reasons = _finish_reasons(model)
+    # Gemini says `stop` also where it asks for tools.
+    return model.is_google or not reasons or not reasons <= {"stop", "end_turn", "length", "max_tokens"}
+
+
+def _finish_reasons(model: ModelCall) -> set[str]:
+    """Returns why the answers of a model ended, in lower case; some instrumentations write the list as JSON."""
+    told = structure(model.nodes[0].span.attributes.get("gen_ai.response.finish_reasons"))
+    return {str(each).lower() for each in told} if isinstance(told, list) else set()
+
+
+def _is_overwritten(model: ModelCall) -> bool:
+    """Returns whether a span has several model calls, because it contains tools whose results the model has read, and
+    the tokens of one of the earlier calls are nowhere."""
+    inside = {tool_name(child.span) for child in model.nodes[0].children if child.kind == "tool"}
+    if not inside:  # as in most model calls
+        return False
+    answers = [message for message in newest_turn(model.inputs) if any(call.name in inside for call in message.calls)]
+    return len(answers) > len(model.earlier)
+
+
+def _is_of_litellm_alone(model: ModelCall) -> bool:
+    """Returns whether several requests of LiteLLM are on one span."""
+    return sum(each.span.name == "raw_gen_ai_request" for each in model.nodes[0].children) > 1
+
+
+def _reason(spans: Sequence[Span]) -> str:
+    dropped = sum(span.dropped_attributes for span in spans)
+    if dropped:
+        return f"the SDK dropped {dropped} attributes of them; raise OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT"
+    keys = {key for span in spans for key in span.attributes}
+    if any(span.cut_texts for span in spans) or any(
+        is_cut(value) for span in spans for key, value in span.attributes.items() if _is_content(key)
+    ):
+        return "a value was cut; raise OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT"
+    if any(key.endswith(("_ref", "messages.ref", ".uri")) and _is_content(key) for key in keys):
+        return (
+            "the content was uploaded elsewhere and only its address is in the spans; capture it in the spans as well: "
+            + switch_of(spans)
+        )
+    return f"set {switch_of(spans)}"
+
+
+def _is_content(key: str) -> bool:
+    return any(word in key for word in _CONTENT_KEYS)

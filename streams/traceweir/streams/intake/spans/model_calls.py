@@ -1,0 +1,292 @@
+"""Reads the model calls of an invocation; a call that two spans recorded is read once, from both."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from traceweir.streams.intake.spans import haystack
+from traceweir.streams.intake.spans.attributes import count, decoded, first, first_text, text_of
+from traceweir.streams.intake.spans.dialects import (
+    DETAILS,
+    event_fields,
+    input_messages,
+    named_events,
+    output_messages,
+    played_rounds,
+    step_message,
+    with_content,
+)
+from traceweir.streams.intake.spans.identity import agent_name, in_metadata
+from traceweir.streams.intake.spans.message import Call, Message
+from traceweir.streams.intake.spans.span import Attributes, Span
+from traceweir.streams.intake.spans.tree import Node
+
+_MODEL = (
+    "gen_ai.response.model",
+    "llm.model_name",
+    "mlflow.llm.model",
+    "ai.response.model",
+    "gen_ai.request.model",
+    "ai.model.id",
+    "langfuse.observation.model.name",
+    "model_name",
+    "llm.request.model",
+    "langsmith.metadata.ls_model_name",
+    "traceloop.association.properties.ls_model_name",
+)
+_INPUT_TOKENS, _OUTPUT_TOKENS = (
+    (
+        f"gen_ai.usage.{name}_tokens",
+        f"gen_ai.usage.{former}_tokens",
+        f"llm.token_count.{former}",
+        f"ai.usage.{former}Tokens",
+        f"llm.usage.{former}_tokens",
+    )
+    for name, former in (("input", "prompt"), ("output", "completion"))
+)
+_USAGE = ("mlflow.chat.tokenUsage", "langsmith.metadata.usage_metadata", "langfuse.observation.usage_details")
+"""Attributes with the tokens as an object of JSON."""
+_MAX_COMPARED = 16
+"""Maximum number of earlier calls with which a call is compared for being the same."""
+
+
+class EarlierCall(NamedTuple):
+    """A call whose span the following calls of the agent have overwritten; an event of the span still tells its tokens."""
+
+    time_ns: int
+    """When the call ended."""
+    input_tokens: int
+    """Number of input tokens."""
+    output_tokens: int
+    """Number of output tokens."""
+
+
+_GOOGLE = frozenset(
+    {"google", "gemini", "gcp.gemini", "gcp.gen_ai", "gcp.vertex_ai", "vertex_ai", "vertexai", "google_genai"}
+)
+"""The names of the providers whose API demands an object as the result of a tool."""
+
+
+@dataclass(slots=True, eq=False)
+class ModelCall:
+    """One call of a model."""
+
+    nodes: list[Node]
+    """The spans that recorded the call, the most detailed one first."""
+    inputs: list[Message]
+    """The messages that the model read."""
+    outputs: list[Message]
+    """The messages that the model wrote."""
+    model: str
+    """Name of the model; empty if unknown."""
+    input_tokens: int | None
+    """Number of input tokens; None if unknown."""
+    output_tokens: int | None
+    """Number of output tokens; None if unknown."""
+    agent: str
+    """Name of the agent that called; empty if unknown."""
+    earlier: Sequence[EarlierCall] = ()
+    """The calls that were on the same span before this one, the oldest first."""
+    rounds: Sequence[Message] = ()
+    """The tool calls and the results of the rounds that the client played by itself before the answer."""
+    response_id: str = ""
+    """Id that the provider gave to the answer; empty if unknown."""
+
+    @property
+    def start_ns(self) -> int:
+        """When the call began."""
+        return self.nodes[0].span.start_ns
+
+    @property
+    def end_ns(self) -> int:
+        """When the call ended."""
+        return max(node.span.end_ns for node in self.nodes)
+
+    @property
+    def calls(self) -> list[Call]:
+        """The tool calls that the model asked for."""
+        return [call for message in self.outputs if message.role == "assistant" for call in message.calls]
+
+    @property
+    def is_google(self) -> bool:
+        """Whether the provider is Google, whose API differs from the others in small things."""
+        return any(_is_google(node.span.attributes) for node in self.nodes)
+
+    @property
+    def all_calls(self) -> list[Call]:
+        """The tool calls that the model asked for, those of the rounds first."""
+        return [call for message in self.rounds for call in message.calls] + self.calls
+
+    @property
+    def text(self) -> str:
+        """The text that the model wrote."""
+        texts = (message.text for message in self.outputs if message.role == "assistant")
+        return "\n".join(text for text in texts if text)
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether the spans had an answer of the model that was cut."""
+        return not (self.text or self.calls) and any(node.span.cut_texts for node in self.nodes)
+
+
+def read_model_calls(nodes: Iterable[Node]) -> list[ModelCall]:
+    """Returns the model calls of the spans, which are in the order of their start."""
+    leaves: dict[int, list[Node]] = {}
+    groups: list[list[Node]] = []
+    for node in nodes:
+        if node.kind != "llm":
+            continue
+        outer = _outer(node)
+        group = leaves.get(id(outer)) if outer is not None else None
+        if group is not None and len(group) == 1 and group[0] is outer:
+            group.insert(0, node)  # the inner span has the tokens of this call alone
+        else:
+            if group is not None and outer in group and len(group) > 1:
+                group.remove(outer)  # a frame around several calls is none of them
+            group = [node]
+            groups.append(group)
+        leaves[id(node)] = group
+    calls = [_read(group) for group in groups]
+    told = {id(call) for call in calls if call.outputs or call.output_tokens is not None}
+    kept = [call for call in calls if id(call) in told or not told or call.nodes[0].span.status == "ERROR"]
+    found = _without_doubles(sorted(kept, key=lambda call: call.nodes[-1].order))
+    _complete_outputs(found)
+    return found
+
+
+def _complete_outputs(calls: list[ModelCall]) -> None:
+    """Gives a call without output what the next call with the same beginning has read after that beginning."""
+    for index, call in enumerate(calls):
+        if call.outputs or not call.inputs or any(node.span.status == "ERROR" for node in call.nodes):
+            continue
+        read = _conversation(call.inputs)
+        for later in calls[index + 1 : index + 1 + _MAX_COMPARED]:
+            further = _conversation(later.inputs)
+            if len(further) > len(read) and further[: len(read)] == read:
+                rest = further[len(read) :]
+                end = next((place for place, message in enumerate(rest) if message.role != "assistant"), len(rest))
+                call.outputs = rest[:end]
+                break
+
+
+def _conversation(messages: Sequence[Message]) -> list[Message]:
+    """Returns the messages without the instructions, which differ between the agents of a conversation."""
+    return [message for message in messages if message.role != "system"]
+
+
+def _outer(node: Node) -> Node | None:
+    """Returns the model call around a span, if neither a tool nor an agent lies between."""
+    return node.around if node.around is not None and node.around.kind == "llm" else None
+
+
+def _read(nodes: list[Node]) -> ModelCall:
+    spans = [node.span for node in nodes]
+    merged = spans[0].attributes
+    if len(spans) > 1:
+        merged = {key: value for span in reversed(spans) for key, value in span.attributes.items()}
+    usage = decoded(first(merged, *_USAGE))
+    usage = usage if isinstance(usage, dict) else {}
+    if haystack.is_of_haystack(merged):
+        told = haystack.metadata_of(merged)
+        usage = told["usage"] if isinstance(told.get("usage"), dict) else usage
+        merged = {"model_name": text_of(told.get("model")), **merged}
+    models = (first_text(merged, key) for key in _MODEL if key in merged)
+    input_tokens, output_tokens = _tokens(merged, usage)
+    inputs = with_content(map(input_messages, spans))
+    outputs = with_content(map(output_messages, spans))
+    step = step_message(nodes[0].parent.span) if nodes[0].parent is not None else None
+    if step is not None and step.calls:
+        outputs = [step]
+    rounds = next((found for span in spans if (found := played_rounds(span))), [])
+    if any(message.results for message in inputs) and _is_google(merged):
+        for message in inputs:
+            message.results = [result._replace(framed=True) for result in message.results]
+    return ModelCall(
+        nodes=nodes,
+        inputs=inputs,
+        outputs=outputs,
+        model=next((model for model in models if model not in ("", "unknown")), "")
+        or in_metadata(merged, "ls_model_name"),
+        input_tokens=input_tokens,
+        output_tokens=output_tokens,
+        agent=agent_name(nodes[0]),
+        earlier=_earlier(spans[0], input_tokens, output_tokens),
+        rounds=rounds,
+        response_id=first_text(merged, "gen_ai.response.id"),
+    )
+
+
+def _is_google(attributes: Attributes) -> bool:
+    return first_text(attributes, "gen_ai.provider.name", "gen_ai.system", "llm.provider", "llm.system") in _GOOGLE
+
+
+def _earlier(span: Span, input_tokens: int | None, output_tokens: int | None) -> list[EarlierCall]:
+    """Returns the calls before the last one of a span, if the span has an event for each call and the last one's tokens."""
+    events = named_events(span, DETAILS)
+    if len(events) < 2:
+        return []
+    found: dict[EarlierCall, None] = {}
+    for event in sorted(events, key=lambda event: event.time_ns):
+        fields = event_fields(event)
+        read, written = _tokens(fields, {})
+        if read is None or written is None:
+            return []
+        found.setdefault(EarlierCall(event.time_ns, read, written))
+    *earlier, last = found
+    return earlier if (last.input_tokens, last.output_tokens) == (input_tokens, output_tokens) else []
+
+
+def _tokens(attributes: Attributes, usage: Attributes) -> tuple[int | None, int | None]:
+    """Returns the numbers of input and output tokens."""
+    read, written = count(attributes, *_INPUT_TOKENS), count(attributes, *_OUTPUT_TOKENS)
+    return (
+        count(usage, "input_tokens", "prompt_tokens", "input") if read is None else read,
+        count(usage, "output_tokens", "completion_tokens", "output") if written is None else written,
+    )
+
+
+def _without_doubles(calls: list[ModelCall]) -> list[ModelCall]:
+    kept: list[ModelCall] = []
+    for call in calls:
+        for other in reversed(kept[-_MAX_COMPARED:]):
+            if _same(other, call):
+                end_ns = other.end_ns
+                other.nodes += call.nodes
+                other.inputs = other.inputs or call.inputs
+                other.outputs = other.outputs or call.outputs
+                other.model = other.model or call.model
+                other.input_tokens = call.input_tokens if other.input_tokens is None else other.input_tokens
+                other.output_tokens = call.output_tokens if other.output_tokens is None else other.output_tokens
+                other.agent = other.agent or call.agent
+                other.rounds = other.rounds or call.rounds
+                if call.response_id and call.end_ns <= end_ns:
+                    # The inner span is nearer to the provider: traceloop adds up what Anthropic's streams repeat.
+                    other.input_tokens = other.input_tokens if call.input_tokens is None else call.input_tokens
+                    other.output_tokens = other.output_tokens if call.output_tokens is None else call.output_tokens
+                break
+        else:
+            kept.append(call)
+    return kept
+
+
+def _same(one: ModelCall, other: ModelCall) -> bool:
+    """Returns whether two instrumentations recorded the same call: at the same time, with nothing that differs."""
+    if {node.span.scope for node in one.nodes} & {node.span.scope for node in other.nodes}:
+        return False
+    if min(one.end_ns, other.end_ns) <= max(one.start_ns, other.start_ns):
+        return False
+    if one.response_id and other.response_id:
+        return one.response_id == other.response_id
+    tokens = ((one.input_tokens, other.input_tokens), (one.output_tokens, other.output_tokens))
+    if any(None not in pair and pair[0] != pair[1] for pair in tokens):
+        return False
+    if not (one.outputs and other.outputs):
+        return True
+    return _told(one.outputs) == _told(other.outputs)
+
+
+def _told(messages: Sequence[Message]) -> tuple[str, list[str]]:
+    texts = "\n".join(message.text for message in messages).strip()
+    return texts, [call.name for message in messages for call in message.calls]

@@ -1,0 +1,232 @@
+"""Writes an invocation, as read from its spans, as events."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from typing import Any
+
+from traceweir.schemas.dimensions import UNKNOWN_MODEL
+from traceweir.streams.intake.spans.attributes import ABSENT, is_cut, plain, plain_text
+from traceweir.streams.intake.spans.content import answer_of, is_protocol, question_of, without_thought
+from traceweir.streams.intake.spans.identity import MAX_NAME_CHARS, agent_name, dimensions, own_agent_name
+from traceweir.streams.intake.spans.missing import Missing
+from traceweir.streams.intake.spans.model_calls import ModelCall, read_model_calls
+from traceweir.streams.intake.spans.retrieval import Retrieval, read_retrievals
+from traceweir.streams.intake.spans.tool_calls import ToolCall, read_tool_calls
+from traceweir.streams.intake.spans.turns import TurnSpans
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_LAST_NS = 253_402_214_400 * 10**9
+"""The last time that is written: the end of the year 9999, less a day for the events after it."""
+
+
+@dataclass(slots=True)
+class Reading:
+    """An invocation as read from its spans."""
+
+    turn: TurnSpans
+    trace_id: str
+    session_id: str
+    user_id: str
+    invocation_id: str
+    question: str
+    answer: str
+    failed: bool
+    agent: str
+    models: list[ModelCall]
+    calls: list[ToolCall]
+    retrievals: list[Retrieval]
+    missing: Missing
+
+    @classmethod
+    def of(cls, turn: TurnSpans, session_id: str, user_id: str, *, is_first: bool) -> Reading:
+        """Reads an invocation.
+
+        The first invocation of a trace has the trace's id, so that the id stays if an outer span comes late.
+        """
+        root = turn.roots[0].span
+        models = read_model_calls(turn.nodes)
+        calls = read_tool_calls(turn.nodes, models, bare=turn.bare)
+        question, answer = question_of(turn, models), answer_of(turn, models)
+        failed = any(node.span.status == "ERROR" for node in turn.roots)
+        named = (own_agent_name(node) for node in turn.nodes if node.kind in ("agent", "workflow", "chain", "llm"))
+        agent = agent_name(turn.roots[0])
+        if not agent and not turn.is_fragment:  # there, only an agent that works for the lost one can have a name
+            agent = next((name for name in named if name), "")
+        missing = Missing.of(turn, models, calls, question=question, answer=answer, agent=agent, failed=failed)
+        return cls(
+            turn=turn,
+            trace_id=root.trace_id,
+            session_id=session_id,
+            user_id=user_id,
+            invocation_id=root.trace_id if is_first else f"{root.trace_id}:{root.span_id}",
+            question=question,
+            answer=answer,
+            failed=failed,
+            agent=agent,
+            models=models,
+            calls=calls,
+            retrievals=read_retrievals(turn.nodes),
+            missing=missing,
+        )
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the spans tell of no step, no question and no answer: LangGraph's change of a state is such an agent."""
+        return not (self.models or self.calls or self.retrievals or self.question or self.answer or self.failed)
+
+
+def events_of(reading: Reading, names: Mapping[int, str]) -> list[dict[str, Any]]:
+    """Returns the events of an invocation in the order in which they happened; their times rise.
+
+    Args:
+        reading: The invocation.
+        names: The names of the tool calls of the trace. If the span above two invocations is missing, both can tell of
+            one call: the model is in one, the tool in the other. Only the first one is named after the call's id.
+    """
+    # Every value is made plain where it enters a document: a walk through each finished event takes twice the time.
+    turn, root = reading.turn, reading.turn.roots[0].span
+    model = next((call.model for call in reading.models if call.model), "")
+    common = plain(dimensions(root, turn.nodes, reading.agent, model, reading.user_id))
+    envelope = plain({"session_id": reading.session_id, "invocation_id": reading.invocation_id})
+    found: list[tuple[tuple[int, int, int, str], dict[str, Any]]] = []
+    begin = (turn.start_ns, -1, 0, "")
+    content = {"user_content": _content(reading.question, "user")} if reading.question else {}
+    started = {"type": "invocation.started", **content, **reading.missing.on("question")}
+    found.append((begin, {"id": f"{reading.invocation_id}:started", **started}))
+    for each in reading.models:
+        span = each.nodes[0].span
+        where = (max(each.end_ns, turn.start_ns), 0, 0, span.span_id)
+        called = {"type": "model.called", "model": plain_text(each.model[:MAX_NAME_CHARS]) or UNKNOWN_MODEL}
+        for earlier in each.earlier:
+            at = (max(earlier.time_ns, turn.start_ns), 0, 0, span.span_id)
+            counts = {"input_tokens": earlier.input_tokens, "output_tokens": earlier.output_tokens}
+            found.append((at, {"id": f"{span.span_id}:model:{earlier.time_ns}", **called, **counts}))
+        tokens = {"input_tokens": each.input_tokens, "output_tokens": each.output_tokens}
+        told = {name: value for name, value in tokens.items() if value is not None}
+        found.append((where, {"id": f"{span.span_id}:model", **called, **told}))
+        text = each.text
+        if text and not is_protocol(text) and (each.calls or without_thought(text).strip() != reading.answer.strip()):
+            said = {
+                "type": "response.intermediate",
+                "author": plain_text(each.agent),
+                "content": _content(text, "model"),
+            }
+            found.append(((where[0], 1, 0, span.span_id), {"id": f"{span.span_id}:text", **said}))
+    for retrieval in reading.retrievals:
+        document = {"type": "retrieval.returned", "chunks": plain(retrieval.chunks, 1)}
+        found.append(
+            ((retrieval.end_ns, 2, 0, retrieval.span_id), {"id": f"{retrieval.span_id}:retrieved", **document})
+        )
+    for place, call in enumerate(reading.calls):
+        name, call_id = names[id(call)], call.call_id
+        if call_id and name == call.place:  # a result finds its call by the id, which models that count calls repeat
+            call_id = f"{call_id}#{name}"
+        found += _tool_events(reading, call, call_id, place, name)
+    found.sort(key=lambda each: each[0])
+    last: dict[str, Any] = {
+        "type": "invocation.completed",
+        **reading.missing.on("answer", "tokens", "model", "tools", "agent"),
+    }
+    if reading.answer:
+        last["final_response"] = _content(reading.answer, "model")
+    found.append(((turn.end_ns, 9, 0, ""), {"id": f"{reading.invocation_id}:completed", **last}))
+    events = []
+    latest_us = -1
+    for (at_ns, *_), document in found:
+        latest_us = max(_microseconds(at_ns), latest_us + 1)
+        event_id = event_id_of(reading.trace_id, document.pop("id"))
+        occurred_at = _text(latest_us)
+        events.append({"event_id": plain_text(event_id), **envelope, "occurred_at": occurred_at, **common, **document})
+    return events
+
+
+def event_id_of(trace_id: str, name: str) -> str:
+    """Returns the id of an event, from its name in the trace."""
+    prefix = f"{trace_id}:"
+    return f"otel:{prefix}{name.removeprefix(prefix)}"
+
+
+def _tool_events(
+    reading: Reading, call: ToolCall, call_id: str, place: int, name: str
+) -> list[tuple[tuple[int, int, int, str], dict[str, Any]]]:
+    """Returns the call and its result. Calls keep the order of the model, a result comes after its call."""
+    known = {"name": plain_text(call.name), **({"call_id": plain_text(call_id)} if call_id else {})}
+    args = arguments_of(call)
+    document = {"type": "tool.called", **known, **({} if args is None else {"args": plain(args, 1)})}
+    document |= reading.missing.on_call(place, "args")
+    begin = max(call.order[0], reading.turn.start_ns)
+    found = [((begin, 3, place, ""), {"id": f"{name}:called", **document})]
+    if call.result is ABSENT and call.error is None:
+        note = reading.missing.on_call(place, "result")
+        if not note:
+            return found
+        returned: dict[str, Any] = {"type": "tool.returned", **known, **note}
+    else:
+        returned = {
+            "type": "tool.returned",
+            **known,
+            "response": None if call.result is ABSENT else plain(call.result, 1),
+        }
+        returned |= reading.missing.on_call(place, "result")
+    if call.error is not None:
+        returned["error"] = plain_text(call.error) or "the tool failed; its span tells no message"
+        returned |= reading.missing.on_call(place, "error")
+    end = max(call.run.span.end_ns if call.run else begin, begin)
+    found.append(((end, 4, place, ""), {"id": f"{name}:returned", **returned}))
+    return found
+
+
+def arguments_of(call: ToolCall) -> dict[str, Any] | None:
+    """Returns the arguments of a call as an object; None if the spans do not have them.
+
+    A tool of LangChain can take a text instead of an object, which is written as `{"input": text}`.
+    """
+    if call.args is ABSENT or call.args is None or is_cut(call.args):
+        return None
+    return call.args if isinstance(call.args, dict) else {"input": call.args}
+
+
+def end_of_session(trace_id: str, after: str, events: int, traces: int) -> dict[str, Any]:
+    """Returns the end of a session that is one trace, because the spans tell no id of a session.
+
+    Args:
+        trace_id: The trace, whose id is that of the session.
+        after: When the last event occurred.
+        events: Number of the session's events without this one.
+        traces: Number of its reasoning traces.
+    """
+    at = datetime.fromisoformat(after) + timedelta(microseconds=1)
+    return {
+        "event_id": f"otel:{trace_id}:ended",
+        "session_id": trace_id,
+        "occurred_at": _text((at - _EPOCH) // timedelta(microseconds=1)),
+        "type": "session.ended",
+        "expects": {"events": events + 1, "traces": traces},
+    }
+
+
+def _content(text: str, role: str) -> dict[str, Any]:
+    return {"role": role, "parts": [{"text": plain_text(text)}]}
+
+
+def _microseconds(at_ns: int) -> int:
+    return min(max(at_ns, 0), _LAST_NS) // 1000
+
+
+def utc_time(at_ns: int) -> str:
+    """Returns a time as text, in UTC with a Z."""
+    return _text(_microseconds(at_ns))
+
+
+def _text(at_us: int) -> str:
+    seconds, fraction = divmod(at_us, 1_000_000)
+    return f"{_seconds_text(seconds)}.{fraction:06d}Z"
+
+
+@lru_cache(maxsize=1024)  # the events of a trace lie in a few seconds
+def _seconds_text(seconds: int) -> str:
+    return (_EPOCH + timedelta(seconds=seconds)).isoformat().removesuffix("+00:00")

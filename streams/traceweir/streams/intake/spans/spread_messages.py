@@ -1,0 +1,104 @@
+"""Reads messages that OpenInference and traceloop spread over attributes such as `llm.input_messages.0.message.role`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+from traceweir.streams.intake.spans.api_bodies import answered, requested
+from traceweir.streams.intake.spans.attributes import ABSENT
+from traceweir.streams.intake.spans.message import Message, Role
+from traceweir.streams.intake.spans.messages import read_message
+from traceweir.streams.intake.spans.span import Span
+
+_SPREAD = ("llm.input_messages.", "gen_ai.prompt.", "llm.prompts.", "llm.output_messages.", "gen_ai.completion.")
+"""The beginnings of keys by which an instrumentation spreads messages over attributes."""
+_FAILED = ('"is_error": true', '"is_error":true', '"status": "error"', '"status":"error"')
+"""What a request has in it where it says that a tool failed; OpenInference's messages leave it out."""
+MAX_INDEX = 10_000
+_MAX_CACHED_KEYS = 32
+"""Maximum number of keys of a span whose set of keys is remembered."""
+_MAX_CACHED_CHARS = 2_000
+"""Maximum number of characters of these keys together: an agent chooses its keys, and the sets stay in memory."""
+
+
+def spread_attributes(span: Span) -> Mapping[str, Any]:
+    """Returns the attributes that are parts of messages."""
+    attributes = span.attributes
+    if len(attributes) > _MAX_CACHED_KEYS or sum(map(len, attributes)) > _MAX_CACHED_CHARS:
+        return {key: value for key, value in attributes.items() if key.startswith(_SPREAD)}
+    keys = _spread_keys(tuple(attributes))
+    return {key: attributes[key] for key in keys} if keys else {}
+
+
+@lru_cache(maxsize=512)  # the spans of an instrumented agent have few sets of keys
+def _spread_keys(keys: tuple[str, ...]) -> list[str]:
+    return [key for key in keys if key.startswith(_SPREAD)]
+
+
+def openinference(span: Span, spread: Mapping[str, Any], prefix: str, role: Role) -> list[Message]:
+    """Returns OpenInference's messages. A call without arguments has no attribute for them, unless one was dropped.
+
+    Nor has a call whose arguments are an object, which the SDK refuses: smolagents has such; `output.value` tells them.
+    """
+    messages = indexed(spread, prefix, role)
+    cut = any(value is None and key.startswith(prefix) for key, value in spread.items())
+    calls = [call for message in messages for call in message.calls]
+    if span.dropped_attributes or cut or all(call.args is not ABSENT for call in calls):
+        return messages
+    told = [call for message in answered(span.attributes.get("output.value")) for call in message.calls]
+    args = {call.id: call.args for call in told if call.id and call.args is not ABSENT}
+    for message in messages:
+        message.calls = [
+            call._replace(args=args.get(call.id, {})) if call.args is ABSENT and call.name else call
+            for call in message.calls
+        ]
+    return messages
+
+
+def with_failures(messages: list[Message], request: Any) -> list[Message]:
+    """Returns the messages with the results marked of which the request says that the tool failed."""
+    if isinstance(request, str) and any(mark in request for mark in _FAILED):
+        failed = {result.id for message in requested(request) for result in message.results if result.failed}
+        for message in messages:
+            message.results = [
+                result._replace(failed=True) if result.id and result.id in failed else result
+                for result in message.results
+            ]
+    return messages
+
+
+def indexed(spread: Mapping[str, Any], prefix: str, role: Role = "user") -> list[Message]:
+    """Returns messages that are spread over attributes such as `llm.input_messages.0.message.role`."""
+    if not spread:
+        return []
+    tree: dict[str, Any] = {}
+    for key, value in spread.items():
+        if value is not None and key.startswith(prefix):
+            parts = key[len(prefix) :].split(".")
+            if not parts[0].isdecimal() or len(parts) > 16:
+                continue
+            node = tree
+            for part in parts[:-1]:
+                following = node.setdefault(part, {})
+                if not isinstance(following, dict):
+                    break
+                node = following
+            else:
+                node.setdefault(parts[-1], value)
+    return [read_message(each, role) for each in _as_list(tree) if isinstance(each, dict)]
+
+
+def _as_list(tree: dict[str, Any]) -> list[Any]:
+    """Returns an object whose keys are numbers as a list, in the order of the numbers; its objects likewise."""
+    numbered = sorted((int(key), key) for key in tree if key.isdecimal() and len(key) < 9)
+    return [_with_lists(tree[key]) for _, key in numbered[:MAX_INDEX]]
+
+
+def _with_lists(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    if value and all(key.isdecimal() for key in value):
+        return _as_list(value)
+    return {key: _with_lists(inner) for key, inner in value.items()}

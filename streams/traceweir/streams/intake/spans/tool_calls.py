@@ -1,0 +1,281 @@
+"""Joins the tool calls that models asked for with the spans of the tools and with the results that models read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence, Set
+from dataclasses import dataclass
+from typing import Any
+
+from traceweir.streams.intake.spans.attributes import ABSENT, args_text, plain, structure
+from traceweir.streams.intake.spans.free_runs import FreeRuns, asked_name
+from traceweir.streams.intake.spans.identity import agent_name
+from traceweir.streams.intake.spans.message import Call, Message, Result, differs, is_first, newest_turn
+from traceweir.streams.intake.spans.messages import arguments
+from traceweir.streams.intake.spans.model_calls import ModelCall
+from traceweir.streams.intake.spans.tool_runs import read_runs
+from traceweir.streams.intake.spans.tool_spans import ToolRun, error_in, exception_type, unwrapped_result
+from traceweir.streams.intake.spans.tree import Node
+from traceweir.streams.intake.spans.waiting import Waiting
+
+_ANSWERING = ("final_answer", "final_result")
+"""Tools with which smolagents and pydantic-ai let a model write the answer; they are no tools of the agent."""
+
+_SUBMIT = "submit"
+
+
+@dataclass(slots=True)
+class ToolCall:
+    """One call of a tool."""
+
+    name: str
+    call_id: str
+    args: Any
+    """The arguments: an object, another value, or ABSENT."""
+    result: Any
+    """The result, or ABSENT."""
+    error: str | None
+    """The error message of a failed call; None if nothing says that the call failed."""
+    agent: str
+    """Name of the agent that called; empty if unknown."""
+    run: ToolRun | None
+    """What the tool's span tells; None if the call has no span."""
+    asked_ns: int
+    """When the model asked for the call; 0 if unknown."""
+    place: str
+    """Where the call is told: the span of the tool, or else the place in the model's span. Unique in the trace."""
+    order: tuple[int, int, str] = (0, 0, "")
+
+
+def read_tool_calls(nodes: Sequence[Node], models: Sequence[ModelCall], *, bare: bool) -> list[ToolCall]:
+    """Returns the tool calls of an invocation in the order in which the model asked for them.
+
+    Args:
+        nodes: The spans of the invocation, in the order of their start.
+        models: The model calls of the invocation, in the order of their start.
+        bare: Whether the history of the first model call belongs to the invocation too.
+    """
+    runs = read_runs(nodes)
+    asked_ids = {call.id for model in models for call in model.all_calls}
+    answers = list(_asked(models, bare=bare))
+    repeated = _several(each.call.id for asked in answers for each in asked if each.call.id)
+    results = _Results(models, repeated | _several(run.call_id for _, run in runs))
+    free = FreeRuns(runs, asked_ids, results.answered, repeated)
+    same: dict[int, ToolRun | None] = {}
+    if repeated:  # of calls with one id, each takes the run with its arguments before another one takes it for its id
+        of_one_id = (each for asked in answers for each in asked if each.call.id in repeated)
+        same = {id(each): free.take_same(each.call) for each in of_one_id}
+    calls: list[ToolCall] = []
+    for asked in answers:
+        group = [(each, same.get(id(each)) or free.take(each.call, each.at_ns, each.since_ns)) for each in asked]
+        starts = [found.span.start_ns for _, found in group if found is not None and found.span.start_ns]
+        at_ns = min(starts, default=asked[0].at_ns)
+        around = at_ns < asked[0].at_ns  # one span has the calls of several answers: only the tools tell the order
+        for place, (each, found) in enumerate(group):
+            own_ns = found.span.start_ns if around and found is not None else at_ns
+            calls.append(_joined(each, found, results, (own_ns, place, each.source)))
+    is_cut = any(node.span.cut_texts for model in models for node in model.nodes)
+    for node, left in free:
+        call = Call(left.call_id, asked_name(left), left.args)
+        if not isinstance(left.args, dict):
+            told = results.args_of(call)
+            if told is ABSENT and is_cut:
+                left.args = ABSENT  # the only argument without its name, which the answer that was cut would tell
+            call = call._replace(args=left.args if told is ABSENT else told)
+        span_id = left.span.span_id
+        alone = _Asked(call, 0, agent_name(node), span_id)
+        calls.append(_joined(alone, left, results, (left.span.start_ns, 0, span_id)))
+    calls = [call for call in calls if call.name not in _ANSWERING and not _is_submission(call)]
+    return sorted(calls, key=lambda call: call.order)
+
+
+def _several(ids: Iterable[str]) -> set[str]:
+    """Returns the ids that are there more than once."""
+    known: set[str] = set()
+    several: set[str] = set()
+    for each in ids:
+        (several if each in known else known).add(each)
+    return several - {""}
+
+
+def _is_submission(call: ToolCall) -> bool:
+    """Returns whether a call is the answer of DSPy's ReActV2: its tool `submit` returns the arguments."""
+    of_dspy = call.name == _SUBMIT and call.run is not None and "dspy" in call.run.span.scope
+    return of_dspy and isinstance(call.args, dict) and bool(call.args == call.result)
+
+
+@dataclass(slots=True)
+class _Asked:
+    call: Call
+    at_ns: int
+    agent: str
+    source: str
+    since_ns: int = 0
+    """When the model began to answer; 0 if unknown."""
+
+
+def _asked(models: Sequence[ModelCall], *, bare: bool) -> Iterator[list[_Asked]]:
+    """Yields the calls that the models asked for, those of one answer together, each once."""
+    seen: dict[str, list[Call]] = {}
+    if bare and models:
+        repeated = {_told(call) for model in models for call in model.all_calls}
+        span = models[0].nodes[0].span
+        for place, message in enumerate(newest_turn(models[0].inputs)):
+            found = [
+                _Asked(_identified(call), span.start_ns, models[0].agent, f"{span.span_id}:history:{place}:{index}")
+                for index, call in enumerate(message.calls)
+                if (is_first(call, seen) if _identified(call).id else _told(call) not in repeated)
+            ]
+            if found:
+                yield found
+    for model in models:
+        span = model.nodes[0].span
+        span_id = span.span_id
+        in_rounds = sum(len(message.calls) for message in model.rounds)
+        read = {call.id: call for message in model.inputs for call in message.calls if _identified(call).id}
+        found = []
+        for index, call in enumerate(model.all_calls):
+            if _identified(call).id:
+                # A call that the model has read already is the rest of an earlier call on the same span.
+                call = read[call.id] if call.id in read and not differs(read[call.id], call) else call
+                if not is_first(call, seen):
+                    continue
+            elif ("error.type" in span.attributes or span.status == "ERROR") and _was_read(call, model):
+                continue  # a failed call wrote no answer: what is there is that of an earlier call on the same span
+            at_ns = span.start_ns if index < in_rounds else model.end_ns
+            found.append(_Asked(_identified(call), at_ns, model.agent, f"{span_id}:{index}", span.start_ns))
+        if found:
+            yield found
+
+
+def _was_read(call: Call, model: ModelCall) -> bool:
+    return any(_told(call) == _told(each) for message in model.inputs for each in message.calls)
+
+
+def _told(call: Call) -> tuple[str, bytes | None]:
+    """Returns the name and the arguments of a call, by which a call without an id is recognised."""
+    return call.name, args_text(call.args)
+
+
+def _identified(call: Call) -> Call:
+    return call._replace(id="") if has_made_up_id(call) else call
+
+
+class _Results:
+    """Finds the results that models read in their input.
+
+    Args:
+        models: The model calls.
+        repeated: The ids of several calls, by which no result is found.
+    """
+
+    def __init__(self, models: Sequence[ModelCall], repeated: Set[str]) -> None:
+        self.answered: set[str] = set()
+        """The ids of all results."""
+        self._by_id: dict[str, tuple[Result, Call | None]] = {}
+        histories: dict[str, list[Message]] = {}
+        several: set[str] = set()
+        for model in models:
+            history = [*newest_turn(model.inputs), *model.rounds]
+            if len(history) > len(histories.get(model.agent, ())):
+                histories[model.agent] = history
+            in_input: set[str] = set()
+            asked: dict[str, Call] = {}
+            for message in (*model.inputs, *model.rounds):
+                asked |= {call.id: call for call in message.calls}
+                for result in message.results:
+                    self.answered.add(result.id)
+                    if result.id in in_input:
+                        several.add(result.id)
+                    elif result.id and result.id not in repeated:
+                        in_input.add(result.id)
+                        self._by_id.setdefault(result.id, (result, asked.get(result.id)))
+        for call_id in several:  # one history has results of several calls, of which only one is known here
+            self._by_id.pop(call_id, None)
+        self._pairs: Waiting[Result] = Waiting()
+        for history in histories.values():
+            for call, result in _paired(history):
+                self._pairs.add(result, (call.name, None), (call.name, args_text(arguments(call.args))))
+                if has_made_up_id(call):
+                    self._by_id.pop(call.id, None)
+        self._asked: Waiting[Call] = Waiting()
+        for history in histories.values():
+            for message in history:
+                for call in message.calls:
+                    values = (None, args_text(_only(call.args)))
+                    self._asked.add(call, *((call.name, value, name) for value in values for name in (None, call.id)))
+
+    def args_of(self, call: Call) -> Any:
+        """Returns the arguments that a later input of a model repeats; ABSENT if there are none.
+
+        OpenInference's LangChain writes the only argument of a tool without its name; it tells equal names apart.
+        """
+        value = args_text(call.args)
+        asked = self._asked.take(*((call.name, value, name) for name in (("", call.id) if call.id else (None,))))
+        return ABSENT if asked is None else asked.args
+
+    def of(self, name: str, call_id: str, args: Any) -> Result | None:
+        """Returns the result of a call: by the id; else of the first call with the same name and arguments."""
+        result, asked = self._by_id.get(call_id, (None, None)) if call_id else (None, None)
+        if result is not None and (asked is None or not differs(asked, Call(call_id, name, args))):
+            return result
+        return self._pairs.take((name, args_text(arguments(args)))) if self._pairs else None
+
+
+def _only(args: Any) -> Any:
+    """Returns the value of the only argument; ABSENT if there are several or none."""
+    return next(iter(args.values())) if isinstance(args, dict) and len(args) == 1 else ABSENT
+
+
+def has_made_up_id(call: Call) -> bool:
+    """Returns whether the id of a call is its name and a number, which ADK writes for calls without one; it repeats."""
+    return call.id.startswith(f"{call.name}_") and call.id[len(call.name) + 1 :].isdecimal()
+
+
+def _paired(history: Sequence[Message]) -> list[tuple[Call, Result]]:
+    """Returns the calls of a history with their results: by the id, by the name, or in the order of the calls."""
+    pairs: list[tuple[Call, Result]] = []
+    waiting: Waiting[Call] = Waiting()
+    answered = {result.id for message in history for result in message.results}
+    known: set[str] = set()
+    for message in history:
+        for call in message.calls:
+            known.add(call.id)
+            named = (("name", call.name), ("name", ""))
+            without = [("without id", name) for _, name in named] if call.id not in answered or not call.id else []
+            waiting.add(call, *named, *without, *([("id", call.id)] if call.id else []))
+        for result in message.results:
+            if not result.id:
+                call_of = waiting.take(("name", result.name))
+            elif result.id in known:
+                call_of = waiting.take(("id", result.id))
+            else:  # an id of its own, as in OpenAI's Responses; that of Google's instrumentation has the name in it
+                name, _, number = result.id.rpartition("_")
+                call_of = waiting.take(("without id", result.name or (name if number.isdecimal() else "")))
+                call_of = call_of or waiting.take(("without id", result.name))
+            if call_of is not None:
+                pairs.append((call_of, result))
+    return pairs
+
+
+def _joined(asked: _Asked, run: ToolRun | None, results: _Results, order: tuple[int, int, str]) -> ToolCall:
+    call = asked.call
+    args = arguments(call.args)  # before those of the span, to which frameworks add what the model did not write
+    if run is not None and not isinstance(args, dict) and run.args is not ABSENT and not run.is_handoff:
+        args = run.args
+    call_id = call.id or (run.call_id if run else "")
+    told = results.of(call.name, call_id, args)
+    value, failed = (run.result if run else ABSENT), told is not None and told.failed
+    adk = call_id.startswith("adk-") or (run is not None and run.span.scope == "gcp.vertex.agent")
+    if value is ABSENT and told is not None and told.value is not ABSENT:
+        value, _, is_error = unwrapped_result(structure(told.value), adk=adk or told.framed)
+        is_failure = told.framed and isinstance(value, dict) and set(value) == {"error"}  # as Gemini's API says it
+        failed = failed or is_error or is_failure
+    error = run.error if run is not None else None
+    in_result = error_in(value) or (value if isinstance(value, str) else "")
+    if error is None and failed:
+        error = in_result or json.dumps(plain(value), ensure_ascii=False)
+    elif error == "":
+        error = in_result or (exception_type(run.span) if run is not None else "")
+    place = asked.source if run is None else run.span.span_id
+    return ToolCall(call.name, call_id, args, value, error, asked.agent, run, asked.at_ns, place, order)

@@ -1,0 +1,337 @@
+"""Reads a tool's span: the name, the arguments, the result and the error of one call."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from traceweir.streams.intake.spans.attributes import ABSENT, decoded, first, first_text, structure, text_of
+from traceweir.streams.intake.spans.dialects import event_fields, named_events
+from traceweir.streams.intake.spans.kinds import is_mcp_call
+from traceweir.streams.intake.spans.message import Message, is_hidden
+from traceweir.streams.intake.spans.messages import read_content
+from traceweir.streams.intake.spans.python_text import python_value
+from traceweir.streams.intake.spans.span import Attributes, Span
+
+MERGED = "(merged tools)"
+"""ADK's span of the merged responses of parallel calls; no call of a tool."""
+HANDOFF = "handoff to "
+_AGENTS_SDK_ERROR = "An error occurred while running the tool"
+"""What OpenAI's Agents SDK gives to the model in place of the result of a failed tool."""
+_OBJECT = re.compile(r"<[\w.]+ object at 0x[0-9a-f]+>")
+_OBJECTS = re.compile(r"\[?<[\w.]+ object at 0x[0-9a-f]+>(?:, <[\w.]+ object at 0x[0-9a-f]+>)*\]?")
+_REDACTED = "Error details are redacted"
+"""What OpenAI's Agents SDK writes in place of the error of a tool; the result is what the model reads."""
+_JSON = "application/json"
+_JSON_RESULTS = (
+    "ai.toolCall.result",
+    "traceloop.entity.output",
+    "langfuse.observation.output",
+    "spring.ai.tool.call.result",
+)
+_QUARKUS = "langchain4j."
+"""The beginning of the names of the spans of LangChain4j's extension for Quarkus."""
+_JS_KIND = re.compile(r"\n\n\w+(?: \[\w+\])?(?:: |\Z)")
+"""What LangChain.js writes between the message of an error and the same message again: `TypeError [ERR_X]: `."""
+_MAX_JS_KINDS = 16
+_MCP_BLOCKS = {"text", "image", "audio", "resource", "resource_link"}
+_MCP_RESULT = {"content", "isError", "structuredContent", "_meta", "meta"}
+
+
+@dataclass(slots=True)
+class ToolRun:
+    """What a tool's span tells about the call."""
+
+    span: Span
+    name: str
+    call_id: str
+    args: Any
+    """The arguments: an object, a text, or ABSENT."""
+    result: Any
+    """The result, or ABSENT."""
+    error: str | None
+    """The error message of a failed call, possibly empty; None if the call succeeded."""
+
+    @property
+    def is_handoff(self) -> bool:
+        """Whether the span is the transfer to another agent, whose name it has instead of the tool's."""
+        return self.name.startswith(HANDOFF)
+
+
+def read_tool(span: Span) -> ToolRun:
+    """Returns what a tool's span tells about the call."""
+    result, id_in_result, failed = _result(span)
+    args, id_in_event = _args(span)
+    attributes = span.attributes
+    if attributes.get("gcp.vertex.agent.tool_call_args") == "{}" == attributes.get("gcp.vertex.agent.tool_response"):
+        args, result = (
+            ABSENT,
+            ABSENT,
+        )  # what ADK writes instead of content; a tool that returns nothing has {"result": null}
+    call_id = first_text(
+        attributes, "gen_ai.tool.call.id", "tool.id", "tool_call_id", "tool_call.id", "ai.toolCall.id", "tool.call.id"
+    )
+    call_id = "" if call_id.startswith("<") else call_id  # ADK: "<not specified>"
+    error = error_of(span, result, failed)
+    return ToolRun(span, tool_name(span), call_id or id_in_result or id_in_event, args, result, error)
+
+
+def tool_name(span: Span) -> str:
+    """Returns the name of a span's tool."""
+    name = first_text(
+        span.attributes,
+        "gen_ai.tool.name",
+        "tool.name",
+        "ai.toolCall.name",
+        "haystack.tool.name",
+        "spring.ai.tool.definition.name",
+        "traceloop.entity.name",
+    )
+    name = name or span.name.removeprefix("running tool: ").removesuffix(".tool").removesuffix(".__call__")
+    name = name.rpartition("tools/call ")[2] if is_mcp_call(span.attributes) else name
+    while name.startswith("execute_tool "):
+        name = name.removeprefix("execute_tool ")
+    return name
+
+
+def _args(span: Span) -> tuple[Any, str]:
+    attributes = span.attributes
+    value = first(
+        attributes,
+        "gen_ai.tool.call.arguments",
+        "gcp.vertex.agent.tool_call_args",
+        "tool_arguments",
+        "ai.toolCall.args",
+        "spring.ai.tool.call.arguments",
+    )
+    if value is ABSENT and "tool.parameters" in attributes:
+        parameters = decoded(attributes["tool.parameters"])
+        schema = isinstance(parameters, dict) and (
+            "properties" in parameters or parameters.get("type") == "object" or "$schema" in parameters
+        )
+        value = ABSENT if schema or "input.value" in attributes else parameters
+    call_id = ""
+    if value is ABSENT:
+        value = first(
+            attributes, "input.value", "mlflow.spanInputs", "traceloop.entity.input", "langfuse.observation.input"
+        )
+    if value is ABSENT:
+        for event in named_events(span, "gen_ai.tool.message"):
+            fields = event_fields(event)
+            value = _told(span, fields, "content")
+            call_id = text_of(fields.get("id"))
+            break
+    if value is ABSENT and ("langsmith.span.kind" in attributes or span.scope == "langsmith"):
+        value = _of_langsmith(attributes, "gen_ai.prompt")
+    if value is ABSENT:
+        value = first(attributes, "haystack.agent.step.tool.input", "gen_ai.tool.input")
+    return unwrapped_args(value), call_id
+
+
+def _told(span: Span, fields: dict[str, Any], key: str) -> Any:
+    value = fields.get(key, ABSENT)
+    return ABSENT if value is None and span.cut_texts else value
+
+
+def _of_langsmith(attributes: Attributes, key: str) -> Any:
+    """Returns a value of LangSmith's; ABSENT for `{}`, which LangSmith writes in place of hidden content.
+
+    A call without arguments has `{}` too, and the model's answer tells that it has none. Results are in an object.
+    """
+    value = first(attributes, key)
+    return ABSENT if value == "{}" else value
+
+
+def unwrapped_args(value: Any) -> Any:
+    """Returns the arguments of a call without the frame that a framework puts around them.
+
+    >>> unwrapped_args('{"kwargs": {"a": 1}}'), unwrapped_args("{'a': 1}")
+    ({'a': 1}, {'a': 1})
+    """
+    if value is ABSENT or is_hidden(value) or value == "N/A":
+        return ABSENT
+    value = python_value(structure(value))
+    if not isinstance(value, dict):
+        return value
+    if "inputs" in value and set(value) <= {"inputs", "tags", "metadata", "kwargs", "input_str"}:
+        return unwrapped_args(value["inputs"])
+    if isinstance(value.get("kwargs"), dict) and set(value) <= {"args", "kwargs", "sanitize_inputs_outputs"}:
+        if value.get("args") and not value["kwargs"]:
+            return ABSENT  # values without the names of their parameters, which the model's answer tells
+        return {name: each for name, each in value["kwargs"].items() if not _is_object(each)}
+    if value.get("type") == "tool_call" and isinstance(value.get("args"), dict):
+        return value["args"]
+    return value
+
+
+def _is_object(value: Any) -> bool:
+    """Returns whether a value is Python's text of an object, such as a context that the framework adds to a call."""
+    return isinstance(value, str) and _OBJECT.fullmatch(value) is not None
+
+
+def _result(span: Span) -> tuple[Any, str, bool]:
+    """Returns the result, the id of the call and whether the result says that the tool failed."""
+    attributes = span.attributes
+    value = first(attributes, "gen_ai.tool.call.result", "gcp.vertex.agent.tool_response", "mlflow.spanOutputs")
+    if value is not ABSENT:
+        value = decoded(value)
+    else:
+        value = first(attributes, "tool_response", "output.value")
+        if isinstance(value, str) and value.startswith('"') and attributes.get("output.mime_type") == _JSON:
+            value = decoded(value)
+        if value is ABSENT:
+            value = decoded(first(attributes, *_JSON_RESULTS))
+        if value is ABSENT:
+            for event in named_events(span, "gen_ai.choice"):
+                value = _told(span, event_fields(event), "message")
+                break
+        if value is ABSENT and ("langsmith.span.kind" in attributes or span.scope == "langsmith"):
+            value = _of_langsmith(attributes, "gen_ai.completion")
+        if value is ABSENT:
+            value = first(attributes, "haystack.agent.step.tool.output", "gen_ai.tool.output")
+        value = structure(value)
+    if not isinstance(value, dict | list):  # a frame is an object, or a list with one
+        return unwrapped_result(value)
+    adk = span.scope == "gcp.vertex.agent" or any(key.startswith("gcp.vertex.agent.") for key in attributes)
+    return unwrapped_result(value, adk=adk)
+
+
+def unwrapped_result(value: Any, *, adk: bool = False, depth: int = 0) -> tuple[Any, str, bool]:
+    """Returns a result without its frame, the id of the call in the frame, and whether the frame says `error`."""
+    if is_hidden(value) or value is ABSENT or (isinstance(value, str) and _OBJECTS.fullmatch(value)):
+        return ABSENT, "", False
+    if depth > 4:
+        return value, "", False
+    if isinstance(value, list) and len(value) == 1 and isinstance(value[0], dict):
+        block = value[0]
+        if set(block) == {"text"} or (block.get("type") == "text" and "text" in block):
+            return python_value(structure(block["text"])), "", False
+        if set(block) == {"json"}:
+            return block["json"], "", False
+    if not isinstance(value, dict):
+        return python_value(structure(value)), "", False
+    if isinstance(value.get("kwargs"), dict) and "lc" in value:
+        return unwrapped_result(value["kwargs"], adk=adk, depth=depth + 1)
+    if isinstance(value.get("data"), dict) and "content" in value["data"]:
+        return unwrapped_result({**value["data"], "type": value.get("type", "tool")}, adk=adk, depth=depth + 1)
+    if "content" in value and ("tool_call_id" in value or value.get("type") in ("tool", "ToolMessage")):
+        content, call = value["content"], text_of(value.get("tool_call_id"))
+        if isinstance(content, list) and content and all(isinstance(each, dict) for each in content):
+            message = Message("tool")
+            read_content(content, message, 0)
+            content = message.text
+        return python_value(structure(content)), call, value.get("status") == "error"
+    if set(value) <= _MCP_RESULT and (kinds := _mcp_kinds(value.get("content"))):
+        message = Message("tool")
+        read_content(value["content"], message, 0)
+        is_text = kinds == {"text"} and message.texts
+        told = structure(message.text) if is_text else value.get("structuredContent", value["content"])
+        return told, "", value.get("isError") is True
+    if "raw_output" in value and ("tool_name" in value or "blocks" in value):
+        return structure(value["raw_output"]), "", value.get("is_error") is True
+    if set(value) <= {"id", "name", "response", "will_continue", "scheduling", "parts"} and {"name", "response"} <= set(
+        value
+    ):
+        inner, _, failed = unwrapped_result(value["response"], adk=True, depth=depth + 1)
+        return inner, text_of(value.get("id")), failed
+    if "output" in value and set(value) <= {"output", "kwargs", "tags", "metadata"}:
+        return unwrapped_result(structure(value["output"]), adk=adk, depth=depth + 1)
+    if adk and set(value) == {"result"}:
+        return value["result"], "", False
+    return value, "", False
+
+
+def _mcp_kinds(content: object) -> set[str]:
+    """Returns the kinds of the blocks of an MCP result; empty if the content is not that of such a result."""
+    if not isinstance(content, list):
+        return set()
+    kinds = {text_of(block.get("type")) if isinstance(block, dict) else "" for block in content}
+    return kinds if kinds <= _MCP_BLOCKS else set()
+
+
+def exception_message(span: Span) -> str:
+    """Returns the message of the last exception that a span recorded; empty if there is none."""
+    message = ""
+    for event in named_events(span, "exception"):
+        message = text_of(event.attributes.get("exception.message"))
+    return message
+
+
+def exception_type(span: Span) -> str:
+    """Returns the type of the last exception that a span recorded, or of its error; empty if it tells none."""
+    kind = first_text(span.attributes, "error.type")
+    for event in named_events(span, "exception"):
+        kind = text_of(event.attributes.get("exception.type")) or kind
+    return kind
+
+
+def last_line(text: str) -> str:
+    """Returns the message in a traceback's last line; any other text unchanged.
+
+    >>> last_line("Traceback (most recent call last):\\n  File x\\nValueError: no such shop")
+    'no such shop'
+    """
+    if "Traceback (most recent call last)" not in text:
+        return text
+    lines = [line for line in text.splitlines() if line.strip() and not line.startswith((" ", "\t"))]
+    last = next((line for line in reversed(lines) if not line.startswith(("During task", "Traceback"))), "")
+    kind, colon, message = last.partition(": ")
+    return message if colon and kind.replace(".", "").replace("_", "").isalnum() else last
+
+
+def _without_stack(text: str) -> str:
+    """Returns an error message of JavaScript without the error's text and stack, which LangChain.js writes after it.
+
+    >>> _without_stack("no seats\\n\\nRangeError: no seats\\n    at reserve (seats.js:7)"), _without_stack("a\\n\\nb: c")
+    ('no seats', 'a\\n\\nb: c')
+    """
+    head, _, _ = text.partition("\n    at ")
+    for kind in islice(_JS_KIND.finditer(head), _MAX_JS_KINDS):
+        if head[: kind.start()] == head[kind.end() :]:
+            return head[: kind.start()]
+    return text
+
+
+def hides_error(span: Span) -> bool:
+    """Returns whether OpenAI's Agents SDK has kept the error of a tool from the model and from the span."""
+    if _REDACTED not in span.status_message:
+        return False
+    result = first_text(span.attributes, "output.value", "gen_ai.tool.call.result")
+    return result.startswith(_AGENTS_SDK_ERROR) and "Error: " not in result
+
+
+def error_in(result: Any) -> str:
+    """Returns the error message that a result is, as `{"error": message}`; empty if it is none."""
+    told = result.get("error") if isinstance(result, dict) and len(result) <= 2 else None
+    return told if isinstance(told, str) else ""
+
+
+def error_of(span: Span, result: Any, failed: bool) -> str | None:
+    """Returns the error message of a failed call; None if nothing says that it failed."""
+    attributes = span.attributes
+    in_result = error_in(result)
+    if isinstance(result, str) and result.startswith(_AGENTS_SDK_ERROR):
+        in_result = result.partition("Error: ")[2] or result
+    status = first_text(
+        attributes,
+        "gen_ai.tool.status",
+        "gen_ai.task.status",
+        "gen_ai.tool.call.status",
+        "langfuse.observation.level",
+    ).lower()
+    failed = failed or attributes.get("haystack.tool.error") is True
+    if span.name.startswith(_QUARKUS):  # it sets no status
+        failed = failed or (result is ABSENT and bool(named_events(span, "exception")))
+    if not (span.status == "ERROR" or failed or in_result or "error.type" in attributes or status == "error"):
+        return None
+    text = result if isinstance(result, str) else ""
+    described = last_line(span.status_message) if span.status_message else ""
+    if span.status_message == first_text(attributes, "error.type"):
+        described = ""
+    message = exception_message(span) or in_result or first_text(attributes, "langfuse.observation.status_message")
+    described = (
+        "" if _REDACTED in span.status_message or described == "TOOL_ERROR" or described.endswith(": ") else described
+    )
+    return _without_stack(message or described or text)

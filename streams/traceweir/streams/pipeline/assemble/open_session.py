@@ -1,0 +1,192 @@
+"""Defines an open session: its state in memory, its rows, and its document after the close."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from operator import itemgetter
+
+import orjson
+
+from traceweir.schemas.session import Closed
+from traceweir.streams.base.stages.base import Read
+from traceweir.streams.pipeline.assemble.parse import Expectation, end_in
+from traceweir.streams.pipeline.assemble.session_rows import (
+    CHUNK,
+    TRACE,
+    ChunkHeader,
+    chunk_key,
+    entry_head,
+    identities,
+    is_among,
+    split,
+    unpack,
+)
+
+
+class OpenSession:
+    """Holds an open session: the identities of all joined records, and the records outside sealed chunks."""
+
+    __slots__ = (
+        "bytes",
+        "contexts",
+        "count",
+        "deadline",
+        "dirty",
+        "due",
+        "end_is_read",
+        "ended",
+        "expected",
+        "first_record",
+        "id",
+        "identities",
+        "last_record",
+        "new",
+        "revision",
+        "saved",
+        "sealed",
+        "segment",
+        "tail",
+        "traces",
+        "why",
+    )
+
+    def __init__(self, session_id: bytes, segment: int, timestamp: int) -> None:
+        self.id, self.segment = session_id, segment
+        self.first_record = self.last_record = self.deadline = self.due = timestamp
+        self.revision = self.count = self.traces = self.bytes = self.sealed = self.saved = 0
+        self.identities = bytearray()
+        self.tail = b""
+        self.new: list[bytes] = []
+        self.ended = self.end_is_read = self.dirty = False
+        self.expected: Expectation | None = None
+        self.why: Closed | None = None
+        self.contexts: dict[bytes, None] | None = None
+
+    @property
+    def held_bytes(self) -> int:
+        """Size in bytes of the records in memory, which are those outside sealed chunks."""
+        return len(self.tail) + sum(map(len, self.new))
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether exactly the records have come that the producer has announced.
+
+        A later segment has only a part of the records, so its numbers say nothing.
+        """
+        return not self.segment and (self.count - self.traces, self.traces) == self.expected
+
+    def knows(self, identity: bytes) -> bool:
+        """Returns whether a record with this identity was joined."""
+        return is_among(identity, self.identities)
+
+    def add(self, kind: bytes, identity: bytes, at: float, raw: bytes, timestamp: int) -> None:
+        """Joins a record.
+
+        Args:
+            kind: `EVENT` or `TRACE`.
+            identity: The record's identity, 16 bytes.
+            at: Time that orders the record in the session, in seconds since 1970.
+            raw: The record's value.
+            timestamp: The record's timestamp, in milliseconds since 1970.
+        """
+        self.new += (entry_head(kind, identity, at, raw), raw)
+        self.identities += identity
+        self.count += 1
+        if kind == TRACE:
+            self.traces += 1
+        self.bytes += len(raw) + 1
+        if timestamp < self.first_record:
+            self.first_record = timestamp
+        if timestamp > self.last_record:
+            self.last_record = timestamp
+
+    def key(self, chunk: int) -> bytes:
+        """Returns the key of a chunk row."""
+        return chunk_key(self.id, self.segment, chunk)
+
+    def row(self) -> tuple[bytes, bytes]:
+        """Returns the last chunk row, including all new records.
+
+        A chunk of at least `CHUNK` bytes is sealed, and its records leave memory.
+        """
+        self.tail = b"".join([self.tail, *self.new])
+        self.new.clear()
+        head = ChunkHeader(
+            self.first_record, self.last_record, self.deadline, self.count, self.bytes, self.revision, self.ended
+        )
+        key, value = self.key(self.sealed), head.pack() + self.tail
+        self.saved = self.sealed + 1
+        if len(self.tail) >= CHUNK:
+            self.sealed += 1
+            self.tail = b""
+        return key, value
+
+    def restore(self, number: int, head: ChunkHeader, body: bytes) -> None:
+        """Restores a chunk row; rows must be restored in order."""
+        self.first_record, self.last_record, self.deadline, self.count, self.bytes, self.revision, self.ended = head
+        self.identities += b"".join(identities(body))
+        for kind, _, raw in unpack(body):
+            if kind == TRACE:
+                self.traces += 1
+            elif self.ended and not self.end_is_read and (b"session.ended" in raw or b"\\u" in raw):
+                # No row has what the session expects apart from its first end, as while the session was open.
+                end = end_in(raw)
+                self.end_is_read, self.expected = bool(end), end if isinstance(end, tuple) else None
+        self.saved = number + 1
+        self.sealed = number + (len(body) >= CHUNK)
+        self.tail = body if self.sealed == number else b""
+
+    def saved_row(self, chunk: int, read: Read) -> bytes:
+        """Returns a chunk row as of the last cut.
+
+        Raises:
+            RuntimeError: The row is missing from the table.
+        """
+        row = read(self.key(chunk))
+        if row is None:
+            raise RuntimeError(f"row {chunk} of session {self.id!r} is missing from the table; the state is damaged")
+        return row
+
+    def document(self, read: Read) -> bytes:
+        """Returns the Session as JSON: events ordered by `occurred_at`, traces by `created_at` and id.
+
+        For each trace id, the document contains the trace that arrived last.
+
+        Raises:
+            RuntimeError: a sealed row is missing from the table.
+        """
+        bodies = [split(self.saved_row(number, read))[1] for number in range(self.sealed)]
+        events: list[tuple[float, bytes]] = []
+        traces: list[tuple[float, bytes]] = []
+        for kind, at, raw in unpack(b"".join([*bodies, self.tail, *self.new])):
+            (traces if kind == TRACE else events).append((at, raw))
+        events.sort(key=_AT)  # a stable sort: ties keep the order of arrival
+        return _DOCUMENT % {
+            b"id": orjson.dumps(self.id.decode()),
+            b"segment": self.segment,
+            b"revision": self.revision,
+            b"why": (self.why or "idle").encode(),
+            b"first": _moment(self.first_record),
+            b"last": _moment(self.last_record),
+            b"events": b",".join([raw for _, raw in events]),
+            b"traces": b",".join([raw for _, raw in _last_contents(traces)]),
+        }
+
+
+_AT = itemgetter(0)
+_DOCUMENT = (
+    b'{"session_id":%(id)b,"segment":%(segment)d,"revision":%(revision)d,"closed_because":"%(why)b",'
+    b'"first_record_at":%(first)b,"last_record_at":%(last)b,"events":[%(events)b],"traces":[%(traces)b]}'
+)
+
+
+def _last_contents(traces: list[tuple[float, bytes]]) -> list[tuple[float, bytes]]:
+    """Returns the last content of each trace id, ordered by creation time and id."""
+    if len(traces) < 2:
+        return traces
+    last = {str(orjson.loads(raw)["id"]): (at, raw) for at, raw in traces}
+    return [found for _, found in sorted(last.items(), key=lambda item: (item[1][0], item[0]))]
+
+
+def _moment(milliseconds: int) -> bytes:
+    return orjson.dumps(datetime.fromtimestamp(milliseconds / 1000, UTC))

@@ -1,0 +1,464 @@
+"""Defines the assemble stage, which joins events and traces into sessions.
+
+A session closes after `session.ended`, when it is idle, or at a size limit.
+"""
+
+from __future__ import annotations
+
+import heapq
+import logging
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, NoReturn
+
+from traceweir.schemas.dead_letter import KEPT_BYTES, ORIGIN
+from traceweir.schemas.session import Closed
+from traceweir.streams.base.stages.base import CUT_BYTES, Cut, Output, Read, Record, Rows, dead_letter
+from traceweir.streams.base.stages.counters import Counters
+from traceweir.streams.base.stages.errors import RecordRejected, SessionFailed
+from traceweir.streams.base.stages.inputs import place_of
+from traceweir.streams.base.stages.partitioner import partition_of
+from traceweir.streams.base.stages.record_limits import RecordLimits
+from traceweir.streams.base.stages.watermark import SET_BACK, Watermark
+from traceweir.streams.base.topics import Topics
+from traceweir.streams.pipeline.assemble.closed_sessions import ClosedSessions
+from traceweir.streams.pipeline.assemble.closing_rules import ClosingRules
+from traceweir.streams.pipeline.assemble.open_session import OpenSession
+from traceweir.streams.pipeline.assemble.parse import InOtherForm, checked_value, read_event, read_trace
+from traceweir.streams.pipeline.assemble.poison_session import dead_letters
+from traceweir.streams.pipeline.assemble.session_rows import (
+    EVENT,
+    TRACE,
+    Guard,
+    split,
+    split_chunk_key,
+)
+
+if TYPE_CHECKING:  # OpenTelemetry's SDK is loaded only where traces are on
+    from traceweir.streams.scoring.tracing.stage_spans import AssembleSpans
+
+log = logging.getLogger(__name__)
+
+SEGMENTS_APART = 1_000_000
+"""Distance of the first segments before and after a watermark was set back; a session has fewer segments in an hour."""
+FORGOTTEN_ARE_KEPT = 2
+"""The version of this stage from which on it keeps the digests of the sessions that it forgets."""
+
+
+class AssembleStage:
+    """Joins the records of the sessions of one home partition."""
+
+    def __init__(
+        self,
+        partition: int,
+        partitions: int,
+        topics: Topics,
+        read: Read,
+        closing: ClosingRules,
+        spans: AssembleSpans | None = None,
+        limits: RecordLimits | None = None,
+    ) -> None:
+        self._spans = spans
+        self._partition, self._partitions, self._topics, self._read = partition, partitions, topics, read
+        self._limits = limits or RecordLimits()
+        closing = self._closing = closing.within(self._limits.room(topics.sessions))
+        self._open: dict[bytes, OpenSession] = {}
+        self._closed = ClosedSessions(
+            read, closing.grace_ms, closing.guard_ms, closing.longest_gap_ms, closing.max_closed_sessions
+        )
+        self._due: list[tuple[int, bytes]] = []
+        self._dirty: list[OpenSession] = []
+        self._watermark = Watermark(FORGOTTEN_ARE_KEPT)
+        self._next: dict[str, int] = {}
+        self._rows: Rows = []
+        self._outputs: list[Output] = []
+        self._closed_bytes = 0
+        self.counters = Counters()
+
+    @property
+    def held_bytes(self) -> int:
+        """Size in bytes of the records in memory; the table contains all other records."""
+        return sum(session.held_bytes for session in self._open.values()) + self._closed.held_bytes
+
+    @property
+    def open_sessions(self) -> int:
+        """Number of open sessions."""
+        return len(self._open)
+
+    @property
+    def watermark_ms(self) -> int:
+        """The watermark in milliseconds since 1970; 0 before the first look at the clock."""
+        return self._watermark.at
+
+    @property
+    def planned_looks(self) -> int:
+        """Number of scheduled checks of sessions, including outdated checks."""
+        return len(self._due)
+
+    def load(self, rows: Mapping[bytes, bytes]) -> None:
+        """Restores open sessions, guards and watermarks from the last finished checkpoint."""
+        self.counters.load(rows)
+        guards: dict[bytes, Guard] = {}
+        for key in sorted(rows):
+            if key.startswith(b"c"):
+                self._load_chunk(key, rows[key])
+            elif key.startswith(b"g"):
+                guards[key[1:]] = Guard.unpack(rows[key])
+        contents = [session for session in self._open.values() if _has_closed(session, guards.get(session.id))]
+        for session in contents:
+            del self._open[session.id]
+        self._watermark.load(rows)
+        knows_all = self._watermark.written_by >= FORGOTTEN_ARE_KEPT
+        self._closed.load(
+            ((guard.closed_at, name) for name, guard in guards.items()), contents, rows, knows_all=knows_all
+        )
+        for session in self._open.values():
+            # No row says when a session was reopened, so a restart begins its hold again; the grace still bounds the hold.
+            held = self._hold_until(session, self._watermark.at) if session.revision else 0
+            self._await(session, max(session.deadline, held))
+
+    def apply(self, source: str, records: Sequence[Record]) -> None:
+        """Joins records to their sessions, forwards misrouted records, and turns unusable records into dead letters.
+
+        This loop handles every incoming record, so it is written for speed. `_place` handles the records that are not
+        simply the next record of an open session.
+        """
+        self._next[source] = records[-1].offset + 1
+        topic = place_of(source, self._partition).topic
+        opened, dirty, closing = self._open, self._dirty, self._closing
+        idle_gap, max_events, max_bytes = closing.idle_gap_ms, closing.max_events, closing.max_bytes
+        now = self._watermark.now
+        latest, horizon = now + closing.max_future_ms, self._watermark.at - closing.guard_ms
+        traces, strays = topic == self._topics.traces, topic == self._topics.strays
+        traced = self._spans
+        high, used, joined = self._watermark.high.get(source, 0), None, 0
+        for record in records:
+            try:
+                timestamp = record.timestamp
+                if timestamp > latest:
+                    self._refuse_future(f"the record's timestamp {timestamp}")
+                if high < timestamp <= now:
+                    high = timestamp
+                value = record.value
+                if not value or record.headers or len(value) > max_bytes or len(record.key or b"") > KEPT_BYTES:
+                    value = checked_value(record, max_bytes)
+                is_trace = traces or (strays and self._was_trace(record))
+                try:
+                    session_id, at, identity, ends = (
+                        read_trace(record, value) if is_trace else read_event(record, value)
+                    )
+                except InOtherForm as found:
+                    value, (session_id, at, identity, ends) = found.value, found.key
+                    if len(value) > max_bytes:  # rewriting writes some numbers with more digits
+                        raise RecordRejected(
+                            "too_large",
+                            f"the record has {len(value)} bytes in the form of the schema; a session can have at most "
+                            f"{max_bytes}",
+                        ) from None
+                if at * 1_000 > latest:
+                    self._refuse_future(f"{'metadata.created_at' if is_trace else 'occurred_at'}: {_moment(at)}")
+                session = opened.get(session_id)
+                if (
+                    session is None
+                    or session.segment
+                    or session.identities.find(identity) >= 0
+                    or not horizon <= timestamp <= session.deadline
+                    or session.count >= max_events
+                    or session.bytes + len(value) > max_bytes
+                ):
+                    session = self._place(session, session_id, identity, topic, record, len(value))
+                is_late = timestamp < horizon
+                if not is_late:
+                    used = timestamp
+                if session is None:
+                    continue
+                session.add(TRACE if is_trace else EVENT, identity, at, value, timestamp)
+                joined += 1
+                if traced is not None and record.headers:
+                    traced.note(session, record.headers)
+                if not session.ended:
+                    if ends:
+                        session.ended, session.deadline = True, timestamp + closing.linger_ms
+                        session.expected = ends if isinstance(ends, tuple) else None
+                        self._await(session, session.deadline)
+                    elif (deadline := session.last_record + idle_gap) > session.deadline:
+                        session.deadline = deadline
+                if is_late:
+                    self._wait_for_more(session)
+                if not session.dirty:
+                    session.dirty = True
+                    dirty.append(session)
+                if session.expected is not None and session.is_complete:
+                    self._close(session)
+            except RecordRejected as why:
+                self._reject(source, record, why)
+        self._watermark.high[source] = high
+        self.counters["consumed"] += len(records)
+        if joined:
+            self.counters["joined"] += joined
+        if used is not None:
+            self._watermark.note_lateness(used)
+
+    def tick(self, now: float, behind: Mapping[str, float]) -> None:
+        """Moves the watermark, and closes due sessions. Those beyond `CUT_BYTES` close in a tick after the next cut."""
+        if ahead_ms := self._watermark.advance(now, behind):
+            self.counters["watermark_set_back"] += 1
+            log.warning(SET_BACK, self._partition, "assemble", ahead_ms / 1000)
+            self._end_waits()
+        watermark = self._watermark.at
+        # After a pause of a session's agents, or of the workers, many sessions can be due at the same time.
+        while self._due and self._due[0][0] < watermark and self._closed_bytes < CUT_BYTES:
+            due, name = heapq.heappop(self._due)
+            session = self._open.get(name)
+            if session is None or session.due != due:
+                continue
+            if session.deadline < watermark:
+                self._close(session)
+            else:
+                self._await(session, session.deadline)
+        if forgotten := self._closed.forget(watermark, self._watermark.now + self._closing.max_future_ms):
+            self.counters["forgotten_early"] += forgotten
+
+    def has_outputs(self) -> bool:
+        """Returns whether sessions have closed, or records were forwarded or rejected, since the last cut."""
+        return bool(self._outputs) or self._closed.has_unpublished
+
+    def full(self) -> bool:
+        """Returns False, because joining is faster than fetching."""
+        return False
+
+    def cut(self) -> Cut:
+        """Returns changed and closed sessions, strays and dead letters since the last cut.
+
+        Raises:
+            SessionFailed: the document of this session cannot be made, or does not fit its topic.
+        """
+        rows, outputs, topic = self._rows, self._outputs, self._topics.sessions
+        closed = self._closed.unpublished if self._spans is not None else ()
+        for session_id, document in self._closed.documents():
+            if (problem := self._limits.problem(topic, session_id, document)) is not None:
+                # The limit was higher when the session's last record came.
+                raise SessionFailed(session_id, RecordRejected("too_large", problem))
+            outputs.append(Output(topic, self._partition, session_id, document))
+        if self._spans is not None:
+            self._spans.closed(closed)
+        written = [s.row() for s in self._dirty if s.why is None or self._closed.keeps(s)]
+        # Deletions come first: a forgotten session can have started again under the same keys.
+        rows += self._closed.rows()
+        rows += written
+        for session in self._dirty:
+            session.dirty = False
+        rows += self.counters.rows()
+        if self._next or rows or outputs:  # what the watermark has closed or forgotten is never without it
+            rows += self._watermark.rows() + self._closed.forgotten_rows()
+        cut = Cut(rows, outputs, self._next)
+        self._rows, self._outputs, self._next, self._dirty = [], [], {}, []
+        self._closed_bytes = 0
+        return cut
+
+    def drop(self) -> None:
+        """Does nothing, because this stage has no running work."""
+
+    def _place(
+        self, session: OpenSession | None, session_id: bytes, identity: bytes, topic: str, record: Record, size: int
+    ) -> OpenSession | None:
+        """Returns the session that a record joins, or None.
+
+        The session is the open session, the next revision of a closed session, or the next segment. The result is None
+        for a duplicate and for a record that is forwarded to its home partition.
+        """
+        if session is None and topic != self._topics.strays:
+            home = partition_of(session_id, self._partitions)
+            if home != self._partition:
+                self._forward(record, session_id, home, topic)
+                return None
+        is_late = record.timestamp < self._watermark.at - self._closing.guard_ms
+        if is_late and self._closed.can_have_joined(session_id, record.timestamp):
+            raise RecordRejected(
+                "late",
+                f"the record's timestamp {record.timestamp} is more than {self._closing.guard_ms} ms behind the "
+                f"watermark {self._watermark.at}; its session can have been closed with this record and forgotten",
+            )
+        guard = self._closed.guard_of(session_id) if session is None or session.segment else None
+        if (session is not None and session.knows(identity)) or (guard is not None and guard.knows(identity)):
+            self.counters["duplicate"] += 1
+            return None
+        if session is not None:
+            if record.timestamp > session.deadline:
+                self._close(
+                    session
+                )  # when reading live, the clock would have closed the session before this record arrived
+            elif session.count < self._closing.max_events and session.bytes + size <= self._closing.max_bytes:
+                return session
+            else:
+                self._close(session, "size_limit")
+        return self._reopen(session_id, record.timestamp, size) or self._begin(session_id, record.timestamp)
+
+    def reject(self, source: str, record: Record, why: RecordRejected) -> None:
+        """Turns the next record of an input into a dead letter. Only its timestamp counts, as that of every dead letter."""
+        self._next[source] = record.offset + 1
+        self._watermark.note_rejected(source, record.timestamp)
+        self.counters["consumed"] += 1
+        self._reject(source, record, why)
+
+    def set_aside(self, session: bytes, why: RecordRejected) -> None:
+        """Turns the records of an open session into dead letters, because the stage cannot close the session."""
+        found = self._open.pop(session, None)
+        if found is None:
+            return
+        letters = dead_letters(found, self._read, self._topics, self._partition, why)
+        self._outputs += letters
+        self._rows += [(found.key(number), None) for number in range(found.saved)]
+        self.counters["joined"] -= len(letters)
+        self.counters[f"dead_lettered.{why.reason}"] += len(letters)
+        self.counters["reopened" if found.revision else "opened"] -= 1
+
+    def _reject(self, source: str, record: Record, why: RecordRejected) -> None:
+        self.counters[f"dead_lettered.{why.reason}"] += 1
+        letters, number = self._topics.dead_letters, self._partition
+        self._outputs.append(dead_letter(letters, source, number, record, "assemble", why.reason, why.detail))
+
+    def _refuse_future(self, what: str) -> NoReturn:
+        raise RecordRejected("future_timestamp", f"{what} is more than {self._closing.max_future_ms} ms ahead of now")
+
+    def _was_trace(self, stray: Record) -> bool:
+        origins = [content for name, content in stray.headers if name == ORIGIN]
+        return origins[-1:] == [
+            self._topics.traces.encode()
+        ]  # a producer can have sent the same header; the worker appends its own header as the last
+
+    def _forward(self, record: Record, session_id: bytes, home: int, topic: str) -> None:
+        headers = [*record.headers, (ORIGIN, topic.encode())]
+        if (problem := self._limits.problem(self._topics.strays, session_id, record.value, headers)) is not None:
+            raise RecordRejected("too_large", problem)
+        self.counters["forwarded"] += 1
+        self._outputs.append(Output(self._topics.strays, home, session_id, record.value, headers, record.timestamp))
+
+    def _reopen(self, session_id: bytes, timestamp: int, size: int) -> OpenSession | None:
+        closing, moment = self._closing, max(timestamp, self._watermark.at)
+        if not self._closed.can_reopen(session_id, moment, closing.max_events - 1, closing.max_bytes - size):
+            return None
+        session = self._closed.take_back(session_id)
+        if session is not None:
+            self.counters["closed"] -= 1
+            if session.why == "session_limit":
+                self.counters["session_limit"] -= 1
+            hold_until = max(session.due, moment + closing.linger_ms)
+        elif self._closed.revision_of(session_id) >= closing.max_revisions:
+            self.counters["revision_limit"] += 1
+            return None
+        else:
+            session = self._closed.reopen(session_id)
+            self.counters["reopened"] += 1
+            hold_until = 0
+        session.why = None
+        self._make_room()
+        self._open[session_id] = session
+        gap_ms = closing.linger_ms if session.ended else closing.idle_gap_ms
+        session.deadline = max(session.deadline, timestamp + gap_ms)
+        self._await(session, hold_until or self._hold_until(session, moment))
+        return session
+
+    def _hold_until(self, session: OpenSession, moment: int) -> int:
+        """Returns until when a session that was reopened at a moment stays open for more late records."""
+        remaining_ms = session.deadline + self._closing.grace_ms - moment
+        return moment + self._closing.hold_ms(session.revision, remaining_ms)
+
+    def _begin(self, session_id: bytes, timestamp: int) -> OpenSession:
+        self.counters["opened"] += 1
+        guard = self._closed.guard_of(session_id)
+        self._closed.drop_content(session_id)
+        self._make_room()
+        session = self._open[session_id] = OpenSession(
+            session_id, guard.segment + 1 if guard else self._first_segment(), timestamp
+        )
+        closing = self._closing
+        # More records can be as late as this record, so the session stays open for at least the linger.
+        self._await(session, max(timestamp + closing.idle_gap_ms, self._watermark.at + closing.linger_ms))
+        return session
+
+    def _wait_for_more(self, session: OpenSession) -> None:
+        """Keeps a session open for the idle gap after a late record, also after its end.
+
+        The other records of the session come as late, from other partitions and topics too.
+        """
+        session.deadline = max(session.deadline, self._watermark.at + self._closing.idle_gap_ms)
+
+    def _end_waits(self) -> None:
+        """Lets sessions that wait for more late records close by their own time: they wait until a time of a fast clock."""
+        for session in self._open.values():
+            due = session.last_record + self._closing.longest_gap_ms
+            if due < session.deadline:
+                session.deadline = due
+                self._await(session, due)
+
+    def _first_segment(self) -> int:
+        """Returns the number of the first segment of a session that has no guard.
+
+        An owner with a fast clock has forgotten sessions before their time. Until the time of their guards is over, new
+        segments have numbers that those sessions have not used, so that their ids do not come twice.
+        """
+        marks = self._watermark
+        forgot = marks.set_backs and marks.at <= marks.set_back_at + self._closing.guard_ms
+        return marks.set_backs * SEGMENTS_APART if forgot else 0
+
+    def _make_room(self) -> None:
+        """Closes the session that is due first if the partition has as many open sessions as it can have.
+
+        A restart with a lower limit finds more sessions. It closes two for each new one, because closing all of them at once
+        would make one checkpoint of all of them.
+        """
+        for _ in range(2):
+            if len(self._open) < self._closing.max_open_sessions:
+                return
+            self._close(self._first_due(), "session_limit")
+            self.counters["session_limit"] += 1
+
+    def _first_due(self) -> OpenSession:
+        """Returns the open session that is due first, and removes its planned check.
+
+        A check that a later record has outdated is planned again, so that each record causes at most one more check.
+        """
+        while True:
+            due, name = heapq.heappop(self._due)
+            session = self._open.get(name)
+            if session is None or session.due != due:
+                continue
+            if session.deadline <= due:
+                return session
+            self._await(session, session.deadline)
+
+    def _await(self, session: OpenSession, moment: int) -> None:
+        """Schedules the next check of a session, and replaces an earlier one."""
+        session.due = moment
+        heapq.heappush(self._due, (moment, session.id))
+
+    def _close(self, session: OpenSession, why: Closed | None = None) -> None:
+        session.why = why or ("session.ended" if session.ended else "idle")
+        self.counters["closed"] += 1
+        self._closed_bytes += session.bytes
+        del self._open[session.id]
+        try:
+            self._closed.add(session, self._watermark.at)
+        except Exception as error:  # whatever the session's rows cause must not stop the other sessions
+            raise SessionFailed(session.id, error) from error
+
+    def _load_chunk(self, key: bytes, row: bytes) -> None:
+        name, segment, number = split_chunk_key(key)
+        head, body = split(row)
+        session = self._open.get(name)
+        if session is None:
+            session = self._open[name] = OpenSession(name, segment, head.first_record)
+        session.restore(number, head, body)
+
+
+def _has_closed(session: OpenSession, guard: Guard | None) -> bool:
+    """Returns whether loaded rows belong to a closed session, according to the session's guard."""
+    return guard is not None and guard.segment == session.segment and guard.revision >= session.revision
+
+
+def _moment(seconds: float) -> str:
+    try:
+        return datetime.fromtimestamp(seconds, UTC).isoformat()
+    except (ValueError, OverflowError):  # a time zone can move the end of the year 9999 into the next year
+        return f"{seconds:.0f} s after 1970"

@@ -1,0 +1,216 @@
+"""Limits the spending on judges: checked before each question, per UTC minute and UTC day."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
+
+from traceweir.schemas.judge_config import Budget
+from traceweir.scorers.judge import BudgetSpent
+from traceweir.streams.scoring.judges.models import Use
+
+MINUTES_A_DAY = 1_440
+_RESIDUE_USD = 1e-9
+"""Float sums of USD leave a rounding residue below this amount."""
+
+
+_ALL = "all"
+
+
+class Paid(NamedTuple):
+    """The tokens and USD paid within one minute; `minute` counts whole minutes since 1970."""
+
+    minute: int
+    tokens: int
+    usd: float
+
+
+class Share(NamedTuple):
+    """The share of partitions that a worker owns: the worker can spend this fraction of every limit."""
+
+    partitions: int = 1
+    of: int = 1
+
+
+class Spending:
+    """Sums all spending, and that of the latest minute and of the latest day for which a payment is known."""
+
+    def __init__(self) -> None:
+        self.in_all = Use()
+        self.minute, self.in_minute = 0, Use()
+        self.day, self.in_day = 0, Use()
+
+    def add(self, paid: Paid) -> None:
+        """Adds a payment to the sums of its minute and its day; a payment of an earlier minute or day is ignored there."""
+        use = Use(paid.tokens, paid.usd)
+        self.in_all = _not_negative(self.in_all + use)
+        self.advance_to(paid.minute)
+        if paid.minute == self.minute:
+            self.in_minute = _not_negative(self.in_minute + use)
+        if paid.minute // MINUTES_A_DAY == self.day:
+            self.in_day = _not_negative(self.in_day + use)
+
+    def advance_to(self, minute: int) -> None:
+        """Advances to this minute; the sums of earlier minutes and days are dropped."""
+        if minute > self.minute:
+            self.minute, self.in_minute = minute, Use()
+        if minute // MINUTES_A_DAY > self.day:
+            self.day, self.in_day = minute // MINUTES_A_DAY, Use()
+
+    def entries(self) -> list[Paid]:
+        """Returns payments that add up to the sums: of earlier days, of the rest of the latest day, of the latest minute."""
+        rest, found = self.in_day, []
+        if self.minute // MINUTES_A_DAY == self.day:
+            rest -= self.in_minute
+            found.append(Paid(self.minute, *self.in_minute))
+        if rest != Use():
+            found.insert(0, Paid(self.day * MINUTES_A_DAY, *rest))
+        earlier = self.in_all - self.in_day
+        if earlier.tokens or earlier.usd > _RESIDUE_USD:
+            found.insert(0, Paid(0, *earlier))
+        return [each for each in found if each.tokens or each.usd]
+
+
+class Reservation:
+    """The amount reserved for a question while the question is asked."""
+
+    def __init__(self) -> None:
+        self.actual = Use()
+
+    def record_use(self, use: Use) -> None:
+        """Adds the use of one attempt."""
+        self.actual += use
+
+
+class JudgeBudget:
+    """The budget of a process: the whole budget, or a share.
+
+    A question is asked only if the amount paid so far plus the question's estimate fit every limit. Amounts that other
+    questions have reserved count as well, but most of a reservation is returned: a question that does not fit because
+    of reservations waits, and later questions wait behind it in arrival order (FIFO).
+
+    Args:
+        limits: The limits of the config.
+        clock: Returns the current time.
+    """
+
+    def __init__(self, limits: Budget, clock: Callable[[], datetime]) -> None:
+        self._limits, self._clock = limits, clock
+        self._spending, self._share = Spending(), Share()
+        self._reserved, self._open = Use(), 0
+        self._queue = asyncio.Lock()
+        self._returned = asyncio.Event()
+
+    def record_spend(self, paid: Paid) -> None:
+        """Adds spending from before this process; negative when a partition has moved to another worker."""
+        self._spending.add(paid)
+
+    def set_share(self, share: Share) -> None:
+        """Sets the share of every limit that belongs to this process."""
+        self._share = share
+        self._returned.set()  # so that waiting questions are checked against the new share
+
+    @asynccontextmanager
+    async def reserve(
+        self, most: Use, paid: Callable[[Paid], object], waiting: AbstractAsyncContextManager[None] | None = None
+    ) -> AsyncIterator[Reservation]:
+        """Reserves the most that a question can use while the `async with` block runs; records the actual use at its end.
+
+        Args:
+            most: The most that the question can use.
+            paid: Called with the actual use, unless it is zero.
+            waiting: Context in which the question waits in the queue.
+
+        Raises:
+            BudgetSpent: the question does not fit the rest of the budget.
+        """
+        self._check(most)
+        async with waiting or nullcontext(), self._queue:  # a returned reservation wakes only the first waiter
+            while not self._fits(most + self._reserved):
+                self._check(most)
+                self._returned.clear()
+                await self._returned.wait()
+            self._reserved, self._open = self._reserved + most, self._open + 1
+        reservation = Reservation()
+        try:
+            yield reservation
+        finally:
+            self._open -= 1
+            # Float sums of USD leave a rounding residue, which no reservation would return.
+            self._reserved = self._reserved - most if self._open else Use()
+            if reservation.actual != Use():
+                spend = Paid(self._minute(), *reservation.actual)
+                self._spending.add(spend)
+                paid(spend)
+            self._returned.set()
+
+    def left(self) -> dict[str, float]:
+        """Returns what is left of each limit, from 0 to 1 of this process's share.
+
+        >>> budget = JudgeBudget(Budget(usd_per_day=2.0), lambda: datetime.fromtimestamp(600, UTC))
+        >>> budget.record_spend(Paid(10, 100, 0.5))
+        >>> budget.left()
+        {'usd_per_day': 0.75}
+        """
+        found = {}
+        for name, limit, spent, _ in self._windows(Use()):
+            period, unit = name.split()
+            found[unit if period == _ALL else f"{unit}_per_{period}"] = max(0.0, 1 - spent / limit) if limit else 0.0
+        return found
+
+    def _minute(self) -> int:
+        return int(self._clock().timestamp() // 60)
+
+    def _fits(self, use: Use) -> bool:
+        return not any(spent + wanted > limit for _, limit, spent, wanted in self._windows(use))
+
+    def _check(self, use: Use) -> None:
+        for name, limit, spent, wanted in self._windows(use):
+            if spent + wanted > limit:
+                period, unit = name.split()
+                left, share = max(0, limit - spent), self._share
+                share_text = (
+                    f" (share of {share.partitions} of {share.of} partitions)" if share.partitions < share.of else ""
+                )
+                if period == _ALL:
+                    reset_text, per = "this budget does not reset", "in all"
+                else:
+                    reset_text, per = (
+                        f"the budget resets at {self._next_reset(period):%Y-%m-%d %H:%M} UTC",
+                        f"per {period}",
+                    )
+                raise BudgetSpent(
+                    f"{_amount(left, unit)} of the {_amount(limit, unit)} {per}{share_text} are left, and this question "
+                    f"can use {_amount(wanted, unit)}; "
+                    f"{reset_text if wanted <= limit else 'the question exceeds the whole limit: raise the budget'}"
+                )
+
+    def _windows(self, use: Use) -> Iterator[tuple[str, float, float, float]]:
+        self._spending.advance_to(self._minute())
+        limits, spent = self._limits, self._spending
+        for name, limit, used, wanted in (
+            (f"{_ALL} usd", limits.usd, spent.in_all.usd, use.usd),
+            ("day tokens", limits.tokens_per_day, spent.in_day.tokens, use.tokens),
+            ("day usd", limits.usd_per_day, spent.in_day.usd, use.usd),
+            ("minute tokens", limits.tokens_per_minute, spent.in_minute.tokens, use.tokens),
+            ("minute usd", limits.usd_per_minute, spent.in_minute.usd, use.usd),
+        ):
+            if limit is not None:
+                yield name, limit * self._share.partitions / self._share.of, used, wanted
+
+    def _next_reset(self, period: str) -> datetime:
+        now = self._clock().astimezone(UTC)
+        if period == "day":
+            return now.replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1)
+        return now.replace(second=0, microsecond=0) + timedelta(minutes=1)
+
+
+def _not_negative(use: Use) -> Use:
+    return use - Use()
+
+
+def _amount(value: float, unit: str) -> str:
+    return f"{value:.4f} USD" if unit == "usd" else f"{value:.0f} tokens"

@@ -1,0 +1,315 @@
+"""Sends one question to a model, through litellm, which has a client for each provider.
+
+litellm is an extra (`pip install '.[judge]'`) and is imported only when a criterion asks a judge, because the import
+takes seconds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import logging
+import os
+import re
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from email.utils import parsedate_to_datetime
+from functools import lru_cache
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+from pydantic import SecretStr
+
+from traceweir.schemas.judge_config import JudgeConfig
+from traceweir.scorers.judge import Question
+from traceweir.streams.base.clock import utc_now
+from traceweir.streams.base.process_setup import paused_gc
+from traceweir.streams.scoring.judges.errors import JudgeUnavailableError, Refused, Secrets, Transient
+from traceweir.streams.scoring.judges.http_limits import (
+    AnswerTooLargeError,
+    RedirectError,
+    connection_problem,
+    install_http_limits,
+    limit_error,
+    limited_http,
+)
+from traceweir.streams.scoring.judges.instrumentation import trace_headers, uninstrumented
+from traceweir.streams.scoring.judges.models import estimated_tokens, litellm_name, price_of
+
+log = logging.getLogger(__name__)
+
+INSTALL = "pip install '.[judge]' in a clone of Traceweir"
+BUSY, TIMED_OUT = 429, 408
+NO_KEY = "no-key"
+"""The API key sent to a local server that needs no key: the client of OpenAI's API refuses an empty key."""
+_TRANSIENT = {TIMED_OUT, BUSY}
+_FAIL_EVERY_QUESTION = {401, 402, 403, 404}
+"""HTTP statuses that every other question would get too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """The address of the judges' API, and its key.
+
+    None: the provider in the model's name, with the environment variables of that provider.
+    """
+
+    api_base: str | None = None
+    api_key: SecretStr | None = None
+
+    @property
+    def address(self) -> str:
+        """The address for a person: without path and query, which can contain a key."""
+        if self.api_base is None:
+            return "the address of its provider"
+        parts = urlsplit(self.api_base)
+        return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
+
+
+class Answered(NamedTuple):
+    """The answer of a model, with its tokens and cost."""
+
+    text: str
+    input_tokens: int
+    output_tokens: int
+    usd: float
+
+
+def check_judge() -> None:
+    """Checks that the packages of the [judge] extra are installed.
+
+    Raises:
+        JudgeUnavailableError: a package is missing.
+    """
+    missing = [name for name in ("litellm", "tenacity", "aiolimiter") if importlib.util.find_spec(name) is None]
+    if missing:
+        raise JudgeUnavailableError(
+            f"a criterion of the evaluation config asks a judge, which needs {', '.join(missing)}: install it with "
+            f'{INSTALL}, or remove the criterion from the config (those of agent_evaluation with "judged": false)'
+        )
+
+
+@lru_cache(maxsize=1)
+def load_litellm() -> Any:
+    """Returns the litellm module, configured to log nothing and to download nothing.
+
+    Raises:
+        JudgeUnavailableError: litellm is not installed.
+    """
+    check_judge()
+    os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # otherwise the import downloads a price list
+    os.environ["LITELLM_MODE"] = "PRODUCTION"  # otherwise litellm reads `.env` of the working directory
+    # OpenAI's API through the client that serves all other providers: with OpenAI's own client a question takes 1.3 times
+    # the CPU time.
+    os.environ.setdefault("EXPERIMENTAL_OPENAI_BASE_LLM_HTTP_HANDLER", "True")
+    with warnings.catch_warnings(), paused_gc():  # collections take a tenth of the time of this import
+        warnings.simplefilter("ignore")
+        import litellm
+    install_http_limits()
+    litellm.suppress_debug_info = True
+    litellm.telemetry = False
+    litellm.drop_params = True  # leaves out the options that a provider does not support
+    for name in ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy", "httpx", "httpcore", "openai"):
+        quiet = logging.getLogger(name)  # these loggers quote requests with their API keys
+        quiet.setLevel(logging.CRITICAL + 1)
+        quiet.propagate = False
+    return litellm
+
+
+def ignore_litellms_warnings() -> None:
+    """Ignores the warnings about litellm's own types, which any question can raise."""
+    warnings.filterwarnings("ignore", message="Item .* on TypedDict class|Pydantic serializer warnings")
+
+
+class JudgeClient:
+    """Asks models, one attempt per call.
+
+    Args:
+        config: Timeout, limits, prices and names of the models.
+        access: Address and key of the API.
+
+    Raises:
+        JudgeUnavailableError: litellm is not installed.
+    """
+
+    def __init__(self, config: JudgeConfig, access: Access) -> None:
+        self._litellm = load_litellm()
+        ignore_litellms_warnings()  # for each client: pytest resets the warning filters after each test
+        self._config, self._access = config, access
+        self._key = access.api_key.get_secret_value() if access.api_key else None
+        self.secrets = Secrets.of_environment(*([self._key] if self._key else []))
+        self._models: dict[str, _Model] = {}
+
+    def name_of(self, model: str) -> str:
+        """Returns litellm's name of a model."""
+        return litellm_name(model, self._config.models, self._access.api_base)
+
+    def upper_bounds(self, question: Question) -> tuple[int, int, float]:
+        """Returns upper bounds for a question: estimated input tokens, maximum output tokens, and the USD of both."""
+        tokens = estimated_tokens(question.prompt), self._config.max_output_tokens
+        return *tokens, self._model(self.name_of(question.model)).usd(*tokens)
+
+    async def ask(self, question: Question) -> Answered:
+        """Asks the model of the question once.
+
+        Raises:
+            Transient: a later attempt can succeed.
+            Refused: every other attempt would fail too.
+        """
+        model = self._model(self.name_of(question.model))
+        limit_s = self._config.timeout_s
+        try:
+            # litellm's own timeout is per read, so a slow stream never reaches it.
+            async with asyncio.timeout(limit_s) as limit:
+                with limited_http(), uninstrumented():
+                    response = await self._litellm.acompletion(**self._options(model, question))
+        except (Exception, asyncio.CancelledError) as error:
+            if limit.expired():
+                raise Transient(f"{model.name} sent no complete answer within {limit_s:g} s", unknown=True) from None
+            if isinstance(error, asyncio.CancelledError):
+                raise
+            if (refused := limit_error(error)) is not None:
+                raise self._refused(model.name, refused) from None
+            if (problem := connection_problem(error)) is not None:
+                message = self.secrets.hide(f"no connection to {self._access.address}: {problem}")
+                raise Transient(f"{model.name}: {message}", unreachable=True) from None
+            raise self._classify(model.name, error) from None  # the cause quotes the request
+        return self._read_answer(model, question, response)
+
+    def _options(self, model: _Model, question: Question) -> dict[str, Any]:
+        options: dict[str, Any] = {
+            "model": model.name,
+            "messages": [{"role": "user", "content": question.prompt}],
+            "timeout": self._config.timeout_s,
+            "max_tokens": self._config.max_output_tokens,
+            "num_retries": 0,
+            "max_retries": 0,
+            "no-log": True,  # keeps the question from litellm's callbacks
+        }
+        headers = {}
+        if self._access.api_base:
+            options["api_base"] = self._access.api_base
+            headers = trace_headers()
+        key = self._key
+        if (
+            key is None
+            and self._access.api_base
+            and model.provider == "openai"
+            and not os.environ.get("OPENAI_API_KEY")
+        ):
+            key = NO_KEY
+        if key is not None:
+            options["api_key"] = key
+        if model.provider == "openai" and (organization := os.environ.get("OPENAI_ORGANIZATION")):
+            # litellm's client for all providers does not send this header itself.
+            headers["OpenAI-Organization"] = organization
+        if headers:
+            options["extra_headers"] = headers
+        wanted = self._config.structured_output
+        if question.answer is not None and (wanted == "always" or (wanted == "auto" and model.supports_schemas)):
+            schema: dict[str, Any] = {
+                "name": re.sub(r"[^A-Za-z0-9_-]", "_", question.metric)[:64] or "answer",
+                "schema": dict(question.answer),
+            }
+            if question.answer.get("additionalProperties") is False:  # strict mode requires this of a schema
+                schema["strict"] = True
+            options["response_format"] = {"type": "json_schema", "json_schema": schema}
+        return options
+
+    def _read_answer(self, model: _Model, question: Question, response: Any) -> Answered:
+        choices = getattr(response, "choices", None) or ()
+        text = getattr(getattr(choices[0], "message", None), "content", None) if choices else None
+        text = text if isinstance(text, str) else ""
+        usage = getattr(response, "usage", None)
+        taken = _count(usage, "prompt_tokens"), _count(usage, "completion_tokens")
+        tokens = taken if any(taken) else (estimated_tokens(question.prompt), estimated_tokens(text))
+        if not text.strip():
+            raise Refused(f"{model.name} sent an answer without text", unknown=True)
+        return Answered(self.secrets.known(text), *tokens, model.usd(*tokens))
+
+    def _refused(self, model: str, error: RedirectError | AnswerTooLargeError) -> Refused:
+        message = f"{model}: {self.secrets.hide(str(error))}"
+        return Refused(message, down=isinstance(error, RedirectError), unknown=isinstance(error, AnswerTooLargeError))
+
+    def _classify(self, model: str, error: Exception) -> Transient | Refused:
+        status = getattr(error, "status_code", None)
+        # For a missing key or an answer of an unexpected shape, litellm appends a whole traceback to the message.
+        text = str(error).removeprefix("litellm.").partition("Traceback (most recent call last)")[0].rstrip()
+        message = f"{model}: {self.secrets.hide(text) or type(error).__name__}"
+        if not isinstance(status, int):
+            return Refused(message)
+        spent = "insufficient_quota" in str(error)  # OpenAI reports an exhausted quota with status 429, for days
+        if status in _TRANSIENT and not spent:
+            after = retry_after(getattr(error, "litellm_response_headers", None), utc_now())
+            return Transient(message, after_s=after, down=status != BUSY, unknown=status == TIMED_OUT)
+        if status >= 500 or status < 300:  # below 300: the provider answered, but the answer cannot be read
+            after = retry_after(getattr(error, "litellm_response_headers", None), utc_now())
+            return Transient(message, after_s=after, unknown=status < 300)
+        return Refused(message, down=spent or status in _FAIL_EVERY_QUESTION)
+
+    def _model(self, name: str) -> _Model:
+        if (found := self._models.get(name)) is None:
+            found = self._models[name] = self._load_model(name)
+        return found
+
+    def _load_model(self, name: str) -> _Model:
+        litellm = self._litellm
+        try:
+            provider = str(litellm.get_llm_provider(name)[1])
+        except Exception:  # noqa: BLE001  # any error means that litellm does not know the provider of the model
+            raise Refused(
+                f"the provider of the model {name!r} is unknown: use litellm's name (`openai/...`, `gemini/...`), map the name in the "
+                "config's judge.models, or set TRACEWEIR_JUDGE_API_BASE to a server that serves the model"
+            ) from None
+        known: Mapping[str, object]
+        try:
+            known = litellm.get_model_info(name)
+        except Exception:  # noqa: BLE001  # litellm does not know the model
+            known = {}
+        price = price_of(self._config, name, known)
+        if price is None:
+            log.warning(
+                "the price of %s is unknown, so its tokens count as 0 USD and a budget in USD does not limit them: set the price in "
+                "the config's judge.prices",
+                self.secrets.hide(name),
+            )
+        supports_schemas = bool(litellm.supports_response_schema(name))
+        return _Model(name, provider, supports_schemas, price or (0.0, 0.0))
+
+
+class _Model(NamedTuple):
+    name: str
+    provider: str
+    supports_schemas: bool
+    price: tuple[float, float]
+
+    def usd(self, input_tokens: int, output_tokens: int) -> float:
+        return round(input_tokens * self.price[0] + output_tokens * self.price[1], 12)
+
+
+def retry_after(headers: Mapping[str, str] | None, now: datetime) -> float | None:
+    """Returns the seconds of a reply's `Retry-After` header (a number or a date); None if it is absent or unreadable.
+
+    >>> from datetime import UTC
+    >>> now = datetime(2026, 1, 31, 12, tzinfo=UTC)
+    >>> [retry_after({"retry-after": header}, now) for header in ("7", "Sat, 31 Jan 2026 12:00:30 GMT", "soon")]
+    [7.0, 30.0, None]
+    """
+    header = (headers or {}).get("retry-after")
+    if not header:
+        return None
+    try:
+        seconds = float(header)
+    except ValueError:
+        try:
+            seconds = (parsedate_to_datetime(header) - now).total_seconds()
+        except (ValueError, TypeError):
+            return None
+    return max(0.0, seconds) if seconds < 1e9 else None
+
+
+def _count(usage: Any, name: str) -> int:
+    found = getattr(usage, name, 0)
+    return found if isinstance(found, int) and found > 0 else 0

@@ -1,0 +1,64 @@
+"""Provides the judge of a process that scores without Kafka; a file stores its verdicts and spending."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+
+from traceweir.schemas.judge_config import Retries
+from traceweir.scorers.evaluation.plan import Plan
+from traceweir.scorers.judge import Judge
+from traceweir.streams.base.clock import utc_now
+from traceweir.streams.base.settings import Settings
+from traceweir.streams.scoring.judges.client import Access, check_judge
+from traceweir.streams.scoring.judges.service import Judging
+from traceweir.streams.scoring.judges.verdict_file import JudgeFile
+
+_UNREACHABLE = Retries(attempts=3, initial_s=1.0, jitter_s=0.0)
+"""Retries of a judge to which no connection can be made: they end after 3 s, instead of some minutes."""
+
+
+@contextmanager
+def judging_from_file(plan: Plan, settings: Settings) -> Iterator[Judging | None]:
+    """Yields a `Judging` that is open during the `with` block; None if no criterion of the plan asks a judge.
+
+    Args:
+        plan: The criteria.
+        settings: Address and key of the judges' API, and the path of the verdict file.
+
+    Raises:
+        JudgeUnavailableError: the [judge] extra is not installed, or the file cannot be used.
+    """
+    if not plan.judged:
+        yield None
+        return
+    check_judge()
+    with JudgeFile(settings.judge_cache, plan.judge.cache) as file:
+        access = Access(settings.judge_api_base, settings.judge_api_key)
+        # Somebody waits for this command, and an address that is wrong stays wrong. A server that restarts is back soon.
+        attempts = min(_UNREACHABLE.attempts, plan.judge.retries.attempts)
+        unreachable = _UNREACHABLE.model_copy(update={"attempts": attempts})
+        judging = Judging(plan.judge, access, utc_now, store=file, note=file.pay, unreachable=unreachable)
+        for paid in file.paid():
+            judging.budget.record_spend(paid)
+        yield judging
+
+
+@contextmanager
+def judges_from_file(plans: Iterable[Plan], settings: Settings) -> Iterator[Mapping[str, Judge | None]]:
+    """Yields each plan's judge by the plan's digest, open during the `with` block; None for a plan that asks no judge.
+
+    Args:
+        plans: The criteria of each file.
+        settings: Address and key of the judges' API, and the path of the verdict file.
+
+    Raises:
+        JudgeUnavailableError: the [judge] extra is not installed, or the file cannot be used.
+    """
+    judges: dict[str, Judge | None] = {}
+    with ExitStack() as stack:
+        for plan in plans:
+            if plan.digest not in judges:
+                judging = stack.enter_context(judging_from_file(plan, settings))
+                judges[plan.digest] = judging.session() if judging else None
+        yield judges

@@ -1,0 +1,292 @@
+"""Answers questions of criteria from cached verdicts, or from a model within budget, rate limits, retries and breaker."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from datetime import datetime
+from time import monotonic
+from typing import Literal, NamedTuple
+
+from traceweir.schemas.judge_config import JudgeConfig, Retries
+from traceweir.schemas.score import Cost
+from traceweir.scorers.judge import BudgetSpent, JudgeFailed, Question, Reply
+from traceweir.streams.scoring.judges.answer_watch import NO_ANSWER_S, AnswerWatch, AskedQuestion
+from traceweir.streams.scoring.judges.budget import JudgeBudget, Paid, Reservation
+from traceweir.streams.scoring.judges.circuit_breaker import CircuitBreaker
+from traceweir.streams.scoring.judges.client import Access, Answered, JudgeClient, check_judge
+from traceweir.streams.scoring.judges.errors import Refused, Transient
+from traceweir.streams.scoring.judges.models import Use
+from traceweir.streams.scoring.judges.rate_limits import Limits
+from traceweir.streams.scoring.judges.retrying import Sleep, retrying
+from traceweir.streams.scoring.judges.verdicts import JudgeUsage, JudgeVerdict, Verdicts, VerdictsInMemory, verdict_key
+
+WatchQuestion = Callable[[str], AbstractContextManager[Callable[[Cost], object]]]
+"""Watches a question: receives the model, is entered until there is an answer, and then receives its cost."""
+CACHED = Cost(cached=True)
+Outcome = Literal["answered", "temporary", "refused", "cancelled"]
+
+
+class Attempt(NamedTuple):
+    """One request to a model, which has ended."""
+
+    model: str
+    """litellm's name of the model, without secrets."""
+    outcome: Outcome
+    """`temporary`: a later request can succeed. `refused`: the same request would fail again."""
+    seconds: float
+    """From sending it to its end."""
+
+
+class Judging:
+    """Asks judges; one object serves all sessions of a process.
+
+    Args:
+        config: The judge section of the evaluation config.
+        access: Address and key of the API.
+        clock: Returns the current time, for the age of verdicts and for the budget's minutes and days.
+        store: Stores verdicts beyond the life of this process.
+        note: Called with each payment.
+        attempted: Called with each request to a model.
+        sleep: Waits this many seconds before a retry.
+        unreachable: Retries where no connection could be made to a model that has not answered yet, after which its
+            circuit breaker opens; None: those of the config, as for every other failure.
+        no_answer_s: Seconds without an answer of a model after which a warning is logged.
+
+    Raises:
+        JudgeUnavailableError: the [judge] extra is not installed.
+    """
+
+    def __init__(
+        self,
+        config: JudgeConfig,
+        access: Access,
+        clock: Callable[[], datetime],
+        *,
+        store: Verdicts | None = None,
+        note: Callable[[Paid], object] = lambda paid: None,
+        attempted: Callable[[Attempt], object] = lambda attempt: None,
+        sleep: Sleep = asyncio.sleep,
+        unreachable: Retries | None = None,
+        no_answer_s: float = NO_ANSWER_S,
+    ) -> None:
+        check_judge()
+        self._config, self._clock, self._sleep = config, clock, sleep
+        self._client = JudgeClient(config, access)
+        self._memory = VerdictsInMemory(config.cache.max_age_s, config.cache.max_verdicts)
+        self._store, self._note, self._attempted = store, note, attempted
+        self._limits = Limits(config)
+        self._unreachable = unreachable
+        self._answers = AnswerWatch(access.address, no_answer_s, config.timeout_s)
+        self._breakers: dict[str, CircuitBreaker] = {}
+        self._have_answered: set[str] = set()
+        self._running: dict[bytes, asyncio.Future[None]] = {}
+        self.budget = JudgeBudget(config.budget, clock)
+
+    def session(self, known: Sequence[JudgeVerdict] = (), watch: WatchQuestion | None = None) -> SessionJudge:
+        """Returns the judge of one session, for which these verdicts are known; `watch` is entered for each question."""
+        now = self._now()
+        for verdict in known:
+            if self._memory.get(verdict.key, now) is None:  # another session can have paid for a newer verdict
+                self._memory.put(verdict)
+        return SessionJudge(self, known, watch)
+
+    def breakers(self) -> dict[str, bool]:
+        """Returns for each model whether its circuit breaker is open; models that were not asked are left out."""
+        return {self._client.secrets.hide(model): breaker.is_open for model, breaker in self._breakers.items()}
+
+    def model_of(self, question: Question) -> str:
+        """Returns the name of the model that answers a question."""
+        return self._client.name_of(question.model)
+
+    def key_of(self, question: Question) -> bytes:
+        """Returns the key that identifies a question among all questions."""
+        return verdict_key(question, self.model_of(question))
+
+    async def verdict(
+        self, question: Question, known: Mapping[bytes, JudgeVerdict], paid: Callable[[Paid], object]
+    ) -> tuple[JudgeVerdict, Cost]:
+        """Returns the verdict on a question and its cost: a cached verdict, or a new answer of the model.
+
+        Args:
+            question: The question.
+            known: Verdicts that the session knows, by key; used even if the cache has evicted them.
+            paid: Called with each payment for the question.
+
+        Raises:
+            BudgetSpent: the answer could cost more than the rest of the budget.
+            JudgeFailed: the model returned no answer.
+        """
+        key = self.key_of(question)
+        while True:
+            if (found := self._cached(key, known)) is not None:
+                return found, CACHED
+            if (running := self._running.get(key)) is None:
+                break
+            await asyncio.wait(
+                {running}
+            )  # another task asks the same question; if that task is cancelled, this task asks
+            if not running.cancelled() and (error := running.exception()) is not None:
+                raise type(error)(*error.args)
+        ended = self._running[key] = asyncio.get_running_loop().create_future()
+        try:
+            answered = await self._ask_model(question, paid)
+            verdict = JudgeVerdict(key, self._now(), answered.text)
+            self._memory.put(verdict)
+            if self._store is not None:
+                self._store.put(verdict)
+        except (BudgetSpent, JudgeFailed) as error:
+            ended.set_exception(error)
+            ended.exception()  # marks the exception as retrieved, in case no task waits for it
+            raise
+        finally:
+            del self._running[key]
+            if not ended.done():
+                ended.cancel()
+        return verdict, Cost(input_tokens=answered.input_tokens, output_tokens=answered.output_tokens, usd=answered.usd)
+
+    def _cached(self, key: bytes, known: Mapping[bytes, JudgeVerdict]) -> JudgeVerdict | None:
+        now = self._now()
+        if (found := known.get(key)) is not None and now - found.at <= self._config.cache.max_age_s * 1000:
+            return found
+        if (found := self._memory.get(key, now)) is None and self._store is not None:
+            found = self._store.get(key, now)
+        return found
+
+    def _now(self) -> int:
+        return int(self._clock().timestamp() * 1000)
+
+    async def _ask_model(self, question: Question, paid: Callable[[Paid], object]) -> Answered:
+        try:
+            input_tokens, output_tokens, usd = self._client.upper_bounds(question)
+            model = self.model_of(question)
+            breaker = self._breakers.get(model)
+            if breaker is None:
+                limits = self._config.breaker
+                breaker = self._breakers[model] = CircuitBreaker(limits.failures, limits.open_s, monotonic)
+            tokens = input_tokens + output_tokens
+            share = input_tokens / tokens
+            prompt_use = Use(input_tokens, usd * share)
+
+            def note(taken: Paid) -> None:
+                self._note(taken)
+                paid(taken)
+
+            # A model that has answered has the right address: no connection is an outage, which passes.
+            unreachable = None if model in self._have_answered else self._unreachable
+            watched = self._answers.question(self._client.secrets.hide(model), question.metric)
+            async with self.budget.reserve(Use(tokens, usd), note, breaker.waiting()) as reservation:
+                with watched as asked:
+                    try:
+                        async for attempt in retrying(self._config.retries, unreachable, self._sleep):
+                            with attempt:
+                                answered = await self._attempt(
+                                    question, tokens, prompt_use, breaker, reservation, asked
+                                )
+                    except Transient as error:
+                        if not error.down:  # the provider was busy at every attempt
+                            breaker.failed(str(error))
+                        if error.unreachable and unreachable is not None:
+                            breaker.open()
+                        asked.given_up()
+                        raise
+        except (Transient, Refused) as error:
+            raise JudgeFailed(str(error)) from None
+        return answered
+
+    async def _attempt(
+        self,
+        question: Question,
+        tokens: int,
+        prompt_use: Use,
+        breaker: CircuitBreaker,
+        reservation: Reservation,
+        asked: AskedQuestion,
+    ) -> Answered:
+        async with breaker.waiting():
+            await self._limits.wait(tokens)
+            await self._limits.slots.acquire()
+        try:
+            await self._limits.start()
+            breaker.enter()
+            asked.sent()
+            began = monotonic()
+            outcome: Outcome = "cancelled"
+            try:
+                answered = await self._client.ask(question)
+                outcome = "answered"
+            except Transient as error:
+                outcome = "temporary"
+                asked.failed(str(error))
+                if error.unknown:
+                    reservation.record_use(prompt_use)
+                if error.down:
+                    breaker.failed(str(error))
+                else:
+                    breaker.abandoned()
+                raise
+            except Refused as error:
+                outcome = "refused"
+                if error.unknown:
+                    reservation.record_use(prompt_use)
+                if error.down:
+                    breaker.failed(str(error))
+                    asked.failed(str(error))
+                    asked.given_up()
+                else:
+                    breaker.succeeded()
+                    asked.answered()
+                raise
+            except BaseException:  # cancelled: the question was sent and will be charged
+                breaker.abandoned()
+                reservation.record_use(prompt_use)
+                raise
+            finally:
+                model = self._client.secrets.hide(self.model_of(question))
+                self._attempted(Attempt(model, outcome, monotonic() - began))
+            breaker.succeeded()
+            self._have_answered.add(self.model_of(question))
+            asked.answered()
+            reservation.record_use(Use(answered.input_tokens + answered.output_tokens, answered.usd))
+            return answered
+        finally:
+            self._limits.slots.release()
+
+
+class SessionJudge:
+    """The judge that the scorers of one session use; collects the session's new verdicts and payments."""
+
+    def __init__(self, judging: Judging, known: Sequence[JudgeVerdict], watch: WatchQuestion | None = None) -> None:
+        self._judging, self._watch = judging, watch
+        self._known = {verdict.key: verdict for verdict in known}
+        self._learned: dict[bytes, JudgeVerdict] = {}
+        self._paid: list[Paid] = []
+        self.failed = False
+        """Whether a question got no reply. If every question got one, asking again would return the same stored replies."""
+
+    @property
+    def judged(self) -> JudgeUsage:
+        """The new verdicts and the payments of the session so far."""
+        return JudgeUsage(list(self._learned.values()), self._paid)
+
+    async def ask(self, question: Question) -> Reply:
+        """Returns the reply to a question, from a known verdict or from the model.
+
+        Raises:
+            BudgetSpent: the answer could cost more than the rest of the budget.
+            JudgeFailed: the model returned no answer.
+        """
+        try:
+            if self._watch is None:
+                verdict, cost = await self._judging.verdict(question, self._known, self._paid.append)
+            else:
+                with self._watch(self._judging.model_of(question)) as note:
+                    verdict, cost = await self._judging.verdict(question, self._known, self._paid.append)
+                    note(cost)
+        except BaseException:  # also a timeout of the scorer, which cancels the question
+            self.failed = True
+            raise
+        if verdict != self._known.get(verdict.key):
+            self._learned[verdict.key] = verdict
+        return Reply(text=verdict.text, cost=cost)

@@ -1,0 +1,256 @@
+"""Scores one session: runs the metrics of the plan, embeds the traces, and serialises scores and candidates."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+from traceweir.schemas.base import explain
+from traceweir.schemas.candidate import Candidate, Embedding, Verdict, changing_part
+from traceweir.schemas.dimensions import Dimensions
+from traceweir.schemas.normal_form import normal_form
+from traceweir.schemas.score import UNANSWERED, Score, uuid5
+from traceweir.schemas.session import Session
+from traceweir.schemas.trace import ReasoningTrace
+from traceweir.schemas.turns import Turn, trace_dimensions, turns_of, withdrawn_turns
+from traceweir.scorers.embedding import Embedder, embedded_text
+from traceweir.scorers.evaluation.plan import Plan
+from traceweir.scorers.evaluation.runner import cancelled_from_outside, evaluate, sampling_point
+from traceweir.streams.base.stages.base import MAX_OUTPUT_BYTES
+from traceweir.streams.scoring.embedders.embedding_batches import Batching
+from traceweir.streams.scoring.judges.service import Judging
+from traceweir.streams.scoring.judges.verdicts import NOTHING_JUDGED, JudgeVerdict
+from traceweir.streams.scoring.sessions.errors import SessionRejected
+from traceweir.streams.scoring.sessions.references import References
+from traceweir.streams.scoring.sessions.result import OfferedCandidate, Scoring, ScoringResult
+from traceweir.streams.scoring.sessions.user_ids import HASHED, UserIds, with_user_ids
+
+if TYPE_CHECKING:  # OpenTelemetry's SDK is loaded only where traces are on
+    from traceweir.streams.scoring.tracing.score_spans import ScoreSpans
+    from traceweir.streams.scoring.tracing.session_spans import SessionSpans
+
+
+Measure = Callable[[Session, Sequence[JudgeVerdict], int], Awaitable[ScoringResult]]
+"""Scores a parsed session, with stored verdicts of judges and an attempt number."""
+
+
+def score_bytes(measure: Measure) -> Scoring:
+    """Returns a function that scores serialised sessions in this process.
+
+    Every failure that a session causes is raised as `SessionRejected`.
+    """
+
+    async def score(raw: bytes, known: Sequence[JudgeVerdict] = (), attempt: int = 0, /) -> ScoringResult:
+        try:
+            session = Session.model_validate_json(raw)
+        except ValidationError as error:
+            raise SessionRejected("unreadable_session", explain(error)) from None
+        try:
+            result = await measure(session, known, attempt)
+        except (Exception, asyncio.CancelledError) as error:
+            if isinstance(error, asyncio.CancelledError) and cancelled_from_outside():
+                raise
+            raise SessionRejected("scoring_failed", f"{type(error).__name__}: {error}") from error
+        scores = [len(session.session_id.encode()) + len(value) for value in result.scores]
+        candidates = [len(each.scope.encode()) + len(each.value) for each in result.candidates]
+        largest = max(scores + candidates, default=0)
+        if largest > MAX_OUTPUT_BYTES:
+            detail = f"a score or candidate of the session has {largest} bytes with its key; the maximum of a record is {MAX_OUTPUT_BYTES}"
+            raise SessionRejected("too_large", detail, result.judged)
+        return result
+
+    return score
+
+
+def _digest(content: bytes) -> bytes:
+    return blake2b(content, digest_size=16).digest()
+
+
+def _outcome(score: Score) -> str:
+    because = score.not_evaluated_because
+    return score.status if because is None else f"{score.status}.{because}"
+
+
+class SessionScoring:
+    """Scores sessions; one object serves all partitions of a process."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        embedder: Embedder | Batching | None,
+        clock: Callable[[], datetime],
+        *,
+        timeout_s: float,
+        references: References | None = None,
+        judging: Judging | None = None,
+        judge_timeout_s: float | None = None,
+        user_ids: UserIds = HASHED,
+        encode_score: Callable[[Score], bytes] = Score.wire,
+        spans: SessionSpans | None = None,
+        embedded: Callable[[int, float], object] = lambda texts, seconds: None,
+        reused: Callable[[int], object] = lambda texts: None,
+        offered: Callable[[Candidate, bytes], object] = lambda candidate, value: None,
+        rules: str | None = None,
+        default_rules: str | None = None,
+    ) -> None:
+        # Scorings of several configs share one `Batching`, because an embedder is never called twice at the same time.
+        # Without rules, the gate decides by its own plan, and candidates have the form of before.
+        self._rules: dict[str, Any] = {} if rules is None else {"gate_rules": rules}
+        # Equal rules are carried nevertheless: the gate's worker can have another file, and must decide by these rules.
+        self._default_rules = default_rules if rules == default_rules else None
+        self._offered = offered
+        self._spans = spans
+        self._user_ids = user_ids
+        self._encode_score = encode_score
+        self._plan, self._clock, self._timeout_s = plan, clock, timeout_s
+        self._judging, self._judge_timeout_s = judging, judge_timeout_s
+        self._references = references or References()
+        if embedder is not None and not isinstance(embedder, Batching):
+            embedder = Batching(embedder, embedded=embedded, reused=reused)
+        self._embedder = embedder
+        self._embedder_id = self._embedder.embedder.id if self._embedder is not None else "none"
+
+    async def __call__(self, session: Session, known: Sequence[JudgeVerdict] = (), attempt: int = 0) -> ScoringResult:
+        """Returns the scores of a session, and a candidate for each of its traces.
+
+        Args:
+            session: The session.
+            known: Stored verdicts of judges on this session.
+            attempt: The attempt number of its scores and candidates.
+        """
+        turns = self._references.resolve(with_user_ids(turns_of(session), self._user_ids))
+        if self._spans is not None:
+            from traceweir.streams.scoring.tracing.score_spans import ScoreSpans
+
+            if (traced := ScoreSpans.of(self._spans, session, turns, attempt)) is not None:
+                with traced.scoring():
+                    return await self._score(session, turns, known, attempt, traced)
+        return await self._score(session, turns, known, attempt, None)
+
+    async def _score(
+        self,
+        session: Session,
+        turns: Sequence[Turn],
+        known: Sequence[JudgeVerdict],
+        attempt: int,
+        traced: ScoreSpans | None,
+    ) -> ScoringResult:
+        withdrawn = with_user_ids(withdrawn_turns(session), self._user_ids)
+        measuring, asking = (traced.measuring, traced.asking) if traced is not None else (None, None)
+        judge = self._judging.session(known, asking) if self._judging is not None else None
+        scores = await evaluate(
+            self._plan,
+            session,
+            turns,
+            now=self._clock,
+            timeout_s=self._timeout_s,
+            judge=judge,
+            judge_timeout_s=self._judge_timeout_s,
+            attempt=attempt,
+            watch=measuring,
+            withdrawn=withdrawn,
+        )
+        judged = judge.judged if judge is not None else NOTHING_JUDGED
+        unanswered = sum(
+            each.metric in self._plan.judged and each.not_evaluated_because in UNANSWERED for each in scores
+        )
+        return ScoringResult(
+            session.segment,
+            session.revision,
+            attempt,
+            int(session.last_record_at.timestamp() * 1000),
+            [self._encode_score(each) for each in scores],
+            [self._offer(each) for each in await self._candidates(session, turns, withdrawn, scores, attempt)],
+            dict(Counter(map(_outcome, scores))),
+            judged,
+            unanswered,
+            judge is not None and not judge.failed,
+            self._challenger_of(session),
+        )
+
+    def _challenger_of(self, session: Session) -> str:
+        found = self._plan.challenger
+        return found.id if found is not None and sampling_point(session.session_id) < found.sample else ""
+
+    def _offer(self, candidate: Candidate) -> OfferedCandidate:
+        value = candidate.wire()
+        self._offered(candidate, value)
+        trace = _digest(candidate.trace.id.encode())
+        return OfferedCandidate(
+            candidate.scope, trace, _digest(changing_part(value, default_rules=self._default_rules)), value
+        )
+
+    async def _candidates(
+        self, session: Session, turns: Sequence[Turn], withdrawn: Sequence[Turn], scores: Sequence[Score], attempt: int
+    ) -> Sequence[Candidate]:
+        if not session.traces:
+            return ()
+        waiting = [
+            self._candidate(
+                session,
+                trace,
+                trace_dimensions(trace, withdrawn if trace.metadata.withdrawn else turns),
+                self._required(scores, trace),
+                attempt,
+            )
+            for trace in session.traces
+        ]
+        if self._embedder is None or len(waiting) == 1:  # a task for each would only cost time
+            return [await candidate for candidate in waiting]
+        # Concurrently, so that the timeout of one embedding is also the timeout of the session.
+        return await asyncio.gather(*waiting)
+
+    def _required(self, scores: Sequence[Score], trace: ReasoningTrace) -> dict[str, Verdict]:
+        """Returns the verdicts of the criteria that the gate requires: those of the session, or of the trace itself."""
+        required = {}
+        for score in scores:
+            about_it = score.level == "session" or (score.level == "trace" and score.trace_id == trace.id)
+            if about_it and score.metric in self._plan.gate.required:
+                verdict = Verdict(status=score.status, not_evaluated_because=score.not_evaluated_because)
+                required[score.metric] = verdict
+        return required
+
+    async def _candidate(
+        self,
+        session: Session,
+        trace: ReasoningTrace,
+        dimensions: Dimensions,
+        required: dict[str, Verdict],
+        attempt: int,
+    ) -> Candidate:
+        embedding: Embedding | None = None
+        missing: str | None = "no_embedder"
+        if self._embedder is not None:  # of a withdrawn trace too: the ids of the gate's scores name the embedder
+            text = embedded_text(trace.task.objective, [step.content for step in trace.steps])
+            try:
+                async with asyncio.timeout(self._timeout_s):
+                    vector = await self._embedder.embed(text)
+                embedding, missing = Embedding.of(self._embedder_id, vector), None
+            except Exception:  # noqa: BLE001  # a failed embedding must not prevent the session's scores
+                missing = "embedder_error"
+        return Candidate(
+            candidate_id=uuid5(session.session_id, str(session.segment), "candidate", trace.id),
+            session_id=session.session_id,
+            segment=session.segment,
+            revision=session.revision,
+            attempt=attempt,
+            scope=self._scope(trace),
+            trace=trace,
+            required=required,
+            embedding=embedding,
+            novelty_missing=missing,
+            occurred_at=session.last_record_at,
+            **{name: value for name, value in dimensions.__dict__.items() if value is not None},
+            **self._rules,
+        )
+
+    def _scope(self, trace: ReasoningTrace) -> str:
+        """Returns the novelty scope. The embedder is part of it, because vectors of different embedders cannot be compared."""
+        field = "*" if self._plan.gate.scope == "global" else trace.metadata.task_domain
+        return f"{normal_form('NFKC', field).casefold()}@{self._embedder_id}"

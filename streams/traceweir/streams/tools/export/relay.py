@@ -1,0 +1,345 @@
+"""Reads scores in a consumer group, gives them to a target batch by batch, and commits what the target has dealt with.
+
+The offsets are in Kafka, and move only after the target has dealt with a whole batch, together with what it has not
+taken. The topic `exports` keeps them for the case that no process of the group runs for so long that Kafka removes them.
+A kill costs repetitions, and no score.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping, Sequence
+from contextlib import suppress
+from datetime import datetime
+from typing import Any, Protocol
+
+from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, TopicPartition
+from aiokafka.errors import (
+    CommitFailedError,
+    GroupAuthorizationFailedError,
+    IllegalStateError,
+    KafkaError,
+    NoOffsetForPartitionError,
+    OffsetOutOfRangeError,
+    TopicAuthorizationFailedError,
+)
+
+from traceweir.schemas.score import Score
+from traceweir.schemas.text import printable
+from traceweir.streams.base.clock import utc_now
+from traceweir.streams.base.settings import Settings
+from traceweir.streams.tools.export.checkpoints import Checkpoints
+from traceweir.streams.tools.export.errors import ExportError
+from traceweir.streams.tools.export.not_taken import NotTaken
+from traceweir.streams.tools.export.positions import Positions
+from traceweir.streams.tools.export.problems import Problems
+from traceweir.streams.tools.export.undelivered import Undelivered
+from traceweir.streams.tools.export.waiting import WaitingScore
+from traceweir.streams.tools.results.reader import FoundScore
+from traceweir.streams.worker.kafka.broker_list import require_broker_list
+from traceweir.streams.worker.kafka.client_options import consumer_options
+from traceweir.streams.worker.kafka.consumer_tasks import ConsumerTaskEndedError
+from traceweir.streams.worker.kafka.errors import KafkaUnreachableError
+from traceweir.streams.worker.kafka.fast_close import install_fast_close
+from traceweir.streams.worker.kafka.fetch import read_as_parsed
+from traceweir.streams.worker.kafka.request_thread import in_request_thread
+from traceweir.streams.worker.kafka.silence import LOST_AFTER_S, failing_with_client
+from traceweir.streams.worker.kafka.topic_admin import check_partitions
+from traceweir.streams.worker.kafka.topic_creation import create_no_topics
+
+log = logging.getLogger(__name__)
+
+READ_FOR_S = 0.5
+AGAIN_AT_ONCE = 32
+"""Scores at most that are sent again between two reads: a target that hangs on them holds back what is new for so long."""
+RETRY_AFTER_S = (1.0, 2.0, 5.0, 10.0)
+"""Seconds until Kafka is tried again, by the number of failures so far; then the last of them."""
+_NEVER_MS = 2**31 - 1
+"""The longest time between two reads: a target can be away for days, and the exporter stays in its group."""
+
+
+class Target(Protocol):
+    """Takes scores to another system."""
+
+    max_records: int
+    """Maximum number of records of a batch."""
+
+    async def deliver(self, scores: Sequence[FoundScore]) -> Sequence[NotTaken]:
+        """Returns the scores that the target has not taken; each session's scores are in their order.
+
+        Raises:
+            ExportError: the target does not fit.
+        """
+        ...
+
+
+class Relay:
+    """Brings the scores of the topic `results` to a target, until it is told to stop.
+
+    Args:
+        settings: Where Kafka is.
+        target: Where the scores go.
+        group: The consumer group, which keeps the offsets.
+        problems: Logs what fails.
+        only_new: Whether a group without offsets begins with the next record, in place of the oldest one.
+        lost_after_s: Seconds without an answer of Kafka after which its client is started again.
+        now: The clock, in UTC.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        target: Target,
+        *,
+        group: str,
+        problems: Problems,
+        only_new: bool = False,
+        lost_after_s: float = LOST_AFTER_S,
+        now: Callable[[], datetime] = utc_now,
+    ) -> None:
+        self._lost_after_s = lost_after_s
+        self._settings, self._target, self._group = settings, target, group
+        self._topic = settings.topics.results
+        self._problems = problems
+        self._batch: asyncio.Task[None] | None = None
+        self._checkpoints = Checkpoints(settings, group)
+        self._undelivered = Undelivered(settings, group, problems, now)
+        self._positions = Positions(settings, group, only_new=only_new)
+        self._known: set[int] = set()
+        """The partitions whose waiting scores are known; none from the moment on at which partitions begin to move."""
+        self._assigned: frozenset[TopicPartition] | None = None
+        """What was assigned and has no position yet; None: nothing."""
+        self.leave_within_s = settings.session_timeout_s / 2
+        """Seconds that a batch has to end when partitions move; the group waits twice as long for this process."""
+        self._read: Counter[str] = Counter()
+
+    @property
+    def counts(self) -> Counter[str]:
+        """Since the start: `read`, and of these `unreadable`; `removed`, which retention has removed before; and what
+        `Undelivered` counts."""
+        return self._read + self._undelivered.counts
+
+    @property
+    def waiting(self) -> int:
+        """Number of scores that the target has not taken, and that are sent again later."""
+        return len(self._undelivered)
+
+    async def run(self, stop: asyncio.Event, stop_within_s: float) -> None:
+        """Reads and delivers until `stop` is set, then waits for the batch in work; starts again if Kafka fails.
+
+        Raises:
+            KafkaUnreachableError: no broker answered at the start.
+            ExportError: at the start the topic was missing or wrong; or the target does not fit.
+        """
+        topics = self._settings.topics
+        names = [topics.results, topics.export_waiting, topics.dead_letters]
+        if problems := await in_request_thread(check_partitions, self._settings, names):
+            raise ExportError("\n".join(problems))
+        read_as_parsed(())
+        failures = 0
+        while not stop.is_set():
+            read_before = self._read["read"]
+            self._known.clear()
+            self._assigned = None
+            try:
+                if await _unless(stop, self._positions.open()) and await _unless(stop, self._checkpoints.open()):
+                    await self._follow(stop, stop_within_s)
+            except _PASSING as error:
+                failures = 0 if self._read["read"] > read_before else failures
+                log.warning("no score is read now: %s", printable(str(error) or repr(error), 1_000))
+                wait_s = RETRY_AFTER_S[min(failures, len(RETRY_AFTER_S) - 1)]
+                failures += 1
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(stop.wait(), wait_s)
+            finally:
+                await self._undelivered.close()
+                await self._checkpoints.close()
+                await self._positions.close()
+
+    async def _follow(self, stop: asyncio.Event, stop_within_s: float) -> None:
+        settings = self._settings
+        consumer = AIOKafkaConsumer(
+            **consumer_options(settings),
+            group_id=self._group,
+            enable_auto_commit=False,
+            isolation_level="read_committed",
+            auto_offset_reset="none",  # a reset by itself would not say how many records were removed
+            session_timeout_ms=int(settings.session_timeout_s * 1000),
+            heartbeat_interval_ms=int(settings.heartbeat_interval_s * 1000),
+            max_poll_interval_ms=_NEVER_MS,
+        )
+        install_fast_close(consumer)
+        require_broker_list(consumer)
+        create_no_topics(consumer)
+        consumer.subscribe([self._topic], listener=_Ownership(self))
+        try:
+            # A start waits for the group without a limit, and a stop signal must not.
+            if await _unless(stop, consumer.start()):
+                async with failing_with_client(consumer, lost_after_s=self._lost_after_s):
+                    while not stop.is_set():
+                        await self._one_batch(consumer, stop, stop_within_s)
+        except (GroupAuthorizationFailedError, TopicAuthorizationFailedError) as error:
+            raise ExportError(
+                f"Kafka does not allow this user what an exporter in the consumer group {self._group!r} needs ({error}): grant "
+                "the rights of docs/access-control.md, and start the exporter again"
+            ) from error
+        finally:
+            await self.end_batch(0.0)
+            await self._positions.write()
+            await consumer.stop()
+
+    async def _one_batch(self, consumer: AIOKafkaConsumer, stop: asyncio.Event, stop_within_s: float) -> None:
+        if self._assigned is not None:
+            assigned, self._assigned = self._assigned, None
+            try:
+                await self._begin(consumer, assigned)
+            except (CommitFailedError, IllegalStateError):
+                log.info("partitions moved again before they had a position")
+            return
+        if self._known and self._undelivered.can_load:
+            await self._until_done(self._undelivered.load(self._known), stop, stop_within_s)
+            return
+        due = self._undelivered.due(AGAIN_AT_ONCE) if self._known else []
+        if due:
+            await self._until_done(self._deliver_again(consumer, due), stop, stop_within_s)
+            if stop.is_set() or self._assigned is not None:
+                return
+        self._pause_or_resume(consumer)
+        try:
+            read_for_s = 0.0 if due else READ_FOR_S
+            found = await consumer.getmany(timeout_ms=int(read_for_s * 1000), max_records=self._target.max_records)
+        except OffsetOutOfRangeError as error:
+            if self._known:
+                await self._begin(consumer, list(error.args[0]) if error.args else consumer.assignment())
+            return
+        except NoOffsetForPartitionError:
+            # Also raised for a fetch that was sent before the positions were set.
+            if self._known and (missing := consumer.assignment() - self._positions.begun):
+                await self._begin(consumer, missing)
+            return
+        if self._assigned is not None:
+            return  # `_begin` sets the positions back to what is not delivered yet
+        await self._positions.write_if_due()
+        # Partitions can have begun to move since the read; then their owner after the move reads these records again.
+        if found and self._known:
+            await self._until_done(self._deliver(consumer, found), stop, stop_within_s)
+
+    def _pause_or_resume(self, consumer: AIOKafkaConsumer) -> None:
+        if self._undelivered.full:
+            self._problems.full(self.waiting)
+            consumer.pause(*consumer.assignment())
+        else:
+            consumer.resume(*consumer.paused())
+
+    async def _until_done(self, work: Coroutine[Any, Any, None], stop: asyncio.Event, stop_within_s: float) -> None:
+        self._batch = asyncio.create_task(work)
+        stopping = asyncio.create_task(stop.wait())
+        try:
+            await asyncio.wait({self._batch, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            if not self._batch.done():
+                log.info("waiting up to %g s for the scores in work", stop_within_s)
+                await self.end_batch(stop_within_s)
+        finally:
+            stopping.cancel()
+        if not self._batch.cancelled():
+            await self._batch
+
+    async def _deliver(self, consumer: AIOKafkaConsumer, found: Mapping[TopicPartition, Sequence[Any]]) -> None:
+        free, behind = self._undelivered.split(list(self._scores(found)))
+        outputs = self._undelivered.settle_new(await self._target.deliver(free) if free else (), behind)
+        self._read["read"] += sum(map(len, found.values()))
+        offsets = {place: records[-1].offset + 1 for place, records in found.items()}
+        try:
+            await self._checkpoints.write(consumer, outputs, offsets)
+            self._positions.note(offsets)
+        except (CommitFailedError, IllegalStateError):
+            log.info("partitions moved to another process of the group before its offsets; their scores are sent again")
+
+    async def _deliver_again(self, consumer: AIOKafkaConsumer, due: Sequence[WaitingScore]) -> None:
+        not_taken = await self._target.deliver([score.found for score in due])
+        if outputs := self._undelivered.settle_due(due, not_taken):
+            await self._checkpoints.write(consumer, outputs, {})
+
+    def _scores(self, found: Mapping[TopicPartition, Sequence[Any]]) -> Iterator[FoundScore]:
+        for place, records in found.items():
+            for record in records:
+                try:
+                    score = Score.model_validate_json(record.value or b"")
+                except ValueError:
+                    self._read["unreadable"] += 1
+                else:
+                    yield FoundScore(record.timestamp, place.partition, record.offset, score, record.value)
+
+    async def _begin(self, consumer: AIOKafkaConsumer, places: Collection[TopicPartition]) -> None:
+        if not self._known >= {place.partition for place in places}:
+            # First, because it waits for the last transaction of the former owner, which can move the offsets.
+            self._known = {place.partition for place in consumer.assignment()}
+            await self._undelivered.take_over(self._known)
+        if self._assigned is None:
+            self._read["removed"] += await self._positions.begin(consumer, places, self._has_moved)
+
+    def _has_moved(self) -> bool:
+        return self._assigned is not None or not self._known
+
+    def note_assignment(self, places: Collection[TopicPartition]) -> None:
+        """Lets the next batch set the positions of these partitions, outside of the rebalance.
+
+        aiokafka sends no heartbeat while it waits for the callback of an assignment, and `_begin` asks the brokers some 20
+        times: the group would take the partitions away again where the brokers are distant.
+        """
+        self._assigned = frozenset(places)
+
+    async def leave(self) -> None:
+        """Ends the batch in work before partitions move, and writes where the group stands."""
+        # First, because the reads go on beside this: without it they would begin the next batch.
+        self._known.clear()
+        await self.end_batch(self.leave_within_s)
+        await self._positions.write()
+        self._positions.forget()
+        self._undelivered.forget()
+
+    async def end_batch(self, within_s: float) -> None:
+        """Waits for the batch in work, and then cancels it; its scores are sent again."""
+        batch = self._batch
+        if batch is None or batch.done():
+            return
+        await asyncio.wait({batch}, timeout=within_s)
+        if not batch.done():
+            batch.cancel()
+            await asyncio.wait({batch})
+
+
+class _Ownership(ConsumerRebalanceListener):  # type: ignore[misc]  # untyped
+    """Ends the batch in work before partitions move, so that no other process sends later scores of its sessions first."""
+
+    def __init__(self, relay: Relay) -> None:
+        self._relay = relay
+
+    async def on_partitions_revoked(self, revoked: Collection[TopicPartition]) -> None:
+        """Waits for the batch in work, as long as the group waits for this process."""
+        await self._relay.leave()
+
+    async def on_partitions_assigned(self, assigned: Collection[TopicPartition]) -> None:
+        """Lets the relay set the positions."""
+        self._relay.note_assignment(assigned)
+
+
+async def _unless(stop: asyncio.Event, work: Coroutine[Any, Any, object]) -> bool:
+    """Does work unless `stop` is set before its end; returns whether it was done."""
+    working, stopping = asyncio.create_task(work), asyncio.create_task(stop.wait())
+    try:
+        await asyncio.wait({working, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        if working.done():
+            await working
+            return True
+        return False
+    finally:
+        for task in (working, stopping):
+            task.cancel()
+        await asyncio.wait({working, stopping})
+
+
+_PASSING = (KafkaUnreachableError, ConsumerTaskEndedError, KafkaError, OSError)
+"""Errors after which a new attempt can succeed."""

@@ -1,0 +1,97 @@
+"""Runs an exporter: reads and sends until a signal, and logs once a minute what was sent."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+from collections import Counter
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, suppress
+from time import monotonic
+from typing import Protocol
+
+from traceweir.streams.base.process_log import log_to_stderr
+from traceweir.streams.base.process_setup import event_loop
+from traceweir.streams.base.settings import Settings
+from traceweir.streams.tools.export.problems import Problems
+from traceweir.streams.tools.export.relay import Relay, Target
+from traceweir.streams.worker.runtime.activity import in_key_values
+
+log = logging.getLogger(__name__)
+
+LOG_EVERY_S = 60.0
+STOP_WITHIN_S = 10.0
+"""Seconds that the scores in work have after a stop signal; then they are left, and sent after the next start."""
+
+
+class CountingTarget(Target, Protocol):
+    """A target that counts what it has done."""
+
+    @property
+    def counts(self) -> Counter[str]:
+        """Numbers since the start, by name."""
+        ...
+
+
+OpenTarget = Callable[[Problems], AbstractAsyncContextManager[CountingTarget]]
+"""Opens a target; its block closes the connections."""
+
+
+def default_group(prefix: str, name: str) -> str:
+    """Returns the consumer group of an exporter.
+
+    >>> default_group("traceweir.", "otlp")
+    'traceweir.export-otlp'
+    """
+    return f"{prefix}export-{name}"
+
+
+def run_export(settings: Settings, open_target: OpenTarget, *, group: str, only_new: bool) -> None:
+    """Exports until SIGTERM or Ctrl-C.
+
+    Args:
+        settings: Where Kafka is.
+        open_target: Opens the target.
+        group: The consumer group, which keeps the offsets.
+        only_new: Whether a group without offsets begins with the next score, in place of the oldest one.
+
+    Raises:
+        KafkaUnreachableError: no broker answers.
+        ExportError: the topic is missing or wrong, or the target does not fit.
+    """
+    log_to_stderr(settings.log_options)
+    with asyncio.Runner(loop_factory=event_loop()) as runner:
+        runner.run(_run(settings, open_target, group, only_new))
+
+
+async def _run(settings: Settings, open_target: OpenTarget, group: str, only_new: bool) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        with suppress(NotImplementedError):  # Windows; there Ctrl-C cancels this coroutine
+            loop.add_signal_handler(number, stop.set)
+    problems = Problems(settings.topics.results, monotonic)
+    async with open_target(problems) as target:
+        relay = Relay(settings, target, group=group, problems=problems, only_new=only_new)
+        log.info("reading %s in the consumer group %s", settings.topics.results, group)
+
+        def counts() -> dict[str, int]:
+            return dict(sorted((relay.counts + target.counts).items()))
+
+        logging_counts = asyncio.create_task(_log_counts(relay, counts))
+        try:
+            await relay.run(stop, STOP_WITHIN_S)
+        finally:
+            logging_counts.cancel()
+            log.info("since the start: %s", in_key_values(counts()) or "no score")
+
+
+async def _log_counts(relay: Relay, counts: Callable[[], dict[str, int]]) -> None:
+    former: dict[str, int] = {}
+    while True:
+        await asyncio.sleep(LOG_EVERY_S)
+        now = counts()
+        if changed := {name: count - former.get(name, 0) for name, count in now.items() if count != former.get(name)}:
+            log.info("in the last %.0f s: %s; waiting now: %d", LOG_EVERY_S, in_key_values(changed), relay.waiting)
+        former = now

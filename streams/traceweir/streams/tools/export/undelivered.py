@@ -1,0 +1,186 @@
+"""Decides what becomes of the scores that a target has not taken: they wait, or are dead letters.
+
+A score that waits is written to the topic `export-waiting` in the transaction that moves the offset over it. Later scores
+of its session wait behind it; those of other sessions go on. A score that the target refuses for good, or has not taken in
+time, is a dead letter, and `traceweir dlq replay` lets it wait again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
+from contextlib import aclosing
+from datetime import datetime
+
+from traceweir.schemas.dead_letter import DeadLetter, Reason
+from traceweir.streams.base.settings import Settings
+from traceweir.streams.base.stages.base import Output
+from traceweir.streams.tools.export.answers import Refused
+from traceweir.streams.tools.export.not_taken import NotTaken
+from traceweir.streams.tools.export.problems import Problems
+from traceweir.streams.tools.export.waiting import Waiting, WaitingScore
+from traceweir.streams.tools.export.waiting_topic import WaitingTopic
+from traceweir.streams.tools.results.reader import FoundScore
+
+STAGE = "export"
+"""The stage of the dead letters."""
+
+
+class Undelivered:
+    """What waits in the partitions of this process, and what is written about it.
+
+    Args:
+        settings: Where Kafka is, and after how long a score is given up.
+        group: The consumer group of the exporter.
+        problems: Logs what becomes a dead letter, and that nothing is read.
+        now: The clock, in UTC.
+    """
+
+    def __init__(self, settings: Settings, group: str, problems: Problems, now: Callable[[], datetime]) -> None:
+        self._settings, self._group, self._problems, self._now = settings, group, problems, now
+        self._topic, self._waiting = WaitingTopic(settings, group), Waiting()
+        self.counts: Counter[str] = Counter()
+        """Since the start: `waited`, scores that had to wait; of these `given_up`; and `refused` for good."""
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    @property
+    def full(self) -> bool:
+        """Whether so much waits that nothing else is read."""
+        return self._waiting.full
+
+    async def take_over(self, partitions: Collection[int]) -> None:
+        """Reads what waits in the partitions of this process.
+
+        Raises:
+            KafkaUnreachableError: the topic cannot be read now.
+        """
+        self.forget()
+        await self.load(partitions)
+
+    @property
+    def can_load(self) -> bool:
+        """Whether a session needs scores that are on the topic alone, and there is room for them."""
+        return self._waiting.can_load
+
+    async def load(self, partitions: Collection[int]) -> None:
+        """Reads what waits in the partitions of this process again, as far as there is room.
+
+        Raises:
+            KafkaUnreachableError: the topic cannot be read now.
+        """
+        self._waiting.begin_load()
+        async with aclosing(self._topic.open(partitions)) as scores:
+            async for score in scores:
+                self._waiting.add(score)
+        self._waiting.end_load()
+
+    def forget(self) -> None:
+        """Forgets what waits: other processes take it over."""
+        self._waiting.clear()
+
+    async def close(self) -> None:
+        """Forgets what waits, and disconnects."""
+        self.forget()
+        await self._topic.close()
+
+    def due(self, most: int) -> list[WaitingScore]:
+        """Returns up to `most` scores that are to be sent again, each session's in their order.
+
+        Raises:
+            KafkaUnreachableError: the topic cannot be read any more.
+        """
+        while not self.full and (score := self._topic.next_replayed()) is not None:
+            self._waiting.add(score)
+        return self._waiting.due(self._now().timestamp(), most)
+
+    def split(self, scores: Sequence[FoundScore]) -> tuple[list[FoundScore], list[FoundScore]]:
+        """Returns the scores of sessions of which none waits, and the others."""
+        free: list[FoundScore] = []
+        behind: list[FoundScore] = []
+        for found in scores:
+            waits = self._waiting.holds((found.partition, found.score.session_id))
+            (behind if waits else free).append(found)
+        return free, behind
+
+    def settle_new(self, not_taken: Sequence[NotTaken], behind: Sequence[FoundScore]) -> list[Output]:
+        """Returns what is written about scores that were read now.
+
+        Args:
+            not_taken: Those that the target has not taken, each session's in their order.
+            behind: Those that were not sent, because an earlier one of their session waits.
+        """
+        now_s = self._now().timestamp()
+        outputs: list[Output] = []
+        for each in not_taken:
+            if isinstance(each.because, Refused):
+                outputs.append(self._dead_letter(each, "refused"))
+                continue
+            session = each.found.partition, each.found.score.session_id
+            is_first = not self._waiting.holds(session)
+            outputs += self._wait(each.found, now_s)
+            if is_first:
+                self._waiting.failed(session, now_s, each.because.after_s)
+        for found in behind:
+            outputs += self._wait(found, now_s)
+        return outputs
+
+    def settle_due(self, due: Sequence[WaitingScore], not_taken: Sequence[NotTaken]) -> list[Output]:
+        """Returns what is written about scores that were sent again.
+
+        Only the first score of a session that is not taken was surely sent: those behind it keep waiting. Nothing is written
+        about a score that is not waiting here any more: its new owner sends it again.
+        """
+        now_s = self._now().timestamp()
+        open_ = {(each.found.partition, each.found.offset, each.found.at_ms): each for each in not_taken}
+        held: set[tuple[int, str]] = set()
+        outputs: list[Output] = []
+        for score in filter(self._waiting.has, due):
+            each = open_.get((score.partition, score.offset, score.at_ms))
+            if each is None:
+                outputs.append(self._remove(score))
+            elif isinstance(each.because, Refused):
+                outputs += [self._dead_letter(each, "refused"), self._remove(score)]
+            elif score.session not in held:
+                held.add(score.session)
+                if now_s - score.since_s >= self._settings.export_give_up_after_s:
+                    outputs += [self._dead_letter(each, "given_up"), self._remove(score)]
+                else:
+                    self._waiting.failed(score.session, now_s, each.because.after_s)
+        return outputs
+
+    def _wait(self, found: FoundScore, now_s: float) -> list[Output]:
+        score = WaitingScore.of(found, now_s)
+        if not self._waiting.add(score):
+            return []  # read again after a crash
+        self.counts["waited"] += 1
+        return [self._topic.row(score)]
+
+    def _remove(self, score: WaitingScore) -> Output:
+        self._waiting.remove(score)
+        return self._topic.tombstone(score)
+
+    def _dead_letter(self, each: NotTaken, reason: Reason) -> Output:
+        self.counts[reason] += 1
+        found, topics = each.found, self._settings.topics
+        waited_s = self._settings.export_give_up_after_s
+        detail = (
+            each.because.reason
+            if reason == "refused"
+            else f"not taken for {waited_s:g} s; the last attempt: {each.because.reason}"
+        )
+        self._problems.lost(found, detail)
+        letter = DeadLetter(
+            reason=reason,
+            detail=detail,
+            stage=STAGE,
+            topic=topics.results,
+            partition=found.partition,
+            offset=found.offset,
+            key=found.score.session_id.encode(),
+            value=found.value,
+            timestamp=found.at_ms,
+            group=self._group,
+        )
+        return Output(topics.dead_letters, found.partition, letter.key, letter.wire_value(), letter.wire_headers())
