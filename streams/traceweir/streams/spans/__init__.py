@@ -1,0 +1,1 @@
+"""Import path of users: reads what agents did from their OpenTelemetry spans. Nothing in Traceweir imports it."""
