@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from tests.unit.streams.runtime.test_lane import Listing
+from tests.unit.streams.worker.runtime.test_lane import Listing
 
 from traceweir.streams.worker.runtime.activity import LINE_EVERY_S, Activity
 from traceweir.streams.worker.runtime.counted_stages import CountedStages

@@ -12,7 +12,7 @@ import pytest
 from tests.support import late_spans
 from tests.support.late_spans import current
 from tests.support.spans import span
-from tests.unit.streams.spans.test_call_ids import AGENT, ID, asked, chat, result, seen_by_another, tool, turn
+from tests.unit.streams.intake.spans.test_call_ids import AGENT, ID, asked, chat, result, seen_by_another, tool, turn
 
 from traceweir.streams.intake.spans.reader import read_trace
 from traceweir.streams.intake.spans.span import Span

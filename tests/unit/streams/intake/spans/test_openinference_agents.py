@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from tests.support.spans import event, span
-from tests.unit.streams.spans.test_frames import events_of, text_of
+from tests.unit.streams.intake.spans.test_frames import events_of, text_of
 
 from traceweir.streams.intake.spans.span import Span
 

@@ -11,7 +11,7 @@ import pytest
 from pydantic import JsonValue
 from tests.support.deadly import deadly_plan
 from tests.support.paths import ROOT
-from tests.unit.streams.scoring.test_process import EXPECTED, session
+from tests.unit.streams.scoring.isolation.test_process import EXPECTED, session
 
 from traceweir.scorers.evaluation.metric import canonical
 from traceweir.scorers.evaluation.plan import Plan, read_plan

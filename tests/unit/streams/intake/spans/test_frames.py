@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from tests.support.spans import event, span
-from tests.unit.streams.spans.test_conventions import AGENT, ANSWER, ARGS, CHAT, NAME, QUESTION, TOOL
+from tests.unit.streams.intake.spans.test_conventions import AGENT, ANSWER, ARGS, CHAT, NAME, QUESTION, TOOL
 
 from traceweir.streams.intake.spans.reader import read_trace
 from traceweir.streams.intake.spans.span import Span

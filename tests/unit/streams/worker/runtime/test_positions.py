@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from tests.unit.streams.runtime.test_lane import Listing, records
+from tests.unit.streams.worker.runtime.test_lane import Listing, records
 
 from traceweir.streams.base.stages.base import Cut, StageSpec
 from traceweir.streams.base.stages.counters import Counters

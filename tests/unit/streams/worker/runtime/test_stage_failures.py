@@ -13,8 +13,8 @@ from unittest.mock import AsyncMock
 import pytest
 from aiokafka import TopicPartition
 from faust.types import TP
-from tests.unit.streams.runtime.test_checkpoint import GatedDelivery, app_of, owning, turns
-from tests.unit.streams.runtime.test_lane import Listing, ends, records
+from tests.unit.streams.worker.runtime.test_checkpoint import GatedDelivery, app_of, owning, turns
+from tests.unit.streams.worker.runtime.test_lane import Listing, ends, records
 
 from traceweir.streams.base.stages.base import Record, StageSpec
 from traceweir.streams.base.stages.errors import RecordRejected, SessionFailed

@@ -13,9 +13,9 @@ import pytest
 from aiokafka import TopicPartition
 from aiokafka.errors import ProducerFenced
 from faust.types import TP
-from tests.unit.streams.runtime.test_checkpoint import app_of, owning, turns
-from tests.unit.streams.runtime.test_lane import Listing, records
-from tests.unit.streams.runtime.test_stage_failures import Kept
+from tests.unit.streams.worker.runtime.test_checkpoint import app_of, owning, turns
+from tests.unit.streams.worker.runtime.test_lane import Listing, records
+from tests.unit.streams.worker.runtime.test_stage_failures import Kept
 
 from traceweir.streams.base.clock import seconds_now
 from traceweir.streams.base.stages.base import Cut, End, Output, StageSpec

@@ -18,7 +18,7 @@ from tests.support.openai_server import Say, openai_server, openai_server_apart,
 from tests.support.paths import ROOT
 from tests.support.scoring import install
 from tests.support.scoring_processes import Started, until_ended
-from tests.unit.streams.scoring.test_process import session
+from tests.unit.streams.scoring.isolation.test_process import session
 
 from traceweir.scorers.evaluation.plan import Plan
 from traceweir.streams.base.clock import utc_now

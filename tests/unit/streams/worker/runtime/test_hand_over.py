@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import pytest
 from aiokafka import TopicPartition
 from faust.types import TP
-from tests.unit.streams.runtime.test_lane import Listing
+from tests.unit.streams.worker.runtime.test_lane import Listing
 
 from traceweir.streams.base.stages.base import Cut, End, Output, Read, Record, StageSpec, handed_topics
 from traceweir.streams.testing import MemoryTable, Message

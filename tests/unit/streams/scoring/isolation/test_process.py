@@ -234,7 +234,7 @@ WORKER = """
 import asyncio, sys
 from pathlib import Path
 from tests.support.deadly import deadly_plan
-from tests.unit.streams.scoring.test_process import session, setup
+from tests.unit.streams.scoring.isolation.test_process import session, setup
 from traceweir.streams.scoring.isolation.process import ScoringProcess
 async def main(notes):
     process = ScoringProcess(setup("none", deadly_plan(notes)))

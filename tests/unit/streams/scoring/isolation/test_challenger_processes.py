@@ -14,7 +14,7 @@ from pydantic import SecretStr
 from tests.support.deadly import deadly_plan
 from tests.support.paths import ROOT
 from tests.support.scoring_processes import Started, Told
-from tests.unit.streams.scoring.test_process import EXPECTED, session
+from tests.unit.streams.scoring.isolation.test_process import EXPECTED, session
 
 from traceweir.scorers.evaluation.plan import Challenger, read_plan
 from traceweir.streams.scoring.isolation import challenger_processes, supervisor

@@ -17,7 +17,7 @@ import pytest
 from tests.support.deadly import deadly_plan
 from tests.support.paths import ROOT
 from tests.support.scoring_processes import Paying, Started, until_ended
-from tests.unit.streams.scoring.test_process import EXPECTED, session
+from tests.unit.streams.scoring.isolation.test_process import EXPECTED, session
 
 from traceweir.scorers.evaluation.plan import read_plan
 from traceweir.streams.scoring.configs.selectors import Configs

@@ -11,7 +11,7 @@ from aiokafka import TopicPartition
 from aiokafka.errors import MessageSizeTooLargeError, ProducerFenced
 from faust.types import TP
 from tests.support.next_format import NEXT_FORMATS
-from tests.unit.streams.runtime.test_lane import Listing, ends, make_lane, records
+from tests.unit.streams.worker.runtime.test_lane import Listing, ends, make_lane, records
 
 from traceweir.streams.base.stages.base import End, StageSpec
 from traceweir.streams.base.stages.inputs import Place
