@@ -10,7 +10,7 @@ from tests.audit.committed import CommittedRecords, Row
 from tests.audit.evidence import Claim, Evidence, Letter, letter_of, replay_mark
 from tests.audit.replays import BY_TIME
 from tests.audit.sessions import life_of
-from tests.support.ledger import Ledger, Refused, canonical, home
+from tests.support.ledger import PARTITIONS, Ledger, Refused, canonical, home
 
 INPUTS = ("traces", "invocations", "strays")
 
@@ -41,7 +41,7 @@ def account(ledger: Ledger, committed: CommittedRecords) -> None:
                 ledger.refused.append(Refused(topic, row.key, value, verdict))
                 continue
             session = _session_of(ledger, row)
-            if topic != "strays" and row.partition != home(session):
+            if topic != "strays" and row.partition % PARTITIONS != home(session):
                 ledger.sent["forwarded"] += 1
                 continue
             accepted += 1
