@@ -109,9 +109,10 @@ def test_a_push_reads_and_writes_one_cluster(run: Run, tmp_path: Path, monkeypat
         used.append(settings.kafka_bootstrap_servers)
         return decide(TopicState())
 
-    for module in ("config_push", "config_output"):
+    for module in ("push", "output"):
         monkeypatch.setattr(
-            f"traceweir.streams.cli.{module}.kafka_settings", lambda: Settings(kafka_bootstrap_servers=next(clusters))
+            f"traceweir.streams.cli.config.{module}.kafka_settings",
+            lambda: Settings(kafka_bootstrap_servers=next(clusters)),
         )
     monkeypatch.setattr("traceweir.streams.cli.config.output.read_topic", read_topic)
     monkeypatch.setattr("traceweir.streams.cli.config.push.push", push)
