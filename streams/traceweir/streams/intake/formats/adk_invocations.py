@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from uuid import UUID, uuid5
-
-import orjson
+from datetime import UTC, datetime
+from uuid import UUID
 
 from traceweir.schemas.base import JsonObject
 from traceweir.schemas.dimensions import UNKNOWN, Dimensions
 from traceweir.schemas.invocation import Invocation
 from traceweir.schemas.reference import Reference
 from traceweir.streams.intake.formats.base import AgentRecord
-from traceweir.streams.intake.formats.documents import InputError
-from traceweir.streams.intake.formats.wire_event import event_record
+from traceweir.streams.intake.formats.session_records import MakeError, RecordRules, SessionRecords
 
-_NAMESPACE = UUID("6f0e9d3c-52c7-5b43-9a51-0c8d5a0f6b7e")
-_RECORD_INTERVAL = timedelta(milliseconds=1)
-"""The least time between two invocations of a session, which keeps them in order."""
+_RULES = RecordRules(namespace=UUID("6f0e9d3c-52c7-5b43-9a51-0c8d5a0f6b7e"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +39,7 @@ class AdkConversation:
     turns: Sequence[RecordedTurn]
 
 
-def conversation_records(
-    conversation: AdkConversation, base_time: datetime, error: Callable[[str], InputError]
-) -> list[AgentRecord]:
+def conversation_records(conversation: AdkConversation, base_time: datetime, error: MakeError) -> list[AgentRecord]:
     """Returns an `invocation.recorded` event for each invocation, then `session.ended`.
 
     The ids of the events follow from their content, as does the id of a session without an id. If a session is saved
@@ -73,18 +65,15 @@ def conversation_records(
         body |= turn.dimensions.known
         bodies.append(body)
     bodies.append({"type": "session.ended"})
-    session_id = conversation.session_id or str(uuid5(_NAMESPACE, f"session {_digest(bodies)}"))
+    session_id = conversation.session_id or _RULES.session_id_of(list(bodies), error)
     envelope: JsonObject = {"session_id": session_id}
     envelope |= {"app_name": conversation.app_name} if conversation.app_name else {}
     envelope |= {"user_id": conversation.user_id} if conversation.user_id else {}
-    records = []
-    now = None
-    for body, known in zip(bodies, [*(turn.occurred_at for turn in conversation.turns), None], strict=True):
-        earliest = base_time.astimezone(UTC) if now is None else now + _RECORD_INTERVAL
-        now = known if known is not None and (now is None or known > earliest) else earliest
-        event = envelope | body | {"occurred_at": now.isoformat()}
-        records.append(event_record(event, session_id, uuid5(_NAMESPACE, f"event {_digest(event)}"), error))
-    return records
+    session = SessionRecords(session_id, _RULES, base_time, error, envelope=envelope)
+    times = [*(turn.occurred_at for turn in conversation.turns), None]
+    for body, occurred_at in zip(bodies, times, strict=True):
+        session.event(body, at=occurred_at)
+    return session.records
 
 
 def moment(seconds: float) -> datetime | None:
@@ -102,7 +91,3 @@ def moment(seconds: float) -> datetime | None:
     if not 1970 <= time.year < 9999:
         raise ValueError("must be seconds since 1970, in the years 1970 to 9998")
     return time
-
-
-def _digest(value: JsonObject | list[JsonObject]) -> str:
-    return hashlib.sha256(orjson.dumps(value, option=orjson.OPT_SORT_KEYS)).hexdigest()

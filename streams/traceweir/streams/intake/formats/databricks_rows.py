@@ -6,16 +6,16 @@ import hashlib
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import datetime
-from uuid import UUID, uuid5
+from datetime import datetime, timedelta
+from functools import partial
+from uuid import UUID
 
 import orjson
 from pydantic import JsonValue, ValidationError
 from pydantic_core import ErrorDetails
 
-from traceweir.schemas.base import JsonObject, explain
+from traceweir.schemas.base import JsonObject
 from traceweir.schemas.evaluation_row import MAX_ROWS, NEWER, TOO_MANY, EvaluationRow
-from traceweir.schemas.events import EVENT
 from traceweir.schemas.mlflow_identity import TraceIdentity, is_bare_trace, trace_identity
 from traceweir.streams.intake.formats.base import (
     AgentRecord,
@@ -27,9 +27,14 @@ from traceweir.streams.intake.formats.base import (
     records_of_rows,
 )
 from traceweir.streams.intake.formats.documents import Document, InputError
+from traceweir.streams.intake.formats.session_records import RecordRules, SessionRecords
 from traceweir.streams.intake.formats.tables import AS_JSON, ReadCell, Row, json_or_text, number, text
 
-_NAMESPACE = UUID("2b6a3c5e-08f4-5d0d-9a5a-6d1f9f0c8e41")
+_RULES = RecordRules(
+    namespace=UUID("2b6a3c5e-08f4-5d0d-9a5a-6d1f9f0c8e41"),
+    interval=timedelta(0),
+    sorted_keys=True,
+)
 _PYTHON_REPR_OF_REQUEST = re.compile(r"\s*\{'(messages|query|history)'")
 
 
@@ -85,7 +90,7 @@ class RowReader:
             id_column, identity = "trace", trace_identity(columns["trace"])
             columns |= {"request_id": identity.trace_id} if identity.trace_id else {}
         content_name = f"row {os.path.basename(self._context.source)} {row.number} {digest}"
-        row_id = identity.trace_id or str(uuid5(_NAMESPACE, content_name))
+        row_id = identity.trace_id or _RULES.id_of(content_name)
         first_number, first_digest = self._first_rows.get(row_id, (row.number, digest))
         if first_digest != digest:
             raise self.error(
@@ -113,16 +118,12 @@ class RowReader:
         """
         self._validate(row, columns)
         request_id = columns.get("request_id")
-        event: JsonObject = {
-            "type": "invocation.recorded",
-            "session_id": session_id,
-            "invocation_id": request_id if isinstance(request_id, str) else "",
-            "occurred_at": occurred_at.isoformat(),
-            "row": columns,
-        }
-        end: JsonObject = {"type": "session.ended", "session_id": session_id, "occurred_at": occurred_at.isoformat()}
-        records = [self._record(row, session_id, each) for each in ([event, end] if ends else [event])]
-        size = sum(len(record.value) for record in records)
+        invocation_id = request_id if isinstance(request_id, str) else ""
+        session = SessionRecords(session_id, _RULES, occurred_at, partial(self.error, row))
+        session.event({"type": "invocation.recorded", "invocation_id": invocation_id, "row": columns}, at=occurred_at)
+        if ends:
+            session.event({"type": "session.ended"})
+        size = sum(len(record.value) for record in session.records)
         limit = self._context.max_session_bytes
         if size > limit:
             raise self.error(
@@ -130,7 +131,7 @@ class RowReader:
                 f"has {size} bytes as a session, and a session can have at most {limit} bytes "
                 "(TRACEWEIR_SEGMENT_MAX_BYTES); shorten the large parts of its trace",
             )
-        return records
+        return session.records
 
     def encoded(self, row: Row, columns: JsonObject) -> bytes:
         """Returns the columns as JSON with sorted keys.
@@ -174,15 +175,6 @@ class RowReader:
         is_scalar = isinstance(value, bool | int | float)
         got = f" (got {orjson.dumps(value).decode()[:40]})" if is_scalar and error["loc"] else ""
         return where + str(error["msg"]).removeprefix("Value error, ") + got
-
-    def _record(self, row: Row, session_id: str, event: JsonObject) -> AgentRecord:
-        identity = hashlib.sha256(self.encoded(row, event)).hexdigest()
-        value = self.encoded(row, event | {"event_id": str(uuid5(_NAMESPACE, f"event {identity}"))})
-        try:
-            EVENT.validate_json(value)
-        except ValidationError as error:
-            raise self.error(row, f"does not make a valid event: {explain(error)}") from None
-        return AgentRecord("event", session_id, value)
 
 
 def looks_like_a_row(document: JsonValue) -> bool:

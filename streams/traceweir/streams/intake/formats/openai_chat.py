@@ -9,16 +9,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import MAXYEAR, UTC, datetime, timedelta
-from uuid import UUID, uuid5
+from datetime import MAXYEAR, UTC, datetime
+from uuid import UUID
 
-import orjson
-from pydantic import JsonValue, ValidationError
+from pydantic import JsonValue
 
-from traceweir.schemas.base import JsonObject, explain
+from traceweir.schemas.base import JsonObject
 from traceweir.schemas.dimensions import Dimensions, usable_dimensions
 from traceweir.schemas.other_forms import time_since_1970
-from traceweir.schemas.trace import ReasoningTrace
 from traceweir.streams.intake.formats.base import (
     DEFAULT_DOMAIN,
     AgentRecord,
@@ -31,12 +29,12 @@ from traceweir.streams.intake.formats.base import (
 )
 from traceweir.streams.intake.formats.documents import Document
 from traceweir.streams.intake.formats.openai_chat_messages import ChatTurn, Message, Place, messages_of, turns_of
-from traceweir.streams.intake.formats.wire_event import event_record
+from traceweir.streams.intake.formats.session_records import RecordRules, SessionRecords, digest
 
-_CONTEXT = "https://openknowledgepulse.org/schema/v1"
-_NAMESPACE = UUID("b4d1d1d8-7c4b-5c0e-9a53-3f0f1f6f2a77")
-_RECORD_INTERVAL = timedelta(milliseconds=1)
-"""The time between two records of a transcript."""
+_RULES = RecordRules(
+    namespace=UUID("b4d1d1d8-7c4b-5c0e-9a53-3f0f1f6f2a77"),
+    repeated_events_differ_by="place",
+)
 _LATEST_START = datetime(MAXYEAR, 12, 31, tzinfo=UTC)
 """The latest start time of a transcript. The remaining day is long enough for the events of any document."""
 
@@ -65,74 +63,39 @@ def transcript_events(
     place = Place(source, index)
     messages = messages_of(document, place)
     trace = _trace(document, messages, task_domain, place)
-    started_at = _start_time(document, base_time, place)
-    recording = _SessionRecorder(_session_id(document, place), started_at, _dimensions(document), place)
+    session_id = _session_id(document, place)
+    session = SessionRecords(
+        session_id,
+        _RULES,
+        _start_time(document, base_time, place) + _RULES.interval,
+        place.error,
+        envelope={"type": "", "session_id": session_id, "invocation_id": ""},
+        dimensions=_dimensions(document),
+    )
     turns = turns_of(messages)
     for number, turn in enumerate(turns, start=1 if turns[0].question else 0):
-        recording.turn(f"turn-{number}", turn)
-    recording.trace(trace)
-    recording.event("session.ended", "", {})
-    return recording.records
+        _add_turn(session, f"turn-{number}", turn)
+    session.trace(trace)
+    session.event({"type": "session.ended"})
+    return session.records
 
 
-class _SessionRecorder:
-    """Collects the records of one session, each one millisecond after the record before."""
+def _add_turn(session: SessionRecords, invocation_id: str, turn: ChatTurn) -> None:
+    def event(kind: str, body: JsonObject) -> None:
+        session.event({"type": kind, "invocation_id": invocation_id, **body})
 
-    def __init__(self, session_id: str, start_time: datetime, dimensions: JsonObject, place: Place) -> None:
-        self.records: list[AgentRecord] = []
-        self._dimensions = dimensions
-        self._latest = ""
-        self._session_id = session_id
-        self._now = start_time
-        self._place = place
-
-    def turn(self, invocation_id: str, turn: ChatTurn) -> None:
-        if turn.question is not None:
-            self.event("invocation.started", invocation_id, {"user_content": _content(turn.question.text, "user")})
-        for number, message in enumerate(turn.messages):
-            if message.role == "tool":
-                outcome = "error" if message.failed else "response"
-                answer: JsonObject = {"name": message.tool, "call_id": message.call_id, outcome: message.text}
-                self.event("tool.returned", invocation_id, answer)
-            elif message.text and number != turn.final:
-                intermediate: JsonObject = {"author": "assistant", "content": _content(message.text, "model")}
-                self.event("response.intermediate", invocation_id, intermediate)
-            for call in message.calls:
-                tool_call: JsonObject = {"name": call.name, "args": call.arguments, "call_id": call.id}
-                self.event("tool.called", invocation_id, tool_call)
-        if turn.final is not None:
-            response = _content(turn.messages[turn.final].text, "model")
-            self.event("invocation.completed", invocation_id, {"final_response": response})
-
-    def event(self, kind: str, invocation_id: str, body: JsonObject) -> None:
-        envelope: JsonObject = {"type": kind, "session_id": self._session_id, "invocation_id": invocation_id}
-        if invocation_id and invocation_id != self._latest:  # the first event of an invocation is enough
-            self._latest = invocation_id
-            envelope |= self._dimensions
-        body = envelope | body
-        # The content is part of the id, so that two different transcripts with the same session id are not duplicates.
-        identity = uuid5(_NAMESPACE, f"event {len(self.records)} {_digest(body, self._place)}")
-        timed = body | {"occurred_at": self._tick().isoformat()}
-        self.records.append(event_record(timed, self._session_id, identity, self._place.error))
-
-    def trace(self, document: JsonObject) -> None:
-        created_at = self._tick().isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"
-        trace_metadata: JsonObject = {"created_at": created_at, "session_id": self._session_id}
-        metadata = document["metadata"]
-        if isinstance(metadata, dict):
-            trace_metadata |= metadata
-        head: JsonObject = {"@context": _CONTEXT, "@type": "ReasoningTrace"}
-        head["id"] = f"kp:trace:{uuid5(_NAMESPACE, f'trace {self._session_id}')}"
-        value = _encode(head | document | {"metadata": trace_metadata}, self._place)
-        try:
-            ReasoningTrace.model_validate_json(value)
-        except ValidationError as error:
-            raise self._place.error(f"does not make a valid trace: {explain(error)}") from None
-        self.records.append(AgentRecord("trace", self._session_id, value))
-
-    def _tick(self) -> datetime:
-        self._now += _RECORD_INTERVAL
-        return self._now
+    if turn.question is not None:
+        event("invocation.started", {"user_content": _content(turn.question.text, "user")})
+    for number, message in enumerate(turn.messages):
+        if message.role == "tool":
+            outcome = "error" if message.failed else "response"
+            event("tool.returned", {"name": message.tool, "call_id": message.call_id, outcome: message.text})
+        elif message.text and number != turn.final:
+            event("response.intermediate", {"author": "assistant", "content": _content(message.text, "model")})
+        for call in message.calls:
+            event("tool.called", {"name": call.name, "args": call.arguments, "call_id": call.id})
+    if turn.final is not None:
+        event("invocation.completed", {"final_response": _content(turn.messages[turn.final].text, "model")})
 
 
 def _trace(document: JsonObject, messages: Sequence[Message], task_domain: str, place: Place) -> JsonObject:
@@ -211,7 +174,8 @@ def _session_id(document: JsonObject, place: Place) -> str:
             raise place.error(f"{name} must be a string or an integer")
         return str(value)
     content = {name: document.get(name) for name in ("messages", "traj", "task_id", "trial")}
-    return str(uuid5(_NAMESPACE, f"session {place.file_name} {place.number} {_digest(content, place)}"))
+    fingerprint = digest(content, place.error, sorted_keys=False)
+    return _RULES.id_of(f"session {place.file_name} {place.number} {fingerprint}")
 
 
 def _start_time(document: JsonObject, base_time: datetime, place: Place) -> datetime:
@@ -256,17 +220,6 @@ def _parse_time(value: JsonValue) -> datetime | None:
 
 def _content(text: str, role: str) -> JsonObject:
     return {"role": role, "parts": [{"text": text}]}
-
-
-def _digest(body: JsonObject, place: Place) -> str:
-    return hashlib.sha256(_encode(body, place)).hexdigest()
-
-
-def _encode(body: JsonObject, place: Place) -> bytes:
-    try:
-        return orjson.dumps(body)
-    except orjson.JSONEncodeError as error:
-        raise place.error(f"cannot be written as JSON: {error}") from None
 
 
 class _Transcripts:

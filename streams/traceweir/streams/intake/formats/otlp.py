@@ -9,18 +9,16 @@ import orjson
 from pydantic import ValidationError
 
 from traceweir.schemas.base import explain
-from traceweir.schemas.events import EVENT
 from traceweir.schemas.figures import counted
 from traceweir.schemas.text import listed, printable
-from traceweir.schemas.trace import ReasoningTrace
 from traceweir.streams.intake.formats.base import (
-    AgentRecord,
     DocumentRecords,
     InputContext,
     InputFormat,
     PartlyReadError,
 )
 from traceweir.streams.intake.formats.documents import Document, InputError, name_of
+from traceweir.streams.intake.formats.session_records import checked_event, checked_trace
 
 if TYPE_CHECKING:
     from traceweir.streams.intake.otlp.decoding import LogEvent
@@ -138,21 +136,15 @@ def _requests(stream: BinaryIO) -> Iterator[bytes | InputError]:
 def _documents(document: Document, found: TraceRecords, error: InputError) -> DocumentRecords:
     records, problems = [], []
     for event in found.events:
-        raw = orjson.dumps(event)
         try:
-            EVENT.validate_json(raw)
+            records.append(checked_event(event["session_id"], orjson.dumps(event)))
         except ValidationError as problem:
             problems.append(explain(problem))
-            continue
-        records.append(AgentRecord("event", event["session_id"], raw))
     for trace in found.traces:
-        raw = orjson.dumps(trace)
         try:
-            ReasoningTrace.model_validate_json(raw)
+            records.append(checked_trace(trace["metadata"]["session_id"], orjson.dumps(trace)))
         except ValidationError as problem:
             problems.append(explain(problem))
-            continue
-        records.append(AgentRecord("trace", trace["metadata"]["session_id"], raw))
     unusable = PartlyReadError(f"{error}: {listed(problems)}", records) if problems else None
     return DocumentRecords(document, records, unusable)
 

@@ -47,7 +47,7 @@ INVALID: list[tuple[dict[str, Any], str]] = [
     ({**ROW, "request_id": 7}, "column 'request_id': Input should be a valid string (got 7)"),
     (
         {**ROW, "request_id": "x" * 1025},
-        "does not make a valid event: invocation.recorded.session_id: String should have at most 1024 characters",
+        "does not make a valid invocation.recorded event: invocation.recorded.session_id: String should have at most 1024 characters",
     ),
 ]
 

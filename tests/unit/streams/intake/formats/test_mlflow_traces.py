@@ -101,7 +101,10 @@ def test_two_different_traces_with_the_same_id_are_rejected(tmp_path: Path) -> N
     [
         ({"trace": "{"}, "column 'trace': must contain valid serialized traces: it is truncated"),
         ({"info": {}, "data": {"spans": [1]}}, "column 'trace': must contain valid serialized traces: data.spans[0]"),
-        ({"info": {"trace_id": "x" * 2000}, "data": {"spans": []}}, "does not make a valid event: "),
+        (
+            {"info": {"trace_id": "x" * 2000}, "data": {"spans": []}},
+            "does not make a valid invocation.recorded event: ",
+        ),
         ({"trace": mlflow_run(), "request_id": 7}, "column 'request_id': Input should be a valid string (got 7)"),
     ],
 )
