@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from tests.support.commands import blocks
 from tests.support.paths import ROOT
 from tests.support.scoring import install
 
@@ -19,12 +20,6 @@ from traceweir.streams.intake.formats.openai_chat import transcript_events
 from traceweir.streams.intake.formats.registry import BUILT_IN, GROUP
 
 GUIDE = (ROOT / "docs" / "guides" / "add-an-input-format.md").read_text("utf-8")
-
-
-def block(language: str) -> str:
-    """The one code block of the guide in this language."""
-    (found,) = re.findall(rf"```{language}\n(.*?)```", GUIDE, re.DOTALL)
-    return str(found)
 
 
 def test_the_table_of_formats_is_that_of_the_registry() -> None:
@@ -55,27 +50,58 @@ def test_the_transcript_of_the_page_has_the_events_and_steps_that_the_page_shows
     assert {event.session_id for event in found} == {"chat-4711"}
 
 
-def test_the_format_of_the_guide_reads_the_file_of_the_guide(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    group, name, place = re.findall(r'^\[project\.entry-points\."(.+)"\]\n(.+) = "(.+)"\n', block("toml"))[0]
-    (tmp_path / f"{place.partition(':')[0]}.py").write_text(block("python"))
-    (tmp_path / "answers.csv").write_text(block("csv"))
+@pytest.fixture
+def guide(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """The files of the guide in the current folder, and its formats installed; each message by its command."""
+    (entry_points,) = blocks(GUIDE, "toml")
+    group, *offers = entry_points.splitlines()
+    places = dict(re.findall(r'^(.+) = "(.+)"$', "\n".join(offers), re.MULTILINE))
+    for place, code in zip(places.values(), blocks(GUIDE, "python"), strict=True):
+        (tmp_path / f"{place.partition(':')[0]}.py").write_text(code)
+    for name, language in (("answers.csv", "csv"), ("tickets.json", "json")):
+        (tmp_path / name).write_text("".join(blocks(GUIDE, language)))
     (tmp_path / "eval.json").write_text('{"criteria": {"latency": {}}}')
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.chdir(tmp_path)
-    install(tmp_path, "prompt-answer", {name: place}, group)
+    install(tmp_path, "formats-of-the-guide", places, GROUP)
+    assert group == f'[project.entry-points."{GROUP}"]'
+    # No blocks of bash: the commands parse only where the formats are installed.
+    return dict(zip((each.strip() for each in blocks(GUIDE, "sh")), blocks(GUIDE, "text"), strict=True))
 
-    (command,) = block("sh").splitlines()  # no block of bash: it parses only where the format is installed
+
+def run_of_guide(command: str, *more: str) -> int | str | None:
     with pytest.raises(SystemExit) as ended:
-        main([*command.split()[1:], "--embedder", "none", "--json"])
+        main([*command.split()[1:], *more])
+    return ended.value.code
+
+
+def test_the_format_of_rows_of_the_guide_reads_the_table_of_the_guide(
+    guide: dict[str, str], capfd: pytest.CaptureFixture[str]
+) -> None:
+    (command,) = (each for each in guide if each.startswith("traceweir score"))
+    code = run_of_guide(command, "--embedder", "none", "--json")
 
     said = capfd.readouterr()
-    assert group == GROUP
     assert [line.split('"value":')[1].split(",")[0] for line in said.out.splitlines()] == ["1.5", "1.5"]
-    assert (ended.value.code, said.err) == (1, block("text"))
+    assert (code, said.err) == (1, guide[command])
 
 
-def test_the_guide_is_short() -> None:
-    lines = GUIDE.splitlines()
-    assert (len(lines) < 100, max(map(len, lines)) < 120) == (True, True)
+def test_the_format_of_documents_of_the_guide_reads_the_documents_of_the_guide(
+    guide: dict[str, str], capfd: pytest.CaptureFixture[str]
+) -> None:
+    (command,) = (each for each in guide if each.startswith("traceweir sessions"))
+    code = run_of_guide(command)
+
+    said = capfd.readouterr()
+    assert [line.strip() for line in said.out.splitlines()][2:] == [
+        "question: Where is it?",
+        'tool track({"id":7})',
+        'result: "Oslo"',
+        "answer: In Oslo.",
+        "tokens: missing",
+    ]
+    assert (code, said.err) == (1, guide[command])
+
+
+def test_the_lines_of_the_guide_are_short() -> None:
+    assert max(map(len, GUIDE.splitlines())) < 120

@@ -1,4 +1,4 @@
-"""Import path of users: the interface of an input format, which lives in `intake.formats.base`."""
+"""Import path of users: the interface of an input format, which lives in `intake.formats`."""
 
 from traceweir.streams.intake.formats.base import (
     AgentRecord,
@@ -7,18 +7,27 @@ from traceweir.streams.intake.formats.base import (
     InputFormat,
     PartlyReadError,
     Recognition,
+    RecordsOfObject,
+    Sureness,
     records_of_documents,
     records_of_objects,
     records_of_rows,
 )
+from traceweir.streams.intake.formats.documents import Document
+from traceweir.streams.intake.formats.session_records import RecordRules, SessionRecords
 
 __all__ = [
     "AgentRecord",
+    "Document",
     "DocumentRecords",
     "InputContext",
     "InputFormat",
     "PartlyReadError",
     "Recognition",
+    "RecordRules",
+    "RecordsOfObject",
+    "SessionRecords",
+    "Sureness",
     "records_of_documents",
     "records_of_objects",
     "records_of_rows",

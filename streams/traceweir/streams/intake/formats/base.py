@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from enum import IntEnum
 from functools import partial
 from typing import BinaryIO, Literal, NamedTuple
 
@@ -86,13 +87,34 @@ Raises:
 """
 
 
+class Sureness(IntEnum):
+    """How sure a format is that a document is its own. The surest format reads the document."""
+
+    NO = 0
+    """The document is of another kind."""
+    POSSIBLE = 1
+    """The keys fit, but documents of other kinds have them too, as `messages` or `inputs`."""
+    CERTAIN = 2
+    """A key or a combination of keys that documents of no other kind have."""
+
+    @classmethod
+    def of(cls, answer: object) -> Sureness:
+        """Returns the answer of a recognizer; one that is no Sureness means CERTAIN if it is true, and else NO."""
+        if isinstance(answer, cls):
+            return answer
+        return cls.CERTAIN if answer else cls.NO
+
+
 class Recognition(NamedTuple):
     """Recognizes the documents of a format by their keys, and reads them in files that mix several formats."""
 
     document_name: str
     """A document of this format in a sentence, with its article, such as `a chat transcript`."""
-    recognizes: Callable[[JsonObject], bool]
-    """Returns whether the document is unmistakably of this format. Called for every document, so it must be cheap."""
+    recognizes: Callable[[JsonObject], bool | Sureness]
+    """Returns how sure it is that the document is of this format; True means CERTAIN.
+
+    Called for every document, so it must be cheap.
+    """
     reader: Callable[[InputContext], RecordsOfObject]
     """Returns the function that reads the documents of one input; it can remember the earlier documents."""
 

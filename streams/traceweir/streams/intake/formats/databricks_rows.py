@@ -15,7 +15,7 @@ from pydantic import JsonValue, ValidationError
 from pydantic_core import ErrorDetails
 
 from traceweir.schemas.base import JsonObject
-from traceweir.schemas.evaluation_row import MAX_ROWS, NEWER, TOO_MANY, EvaluationRow
+from traceweir.schemas.evaluation_row import EXPECTED, MAX_ROWS, NEWER, TOO_MANY, EvaluationRow
 from traceweir.schemas.mlflow_identity import TraceIdentity, is_bare_trace, trace_identity
 from traceweir.streams.intake.formats.base import (
     AgentRecord,
@@ -24,6 +24,7 @@ from traceweir.streams.intake.formats.base import (
     InputFormat,
     Recognition,
     RecordsOfObject,
+    Sureness,
     records_of_rows,
 )
 from traceweir.streams.intake.formats.documents import Document, InputError
@@ -177,15 +178,23 @@ class RowReader:
         return where + str(error["msg"]).removeprefix("Value error, ") + got
 
 
-def looks_like_a_row(document: JsonValue) -> bool:
-    """Returns whether a document is a row or a bare MLflow trace, and neither a reasoning trace nor an event.
+def _recognizes(found: JsonObject) -> Sureness:
+    """Returns how sure it is that a document is a row or a bare MLflow trace.
 
-    >>> looks_like_a_row({"request": "q", "response": "a"}), looks_like_a_row({"type": "session.ended"})
-    (True, False)
+    >>> _recognizes({"request": "q", "response": "a"}).name, _recognizes({"type": "session.ended"}).name
+    ('POSSIBLE', 'NO')
     """
-    if not isinstance(document, dict) or "type" in document or "@type" in document:
-        return False
-    return any(name in document for name in ("request", "inputs", "trace")) or is_bare_trace(document)
+    if "type" in found or "@type" in found:
+        return Sureness.NO
+    if is_bare_trace(found):
+        return Sureness.CERTAIN
+    if found.keys().isdisjoint(("request", "inputs", "trace")):
+        return Sureness.NO
+    return Sureness.POSSIBLE if found.keys().isdisjoint(_OWN_COLUMNS) else Sureness.CERTAIN
+
+
+_OWN_COLUMNS = (*EXPECTED, "expectations", "retrieved_context")
+"""The columns that only rows of evaluation sets have."""
 
 
 def _with_trace_in_its_column(row: Row) -> Row:
@@ -241,5 +250,5 @@ AGENT_EVALUATION = InputFormat(
     description="rows of Agent Evaluation, or MLflow traces, only",
     read_rows=read_evaluation_rows,
     columns=COLUMNS,
-    recognition=Recognition("a row of Agent Evaluation", looks_like_a_row, _reader),
+    recognition=Recognition("a row of Agent Evaluation", _recognizes, _reader),
 )

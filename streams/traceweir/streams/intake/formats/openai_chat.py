@@ -25,6 +25,7 @@ from traceweir.streams.intake.formats.base import (
     InputFormat,
     Recognition,
     RecordsOfObject,
+    Sureness,
     records_of_objects,
 )
 from traceweir.streams.intake.formats.documents import Document
@@ -262,9 +263,10 @@ def _read(documents: Iterable[Document], context: InputContext) -> Iterator[Docu
     return records_of_objects(documents, _reader(context), context, rule)
 
 
-def _recognizes(found: JsonObject) -> bool:
+def _recognizes(found: JsonObject) -> Sureness:
     # A row of an evaluation set, which has a request, inputs or a trace, can have messages too.
-    return ("messages" in found or "traj" in found) and not {"request", "inputs", "trace"} & found.keys()
+    is_chat = ("messages" in found or "traj" in found) and not {"request", "inputs", "trace"} & found.keys()
+    return Sureness.POSSIBLE if is_chat else Sureness.NO
 
 
 OPENAI_CHAT = InputFormat(

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from traceweir.schemas.base import JsonObject
+from traceweir.streams.intake.formats.base import Sureness
 
 _ROLES = ("system", "developer", "user", "assistant", "tool", "function")
 _OTLP_KEYS = {
@@ -21,16 +22,27 @@ class OtherDocument(NamedTuple):
     """A document of this kind in a sentence, with its article."""
     advice: str
     """What to do with the document."""
-    recognizes: Callable[[JsonObject], bool]
-    """Returns whether the document is unmistakably of this kind."""
+    recognizes: Callable[[JsonObject], bool | Sureness]
+    """Returns how sure it is that the document is of this kind; True means CERTAIN."""
 
 
-def _is_message(found: JsonObject) -> bool:
-    return found.get("role") in _ROLES and not found.keys().isdisjoint({"content", "tool_calls", "function_call"})
+def _possible(found: bool) -> Sureness:
+    """Returns the sureness of keys that documents of other kinds can have too."""
+    return Sureness.POSSIBLE if found else Sureness.NO
 
 
-def _is_trace_without_type(found: JsonObject) -> bool:
-    return isinstance(found.get("steps"), list) and found.keys().isdisjoint({"@type", "type"}) and "task" in found
+def _is_message(found: JsonObject) -> Sureness:
+    has_content = not found.keys().isdisjoint({"content", "tool_calls", "function_call"})
+    return _possible(found.get("role") in _ROLES and has_content)
+
+
+def _is_trace_without_type(found: JsonObject) -> Sureness:
+    is_untyped = found.keys().isdisjoint({"@type", "type"})
+    return _possible(isinstance(found.get("steps"), list) and is_untyped and "task" in found)
+
+
+def _is_run_of_langsmith(found: JsonObject) -> bool:
+    return isinstance(found.get("run_type"), str) and not found.keys().isdisjoint({"inputs", "outputs"})
 
 
 def _is_eval_set(found: JsonObject) -> bool:
@@ -55,10 +67,12 @@ EVAL_CASE = OtherDocument(
 SCORE = OtherDocument(
     "a score of Traceweir",
     "`traceweir diff` compares scores; pass the traces, events or transcripts that were scored",
-    lambda found: "result_id" in found and "metric" in found,
+    lambda found: _possible("result_id" in found and "metric" in found),
 )
 CONFIG = OtherDocument(
-    "an evaluation config", "pass the config with --config", lambda found: isinstance(found.get("criteria"), dict)
+    "an evaluation config",
+    "pass the config with --config",
+    lambda found: _possible(isinstance(found.get("criteria"), dict)),
 )
 OTHER_DOCUMENTS = (
     OtherDocument(
@@ -71,18 +85,23 @@ OTHER_DOCUMENTS = (
     OtherDocument(
         "a turn of an old test file of Google ADK",
         "`traceweir eval EVALSET --sessions FILE` compares recorded sessions with a test file",
-        lambda found: "query" in found and ("expected_tool_use" in found or "reference" in found),
+        lambda found: _possible("query" in found and ("expected_tool_use" in found or "reference" in found)),
     ),
     OtherDocument(
         "a session of the topic `sessions`",
         "pass the file to `traceweir eval` with --sessions",
-        lambda found: "session_id" in found and isinstance(found.get("events"), list),
+        lambda found: _possible("session_id" in found and isinstance(found.get("events"), list)),
     ),
     SCORE,
     OtherDocument(
         "an exported dead letter",
         "`traceweir dlq replay --from FILE` sends mended dead letters",
         lambda found: {"id", "reason", "topic", "offset"} <= found.keys(),
+    ),
+    OtherDocument(
+        "a run of LangSmith",
+        "no format reads runs; send spans with LANGSMITH_OTEL_ENABLED=true, or write the messages as a chat transcript",
+        _is_run_of_langsmith,
     ),
     OtherDocument(
         "a single message of a chat",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import cached_property, partial
 
@@ -14,6 +14,7 @@ from traceweir.streams.intake.formats.base import (
     InputContext,
     InputFormat,
     RecordsOfObject,
+    Sureness,
     records_or_problem,
 )
 from traceweir.streams.intake.formats.databricks_rows import AGENT_EVALUATION, EvaluationRows
@@ -27,27 +28,46 @@ Kind = InputFormat | OtherDocument
 
 
 def built_in_kind(found: JsonValue) -> Kind | None:
-    """Returns the built-in format or the other kind of a document; None for an unknown kind.
+    """Returns the built-in format or the other kind that is surest of a document; None for an unknown kind.
 
     >>> kind = built_in_kind({"messages": []})
     >>> isinstance(kind, InputFormat) and kind.name
     'openai-chat'
     """
-    if not isinstance(found, dict):
-        return None
-    formats = (each for each in BUILT_IN.values() if each.recognition and each.recognition.recognizes(found))
-    return next(formats, None) or next((each for each in OTHER_DOCUMENTS if each.recognizes(found)), None)
+    return _surest_built_in(found)[1] if isinstance(found, dict) else None
+
+
+def _surest_built_in(found: JsonObject) -> tuple[Sureness, Kind | None]:
+    """Returns the surest kind; of equally sure ones the first, and formats before other kinds."""
+    best: tuple[Sureness, Kind | None] = (Sureness.NO, None)
+    for kind, recognizes in _BUILT_IN_KINDS:
+        sureness = Sureness.of(recognizes(found))
+        if sureness > best[0]:
+            best = (sureness, kind)
+            if sureness is Sureness.CERTAIN:
+                break
+    return best
+
+
+_BUILT_IN_KINDS: list[tuple[Kind, Callable[[JsonObject], bool | Sureness]]] = [
+    *((each, each.recognition.recognizes) for each in BUILT_IN.values() if each.recognition),
+    *((each, each.recognizes) for each in OTHER_DOCUMENTS),
+]
 
 
 class Recognizer:
-    """Recognizes the documents of one input.
+    """Recognizes the documents of one input: the surest kind wins.
 
-    The formats of installed packages come last: their packages are imported with the first document of no other kind.
+    Of equally sure ones, the built-in kinds come before the formats of installed packages. Their packages are imported
+    with the first document of which no built-in kind is certain.
     """
 
     def kind_of(self, found: JsonValue) -> Kind | None:
         """Returns the format or the other kind of a document; None for an unknown kind."""
-        return built_in_kind(found) or (self._installed_format(found) if isinstance(found, dict) else None)
+        if not isinstance(found, dict):
+            return None
+        sureness, kind = _surest_built_in(found)
+        return kind if sureness is Sureness.CERTAIN else self._surer_installed(found, sureness) or kind
 
     def format_of(self, found: JsonObject) -> InputFormat | None:
         """Returns the format of a document; a document with an unknown `type` is an event of Traceweir."""
@@ -56,14 +76,18 @@ class Recognizer:
             return TRACEWEIR
         return kind if isinstance(kind, InputFormat) else None
 
-    def _installed_format(self, found: JsonObject) -> InputFormat | None:
+    def _surer_installed(self, found: JsonObject, sureness: Sureness) -> InputFormat | None:
+        """Returns the surest format of a package that is surer than this; None if there is none."""
+        best: InputFormat | None = None
         for each in self._installed:
             try:
-                if each.recognition is not None and each.recognition.recognizes(found):
-                    return each
+                own = Sureness.of(each.recognition and each.recognition.recognizes(found))
             except Exception:  # noqa: BLE001, S112  # the code of a package can raise anything; the next one is asked
                 continue
-        return None
+            if own > sureness:
+                best = each
+                sureness = own
+        return best
 
     @cached_property
     def _installed(self) -> list[InputFormat]:

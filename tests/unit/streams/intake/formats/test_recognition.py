@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from traceweir.streams.intake.formats.base import (
     InputFormat,
     Recognition,
     RecordsOfObject,
+    Sureness,
     records_of_objects,
 )
 from traceweir.streams.intake.formats.documents import Document
@@ -30,10 +32,18 @@ from traceweir.streams.intake.formats.other_documents import CONFIG, EVAL_SET
 from traceweir.streams.intake.formats.recognition import Recognizer, misplaced
 from traceweir.streams.intake.formats.registry import GROUP
 
-CHAT = {"messages": [user_message("Hi"), assistant_message("Hello.")]}
+CHAT: dict[str, Any] = {"messages": [user_message("Hi"), assistant_message("Hello.")]}
 RESULT: dict[str, Any] = {"eval_case_results": []}
-EVENT = {"type": "session.ended", "session_id": "s", "occurred_at": "2026-01-31T12:00:00Z"}
-LOG = {"databricks_request_id": "r", "request": "{}", "response": "{}", "status_code": 200}
+EVENT: dict[str, Any] = {"type": "session.ended", "session_id": "s", "occurred_at": "2026-01-31T12:00:00Z"}
+RUN: dict[str, Any] = {
+    "id": "r",
+    "run_type": "chain",
+    "inputs": CHAT,
+    "outputs": {"messages": []},
+    "trace_id": "r",
+    "session_id": "p",
+}
+LOG: dict[str, Any] = {"databricks_request_id": "r", "request": "{}", "response": "{}", "status_code": 200}
 
 
 @pytest.mark.parametrize(
@@ -53,6 +63,9 @@ LOG = {"databricks_request_id": "r", "request": "{}", "response": "{}", "status_
         (LOG, "databricks-inference-table"),
         (BOOKING, "adk-session"),
         (RESULT, "adk-eval-result"),
+        (CHAT | BOOKING, "adk-session"),
+        (CHAT | {"databricks_request_id": "r"}, "databricks-inference-table"),
+        (ROW | {"criteria": {"tone": "kind"}, "role": "user", "content": "Hi"}, "databricks-agent-evaluation"),
         ({}, None),
     ],
 )
@@ -82,6 +95,8 @@ def test_the_format_of_a_document_is_recognized_by_its_keys(document: dict[str, 
         (user_message("Hi"), "looks like a single message of a chat: put all messages of a conversation into one"),
         ({"role": "assistant", "tool_calls": []}, "looks like a single message of a chat: put all messages"),
         ({"task": {"objective": "Book"}, "steps": []}, "looks like a trace without its `@type`: add"),
+        (RUN, "looks like a run of LangSmith: no format reads runs; send spans with LANGSMITH_OTEL_ENABLED=true, or"),
+        (RUN | {"inputs": {"question": "Hi"}}, "looks like a run of LangSmith: no format reads runs; send"),
     ],
 )
 def test_a_document_that_no_format_reads_is_named_with_the_way_out(
@@ -182,6 +197,10 @@ VOTES = InputFormat(
 )
 
 
+UNSURE = replace(VOTES, recognition=Recognition("a vote", lambda found: Sureness.POSSIBLE, _vote_reader))
+"""Takes everything for a vote, but is not certain of it."""
+
+
 @pytest.fixture
 def install_votes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -195,6 +214,57 @@ def test_the_format_of_an_installed_package_recognizes_its_documents(
     (tmp_path / "a.jsonl").write_text('{"voter": "ann"}\n{"a": 1}')
     assert [each.records[0].session_id for each in read(tmp_path / "a.jsonl")] == ["ann", None]
     assert "looks like a vote: add --format votes" in str(read(tmp_path / "a.jsonl", "openai-chat")[0].problem)
+
+
+@pytest.mark.parametrize(
+    ("document", "name"),
+    [
+        (CHAT, "votes"),
+        ({"request": "q", "response": "a"}, "votes"),
+        ({"criteria": {}}, "votes"),
+        (BOOKING, "adk-session"),
+        (EVENT, "traceweir"),
+        (LOG, "databricks-inference-table"),
+        ({"request": "q", "response": "a", "guidelines": ["Be kind."]}, "databricks-agent-evaluation"),
+        ({"info": {}, "data": {"spans": []}}, "databricks-agent-evaluation"),
+        ({"eval_cases": []}, None),
+        (RUN, None),
+    ],
+)
+def test_the_format_of_a_package_comes_before_built_in_kinds_whose_keys_are_common(
+    document: dict[str, Any], name: str | None, install_votes: Callable[[str], None]
+) -> None:
+    install_votes(f"{__name__}:VOTES")
+    found = Recognizer().format_of(document | {"voter": "ann"})
+    assert (found and found.name) == name
+
+
+def test_the_format_of_a_package_that_is_not_certain_comes_after_the_built_in_kinds(
+    install_votes: Callable[[str], None],
+) -> None:
+    install_votes(f"{__name__}:UNSURE")
+    documents: list[dict[str, Any]] = [CHAT, {"criteria": {}}, {"a": 1}]
+    kinds = [Recognizer().kind_of(found) for found in documents]
+    assert [isinstance(kind, InputFormat) and kind.name for kind in kinds] == ["openai-chat", False, "votes"]
+
+
+def test_no_package_is_imported_for_a_document_of_which_a_built_in_kind_is_certain(
+    install_votes: Callable[[str], None], tmp_path: Path
+) -> None:
+    (tmp_path / "votes_that_leave_a_mark.py").write_text("import pathlib\npathlib.Path(__file__ + '.mark').touch()\n")
+    install_votes("votes_that_leave_a_mark:VOTES")
+    documents: list[dict[str, Any]] = [EVENT, BOOKING, {"eval_cases": []}, LOG]
+    for document in documents:
+        Recognizer().kind_of(document)
+    assert not (tmp_path / "votes_that_leave_a_mark.py.mark").exists()
+    Recognizer().kind_of(CHAT)
+    assert (tmp_path / "votes_that_leave_a_mark.py.mark").exists()
+
+
+def test_what_is_true_and_no_sureness_is_certain() -> None:
+    answers = [True, "ann", False, None, "", Sureness.POSSIBLE, Sureness.NO]
+    certain, possible, no = Sureness.CERTAIN, Sureness.POSSIBLE, Sureness.NO
+    assert [Sureness.of(answer) for answer in answers] == [certain, certain, no, no, no, possible, no]
 
 
 def test_a_package_that_cannot_be_imported_does_not_stop_the_reading(

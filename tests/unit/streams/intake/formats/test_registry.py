@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ from traceweir.streams.intake.formats.base import (
     InputFormat,
     records_of_rows,
 )
-from traceweir.streams.intake.formats.documents import InputError
+from traceweir.streams.intake.formats.documents import Document, InputError
 from traceweir.streams.intake.formats.registry import (
     BUILT_IN,
     GROUP,
@@ -146,3 +147,22 @@ def test_a_format_of_whole_files_reads_no_documents() -> None:
 def test_a_format_of_rows_must_name_its_columns() -> None:
     with pytest.raises(ValueError, match="'votes': set read_rows and columns together, or neither of them"):
         InputFormat(name="votes", description="votes", read_rows=_votes)
+
+
+def test_a_format_that_was_written_before_the_builder_of_records_gives_the_same_records(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    install(tmp_path, "prompt-answer", {"prompt-answer": "tests.support.prompt_answer:PROMPT_ANSWER"}, GROUP)
+    document = Document(1, b'{"prompt": "What is RAG?", "answer": "Retrieval with generation.", "seconds": 1.5}')
+    context = InputContext("answers.jsonl", datetime(2026, 1, 31, 12, tzinfo=UTC))
+
+    (found,) = input_format("prompt-answer").read([document], context)
+
+    session = "d47638f7-a370-5fa4-bb1e-61c7f4e5a420"
+    head = f'{{"session_id":"{session}","occurred_at":"2026-01-31T12:00:00+00:00","type":'
+    row = '{"request":"What is RAG?","response":"Retrieval with generation.","execution_time_ms":1500.0}'
+    assert found.records == [
+        AgentRecord("event", session, f'{head}"invocation.recorded","row":{row}}}'.encode()),
+        AgentRecord("event", session, f'{head}"session.ended"}}'.encode()),
+    ]
