@@ -18,11 +18,9 @@ def prefix() -> str:
     return f"test-{uuid.uuid4().hex[:8]}."
 
 
-@pytest.fixture(
-    params=[pytest.param("embedded_broker", marks=pytest.mark.broker), pytest.param("kafka", marks=pytest.mark.kafka)]
-)
+@pytest.fixture(params=[pytest.param("kafka", marks=pytest.mark.kafka)])
 def servers(request: pytest.FixtureRequest, prefix: str) -> str:
-    """Returns the bootstrap servers of each kind of broker, with topics."""
+    """Returns the bootstrap servers of an Apache Kafka, with topics; `EACH_BROKER` adds the embedded broker."""
     broker = request.getfixturevalue(request.param)
     found: str = broker if isinstance(broker, str) else broker.bootstrap_servers
     create_topics(Settings(kafka_bootstrap_servers=found, topic_prefix=prefix))

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from confluent_kafka import OFFSET_END, TopicPartition
 from confluent_kafka.admin import AdminClient
+from tests.support.kafka import EACH_BROKER
 from tests.support.openai_server import OpenAiServer, Say, openai_server_apart
 from tests.support.shadows import Reader, send_sessions, write_closed_sessions
 from tests.support.workers import Fleet, Worker
@@ -26,8 +27,7 @@ from traceweir.streams.lab.shadow.creation import found_or_created
 from traceweir.streams.lab.shadow.definition import Wanted
 from traceweir.streams.lab.shadow.log import end_of_requests, forget, send, stop_requests
 from traceweir.streams.lab.shadow.removal import stop
-from traceweir.streams.worker.kafka.embedded_broker import is_embedded
-from traceweir.streams.worker.kafka.topic_admin import create_named, existing_topics, reach
+from traceweir.streams.worker.kafka.topic_admin import create_named, existing_topics
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -117,6 +117,7 @@ def stage(servers: str, prefix: str, tmp_path: Path) -> Iterator[Stage]:
         fleet.end()
 
 
+@EACH_BROKER
 def test_a_shadow_scores_each_session_with_its_config_and_writes_nothing_else(stage: Stage) -> None:
     names = [f"session-{number}" for number in range(20)]
     scene = stage()
@@ -152,13 +153,7 @@ def test_a_shadow_of_an_app_leaves_out_the_others_and_cannot_be_continued_with_o
     assert scene.reader.scores("results.shadow.v2") == scores
 
 
-def only_on_kafka(servers: str) -> None:
-    if servers.startswith("127.0.0.1:") and is_embedded(reach(Settings(kafka_bootstrap_servers=servers))):
-        pytest.skip("the embedded broker has no transactions and no administration")
-
-
-def test_processes_of_a_shadow_score_each_session_once_though_one_is_killed(stage: Stage, servers: str) -> None:
-    only_on_kafka(servers)
+def test_processes_of_a_shadow_score_each_session_once_though_one_is_killed(stage: Stage) -> None:
     names = [f"session-{number}" for number in range(200)]
     scene = stage()
     scene.score_live(names)
@@ -279,7 +274,6 @@ def test_judges_are_asked_after_an_agreement_only_and_within_the_budget(stage: S
 def test_a_stopped_shadow_is_resumed_and_a_dropped_one_leaves_nothing(
     stage: Stage, provider: OpenAiServer, servers: str
 ) -> None:
-    only_on_kafka(servers)
     scene = stage(LIVE, TRACEWEIR_JUDGE_API_BASE=provider.url, TRACEWEIR_JUDGE_API_KEY="sk-hunter2")
     scene.write_sessions("a", "b", "c")
     provider.default = lambda body: SAFE if "a ships" in body["messages"][-1]["content"] else Say(after_s=600)
@@ -334,8 +328,7 @@ def test_a_range_without_sessions_is_refused_with_the_times_of_those_that_exist(
     assert "expired" not in printed
 
 
-def test_a_range_before_the_oldest_session_is_refused_because_sessions_have_expired(stage: Stage, servers: str) -> None:
-    only_on_kafka(servers)
+def test_a_range_before_the_oldest_session_is_refused_because_sessions_have_expired(stage: Stage) -> None:
     scene = stage()
     scene.write_sessions(*NAMES)
     expire(scene, {0: OFFSET_END})
@@ -380,8 +373,7 @@ def homes(names: Sequence[str]) -> dict[str, int]:
     return {name: partition_of(name.encode(), 4) for name in names}
 
 
-def test_each_partition_whose_sessions_of_the_range_have_expired_is_named(stage: Stage, servers: str) -> None:
-    only_on_kafka(servers)
+def test_each_partition_whose_sessions_of_the_range_have_expired_is_named(stage: Stage) -> None:
     scene, home = stage(), homes(NAMES)
     scene.write_sessions(*NAMES)
     since = utc_now()
@@ -400,10 +392,7 @@ def test_each_partition_whose_sessions_of_the_range_have_expired_is_named(stage:
     assert scored(scene) == {name for name, number in homes(later).items() if number != 2} - {first}
 
 
-def test_sessions_that_expire_before_they_are_scored_are_named_at_each_start_and_at_the_end(
-    stage: Stage, servers: str
-) -> None:
-    only_on_kafka(servers)
+def test_sessions_that_expire_before_they_are_scored_are_named_at_each_start_and_at_the_end(stage: Stage) -> None:
     scene, home = stage(), homes(NAMES)
     scene.write_sessions(*NAMES)
     wanted = Wanted("v2", config=json.dumps(V2), config_digest=read_plan(json.dumps(V2)).digest)

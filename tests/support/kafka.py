@@ -19,6 +19,12 @@ from traceweir.streams.worker.kafka.fetch import read_as_parsed
 SERVERS, HOME = "TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS", "KAFKA_HOME"
 NEEDS_NODES = f"needs nodes of an Apache Kafka: set {HOME} to an unpacked download (kafka.apache.org, needs Java 17)"
 NEEDS_KAFKA = f"{NEEDS_NODES}, or {SERVERS} to a running cluster, for example after `docker compose up`"
+EACH_BROKER = pytest.mark.parametrize(
+    "servers",
+    [pytest.param("embedded_broker", marks=pytest.mark.broker), pytest.param("kafka", marks=pytest.mark.kafka)],
+    indirect=True,
+)
+"""Plays a test of tests/kafka on the embedded broker too: one test of a command, because each starts processes."""
 
 
 @pytest.fixture(scope="session")
