@@ -33,10 +33,10 @@ up: $(VENV)/.page ## Run everything with simulated agents, and show it in a web 
 	$(BIN)/traceweir up --demo
 
 test: $(VENV)/.installed ## Run every test that needs no Docker, no Java and no key
-	$(BIN)/pytest -n 4 --dist loadgroup -m "not kafka and not embeddings and not chaos and not frameworks and not browser and not clickhouse"
+	$(BIN)/pytest -n 4 --dist loadgroup -m "not kafka and not embeddings and not chaos and not frameworks and not browser and not clickhouse and not simulation"
 
 test-fast: $(VENV)/.installed ## Run the unit and flow tests that take less than 1 s each: under a minute in all
-	$(BIN)/pytest -n 2 --dist loadgroup -m "not slow and not kafka and not embeddings and not chaos and not frameworks and not browser and not clickhouse" --durations 5 tests/unit tests/flow
+	$(BIN)/pytest -n 2 --dist loadgroup -m "not slow and not kafka and not embeddings and not chaos and not frameworks and not browser and not clickhouse and not simulation" --durations 5 tests/unit tests/flow
 
 test-kafka: $(VENV)/.installed ## Run the suites on Apache Kafka (KAFKA_HOME, or TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS)
 	$(BIN)/pytest -n 3 --dist loadfile --timeout 300 -m kafka tests/kafka
@@ -50,6 +50,9 @@ simulate-seeds: $(VENV)/.installed ## Play faults in virtual time, 60 s of drawn
 
 simulate: simulate-seeds ## Play faults in virtual time as `make simulate-seeds` does; then find seeded bugs
 	$(BIN)/python -m tests.simulation --bugs
+
+test-simulation: $(VENV)/.installed ## Test the simulation itself: a seed repeats, seeded bugs are found, and rows of the next version
+	$(BIN)/pytest -n 2 --timeout 300 -m simulation tests/simulation
 
 $(VENV)/.embeddings: $(VENV)/.installed
 	@echo "Installing torch and an embedding model into $(VENV): some minutes, without output."
@@ -174,4 +177,4 @@ build: ## Build sdist and wheel of Traceweir and of the client into dist/, and t
 clean: ## Remove the virtual environment and every cache
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis var dist site
 
-.PHONY: help setup demo up test test-fast test-kafka chaos simulate simulate-seeds test-embeddings test-presidio test-browser test-clickhouse frameworks test-frameworks test-client check format bench docs build clean
+.PHONY: help setup demo up test test-fast test-kafka chaos simulate simulate-seeds test-simulation test-embeddings test-presidio test-browser test-clickhouse frameworks test-frameworks test-client check format bench docs build clean

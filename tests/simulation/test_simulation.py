@@ -1,4 +1,7 @@
-"""Plays simulations in processes of their own, because a simulation replaces the clocks of its process."""
+"""Plays simulations in processes of their own, because a simulation replaces the clocks of its process.
+
+All but one of these tests are for `make test-simulation`, because each takes 10 to 30 s of CPU.
+"""
 
 from __future__ import annotations
 
@@ -33,6 +36,7 @@ def simulate(*words: str) -> tuple[int, str]:
     return done.returncode, done.stdout + done.stderr
 
 
+@pytest.mark.simulation
 def test_nothing_is_wrong_after_faults() -> None:
     code, printed = simulate("--from", "1", "--count", "3", "--jobs", "1", "--seconds", "280")
     assert code == 0, printed
@@ -40,6 +44,7 @@ def test_nothing_is_wrong_after_faults() -> None:
     assert " 0 wrong" in printed
 
 
+@pytest.mark.simulation
 def test_nothing_is_wrong_when_configs_are_pushed_beside_faults() -> None:
     code, printed = simulate("--from", "1012", "--count", "2", "--jobs", "1", "--seconds", "280")
     assert code == 0, printed
@@ -49,12 +54,14 @@ def test_nothing_is_wrong_when_configs_are_pushed_beside_faults() -> None:
     assert "record that is no config: " in printed
 
 
+@pytest.mark.simulation
 def test_a_seed_gives_the_same_records_in_every_run() -> None:
     first, second = (simulate("--seed", "3", "--trace") for _ in range(2))
     assert first == second
     assert "digest" in first[1]
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize(
     "seed",
     [
@@ -66,6 +73,7 @@ def test_what_a_seed_has_found_stays_mended(seed: int) -> None:
     assert code == 0, printed
 
 
+@pytest.mark.simulation
 def test_a_bug_is_found_and_its_story_printed() -> None:
     code, printed = simulate("--seed", "14", "--bug", "strays_are_forwarded_twice", "--seconds", "30")
     assert code == 1, printed
@@ -74,6 +82,7 @@ def test_a_bug_is_found_and_its_story_printed() -> None:
     assert " s  w1 starts" in printed
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize(
     "bug",
     [
@@ -96,6 +105,7 @@ def test_a_seed_without_the_bug_is_right() -> None:
     assert "WRONG" not in printed
 
 
+@pytest.mark.simulation
 def test_a_group_writes_the_next_format_of_rows_when_the_last_worker_that_does_not_read_it_has_left() -> None:
     done = run("tests.simulation.rolling_upgrade")
     assert done.returncode == 0, done.stderr
