@@ -12,23 +12,20 @@ from contextlib import AbstractContextManager
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
-from tests.support.exporting import LIMIT_S, Clock, export_process, exporting
+from tests.support.exporting import LIMIT_S, Clock, export_process, exporter_settings, exporting
 from tests.support.http_target import HttpTarget, Request, Said, http_target
 from tests.support.results import make_score, put_scores
 
 from traceweir.streams.base.settings import Settings
 from traceweir.streams.tools.export.errors import ExportError
 from traceweir.streams.worker.kafka.embedded_broker import EmbeddedBroker
-from traceweir.streams.worker.kafka.topic_admin import create_topics
 
 pytestmark = [pytest.mark.broker, pytest.mark.usefixtures("restored_fetcher")]
 
 
 @pytest.fixture
 def settings(embedded_broker: EmbeddedBroker) -> Settings:
-    settings = Settings(kafka_bootstrap_servers=embedded_broker.bootstrap_servers)
-    create_topics(settings)
-    return settings
+    return exporter_settings(embedded_broker)
 
 
 def put(settings: Settings, *names: str) -> set[str]:
@@ -176,7 +173,6 @@ def process(settings: Settings, url: str) -> AbstractContextManager[subprocess.P
     return export_process(
         settings,
         *("otlp", "--group", "killed"),
-        TRACEWEIR_SESSION_TIMEOUT_S="6",
         OTEL_EXPORTER_OTLP_ENDPOINT=url,
         OTEL_EXPORTER_OTLP_COMPRESSION="gzip",
     )

@@ -11,7 +11,7 @@ import pytest
 from confluent_kafka import Producer
 from standardwebhooks import Webhook
 from tests.support.dlq import Dlq
-from tests.support.exporting import LIMIT_S, SECRET, Clock, export_process, webhook_exporting
+from tests.support.exporting import LIMIT_S, SECRET, Clock, export_process, exporter_settings, webhook_exporting
 from tests.support.http_target import HttpTarget, Request, Said, http_target
 from tests.support.results import make_score, put_scores
 
@@ -20,16 +20,13 @@ from traceweir.streams.base.settings import Settings
 from traceweir.streams.base.stages.partitioner import partition_of
 from traceweir.streams.tools.export.errors import ExportError
 from traceweir.streams.worker.kafka.embedded_broker import EmbeddedBroker
-from traceweir.streams.worker.kafka.topic_admin import create_topics
 
 pytestmark = [pytest.mark.broker, pytest.mark.usefixtures("restored_fetcher")]
 
 
 @pytest.fixture
 def settings(embedded_broker: EmbeddedBroker) -> Settings:
-    settings = Settings(kafka_bootstrap_servers=embedded_broker.bootstrap_servers)
-    create_topics(settings)
-    return settings
+    return exporter_settings(embedded_broker)
 
 
 def put(settings: Settings, *scores: Score) -> None:

@@ -22,17 +22,34 @@ from traceweir.streams.tools.export.problems import Problems
 from traceweir.streams.tools.export.relay import Relay
 from traceweir.streams.tools.export.webhook_event import EventType
 from traceweir.streams.tools.export.webhook_target import WebhookTarget
+from traceweir.streams.worker.kafka.embedded_broker import EmbeddedBroker
+from traceweir.streams.worker.kafka.topic_admin import create_topics
 
 SECRET = "c2VjcmV0" * 4
 """What signs the events of webhooks."""
+SESSION_TIMEOUT_S = 4.0
+"""The embedded broker lets a group wait for 1 s less after a member has left or was killed, so 9 s by default."""
 LIMIT_S = 60.0
 """Time limit in seconds of an exporter that stops."""
+
+
+def exporter_settings(broker: EmbeddedBroker) -> Settings:
+    """Returns the settings of exporters on an embedded broker, whose topics exist then."""
+    settings = Settings(
+        kafka_bootstrap_servers=broker.bootstrap_servers,
+        session_timeout_s=SESSION_TIMEOUT_S,
+    )
+    create_topics(settings)
+    return settings
 
 
 @contextmanager
 def export_process(settings: Settings, *arguments: str, **environment: str) -> Iterator[subprocess.Popen[bytes]]:
     """Runs the command within the block, and then kills it if it still runs."""
-    servers = {"TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS": settings.kafka_bootstrap_servers}
+    servers = {
+        "TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS": settings.kafka_bootstrap_servers,
+        "TRACEWEIR_SESSION_TIMEOUT_S": f"{settings.session_timeout_s:g}",
+    }
     command = [sys.executable, "-m", "traceweir.streams.cli.entry", "export", *arguments]
     with subprocess.Popen(command, env={**os.environ, **servers, **environment}, stderr=subprocess.PIPE) as running:
         try:
