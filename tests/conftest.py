@@ -1,5 +1,6 @@
 """Fixtures and settings for every test."""
 
+import gc
 import logging
 import signal
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ from tests.support.kafka import (
 )
 
 from traceweir.streams.base import process_log
+from traceweir.streams.base.process_setup import paused_gc, tune_gc
 
 __all__ = [
     "certificates",
@@ -56,3 +58,16 @@ def _forget_earlier_commands() -> None:
     root = logging.getLogger()
     for handler in [each for each in root.handlers if type(each).__module__ == process_log.__name__]:
         root.removeHandler(handler)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Collects thousands of tests, which live until the end, without the garbage collections that would visit them."""
+    with paused_gc():
+        yield
+    tune_gc()
+
+
+def pytest_sessionfinish() -> None:
+    """Lets the end of the process free what was frozen; extension modules complain about what remains."""
+    gc.unfreeze()
