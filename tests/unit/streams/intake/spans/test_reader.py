@@ -6,6 +6,7 @@ import json
 import random
 from collections import Counter
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import orjson
@@ -251,9 +252,15 @@ HOSTILE: list[Any] = [
 ]
 
 
+@cache
+def keys_of_recordings() -> frozenset[str]:
+    """Returns the names of the attributes of the first spans of each recording; loading them all takes 0.8 s of CPU."""
+    return frozenset(key for name in names() for each in load(name).spans[:40] for key in each.attributes)
+
+
 @pytest.mark.parametrize("value", HOSTILE, ids=lambda value: f"{type(value).__name__}-{str(value)[:6]!a}")
 def test_values_of_every_type_at_every_place_give_valid_documents(value: Any) -> None:
-    keys = {key for name in names() for each in load(name).spans[:40] for key in each.attributes}
+    keys = keys_of_recordings()
     kinds: list[dict[str, Any]] = [
         {"openinference.span.kind": "AGENT"},
         {"openinference.span.kind": "LLM"},
