@@ -94,13 +94,12 @@ async def test_an_event_that_the_receiver_refuses_is_named_and_the_next_one_of_i
     assert "is a dead letter: the target answered 422" in line
 
 
-@pytest.mark.parametrize("status", [401, 403, 404, 410])
 async def test_a_receiver_that_refuses_the_exporter_ends_it_with_a_sentence_and_costs_no_event(
-    settings: Settings, status: int
+    settings: Settings,
 ) -> None:
     put(settings, *(make_score(f"s{number}") for number in range(5)))
-    async with http_target(lambda request: Said(status)) as refusing:
-        with pytest.raises(ExportError, match=f"answered {status}; check TRACEWEIR_WEBHOOK_URL.*where it stood"):
+    async with http_target(lambda request: Said(410)) as refusing:
+        with pytest.raises(ExportError, match=r"answered 410; check TRACEWEIR_WEBHOOK_URL.*where it stood"):
             async with webhook_exporting(settings, refusing.url) as exporter:
                 await exporter.ended.wait()
     async with http_target() as target, webhook_exporting(settings, target.url):
