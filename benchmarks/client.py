@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from confluent_kafka import Producer
-from traceweir.client import Recorder
+from traceweir.client import Dimensions, QueueLimits, Recorder
 
 from traceweir.streams.worker.kafka.embedded_broker import EmbeddedBroker
 
@@ -29,7 +29,7 @@ def run() -> None:
 
 
 def _recorded(servers: str) -> float:
-    recorder = Recorder(servers, app_name="desk", max_queued_events=1_000_000, max_queued_bytes=10**9)
+    recorder = Recorder(servers, Dimensions(app_name="desk"), queue=QueueLimits(1_000_000, 10**9))
     with recorder.session(), recorder.invocation("When does it leave?") as turn:
         used = _thread_cpu(lambda: _call_tool(recorder))
         turn.answer = "At 09:40."

@@ -67,7 +67,7 @@ class Run:
 
     def __init__(self, root: BaseAgent, *more: BasePlugin) -> None:
         self.transport = FakeTransport()
-        self.recorder = Recorder("", connect=lambda: self.transport, labels={"team": "a"})
+        self.recorder = Recorder("", Dimensions(labels={"team": "a"}), connect=lambda: self.transport)
         self.plugin = TraceweirPlugin(self.recorder)
         self.runner = InMemoryRunner(root, app_name="travel", plugins=[self.plugin, *more])
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 from tests.fake_transport import FakeTransport
-from traceweir.client import Recorder
+from traceweir.client import Dimensions, QueueLimits, ReasoningTraces, Recorder
 from traceweir.client.clock import RisingClock
 from traceweir.client.contexts import described
 
@@ -19,9 +19,9 @@ from traceweir.client.contexts import described
 class Agent:
     """A recorder whose events a test reads back."""
 
-    def __init__(self, **options: Any) -> None:
+    def __init__(self, *dimensions: Dimensions, **options: Any) -> None:
         self.transport = FakeTransport()
-        self.recorder = Recorder("", connect=lambda: self.transport, **options)
+        self.recorder = Recorder("", *dimensions, connect=lambda: self.transport, **options)
 
     def events(self) -> list[dict[str, Any]]:
         assert self.recorder.flush(10)
@@ -366,8 +366,8 @@ def test_a_session_with_an_id_ends_when_the_agent_says_so(agent: Agent) -> None:
     assert agent.events()[-1]["type"] == "session.ended"
 
 
-@pytest.mark.parametrize(("options", "traces"), [({}, 0), ({"task_domain": "shop"}, 2)])
-def test_the_end_of_a_session_says_how_many_records_it_has(options: dict[str, str], traces: int) -> None:
+@pytest.mark.parametrize(("options", "traces"), [({}, 0), ({"traces": ReasoningTraces("shop")}, 2)])
+def test_the_end_of_a_session_says_how_many_records_it_has(options: dict[str, Any], traces: int) -> None:
     agent = Agent(**options)
     with agent.recorder.session():
         for _ in range(2):
@@ -451,12 +451,14 @@ async def test_a_decorated_coroutine_function_is_a_tool(agent: Agent) -> None:
 
 def test_the_dimensions_are_on_every_event() -> None:
     agent = Agent(
-        app_name="desk",
-        agent_name="booker",
-        agent_version="1.4",
-        environment="production",
-        labels={"team": "a", "region": "eu"},
-        sampling_probability=0.5,
+        Dimensions(
+            app_name="desk",
+            agent_name="booker",
+            agent_version="1.4",
+            environment="production",
+            labels={"team": "a", "region": "eu"},
+            sampling_probability=0.5,
+        )
     )
     with agent.recorder.session("s", user_id="ada", labels={"team": "b"}), agent.recorder.invocation("q"):
         pass
@@ -476,7 +478,7 @@ def test_the_dimensions_are_on_every_event() -> None:
 
 
 def test_dimensions_beyond_their_bounds_are_cut() -> None:
-    agent = Agent(app_name="x" * 1_000, labels={f"l{number}": "v" * 1_000 for number in range(20)})
+    agent = Agent(Dimensions(app_name="x" * 1_000, labels={f"l{number}": "v" * 1_000 for number in range(20)}))
     with agent.recorder.invocation("q", sampling_probability=7):
         pass
     event = agent.events()[0]
@@ -486,7 +488,7 @@ def test_dimensions_beyond_their_bounds_are_cut() -> None:
 
 
 def test_a_task_domain_adds_a_reasoning_trace() -> None:
-    agent = Agent(task_domain="travel", agent_name="booker")
+    agent = Agent(Dimensions(agent_name="booker"), traces=ReasoningTraces("travel"))
     with agent.recorder.invocation("When?", session_id="s") as turn:
         for answer in ("error", "09:40"):
             with agent.recorder.tool("find", {"number": 12}) as call:
@@ -510,7 +512,7 @@ def test_a_task_domain_adds_a_reasoning_trace() -> None:
 
 
 def test_a_reasoning_trace_has_room_in_a_record() -> None:
-    agent = Agent(task_domain="travel")
+    agent = Agent(traces=ReasoningTraces("travel"))
     with agent.recorder.invocation("x" * 99_000) as turn:
         for _ in range(500):
             with agent.recorder.tool("find", {"number": "x" * 1_000}) as call:
@@ -521,17 +523,21 @@ def test_a_reasoning_trace_has_room_in_a_record() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("make", "message"),
     [
-        ({"visibility": "public"}, "visibility must be one of private, org, network, got 'public'"),
-        ({"sampling_probability": 0}, "sampling_probability must be above 0"),
-        ({"flush_timeout_s": -1}, "flush_timeout_s must be at least 0"),
-        ({"max_queued_events": 0}, "must be at least 1"),
+        (
+            lambda: ReasoningTraces("travel", "public"),  # type: ignore[arg-type]
+            "visibility must be one of private, org, network, got 'public'",
+        ),
+        (lambda: ReasoningTraces(""), "task_domain is empty"),
+        (lambda: Recorder("a:1", Dimensions(sampling_probability=0)), "sampling_probability must be above 0"),
+        (lambda: Recorder("a:1", flush_timeout_s=-1), "flush_timeout_s must be at least 0"),
+        (lambda: QueueLimits(events=0), "events and bytes of QueueLimits must be at least 1, got 0 and 32000000"),
     ],
 )
-def test_an_argument_outside_of_its_range_is_refused(options: dict[str, Any], message: str) -> None:
+def test_an_argument_outside_of_its_range_is_refused(make: Callable[[], object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        Recorder("127.0.0.1:9092", **options)
+        make()
 
 
 class Hostile:

@@ -4,7 +4,9 @@ Begin at `recorder`. `otel` sends the spans of the OpenTelemetry SDK, and `adk` 
 extra of this distribution.
 """
 
-from traceweir.client.delivery import Counts
+from traceweir.client.delivery import Counts, QueueLimits
+from traceweir.client.dimensions import Dimensions
+from traceweir.client.reasoning import ReasoningTraces
 from traceweir.client.recorder import Recorder
 
-__all__ = ["Counts", "Recorder"]
+__all__ = ["Counts", "Dimensions", "QueueLimits", "ReasoningTraces", "Recorder"]

@@ -71,9 +71,11 @@ class QueueLimits:
             ValueError: A bound is below 1.
         """
         if self.events < 1 or self.bytes < 1:
-            raise ValueError(
-                f"max_queued_events and max_queued_bytes must be at least 1, got {self.events}, {self.bytes}"
-            )
+            raise ValueError(f"events and bytes of QueueLimits must be at least 1, got {self.events} and {self.bytes}")
+
+
+DEFAULT_LIMITS = QueueLimits()
+"""The bounds of a recorder that names none."""
 
 
 class Delivery:

@@ -65,6 +65,10 @@ class Dimensions:
         )
 
 
+UNKNOWN = Dimensions()
+"""Nothing is known."""
+
+
 def short(value: object) -> str:
     """Returns a dimension as text of at most 256 characters; None is empty."""
     return short_text(value, MAX_CHARS)

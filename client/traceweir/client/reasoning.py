@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Literal
 
-from traceweir.client.json_values import plain
+from traceweir.client.json_values import plain, short_text
 
 Visibility = Literal["private", "org", "network"]
 VISIBILITIES = ("private", "org", "network")
@@ -17,20 +18,43 @@ _MAX_TEXT_CHARS = 4_000
 _CHARS_OF_BYTE = 5
 """Maximum number of characters that `plain` counts for a byte of JSON: `[1,1]` has two items of 8 in 5 bytes."""
 _MAX_SUMMARY_CHARS = 10_000
+_MAX_DOMAIN_CHARS = 1_024
+
+
+@dataclass(frozen=True, slots=True)
+class ReasoningTraces:
+    """What the reasoning traces of a recorder have in common."""
+
+    task_domain: str
+    """Traces of the same domain are compared for novelty; longer than 1,024 characters, it is cut."""
+    visibility: Visibility = "private"
+    """Who may see the traces; only `network` is published."""
+
+    def __post_init__(self) -> None:
+        """Checks the values.
+
+        Raises:
+            ValueError: The domain is empty, or there is no such visibility.
+        """
+        if not self.task_domain:
+            raise ValueError("task_domain is empty; name the domain of the traces, such as 'travel'")
+        if self.visibility not in VISIBILITIES:
+            raise ValueError(f"visibility must be one of {', '.join(VISIBILITIES)}, got {self.visibility!r}")
 
 
 class Reasoning:
     """Holds the steps of one invocation. Tools and threads can add steps at the same time."""
 
-    def __init__(self, task_domain: str, visibility: Visibility, agent_id: str) -> None:
+    def __init__(self, traces: ReasoningTraces, agent_id: str) -> None:
         """Begins without steps.
 
         Args:
-            task_domain: Traces of the same domain are compared for novelty.
-            visibility: Who may see the trace.
+            traces: The domain and the visibility of the trace.
             agent_id: Name of the agent; can be empty.
         """
-        self._domain, self._visibility, self._agent_id = task_domain, visibility, agent_id
+        self._domain = short_text(traces.task_domain, _MAX_DOMAIN_CHARS)
+        self._visibility = traces.visibility
+        self._agent_id = agent_id
         self._created_at, self._objective = "", ""
         self._steps: list[dict[str, Any]] = []
         self._chars = MAX_CHARS

@@ -6,20 +6,18 @@ import functools
 import inspect
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
-from typing import Any, TypeVar, get_args
+from typing import Any, TypeVar
 
 from traceweir.client.contexts import Invocation, ModelCall, Recording, Session, ToolCall
-from traceweir.client.delivery import Counts, Delivery, QueueLimits, Transport
-from traceweir.client.dimensions import Dimensions
+from traceweir.client.delivery import DEFAULT_LIMITS, Counts, Delivery, QueueLimits, Transport
+from traceweir.client.dimensions import UNKNOWN, Dimensions
 from traceweir.client.invocation_record import UNSET, InvocationRecord, identifier
-from traceweir.client.json_values import short_text
 from traceweir.client.kafka import KafkaOptions, KafkaTransport
 from traceweir.client.problems import Problems
-from traceweir.client.reasoning import Reasoning, Visibility
+from traceweir.client.reasoning import Reasoning, ReasoningTraces
 from traceweir.client.sink import Sink
 
 F = TypeVar("F", bound=Callable[..., Any])
-_MAX_DOMAIN_CHARS = 1_024
 
 
 class Recorder:
@@ -32,19 +30,12 @@ class Recorder:
     def __init__(
         self,
         bootstrap_servers: str,
+        dimensions: Dimensions = UNKNOWN,
         *,
-        app_name: str = "",
-        agent_name: str = "",
-        agent_version: str = "",
-        environment: str = "",
-        labels: Mapping[str, str] | None = None,
-        sampling_probability: float | None = None,
-        task_domain: str = "",
-        visibility: Visibility = "private",
+        traces: ReasoningTraces | None = None,
         topic_prefix: str = "traceweir.",
         kafka: KafkaOptions | None = None,
-        max_queued_events: int = 10_000,
-        max_queued_bytes: int = 32_000_000,
+        queue: QueueLimits = DEFAULT_LIMITS,
         flush_timeout_s: float = 5.0,
         connect: Callable[[], Transport] | None = None,
     ) -> None:
@@ -52,18 +43,11 @@ class Recorder:
 
         Args:
             bootstrap_servers: Brokers of Kafka, `host:port`, separated by commas.
-            app_name: Name of the agent's app.
-            agent_name: Name of the agent.
-            agent_version: Version of the agent.
-            environment: Where the agent runs, for example `production`.
-            labels: Up to 8 short texts by which scores are grouped.
-            sampling_probability: Probability with which the caller records an invocation, above 0 and at most 1.
-            task_domain: If given, each invocation is also written as a ReasoningTrace of this domain.
-            visibility: Who may see these traces; only `network` is published.
+            dimensions: By what scores are grouped: the app, the agent, its version, the environment and labels.
+            traces: If given, each invocation is also written as a ReasoningTrace.
             topic_prefix: What the topics' names begin with, as `TRACEWEIR_TOPIC_PREFIX` of the workers.
             kafka: Options of librdkafka, for example for TLS and passwords.
-            max_queued_events: How many events may wait for Kafka; further ones are dropped and counted.
-            max_queued_bytes: How many bytes may wait.
+            queue: How many events, and bytes of them, may wait for Kafka; further ones are dropped and counted.
             flush_timeout_s: How long the end of the process may wait for Kafka.
             connect: Returns another way to Kafka than confluent-kafka, for tests.
 
@@ -72,34 +56,23 @@ class Recorder:
         """
         if not bootstrap_servers and connect is None:
             raise ValueError("bootstrap_servers is empty; name the brokers, such as '127.0.0.1:9092'")
-        if visibility not in get_args(Visibility):
-            raise ValueError(f"visibility must be one of {', '.join(get_args(Visibility))}, got {visibility!r}")
-        if sampling_probability is not None and not 0 < sampling_probability <= 1:
-            raise ValueError(f"sampling_probability must be above 0 and at most 1, got {sampling_probability}")
+        probability = dimensions.sampling_probability
+        if probability is not None and not 0 < probability <= 1:
+            raise ValueError(f"sampling_probability must be above 0 and at most 1, got {probability}")
         if flush_timeout_s < 0:
             raise ValueError(f"flush_timeout_s must be at least 0, got {flush_timeout_s}")
         options = dict(kafka or {})
         problems = Problems()
-        delivery = Delivery(
-            connect or (lambda: KafkaTransport(bootstrap_servers, options)),
-            QueueLimits(max_queued_events, max_queued_bytes),
-            problems,
-            flush_timeout_s,
+        self._delivery = Delivery(
+            connect or (lambda: KafkaTransport(bootstrap_servers, options)), queue, problems, flush_timeout_s
         )
-        self._delivery, self._flush_timeout_s = delivery, flush_timeout_s
-        self._task_domain, self._visibility = short_text(task_domain, _MAX_DOMAIN_CHARS), visibility
+        self._flush_timeout_s = flush_timeout_s
+        self._traces = traces
         self.recording = Recording(
-            sink=Sink(delivery, problems, topic_prefix),
+            sink=Sink(self._delivery, problems, topic_prefix),
             place=ContextVar("traceweir.client", default=None),
             new_record=self._new_record,
-            dimensions=Dimensions(
-                app_name=app_name,
-                agent_name=agent_name,
-                agent_version=agent_version,
-                environment=environment,
-                labels=labels,
-                sampling_probability=sampling_probability,
-            ),
+            dimensions=dimensions,
         )
         """What the context managers share; for integrations with frameworks."""
 
@@ -219,8 +192,8 @@ class Recorder:
         self, session_id: str, invocation_id: str, dimensions: Dimensions, reference_id: str
     ) -> InvocationRecord:
         reasoning = None
-        if self._task_domain:
-            reasoning = Reasoning(self._task_domain, self._visibility, dimensions.agent_name or dimensions.app_name)
+        if self._traces is not None:
+            reasoning = Reasoning(self._traces, dimensions.agent_name or dimensions.app_name)
         return InvocationRecord(
             self.recording.sink,
             session_id,

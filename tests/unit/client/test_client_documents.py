@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from tests.fake_transport import FakeTransport
-from traceweir.client import Recorder
+from traceweir.client import Dimensions, ReasoningTraces, Recorder
 
 from traceweir.schemas.events import EVENT, TYPES
 from traceweir.schemas.session import Session
@@ -21,7 +21,12 @@ VALUES: list[Any] = ["text", {"a": [1.5, None]}, float("nan"), object(), b"\xff"
 def recorded(value: Any) -> FakeTransport:
     """Returns what a recorder sends if each place of a session holds this value."""
     transport = FakeTransport()
-    recorder = Recorder("", connect=lambda: transport, task_domain="travel", app_name="desk", labels={"team": "a"})
+    recorder = Recorder(
+        "",
+        Dimensions(app_name="desk", labels={"team": "a"}),
+        traces=ReasoningTraces("travel"),
+        connect=lambda: transport,
+    )
     with recorder.session() as session:
         with recorder.invocation(value) as turn:
             with recorder.tool("find", {"value": value}) as call:
