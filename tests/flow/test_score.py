@@ -17,6 +17,7 @@ from traceweir.schemas.session import Session
 from traceweir.scorers.embedding import HashingEmbedder, Vectors
 from traceweir.scorers.evaluation.plan import read_plan
 from traceweir.streams.base.clock import utc_now
+from traceweir.streams.scoring.sessions.options import ScoringOptions
 from traceweir.streams.scoring.sessions.session_scoring import SessionScoring
 from traceweir.streams.testing import START_S, Flow, HeldScoring, event, instant, trace
 from traceweir.streams.worker.runtime.lane import OFFSETS
@@ -296,7 +297,7 @@ async def test_a_hanging_embedder_delays_a_session_by_the_timeout_at_most() -> N
             go_on.wait()
             return np.ones((len(texts), 2), np.float32)
 
-    scoring = SessionScoring(read_plan(CONFIG), Stuck(), utc_now, timeout_s=0.01)
+    scoring = SessionScoring(read_plan(CONFIG), Stuck(), utc_now, ScoringOptions(0.01))
     result = await scoring(Session.model_validate_json(orjson.dumps(session("a", traces=[trace(1), trace(2)]))))
     go_on.set()
 

@@ -18,6 +18,7 @@ from traceweir.streams.base.clock import utc_now
 from traceweir.streams.base.process_log import CURRENT_SPAN
 from traceweir.streams.scoring.judges.client import Access
 from traceweir.streams.scoring.judges.service import Judging
+from traceweir.streams.scoring.sessions.options import ScoringOptions, ScoringOutputs
 from traceweir.streams.scoring.sessions.session_scoring import SessionScoring
 from traceweir.streams.testing import Flow, event, instant, trace
 
@@ -119,7 +120,9 @@ async def test_questions_to_judges_are_spans_below_their_scorer_and_carry_the_ma
     )
     async with openai_server(default=lambda body: Say(text="yes")) as server:
         judging = Watching(plan.judge, Access(server.url, SecretStr(KEY)), utc_now)
-        await SessionScoring(plan, None, utc_now, timeout_s=60, judging=judging, spans=written.writer)(session)
+        await SessionScoring(
+            plan, None, utc_now, ScoringOptions(60), judging=judging, outputs=ScoringOutputs(spans=written.writer)
+        )(session)
 
     questions = [span for span in written.spans if span.name.startswith("chat ")]
     assert len({ids_of(span) for span in questions}) == 2

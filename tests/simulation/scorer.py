@@ -9,7 +9,6 @@ from typing import Any
 
 from tests.simulation.loop import process_of_context
 
-from traceweir.scorers.evaluation.gate_rules import gate_rules
 from traceweir.scorers.evaluation.plan import Plan
 from traceweir.streams.base.clock import utc_now
 from traceweir.streams.scoring.configs.selectors import NO_CONFIGS, Configs
@@ -113,23 +112,20 @@ class SimulatedScoringProcess:
         self._work: set[asyncio.Task[None]] = set()
         faults.running.append(self)
 
-    def _scoring(self, plan: Plan, judging: Judging | None, rules: str | None = None) -> SessionScoring:
+    def _scoring(self, plan: Plan, judging: Judging | None, in_place_of: Plan | None = None) -> SessionScoring:
         setup = self._setup
         return SessionScoring(
             plan,
             self._embedder,
             utc_now,
-            timeout_s=setup.timeout_s,
+            setup.options,
             judging=judging,
-            judge_timeout_s=setup.judge_timeout_s,
-            user_ids=setup.user_ids,
-            rules=rules,
-            default_rules=gate_rules(setup.plan),
+            in_place_of=in_place_of,
         )
 
     def _scoring_of_pushed(self, plan: Plan) -> SessionScoring:
         judging = Judging(plan.judge, self._setup.access, utc_now) if plan.judged else None
-        return self._scoring(plan, judging, gate_rules(plan))
+        return self._scoring(plan, judging, self._setup.plan)
 
     # What the supervisor asks
 

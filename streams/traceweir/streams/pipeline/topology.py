@@ -18,20 +18,17 @@ from traceweir.scorers.evaluation.plan import Plan
 from traceweir.scorers.evaluation.publication import Publish, publication
 from traceweir.scorers.redaction.entities import EntityFinder
 from traceweir.streams.base.settings import Settings
-from traceweir.streams.base.stages.base import NewStage, Read, Record, Stage, StageSpec
+from traceweir.streams.base.stages.base import NewStage, Read, Stage, StageSpec
 from traceweir.streams.base.stages.record_limits import RecordLimits
 from traceweir.streams.base.stages.work_pool import WorkPool
 from traceweir.streams.base.topics import StageName, Topics
 from traceweir.streams.pipeline.assemble.closing_rules import ClosingRules
 from traceweir.streams.pipeline.assemble.stage import AssembleStage
 from traceweir.streams.pipeline.gate.stage import GateStage
-from traceweir.streams.pipeline.score.challengers import Challengers
-from traceweir.streams.pipeline.score.followed_configs import FollowedConfigs
-from traceweir.streams.pipeline.score.judge_retries import ReadRecord, RetryPolicy
+from traceweir.streams.pipeline.score.judge_retries import RetryPolicy
 from traceweir.streams.pipeline.score.judge_rows import JudgeRows
+from traceweir.streams.pipeline.score.resources import Bounds, ScoringResources
 from traceweir.streams.pipeline.score.stage import ScoreStage
-from traceweir.streams.scoring.judges.budget import Paid
-from traceweir.streams.scoring.sessions.result import Scoring
 
 if TYPE_CHECKING:  # OpenTelemetry's SDK is loaded only where traces are on
     from traceweir.streams.scoring.tracing.session_spans import SessionSpans
@@ -43,29 +40,6 @@ _CONCURRENCY_PER_RETRY = 8
 
 Another one is for new sessions. Retries use the other places while no new session needs them.
 """
-
-
-@dataclass(frozen=True, slots=True)
-class ScoringResources:
-    """The resources that the score stage uses and does not own; all partitions of a process share one value."""
-
-    score: Scoring
-    """Scores a session, which is passed as bytes."""
-    pool: WorkPool
-    """Limits how many sessions are scored, or wait inside `score`, at the same time.
-
-    Its `failed` receives the error that ends the worker.
-    """
-    record_spend: Callable[[Paid], object]
-    """Receives spending that counts against this process's judge budget; negative when a partition has moved away."""
-    read_record: ReadRecord
-    """Reads a session from its topic again, by topic, partition and offset."""
-    configs: FollowedConfigs | None = None
-    """The configs of the topic `configs`; None where no topic is followed."""
-    selects: Callable[[Record], bool] = lambda record: True
-    """Returns whether a session is scored."""
-    challengers: Challengers | None = None
-    """The challengers, which score a part of the sessions too; None where none does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,17 +205,11 @@ def _score(topology: Topology) -> NewStage:
             partition,
             settings.partitions,
             topology.topics,
-            scoring.score,
-            scoring.pool,
+            scoring,
             changed,
-            window=settings.sessions_in_window,
-            revised_within_ms=topology.closing.revised_within_ms,
+            bounds=Bounds(settings.sessions_in_window, topology.closing.revised_within_ms, topology.resources.limits),
             judge_rows=JudgeRows(plan.judge.cache, scoring.record_spend),
             retry_policy=policy,
-            configs=scoring.configs,
-            challengers=scoring.challengers,
-            selects=scoring.selects,
-            limits=topology.resources.limits,
         )
 
     return new

@@ -20,7 +20,8 @@ from traceweir.streams.base.topics import StageName
 from traceweir.streams.pipeline.application import Application
 from traceweir.streams.pipeline.gate.presidio import load_entities
 from traceweir.streams.pipeline.score.followed_configs import FollowedConfigs
-from traceweir.streams.pipeline.topology import Resources, ScoringResources, Topology, topics_of
+from traceweir.streams.pipeline.score.resources import ScoringResources
+from traceweir.streams.pipeline.topology import Resources, Topology, topics_of
 from traceweir.streams.scoring.configs.log import ConfigLog
 from traceweir.streams.scoring.configs.selectors import Configs
 from traceweir.streams.scoring.configs.usable import usable_plan

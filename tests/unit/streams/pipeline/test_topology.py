@@ -29,6 +29,7 @@ READERS = {
     "tests/simulation/bugs/of_replays_and_judges.py",
     "tests/simulation/bugs/of_stages.py",
     "tests/unit/streams/base/stages/test_inputs.py",
+    "tests/unit/test_parameters.py",
     "benchmarks/hot_scope.py",
     "benchmarks/timed_worker.py",
     "tests/flow/test_closing.py",

@@ -16,21 +16,18 @@ from traceweir.streams.base.stages.base import MAX_KEY_BYTES, Cut, Output, Recor
 from traceweir.streams.base.stages.counters import Counters
 from traceweir.streams.base.stages.errors import RecordFailed, RecordRejected, RecordUnavailable
 from traceweir.streams.base.stages.partitioner import partition_of
-from traceweir.streams.base.stages.record_limits import RecordLimits
-from traceweir.streams.base.stages.work_pool import WorkPool
 from traceweir.streams.base.topics import Topics
 from traceweir.streams.pipeline.score.candidate_changes import CandidateChanges
 from traceweir.streams.pipeline.score.challenger_work import ChallengerWork
-from traceweir.streams.pipeline.score.challengers import Challengers
-from traceweir.streams.pipeline.score.followed_configs import FollowedConfigs
 from traceweir.streams.pipeline.score.judge_retries import JudgeRetries, PendingRetry, RetryPolicy
 from traceweir.streams.pipeline.score.judge_rows import JudgeRows
 from traceweir.streams.pipeline.score.offset_tracker import OffsetTracker
+from traceweir.streams.pipeline.score.resources import Bounds, ScoringResources
 from traceweir.streams.pipeline.score.revision_queue import RevisionQueue
 from traceweir.streams.pipeline.score.session_configs import SessionConfigs
 from traceweir.streams.pipeline.score.session_header import is_revision, segment_of, session_of
 from traceweir.streams.scoring.sessions.errors import SessionRejected
-from traceweir.streams.scoring.sessions.result import OfferedCandidate, Scoring, ScoringResult
+from traceweir.streams.scoring.sessions.result import OfferedCandidate, ScoringResult
 
 _DONE = b"d"
 DETAIL_CHARS = 4_000
@@ -47,18 +44,12 @@ class ScoreStage:
         partition: int,
         partitions: int,
         topics: Topics,
-        scoring: Scoring,
-        pool: WorkPool,
+        resources: ScoringResources,
         changed: Callable[[], None],
         *,
-        window: int,
-        revised_within_ms: int,
+        bounds: Bounds,
         judge_rows: JudgeRows,
         retry_policy: RetryPolicy | None,
-        configs: FollowedConfigs | None = None,
-        challengers: Challengers | None = None,
-        selects: Callable[[Record], bool] = lambda record: True,
-        limits: RecordLimits | None = None,
     ) -> None:
         """Starts without sessions.
 
@@ -66,31 +57,24 @@ class ScoreStage:
             partition: Number of this partition.
             partitions: Number of partitions.
             topics: Names of the topics.
-            scoring: Scores the bytes of a session.
-            pool: Limits how many sessions are scored at the same time, over all partitions.
+            resources: What the stage uses and does not own.
             changed: Called when there are changes to cut.
-            window: Maximum number of sessions in flight, including those that wait for an earlier revision.
-            revised_within_ms: Maximum record time between a session and the latest session at which the session can get
-                another revision.
+            bounds: How many sessions are in flight, how long a session can get revisions, and the largest records.
             judge_rows: Stored verdicts and spending of judges.
             retry_policy: The policy for retries after a judge was unavailable; with None, no session is retried.
-            configs: The configs of the topic `configs`; with None, `scoring` scores every session.
-            challengers: The challengers, which score a part of the sessions too; with None, none does.
-            selects: Returns whether a session is scored; the others count as `left_out`.
-            limits: The largest records that the topics accept.
         """
-        self._limits = limits = limits or RecordLimits()
+        self._limits = limits = bounds.records
         self._partition, self._partitions, self._topics = partition, partitions, topics
-        self._pool, self._changed, self._window = pool, changed, window
+        self._pool, self._changed, self._window = resources.pool, changed, bounds.window
         self._offsets = OffsetTracker()
         self._bytes = 0
         self._revision_queue = RevisionQueue()
-        self._candidate_changes = CandidateChanges(revised_within_ms)
+        self._candidate_changes = CandidateChanges(bounds.revised_within_ms)
         self._judge_rows = judge_rows
         self._retry_policy = retry_policy
-        self._selects = selects
+        self._selects = resources.selects
         self._judge_retries = JudgeRetries(retry_policy and retry_policy.config)
-        self._configs = applied = SessionConfigs(partition, scoring, configs)
+        self._configs = applied = SessionConfigs(partition, resources.score, resources.configs)
         self._written = b""
         self._committed: int | None = None
         self._outputs: list[Output] = []
@@ -99,7 +83,14 @@ class ScoreStage:
         self.counters = Counters()
         # Without `self` in the function, nothing in the stage refers to the stage, so that it is freed at its last use.
         self._challenger_work = ChallengerWork(
-            partition, topics, challengers, judge_rows, self.counters, changed, lambda: applied.is_behind, limits
+            partition,
+            topics,
+            resources.challengers,
+            judge_rows,
+            self.counters,
+            changed,
+            lambda: applied.is_behind,
+            limits,
         )
 
     def load(self, rows: Mapping[bytes, bytes]) -> None:

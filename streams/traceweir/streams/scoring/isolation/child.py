@@ -23,7 +23,6 @@ from traceweir.schemas.reference import Reference
 from traceweir.schemas.session import Session
 from traceweir.schemas.text import printable
 from traceweir.scorers.embedding import Embedder
-from traceweir.scorers.evaluation.gate_rules import gate_rules
 from traceweir.scorers.evaluation.plan import Plan
 from traceweir.streams.base.clock import utc_now
 from traceweir.streams.base.process_log import LogOptions, log_to_stderr
@@ -41,6 +40,7 @@ from traceweir.streams.scoring.judges.service import Judging
 from traceweir.streams.scoring.judges.verdicts import JudgeVerdict
 from traceweir.streams.scoring.sessions.config_scoring import ConfigScoring
 from traceweir.streams.scoring.sessions.errors import SessionRejected
+from traceweir.streams.scoring.sessions.options import ScoringOutputs
 from traceweir.streams.scoring.sessions.references import References
 from traceweir.streams.scoring.sessions.result import Scoring, ScoringResult
 from traceweir.streams.scoring.sessions.session_scoring import Measure, SessionScoring, score_bytes
@@ -125,7 +125,7 @@ class _Parts:
 
         It is built in a thread: the first judge imports litellm, which takes seconds, and sessions of other configs go on.
         """
-        building = asyncio.get_running_loop().run_in_executor(None, self._built, plan, gate_rules(plan))
+        building = asyncio.get_running_loop().run_in_executor(None, self._built, plan, self._setup.plan)
         building.add_done_callback(lambda done: self._use(done.result()[1]) if done.exception() is None else None)
 
         async def measure(session: Session, known: Sequence[JudgeVerdict], attempt: int) -> ScoringResult:
@@ -138,20 +138,17 @@ class _Parts:
         """Returns what the process has done, and the state of the judges of its latest plan."""
         return self._notes.take(self._judging)
 
-    def _built(self, plan: Plan, rules: str | None) -> tuple[SessionScoring, Judging | None]:
+    def _built(self, plan: Plan, in_place_of: Plan | None) -> tuple[SessionScoring, Judging | None]:
         judging = self._judge(plan) if plan.judged else None
         scoring = SessionScoring(
             plan,
             self._batching,
             utc_now,
-            timeout_s=self._setup.timeout_s,
-            references=self.references,
+            self._setup.options,
             judging=judging,
-            judge_timeout_s=self._setup.judge_timeout_s,
-            user_ids=self._setup.user_ids,
-            spans=self._spans,
-            rules=rules,
-            default_rules=gate_rules(self._setup.plan),
+            references=self.references,
+            in_place_of=in_place_of,
+            outputs=ScoringOutputs(spans=self._spans),
         )
         return scoring, judging
 

@@ -19,6 +19,7 @@ from traceweir.streams.scoring.isolation.activity import ScoringActivity
 from traceweir.streams.scoring.judges.budget import Paid, Share
 from traceweir.streams.scoring.judges.client import Access
 from traceweir.streams.scoring.judges.verdicts import JudgeUsage, JudgeVerdict
+from traceweir.streams.scoring.sessions.options import ScoringOptions
 from traceweir.streams.scoring.sessions.result import ScoringResult
 from traceweir.streams.scoring.sessions.user_ids import HASHED, UserIds
 
@@ -56,6 +57,11 @@ class Setup:
             settings.log_options,
             UserIds.of(settings),
         )
+
+    @property
+    def options(self) -> ScoringOptions:
+        """The settings that the scoring of a session follows."""
+        return ScoringOptions(self.timeout_s, self.judge_timeout_s, self.user_ids)
 
 
 @dataclass(frozen=True, slots=True)

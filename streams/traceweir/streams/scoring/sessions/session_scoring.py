@@ -20,6 +20,7 @@ from traceweir.schemas.session import Session
 from traceweir.schemas.trace import ReasoningTrace
 from traceweir.schemas.turns import Turn, trace_dimensions, turns_of, withdrawn_turns
 from traceweir.scorers.embedding import Embedder, embedded_text
+from traceweir.scorers.evaluation.gate_rules import gate_rules
 from traceweir.scorers.evaluation.plan import Plan
 from traceweir.scorers.evaluation.runner import cancelled_from_outside, evaluate, sampling_point
 from traceweir.streams.base.stages.base import MAX_OUTPUT_BYTES
@@ -27,13 +28,13 @@ from traceweir.streams.scoring.embedders.embedding_batches import Batching
 from traceweir.streams.scoring.judges.service import Judging
 from traceweir.streams.scoring.judges.verdicts import NOTHING_JUDGED, JudgeVerdict
 from traceweir.streams.scoring.sessions.errors import SessionRejected
+from traceweir.streams.scoring.sessions.options import WIRE, ScoringOptions, ScoringOutputs
 from traceweir.streams.scoring.sessions.references import References
 from traceweir.streams.scoring.sessions.result import OfferedCandidate, Scoring, ScoringResult
-from traceweir.streams.scoring.sessions.user_ids import HASHED, UserIds, with_user_ids
+from traceweir.streams.scoring.sessions.user_ids import with_user_ids
 
 if TYPE_CHECKING:  # OpenTelemetry's SDK is loaded only where traces are on
     from traceweir.streams.scoring.tracing.score_spans import ScoreSpans
-    from traceweir.streams.scoring.tracing.session_spans import SessionSpans
 
 
 Measure = Callable[[Session, Sequence[JudgeVerdict], int], Awaitable[ScoringResult]]
@@ -85,36 +86,39 @@ class SessionScoring:
         plan: Plan,
         embedder: Embedder | Batching | None,
         clock: Callable[[], datetime],
+        options: ScoringOptions,
         *,
-        timeout_s: float,
-        references: References | None = None,
         judging: Judging | None = None,
-        judge_timeout_s: float | None = None,
-        user_ids: UserIds = HASHED,
-        encode_score: Callable[[Score], bytes] = Score.wire,
-        spans: SessionSpans | None = None,
-        embedded: Callable[[int, float], object] = lambda texts, seconds: None,
-        reused: Callable[[int], object] = lambda texts: None,
-        offered: Callable[[Candidate, bytes], object] = lambda candidate, value: None,
-        rules: str | None = None,
-        default_rules: str | None = None,
+        references: References | None = None,
+        in_place_of: Plan | None = None,
+        outputs: ScoringOutputs = WIRE,
     ) -> None:
-        # Scorings of several configs share one `Batching`, because an embedder is never called twice at the same time.
-        # Without rules, the gate decides by its own plan, and candidates have the form of before.
+        """Starts with no session.
+
+        Args:
+            plan: The criteria, and what the gate requires.
+            embedder: Computes the vectors for novelty; None: novelty is 0.5. Scorings of several configs share one
+                `Batching`, because an embedder is never called twice at the same time.
+            clock: Returns the time of the scores.
+            options: The time limits, and the form of user ids.
+            judging: Asks judges; None: judged criteria are NOT_EVALUATED `error`.
+            references: The expected answers; None: there are none.
+            in_place_of: The plan of the config file, where `plan` comes from the topic `configs`: the candidates then
+                carry the gate's rules of `plan`. None: the gate decides by its own plan.
+            outputs: What is done with scores and candidates.
+        """
+        self._plan = plan
+        self._clock = clock
+        self._options = options
+        self._judging = judging
+        self._references = references or References()
+        self._outputs = outputs
+        self._batching = Batching(embedder) if embedder is not None and not isinstance(embedder, Batching) else embedder
+        self._embedder_id = self._batching.embedder.id if self._batching is not None else "none"
+        rules = None if in_place_of is None else gate_rules(plan)
         self._rules: dict[str, Any] = {} if rules is None else {"gate_rules": rules}
         # Equal rules are carried nevertheless: the gate's worker can have another file, and must decide by these rules.
-        self._default_rules = default_rules if rules == default_rules else None
-        self._offered = offered
-        self._spans = spans
-        self._user_ids = user_ids
-        self._encode_score = encode_score
-        self._plan, self._clock, self._timeout_s = plan, clock, timeout_s
-        self._judging, self._judge_timeout_s = judging, judge_timeout_s
-        self._references = references or References()
-        if embedder is not None and not isinstance(embedder, Batching):
-            embedder = Batching(embedder, embedded=embedded, reused=reused)
-        self._embedder = embedder
-        self._embedder_id = self._embedder.embedder.id if self._embedder is not None else "none"
+        self._default_rules = rules if in_place_of is not None and gate_rules(in_place_of) == rules else None
 
     async def __call__(self, session: Session, known: Sequence[JudgeVerdict] = (), attempt: int = 0) -> ScoringResult:
         """Returns the scores of a session, and a candidate for each of its traces.
@@ -124,11 +128,11 @@ class SessionScoring:
             known: Stored verdicts of judges on this session.
             attempt: The attempt number of its scores and candidates.
         """
-        turns = self._references.resolve(with_user_ids(turns_of(session), self._user_ids))
-        if self._spans is not None:
+        turns = self._references.resolve(with_user_ids(turns_of(session), self._options.user_ids))
+        if self._outputs.spans is not None:
             from traceweir.streams.scoring.tracing.score_spans import ScoreSpans
 
-            if (traced := ScoreSpans.of(self._spans, session, turns, attempt)) is not None:
+            if (traced := ScoreSpans.of(self._outputs.spans, session, turns, attempt)) is not None:
                 with traced.scoring():
                     return await self._score(session, turns, known, attempt, traced)
         return await self._score(session, turns, known, attempt, None)
@@ -141,7 +145,7 @@ class SessionScoring:
         attempt: int,
         traced: ScoreSpans | None,
     ) -> ScoringResult:
-        withdrawn = with_user_ids(withdrawn_turns(session), self._user_ids)
+        withdrawn = with_user_ids(withdrawn_turns(session), self._options.user_ids)
         measuring, asking = (traced.measuring, traced.asking) if traced is not None else (None, None)
         judge = self._judging.session(known, asking) if self._judging is not None else None
         scores = await evaluate(
@@ -149,9 +153,9 @@ class SessionScoring:
             session,
             turns,
             now=self._clock,
-            timeout_s=self._timeout_s,
+            timeout_s=self._options.timeout_s,
             judge=judge,
-            judge_timeout_s=self._judge_timeout_s,
+            judge_timeout_s=self._options.judge_timeout_s,
             attempt=attempt,
             watch=measuring,
             withdrawn=withdrawn,
@@ -165,7 +169,7 @@ class SessionScoring:
             session.revision,
             attempt,
             int(session.last_record_at.timestamp() * 1000),
-            [self._encode_score(each) for each in scores],
+            [self._outputs.encode_score(each) for each in scores],
             [self._offer(each) for each in await self._candidates(session, turns, withdrawn, scores, attempt)],
             dict(Counter(map(_outcome, scores))),
             judged,
@@ -180,7 +184,7 @@ class SessionScoring:
 
     def _offer(self, candidate: Candidate) -> OfferedCandidate:
         value = candidate.wire()
-        self._offered(candidate, value)
+        self._outputs.offered(candidate, value)
         trace = _digest(candidate.trace.id.encode())
         return OfferedCandidate(
             candidate.scope, trace, _digest(changing_part(value, default_rules=self._default_rules)), value
@@ -201,7 +205,7 @@ class SessionScoring:
             )
             for trace in session.traces
         ]
-        if self._embedder is None or len(waiting) == 1:  # a task for each would only cost time
+        if self._batching is None or len(waiting) == 1:  # a task for each would only cost time
             return [await candidate for candidate in waiting]
         # Concurrently, so that the timeout of one embedding is also the timeout of the session.
         return await asyncio.gather(*waiting)
@@ -226,11 +230,11 @@ class SessionScoring:
     ) -> Candidate:
         embedding: Embedding | None = None
         missing: str | None = "no_embedder"
-        if self._embedder is not None:  # of a withdrawn trace too: the ids of the gate's scores name the embedder
+        if self._batching is not None:  # of a withdrawn trace too: the ids of the gate's scores name the embedder
             text = embedded_text(trace.task.objective, [step.content for step in trace.steps])
             try:
-                async with asyncio.timeout(self._timeout_s):
-                    vector = await self._embedder.embed(text)
+                async with asyncio.timeout(self._options.timeout_s):
+                    vector = await self._batching.embed(text)
                 embedding, missing = Embedding.of(self._embedder_id, vector), None
             except Exception:  # noqa: BLE001  # a failed embedding must not prevent the session's scores
                 missing = "embedder_error"

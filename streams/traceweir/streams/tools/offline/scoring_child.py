@@ -17,8 +17,8 @@ from contextlib import contextmanager
 from traceweir.streams.base.process_log import LogOptions, log_to_stderr
 from traceweir.streams.base.process_setup import tune_gc
 from traceweir.streams.scoring.isolation.child import end_with, fail
+from traceweir.streams.scoring.sessions.options import ScoringOptions, ScoringOutputs
 from traceweir.streams.scoring.sessions.session_scoring import SessionScoring, score_bytes
-from traceweir.streams.scoring.sessions.user_ids import UserIds
 from traceweir.streams.tools.offline.chunk_process import answer_of, framed, receive, sessions_of
 from traceweir.streams.tools.offline.publication_checks import PublicationChecks
 from traceweir.streams.tools.offline.session_chunks import ChunkScoring, ProcessSetup
@@ -40,9 +40,8 @@ async def _serve(connection: socket.socket, setup: ProcessSetup) -> None:
         plan,
         setup.embedder,
         clock,
-        timeout_s=settings.score_timeout_s,
-        user_ids=UserIds.of(settings),
-        offered=checks.add,
+        ScoringOptions.of(settings),
+        outputs=ScoringOutputs(offered=checks.add),
     )
     chunks = ChunkScoring(settings, plan, score_bytes(scoring), clock)
     with _ending_with_the_command():

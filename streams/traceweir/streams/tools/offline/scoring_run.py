@@ -22,8 +22,8 @@ from traceweir.streams.intake.formats.base import DocumentRecords
 from traceweir.streams.pipeline.gate.presidio import load_entities
 from traceweir.streams.pipeline.topology import Resources, Topology
 from traceweir.streams.scoring.judges.service import Judging
+from traceweir.streams.scoring.sessions.options import ScoringOptions, ScoringOutputs
 from traceweir.streams.scoring.sessions.session_scoring import SessionScoring, score_bytes
-from traceweir.streams.scoring.sessions.user_ids import UserIds
 from traceweir.streams.tools.offline.block_file import BlockFile
 from traceweir.streams.tools.offline.gating import Gating
 from traceweir.streams.tools.offline.in_process_stages import one_partition
@@ -106,11 +106,9 @@ class ScoringRun:
             plan,
             embedder,
             clock,
-            timeout_s=settings.score_timeout_s,
+            ScoringOptions.of(settings),
             judging=judging,
-            judge_timeout_s=settings.judge_timeout_s,
-            user_ids=UserIds.of(settings),
-            encode_score=encode_score,
+            outputs=ScoringOutputs(encode_score),
         )
         self._in_process = ChunkScoring(settings, plan, score_bytes(scoring), clock)
         self._file = BlockFile()

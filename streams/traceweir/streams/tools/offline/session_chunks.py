@@ -15,7 +15,8 @@ from traceweir.scorers.embedding import Embedder
 from traceweir.scorers.evaluation.plan import Plan
 from traceweir.streams.base.settings import Settings
 from traceweir.streams.base.stages.work_pool import WorkPool
-from traceweir.streams.pipeline.topology import Resources, ScoringResources, Topology
+from traceweir.streams.pipeline.score.resources import ScoringResources
+from traceweir.streams.pipeline.topology import Resources, Topology
 from traceweir.streams.scoring.judges.verdicts import JudgeVerdict
 from traceweir.streams.scoring.sessions.result import Scoring, ScoringResult
 from traceweir.streams.tools.offline.in_process_stages import TOPICS, StageRecord, new_stage, one_partition

@@ -16,7 +16,6 @@ from traceweir.schemas.base import JsonObject
 from traceweir.schemas.dead_letter import DeadLetter, Headers
 from traceweir.schemas.pushed_config import ENVELOPE, PushedConfig
 from traceweir.scorers.embedding import Embedder
-from traceweir.scorers.evaluation.gate_rules import gate_rules
 from traceweir.scorers.evaluation.limited_plan import limited
 from traceweir.scorers.evaluation.plan import Challenger, Plan, read_plan
 from traceweir.scorers.redaction.entities import EntityFinder
@@ -29,7 +28,8 @@ from traceweir.streams.base.topics import STAGES, StageName
 from traceweir.streams.pipeline.gate.presidio import load_entities
 from traceweir.streams.pipeline.score.challengers import Challengers, ChallengerScoring
 from traceweir.streams.pipeline.score.followed_configs import FollowedConfigs
-from traceweir.streams.pipeline.topology import Resources, ScoringResources, Topology, pool_of_challengers
+from traceweir.streams.pipeline.score.resources import ScoringResources
+from traceweir.streams.pipeline.topology import Resources, Topology, pool_of_challengers
 from traceweir.streams.scoring.configs.log import ConfigLog
 from traceweir.streams.scoring.configs.records import HOME, records_of
 from traceweir.streams.scoring.configs.selectors import Configs, selector
@@ -39,9 +39,9 @@ from traceweir.streams.scoring.judges.budget import JudgeBudget, Paid
 from traceweir.streams.scoring.judges.service import Judging
 from traceweir.streams.scoring.judges.verdicts import JudgeVerdict
 from traceweir.streams.scoring.sessions.config_scoring import ConfigScoring
+from traceweir.streams.scoring.sessions.options import ScoringOptions, ScoringOutputs
 from traceweir.streams.scoring.sessions.result import Scoring, ScoringResult
 from traceweir.streams.scoring.sessions.session_scoring import Measure, SessionScoring, score_bytes
-from traceweir.streams.scoring.sessions.user_ids import UserIds
 from traceweir.streams.tools.testing.builders import START_S
 from traceweir.streams.tools.testing.held_scoring import HeldScoring
 from traceweir.streams.tools.testing.memory import MemoryTable, Message
@@ -175,13 +175,10 @@ class Flow:
             plan,
             self._embedder,
             self.clock,
-            timeout_s=self.settings.score_timeout_s,
+            ScoringOptions.of(self.settings),
             judging=judging or self._judging,
-            judge_timeout_s=self.settings.judge_timeout_s,
-            user_ids=UserIds.of(self.settings),
-            spans=self._spans,
-            rules=gate_rules(plan) if pushed else None,
-            default_rules=gate_rules(self.plan),
+            in_place_of=self.plan if pushed else None,
+            outputs=ScoringOutputs(spans=self._spans),
         )
 
     def _read_configs(self) -> ConfigLog:

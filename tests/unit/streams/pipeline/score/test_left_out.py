@@ -11,7 +11,8 @@ from traceweir.streams.base.clock import utc_now
 from traceweir.streams.base.settings import Settings
 from traceweir.streams.base.stages.work_pool import WorkPool
 from traceweir.streams.base.topics import Topics
-from traceweir.streams.pipeline.topology import Resources, ScoringResources, Topology
+from traceweir.streams.pipeline.score.resources import ScoringResources
+from traceweir.streams.pipeline.topology import Resources, Topology
 from traceweir.streams.scoring.judges.verdicts import JudgeVerdict
 from traceweir.streams.scoring.sessions.result import ScoringResult
 from traceweir.streams.tools.testing.memory import Message

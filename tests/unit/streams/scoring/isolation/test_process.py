@@ -44,6 +44,7 @@ from traceweir.streams.scoring.isolation.protocol import (
 )
 from traceweir.streams.scoring.isolation.silence import SilenceLimits
 from traceweir.streams.scoring.sessions.errors import SessionRejected
+from traceweir.streams.scoring.sessions.options import ScoringOptions
 from traceweir.streams.scoring.sessions.references import References
 from traceweir.streams.scoring.sessions.result import ScoringResult
 from traceweir.streams.scoring.sessions.session_scoring import SessionScoring, score_bytes
@@ -106,7 +107,7 @@ def stable(scored: ScoringResult) -> tuple[object, ...]:
 async def test_the_scoring_process_scores_like_this_process(process: ScoringProcess) -> None:
     references = References()
     here = score_bytes(
-        SessionScoring(read_plan(CONFIG), load_embedder("hashing"), utc_now, timeout_s=60, references=references)
+        SessionScoring(read_plan(CONFIG), load_embedder("hashing"), utc_now, ScoringOptions(60), references=references)
     )
     for said in (None, EXPECTED, None):  # unknown, known, deleted
         references.put("order", said)

@@ -11,6 +11,7 @@ from traceweir.streams.base.process_setup import paused_gc
 from traceweir.streams.base.settings import Settings
 from traceweir.streams.base.stages import work_pool
 from traceweir.streams.base.stages.base import Stage
+from traceweir.streams.scoring.sessions.options import ScoringOptions
 from traceweir.streams.scoring.sessions.session_scoring import SessionScoring, score_bytes
 from traceweir.streams.tools.offline import session_chunks
 from traceweir.streams.tools.offline.in_process_stages import new_stage
@@ -30,7 +31,7 @@ async def test_a_chunk_is_freed_with_its_stage_at_once(slice_s: float, monkeypat
 
     monkeypatch.setattr(session_chunks, "new_stage", watched)
     plan = read_plan(None)
-    scoring = score_bytes(SessionScoring(plan, None, lambda: CLOCK, timeout_s=5))
+    scoring = score_bytes(SessionScoring(plan, None, lambda: CLOCK, ScoringOptions(5)))
     chunks = ChunkScoring(Settings(), plan, scoring, lambda: CLOCK)
     session = make_session(traces=[make_trace()])
     value = session.model_dump_json(by_alias=True, exclude_unset=True).encode()
