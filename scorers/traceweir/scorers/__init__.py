@@ -4,7 +4,7 @@
 config, as the workers do.
 """
 
-from traceweir.scorers.base import Measurement, MissingInput, Scorer, Subject
+from traceweir.scorers.base import Measurement, Measurements, MissingInput, Scorer, Subject
 from traceweir.scorers.embedding import Embedder, HashingEmbedder
 from traceweir.scorers.evaluation.metric import Metric
 from traceweir.scorers.evaluation.plan import ConfigError, Plan, read_plan
@@ -24,6 +24,7 @@ __all__ = [
     "Judge",
     "JudgeFailed",
     "Measurement",
+    "Measurements",
     "Metric",
     "MissingInput",
     "NoveltyCache",

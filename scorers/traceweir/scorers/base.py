@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, JsonValue
 from pydantic.alias_generators import to_camel
@@ -116,6 +116,20 @@ class Measurement:
             raise TypeError(f"a measurement's rationale must be a string, not {type(self.rationale).__name__}")
 
 
+class Measurements(tuple[Measurement, ...]):
+    """The measurements of the invocations of one session that have a value."""
+
+    invocations: int
+    """Number of the session's invocations; it counts those without a value too."""
+
+    @classmethod
+    def of(cls, measured: Iterable[Measurement], invocations: int) -> Self:
+        """Returns the measurements of a session with a number of invocations."""
+        found = cls(measured)
+        found.invocations = invocations
+        return found
+
+
 class MissingInput(Exception):  # noqa: N818  # an outcome that the caller handles
     """Raised by a scorer if its subject lacks a required input; becomes NOT_EVALUATED `missing_input`."""
 
@@ -155,24 +169,30 @@ class Scorer(BaseModel, ABC):
             MissingInput: The subject lacks a required input.
         """
 
-    def aggregate(self, measured: Sequence[Measurement]) -> float:
+    def aggregate(self, measured: Measurements) -> float:
         """Returns the session's value from at least one measurement: the arithmetic mean, as in Google ADK."""
         return sum(m.value for m in measured) / len(measured)
 
-    def summary(self, measured: Sequence[Measurement]) -> JsonObject:
+    def summary(self, measured: Measurements) -> JsonObject:
         """Returns additional `details` of the session's Score from at least one measurement of its invocations.
 
         `evaluate` adds the number of invocations, and of those with a measurement.
         """
         return {}
 
-    def aggregate_of(self, measured: Sequence[Measurement], invocations: int) -> float:
-        """Returns the session's value, like `aggregate`; `invocations` counts those without a value too."""
-        return self.aggregate(measured)
+    @classmethod
+    def __pydantic_init_subclass__(cls, **kwargs: object) -> None:
+        """Refuses methods that are not called any more.
 
-    def summary_of(self, measured: Sequence[Measurement], invocations: int) -> JsonObject:
-        """Returns additional `details`, like `summary`; `invocations` counts those without a value too."""
-        return self.summary(measured)
+        Raises:
+            TypeError: The class defines one of them.
+        """
+        for former, name in (("aggregate_of", "aggregate"), ("summary_of", "summary")):
+            if former in vars(cls):
+                raise TypeError(
+                    f"{cls.__name__}.{former} would never be called; define {name}(self, measured), "
+                    "where measured.invocations is the number of invocations"
+                )
 
     @property
     def judge_model(self) -> str | None:

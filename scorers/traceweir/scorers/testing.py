@@ -27,7 +27,7 @@ from traceweir.schemas.invocation import (
 )
 from traceweir.schemas.reference import Reference
 from traceweir.schemas.trace import ReasoningTrace
-from traceweir.scorers.base import Measurement, MissingInput, Scorer, Subject
+from traceweir.scorers.base import Measurement, Measurements, MissingInput, Scorer, Subject
 from traceweir.scorers.judge import Judge
 from traceweir.scorers.scripted_judge import AgreeableJudge, ScriptedJudge
 
@@ -151,8 +151,9 @@ def check_its_values(scorer: Scorer, subjects: Sequence[Subject]) -> None:
             f"{_name(scorer)} returns {found.value}, outside its range {scorer.range}",
         )
         json.dumps(dict(found.details), allow_nan=False)
-    whole = scorer.aggregate(measured)
-    json.dumps(scorer.summary(measured), allow_nan=False)
+    session = Measurements.of(measured, len(measured))
+    whole = scorer.aggregate(session)
+    json.dumps(scorer.summary(session), allow_nan=False)
     _require(lowest <= whole <= highest, f"{_name(scorer)} aggregates to {whole}, outside its range {scorer.range}")
 
 

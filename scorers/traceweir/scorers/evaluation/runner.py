@@ -17,7 +17,7 @@ from traceweir.schemas.text import printable
 from traceweir.schemas.times import known_time
 from traceweir.schemas.trace import ReasoningTrace
 from traceweir.schemas.turns import Turn, trace_dimensions
-from traceweir.scorers.base import NOTHING_SPENT, Measurement, MissingInput, Scorer, Subject
+from traceweir.scorers.base import NOTHING_SPENT, Measurement, Measurements, MissingInput, Scorer, Subject
 from traceweir.scorers.evaluation.labels import with_labels
 from traceweir.scorers.evaluation.outcome import Outcome, Unmeasured
 from traceweir.scorers.evaluation.plan import Plan
@@ -284,11 +284,12 @@ def _aggregated(scorer: Scorer, invocation_ids: Sequence[str], outcomes: Sequenc
             reason: {"count": len(ids), "invocations": list(ids[:MAX_NAMED_INVOCATIONS])}
             for reason, ids in ids_by_reason.items()
         }
+    measurements = Measurements.of(measured, len(outcomes))
     try:
         return Measurement(
-            value=scorer.aggregate_of(measured, len(outcomes)),
+            value=scorer.aggregate(measurements),
             rationale=f"over {len(measured)} of {len(outcomes)} invocations",
-            details={**scorer.summary_of(measured, len(outcomes)), **details},
+            details={**scorer.summary(measurements), **details},
         )
     except Exception as error:  # noqa: BLE001  # the aggregate of a plugin can fail like its score
         return _unmeasured(error)

@@ -12,7 +12,7 @@ from traceweir.schemas.base import JsonObject
 from traceweir.schemas.invocation import Invocation
 from traceweir.schemas.score import Cost
 from traceweir.schemas.text import printable
-from traceweir.scorers.base import Measurement, MissingInput, Subject
+from traceweir.scorers.base import Measurement, Measurements, MissingInput, Subject
 from traceweir.scorers.judge import AnswerUnusable, Judge, JudgeFailed
 from traceweir.scorers.judged.base import JudgedScorer, judge_of
 from traceweir.scorers.judged.evidence import EvidenceStep, answer_of, context_of, steps_of
@@ -86,7 +86,7 @@ class Hallucinations(JudgedScorer):
             cost=cost,
         )
 
-    def aggregate(self, measured: Sequence[Measurement]) -> float:
+    def aggregate(self, measured: Measurements) -> float:
         """Returns the arithmetic mean, rounded once, as ADK computes it."""
         return float(mean(m.value for m in measured))
 

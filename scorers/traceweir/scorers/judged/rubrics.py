@@ -12,7 +12,7 @@ from traceweir.schemas.base import JsonObject
 from traceweir.schemas.invocation import Invocation, Rubric
 from traceweir.schemas.reference import Reference
 from traceweir.schemas.text import printable
-from traceweir.scorers.base import Measurement, MissingInput, Subject
+from traceweir.scorers.base import Measurement, Measurements, MissingInput, Subject
 from traceweir.scorers.judged.base import JudgedScorer, judge_of
 from traceweir.scorers.judged.prompt import prompt
 from traceweir.scorers.judged.rubric_replies import read_rubrics, rubric_text, rubrics_answer
@@ -86,12 +86,12 @@ class RubricBased(JudgedScorer):
         found += [("the reference", rubric) for rubric in of_reference if rubric not in of_invocation]
         return checked_rubrics(found)
 
-    def aggregate(self, measured: Sequence[Measurement]) -> float:
+    def aggregate(self, measured: Measurements) -> float:
         """Returns the mean of all verdicts of all invocations."""
         values = [value for _, value in _verdicts(measured)]
         return sum(values) / len(values)
 
-    def summary(self, measured: Sequence[Measurement]) -> JsonObject:
+    def summary(self, measured: Measurements) -> JsonObject:
         """Returns the mean of each rubric over the invocations that have a verdict on it."""
         by_id: dict[str, list[float]] = {}
         for name, value in _verdicts(measured):

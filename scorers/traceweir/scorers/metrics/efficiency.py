@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import ClassVar, cast
 
 from pydantic import JsonValue
 
 from traceweir.schemas.base import JsonObject
 from traceweir.schemas.invocation import Invocation, known_sum
-from traceweir.scorers.base import Measurement, MissingInput, Scorer, Subject, require_calls
+from traceweir.scorers.base import Measurement, Measurements, MissingInput, Scorer, Subject, require_calls
 from traceweir.scorers.databricks_names import reason_with_unread
 
 
@@ -72,14 +72,14 @@ class TokenUsageTotal(Scorer):
         known: JsonObject = {name: count for name, count in counts.items() if count is not None}
         return Measurement(value=float(total), rationale=f"{total} tokens", details=known)
 
-    def aggregate_of(self, measured: Sequence[Measurement], invocations: int) -> float:
+    def aggregate(self, measured: Measurements) -> float:
         """Returns the tokens per invocation, over all invocations of the session."""
-        return sum(each.value for each in measured) / invocations
+        return sum(each.value for each in measured) / measured.invocations
 
-    def summary_of(self, measured: Sequence[Measurement], invocations: int) -> JsonObject:
+    def summary(self, measured: Measurements) -> JsonObject:
         """Returns each count per invocation, over all invocations of the session."""
         names = dict.fromkeys(name for each in measured for name in each.details)
-        return {name: sum(_count(each.details, name) for each in measured) / invocations for name in names}
+        return {name: sum(_count(each.details, name) for each in measured) / measured.invocations for name in names}
 
 
 class InvocationDuration(Scorer):

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import pytest
 from tests.support.fake_scorers import TURNS, Hangs, Raises, Returns, ScoresYes, plan_of, summary
 from tests.support.scoring import make_turn, scores_of
 
-from traceweir.scorers import Measurement, MissingInput, Scorer, Subject
+from traceweir.schemas.base import JsonObject
+from traceweir.scorers import Measurement, Measurements, MissingInput, Scorer, Subject
 
 
 async def test_a_scorer_that_raises_loses_only_its_own_scores() -> None:
@@ -111,6 +113,37 @@ async def test_a_value_that_is_not_finite_is_an_error(value: float) -> None:
 
     scores = await scores_of(plan_of(Infinite(), Infinite(once=True)), TURNS[:1])
     assert [score.not_evaluated_because for score in scores] == ["error", "error", None, "error"]
+
+
+async def test_an_aggregate_knows_how_many_invocations_have_no_value() -> None:
+    class Total(ScoresYes):
+        """Counts the invocations with a value, and all."""
+
+        def aggregate(self, measured: Measurements) -> float:
+            return len(measured) / measured.invocations
+
+        def summary(self, measured: Measurements) -> JsonObject:
+            return {"of": measured.invocations}
+
+    *_, session = await scores_of(plan_of(Total()), TURNS)
+    assert (session.value, session.details["of"]) == (2 / 3, 3)
+
+
+async def test_an_aggregate_of_a_plugin_receives_a_sequence() -> None:
+    class Largest(ScoresYes):
+        """Returns the largest value."""
+
+        def aggregate(self, measured: Sequence[Measurement]) -> float:
+            return max(each.value for each in measured)
+
+    *_, session = await scores_of(plan_of(Largest()), TURNS)
+    assert session.value == 1.0
+
+
+@pytest.mark.parametrize(("former", "name"), [("aggregate_of", "aggregate"), ("summary_of", "summary")])
+def test_a_method_that_nobody_calls_is_refused(former: str, name: str) -> None:
+    with pytest.raises(TypeError, match=rf"^Late\.{former} would never be called; define {name}\(self, measured\)"):
+        type("Late", (ScoresYes,), {former: lambda self, measured, invocations: 1.0})
 
 
 async def test_a_session_has_the_most_severe_of_several_reasons() -> None:
