@@ -1,4 +1,4 @@
-"""Computes the weights of `traceweir.scorers.text.verbs.contexts` from the results of compromise 14 for many texts.
+"""Computes the weights of `traceweir.scorers.text.verbs.compromise.contexts` from the results of compromise 14 for many texts.
 
     mkdir /tmp/mastra && cd /tmp/mastra && npm install @mastra/evals@1.10.2     # brings compromise 14
     MASTRA=/tmp/mastra .venv/bin/python -m tests.parity.record_mastra_contexts TEXTS...
@@ -28,7 +28,7 @@ from pathlib import Path
 import numpy as np
 
 from traceweir.scorers.text.elements import tokens_as_mastra
-from traceweir.scorers.text.verbs.contexts import DROPPED, Outcome, features
+from traceweir.scorers.text.verbs.compromise.contexts import DROPPED, Outcome, features
 from traceweir.scorers.text.verbs.infinitives import AUXILIARIES
 from traceweir.scorers.text.verbs.lexicon import Token
 

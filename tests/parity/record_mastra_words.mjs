@@ -1,5 +1,5 @@
 // Records what compromise takes each verb form for in neutral sentences, and infinitives that are its own, for
-// scorers/traceweir/scorers/text/verbs/words/compromise_forms.txt and compromise_infinitives.txt.
+// scorers/traceweir/scorers/text/verbs/compromise/words/forms.txt and infinitives.txt.
 //
 //     mkdir /tmp/mastra && cd /tmp/mastra && npm install @mastra/evals@1.10.2     # brings compromise 14
 //     .venv/bin/python -m tests.parity.verb_forms | MASTRA=/tmp/mastra node tests/parity/record_mastra_words.mjs
@@ -72,7 +72,7 @@ function write(name, listed) {
       lines[lines.length - 1] += ` ${word}`;
     }
   }
-  writeFileSync(new URL(`../../scorers/traceweir/scorers/text/verbs/words/compromise_${name}.txt`, import.meta.url), lines.join("\n") + "\n");
+  writeFileSync(new URL(`../../scorers/traceweir/scorers/text/verbs/compromise/words/${name}.txt`, import.meta.url), lines.join("\n") + "\n");
 }
 
 write("forms", Object.fromEntries(Object.entries(forms).filter(([form, words]) => !USUAL.has(form) && words.length >= SELDOM)));

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache, lru_cache
-from importlib.resources import files
 from typing import Literal, NamedTuple
 
 Kind = Literal[
@@ -31,7 +30,7 @@ class Word(NamedTuple):
     adjective: bool = False
     """Whether the word can be an adjective."""
     form: str = ""
-    """How compromise reads an unusual verb form in neutral sentences, else empty; see `look_up_as_mastra`."""
+    """How compromise reads an unusual verb form in neutral sentences, else empty; see `compromise.lexicon`."""
 
 
 class Token(NamedTuple):
@@ -71,58 +70,13 @@ CACHED_WORDS = 1 << 14
 
 def look_up(word: str) -> Word:
     """Returns the classification of a word, which must be in lower case and consist of ASCII letters."""
-    return _closed().get(word) or _unless_long(_classify, word)
+    return _closed().get(word) or unless_long(_classify, word)
 
 
-def look_up_as_mastra(word: str) -> Word:
-    """Returns the classification as `look_up` does, with the `form` of verb forms.
-
-    A form in -s that compromise only reads as a plural is a plural.
-    """
-    return _unless_long(_classify_as_mastra, word)
-
-
-def _unless_long(classify: Callable[[str], Word], word: str) -> Word:
+def unless_long(classify: Callable[[str], Word], word: str) -> Word:
+    """Returns the classification of a word, which is `other` for a word that is too long to be English."""
     # The length is checked before the cache: words of a megabyte would fill the memory.
     return classify(word) if len(word) <= LONGEST else Word("other", word)
-
-
-@lru_cache(CACHED_WORDS)
-def _classify_as_mastra(word: str) -> Word:
-    found = look_up(word)
-    if found.kind in ("verb", "base", "s", "ed", "ing"):
-        found = found._replace(infinitive=_infinitives().get(word, found.infinitive))
-    if found.kind not in ("s", "ed", "ing"):
-        return found
-    form = _forms().get(word, "")
-    if form == _PLURAL:
-        return Word("plural", word, noun=True)
-    return found._replace(form=form, adjective=found.adjective and found.kind != "ed")
-
-
-_PLURAL = "PPPP"
-
-
-@cache
-def _forms() -> dict[str, str]:
-    return _recorded("forms")
-
-
-@cache
-def _infinitives() -> dict[str, str]:
-    return _recorded("infinitives")
-
-
-def _recorded(name: str) -> dict[str, str]:
-    """Returns the first word of each line by the other words of that line.
-
-    `tests/parity/record_mastra_words.mjs` recorded the file.
-    """
-    found = {}
-    for line in (files(__package__) / "words" / f"compromise_{name}.txt").read_text("utf-8").splitlines():
-        first, *listed = line.split()
-        found.update(dict.fromkeys(listed, first))
-    return found
 
 
 @cache

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from traceweir.scorers.text.elements import elements, elements_as_mastra, tokens_as_mastra
-from traceweir.scorers.text.verbs.contexts import Outcome, outcomes
+from traceweir.scorers.text.verbs.compromise.contexts import Outcome, outcomes
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,8 @@ import pytest
 from tests.support.memory import bytes_kept
 
 from traceweir.scorers.text.elements import elements, elements_as_mastra
-from traceweir.scorers.text.verbs.lexicon import CACHED_WORDS, LONGEST, Word, look_up, look_up_as_mastra
+from traceweir.scorers.text.verbs.compromise.lexicon import look_up_as_mastra
+from traceweir.scorers.text.verbs.lexicon import CACHED_WORDS, LONGEST, Word, look_up
 
 TEXT = "The seats have been booked upon arrival, the closed doors are not seen and she was going."
 WORDS = [
@@ -35,15 +36,17 @@ THREADS, ROUNDS = 6, 20
 IN_THREADS = f"""
 import importlib, sys, threading
 from traceweir.scorers.text.verbs import lexicon
+from traceweir.scorers.text.verbs.compromise import lexicon as as_mastra
 
 def classify():
     together.wait()
-    found.add(str([(lexicon.look_up(word), lexicon.look_up_as_mastra(word)) for word in {WORDS}]))
+    found.add(str([(lexicon.look_up(word), as_mastra.look_up_as_mastra(word)) for word in {WORDS}]))
 
 sys.setswitchinterval(1e-6)
 found, together = set(), threading.Barrier({THREADS})
 for _ in range({ROUNDS}):
     importlib.reload(lexicon)  # empties the caches
+    importlib.reload(as_mastra)
     threads = [threading.Thread(target=classify) for _ in range({THREADS})]
     for thread in threads:
         thread.start()

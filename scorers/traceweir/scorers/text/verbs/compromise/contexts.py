@@ -189,7 +189,7 @@ def _main(tokens: Sequence[Token], found: Sequence[Outcome], place: int) -> str:
 @cache
 def _weights() -> _Weights:
     found: _Weights = {}
-    for line in (files(__package__) / "words" / "compromise_contexts.txt").read_text("utf-8").splitlines():
+    for line in (files(__package__) / "words" / "contexts.txt").read_text("utf-8").splitlines():
         name, slot, *values = line.split(" ")
         into = found.setdefault(name, {})
         for value in values:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from traceweir.scorers.text.verbs.contexts import Outcome, outcomes
+from traceweir.scorers.text.verbs.compromise.contexts import Outcome, outcomes
 from traceweir.scorers.text.verbs.infinitives import AUXILIARIES, is_between
 from traceweir.scorers.text.verbs.lexicon import Token
 
