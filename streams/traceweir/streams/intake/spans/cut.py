@@ -7,22 +7,10 @@ from dataclasses import replace
 
 import msgspec
 
+from traceweir.streams.intake.spans.conventions import keys_of
 from traceweir.streams.intake.spans.span import Attributes, Span, Value
 
-_ONLY_JSON = (
-    "gen_ai.input.messages",
-    "gen_ai.output.messages",
-    "gcp.vertex.agent.llm_request",
-    "gcp.vertex.agent.llm_response",
-    "gcp.vertex.agent.tool_call_args",
-    "gcp.vertex.agent.tool_response",
-    "mlflow.spanInputs",
-    "mlflow.spanOutputs",
-    "traceloop.entity.input",
-    "traceloop.entity.output",
-    "pydantic_ai.all_messages",
-    "all_messages_events",
-)
+_ONLY_JSON = keys_of(lambda each: each.only_json)
 """Attributes that instrumentations write as JSON: such a text that ends too early was cut, whoever cut it."""
 _ANY_ONLY_JSON = frozenset(_ONLY_JSON)
 _RAW = msgspec.json.Decoder(msgspec.Raw)

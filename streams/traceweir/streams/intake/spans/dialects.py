@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Set
 from typing import Any
 
-from traceweir.streams.intake.spans import haystack
 from traceweir.streams.intake.spans.api_bodies import answered, requested
 from traceweir.streams.intake.spans.attributes import ABSENT, first_text, structure
+from traceweir.streams.intake.spans.conventions import haystack
 from traceweir.streams.intake.spans.message import Message, Role, newest_turn
 from traceweir.streams.intake.spans.messages import read_message, read_messages
 from traceweir.streams.intake.spans.span import Span, SpanEvent

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence, Set
 from itertools import islice
 
 from traceweir.streams.intake.spans.attributes import ABSENT, args_text
-from traceweir.streams.intake.spans.kinds import is_mcp_call
+from traceweir.streams.intake.spans.conventions.mcp import is_mcp_call
 from traceweir.streams.intake.spans.message import Call
 from traceweir.streams.intake.spans.tool_spans import HANDOFF, ToolRun
 from traceweir.streams.intake.spans.tree import Node

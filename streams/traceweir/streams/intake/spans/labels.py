@@ -6,10 +6,11 @@ from collections.abc import Iterator
 
 from traceweir.schemas.dimensions import MAX_LABELS, MAX_SHORT_CHARS
 from traceweir.streams.intake.spans.attributes import plain, structure
+from traceweir.streams.intake.spans.conventions import keys_of
 from traceweir.streams.intake.spans.span import Attributes, Span
 
 _PREFIX = "traceweir.label."
-_TAGS = ("tag.tags", "langfuse.trace.tags", "langsmith.span.tags")
+_TAGS = keys_of(lambda each: each.tags)
 
 
 def labels_of(root: Span) -> dict[str, str]:

@@ -9,8 +9,9 @@ from functools import cache, partial
 from typing import Any
 
 from traceweir.streams.intake.spans.attributes import ABSENT, is_cut, plain_text, structure
+from traceweir.streams.intake.spans.conventions import haystack
+from traceweir.streams.intake.spans.conventions.traceloop import is_nameless_tool
 from traceweir.streams.intake.spans.identity import own_agent_name
-from traceweir.streams.intake.spans.kinds import HAYSTACK, HAYSTACK_AGENT, is_nameless_tool
 from traceweir.streams.intake.spans.message import is_hidden, newest_turn
 from traceweir.streams.intake.spans.model_calls import ModelCall
 from traceweir.streams.intake.spans.span import Span
@@ -130,7 +131,7 @@ class Missing:
             parts["agent"] = f"the name of the agent is not in the spans: {why()}"
         if not agent and turn.is_fragment:
             parts["agent"] = f"the name of the agent is not in the spans: {_NO_OUTER_SPAN}"
-        if not agent and any(n.span.name == HAYSTACK_AGENT for n in turn.nodes):
+        if not agent and any(n.span.name == haystack.AGENT for n in turn.nodes):
             parts["agent"] = f"the name of the agent is not in the spans: {_NAMELESS_AGENT}"
         if nodes := _nameless_nodes(turn):
             parts["tools"] = (
@@ -210,7 +211,7 @@ def _nameless_nodes(turn: TurnSpans) -> str:
 
 def _are_content(models: Sequence[ModelCall]) -> bool:
     """Returns whether tokens and the name of the model are in the content, as in Haystack's spans."""
-    return all(node.span.name.startswith(HAYSTACK) for model in models for node in model.nodes)
+    return all(node.span.name.startswith(haystack.SPAN) for model in models for node in model.nodes)
 
 
 def _lacks_tokens(model: ModelCall) -> bool:

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from traceweir.streams.intake.spans import haystack
 from traceweir.streams.intake.spans.attributes import count, decoded, first, first_text, text_of
+from traceweir.streams.intake.spans.conventions import CONVENTIONS, keys_of
 from traceweir.streams.intake.spans.dialects import (
     DETAILS,
     event_fields,
@@ -18,36 +18,18 @@ from traceweir.streams.intake.spans.dialects import (
     step_message,
     with_content,
 )
-from traceweir.streams.intake.spans.identity import agent_name, in_metadata
+from traceweir.streams.intake.spans.identity import agent_name
 from traceweir.streams.intake.spans.message import Call, Message
+from traceweir.streams.intake.spans.metadata import in_metadata
 from traceweir.streams.intake.spans.span import Attributes, Span
 from traceweir.streams.intake.spans.tree import Node
 
-_MODEL = (
-    "gen_ai.response.model",
-    "llm.model_name",
-    "mlflow.llm.model",
-    "ai.response.model",
-    "gen_ai.request.model",
-    "ai.model.id",
-    "langfuse.observation.model.name",
-    "model_name",
-    "llm.request.model",
-    "langsmith.metadata.ls_model_name",
-    "traceloop.association.properties.ls_model_name",
-)
-_INPUT_TOKENS, _OUTPUT_TOKENS = (
-    (
-        f"gen_ai.usage.{name}_tokens",
-        f"gen_ai.usage.{former}_tokens",
-        f"llm.token_count.{former}",
-        f"ai.usage.{former}Tokens",
-        f"llm.usage.{former}_tokens",
-    )
-    for name, former in (("input", "prompt"), ("output", "completion"))
-)
-_USAGE = ("mlflow.chat.tokenUsage", "langsmith.metadata.usage_metadata", "langfuse.observation.usage_details")
+_MODEL = (*keys_of(lambda each: each.models), *keys_of(lambda each: each.requested_models))
+_INPUT_TOKENS = keys_of(lambda each: each.input_tokens)
+_OUTPUT_TOKENS = keys_of(lambda each: each.output_tokens)
+_USAGE = keys_of(lambda each: each.usages)
 """Attributes with the tokens as an object of JSON."""
+_ANSWER_METADATA = tuple(each.answer_metadata for each in CONVENTIONS if each.answer_metadata is not None)
 _MAX_COMPARED = 16
 """Maximum number of earlier calls with which a call is compared for being the same."""
 
@@ -188,11 +170,9 @@ def _read(nodes: list[Node]) -> ModelCall:
         merged = {key: value for span in reversed(spans) for key, value in span.attributes.items()}
     usage = decoded(first(merged, *_USAGE))
     usage = usage if isinstance(usage, dict) else {}
-    if haystack.is_of_haystack(merged):
-        told = haystack.metadata_of(merged)
-        usage = told["usage"] if isinstance(told.get("usage"), dict) else usage
-        merged = {"model_name": text_of(told.get("model")), **merged}
-    models = (first_text(merged, key) for key in _MODEL if key in merged)
+    of_answer = next((each for tell in _ANSWER_METADATA if (each := tell(merged))), {})
+    usage = of_answer["usage"] if isinstance(of_answer.get("usage"), dict) else usage
+    models = (*(first_text(merged, key) for key in _MODEL if key in merged), text_of(of_answer.get("model")))
     input_tokens, output_tokens = _tokens(merged, usage)
     inputs = with_content(map(input_messages, spans))
     outputs = with_content(map(output_messages, spans))

@@ -6,35 +6,21 @@ from functools import lru_cache
 from typing import Any, Literal
 
 from traceweir.streams.intake.spans.attributes import ABSENT, plain, plain_text, text_of
+from traceweir.streams.intake.spans.conventions import CONVENTIONS
 from traceweir.streams.intake.spans.identity import app_of
 from traceweir.streams.intake.spans.reasoning_ids import reasoning_trace_id
 from traceweir.streams.intake.spans.records import Reading, arguments_of, utc_time
 from traceweir.streams.intake.spans.span import Span
 
 _FRAMEWORKS = (
-    ("gcp.vertex.agent", "google-adk"),
-    ("google_adk", "google-adk"),
-    ("openai_agents", "openai-agents"),
-    ("langsmith", "langchain"),
-    ("langgraph", "langgraph"),
-    ("langchain", "langchain"),
-    ("llama_index", "llama-index"),
-    ("llamaindex", "llama-index"),
-    ("pydantic-ai", "pydantic-ai"),
-    ("pydantic_ai", "pydantic-ai"),
-    ("crewai", "crewai"),
-    ("smolagents", "smolagents"),
-    ("haystack", "haystack"),
-    ("autogen", "autogen"),
-    ("agent_framework", "microsoft-agent-framework"),
-    ("semantic_kernel", "semantic-kernel"),
-    ("strands", "strands-agents"),
-    ("dspy", "dspy"),
+    *(pair for each in CONVENTIONS for pair in each.frameworks),
     ("agno", "agno"),
     ("mlflow", "mlflow"),
     ("openai", "openai"),
     ("anthropic", "anthropic"),
 )
+"""Words in the name of a scope, each with its framework. Those of clients and of tracers come last, because a framework
+that calls them says more."""
 MAX_DOMAIN_CHARS = 1_024
 _MAX_SCOPE_CHARS = 256
 """Beginning of the name of an instrumentation scope in which the word of a framework is looked for."""

@@ -7,13 +7,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from traceweir.streams.intake.spans.attributes import first, structure, text_of
+from traceweir.streams.intake.spans.conventions import keys_of
 from traceweir.streams.intake.spans.message import is_hidden
 from traceweir.streams.intake.spans.tree import Node
 
 _LISTS = ("documents", "source_nodes", "results", "matches", "nodes")
 _CONTENT = ("content", "page_content", "text", "document.content")
 _URI = ("doc_uri", "source", "url", "uri", "file_path", "file_name")
-_INDEXED = "retrieval.documents."
+_DOCUMENTS = keys_of(lambda each: each.documents)
+_SPREAD = keys_of(lambda each: each.spread_documents)
 MAX_DOCUMENTS = 1_000
 
 
@@ -42,23 +44,14 @@ def _chunks(node: Node) -> list[dict[str, Any]] | None:
     attributes = node.span.attributes
     indexed: dict[int, dict[str, Any]] = {}
     for key, value in attributes.items():
-        for prefix in (_INDEXED, "reranker.output_documents."):
+        for prefix in _SPREAD:
             if key.startswith(prefix):
                 number, _, name = key[len(prefix) :].partition(".")
                 if number.isdecimal() and len(number) < 9:
                     indexed.setdefault(int(number), {})[name.removeprefix("document.")] = value
     if indexed:
         return [_chunk(indexed[number]) for number in sorted(indexed)[:MAX_DOCUMENTS]]
-    keys = (
-        "gen_ai.retrieval.documents",
-        "mlflow.spanOutputs",
-        "output.value",
-        "traceloop.entity.output",
-        "langfuse.observation.output",
-        "haystack.component.output",
-        "gen_ai.completion",
-    )
-    value = structure(first(attributes, *keys))
+    value = structure(first(attributes, *_DOCUMENTS))
     for _ in range(3):
         if isinstance(value, dict):
             value = structure(next((value[key] for key in (*_LISTS, "output", "outputs") if key in value), None))

@@ -13,6 +13,9 @@ Attributes = Mapping[str, Value]
 
 Status = Literal["UNSET", "OK", "ERROR"]
 
+Kind = Literal["agent", "workflow", "chain", "llm", "tool", "retriever", "judge", "other"]
+"""What a span is; a judge's work is no work of the agent."""
+
 
 class SpanEvent(NamedTuple):
     """Something that happened during a span: an event of the span, or a log record that names the span."""

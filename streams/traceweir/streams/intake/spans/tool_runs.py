@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from traceweir.streams.intake.spans.attributes import ABSENT
-from traceweir.streams.intake.spans.kinds import is_mcp_call
+from traceweir.streams.intake.spans.conventions.mcp import is_mcp_call
 from traceweir.streams.intake.spans.tool_spans import MERGED, ToolRun, read_tool
 from traceweir.streams.intake.spans.tree import Node
 

@@ -8,8 +8,8 @@ from itertools import islice
 from typing import Any
 
 from traceweir.streams.intake.spans.attributes import ABSENT, decoded, first, first_text, structure, text_of
+from traceweir.streams.intake.spans.conventions.mcp import is_mcp_call
 from traceweir.streams.intake.spans.dialects import event_fields, named_events
-from traceweir.streams.intake.spans.kinds import is_mcp_call
 from traceweir.streams.intake.spans.message import Message, is_hidden
 from traceweir.streams.intake.spans.messages import read_content
 from traceweir.streams.intake.spans.python_text import python_value

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from traceweir.streams.intake.spans.kinds import Kind, kind_of
-from traceweir.streams.intake.spans.span import Span, SpanEvent
+from traceweir.streams.intake.spans.kinds import kind_of
+from traceweir.streams.intake.spans.span import Kind, Span, SpanEvent
 
 _AROUND = ("llm", "tool", "agent", "workflow")
 

@@ -5,23 +5,12 @@ from __future__ import annotations
 from bisect import bisect_right
 from dataclasses import dataclass, field
 
+from traceweir.streams.intake.spans.conventions import keys_of
 from traceweir.streams.intake.spans.tree import Node, below
 
 _FRAMES = ("agent", "workflow", "chain")
 _WORK = ("llm", "tool", "retriever", "agent")
-_CONTENT = (
-    "input.value",
-    "output.value",
-    "gen_ai.input.messages",
-    "gen_ai.output.messages",
-    "final_result",
-    "mlflow.spanInputs",
-    "traceloop.entity.output",
-    "langfuse.observation.output",
-    "crewai.crew.tasks",
-    "haystack.agent.output",
-    "mastra.agent_run.output",
-)
+_CONTENT = keys_of(lambda each: each.contents)
 
 
 @dataclass(slots=True)

@@ -1,4 +1,4 @@
-"""Reads what Haystack's own tracing writes: values of Python as JSON, in attributes of its own.
+"""Haystack's own tracing: values of Python as JSON, in attributes of its own.
 
 A span says by its name what it is: a run of an agent, a step of it, a component of a pipeline. The type of a component
 tells whether it calls a model. Haystack 2 writes the steps of an agent as components.
@@ -9,12 +9,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from traceweir.streams.intake.spans.attributes import structure, text_of
-from traceweir.streams.intake.spans.kinds import HAYSTACK_COMPONENT
+from traceweir.streams.intake.spans.attributes import first_text, structure, text_of
+from traceweir.streams.intake.spans.conventions.convention import Convention, Switch
 from traceweir.streams.intake.spans.message import Message
 from traceweir.streams.intake.spans.messages import read_messages
-from traceweir.streams.intake.spans.span import Attributes
+from traceweir.streams.intake.spans.span import Attributes, Kind, Span
 
+SPAN, AGENT = "haystack.", "haystack.agent.run"
+_COMPONENT = "haystack.component.type"
+_KINDS: dict[str, Kind] = {
+    "haystack.pipeline.run": "workflow",
+    "haystack.async_pipeline.run": "workflow",
+    AGENT: "agent",
+    "haystack.agent.step.llm": "llm",
+    "haystack.agent.step.tool": "tool",
+}
 INPUTS = ("haystack.agent.step.llm.input", "haystack.component.input")
 OUTPUTS = ("haystack.agent.step.llm.output", "haystack.component.output")
 PIPELINE_INPUT, PIPELINE_OUTPUT = "haystack.pipeline.input_data", "haystack.pipeline.output_data"
@@ -31,7 +40,7 @@ def replies(attributes: Attributes) -> list[Message]:
     return read_messages(value, "assistant") if isinstance(value, list) else []
 
 
-def metadata_of(attributes: Attributes) -> Mapping[str, Any]:
+def _metadata_of(attributes: Attributes) -> Mapping[str, Any]:
     """Returns what the API tells of the answer: `model` and `usage`; empty if it is not there."""
     output = _output(attributes)
     for value in (output.get("replies"), output.get("meta")):
@@ -54,13 +63,43 @@ def only_text(value: Any) -> str:
     return texts.pop() if len(texts) == 1 else ""
 
 
-def agent_of(attributes: Attributes) -> str:
+def _kind_of_name(span: Span) -> Kind | None:
+    if not span.name.startswith(SPAN):
+        return None
+    return _KINDS.get(span.name) or _of_component(span.attributes)
+
+
+def _of_component(attributes: Attributes) -> Kind:
+    """Returns the kind of a component: its type tells it, and that a model replies."""
+    component = first_text(attributes, _COMPONENT)
+    if component == "Agent":
+        return "agent"
+    is_model = first_text(attributes, "haystack.component.name") == "chat_generator"  # that of an agent of Haystack 2
+    is_model = is_model or first_text(attributes, "haystack.component.output").startswith('{"replies":')
+    if is_model or component.endswith("Generator"):
+        return "llm"
+    return "retriever" if component.endswith("Retriever") else "other"
+
+
+def _agent_of(span: Span, kind: Kind) -> str:
     """Returns the name of the component that is an agent: an agent of Haystack has no name of its own."""
-    if attributes.get(HAYSTACK_COMPONENT) != "Agent":
+    if kind != "agent" or span.attributes.get(_COMPONENT) != "Agent":
         return ""
-    return text_of(attributes.get("haystack.component.name"))
+    return text_of(span.attributes.get("haystack.component.name"))
 
 
 def _output(attributes: Attributes) -> dict[str, Any]:
     value = next((structure(attributes[key]) for key in OUTPUTS if key in attributes), None)
     return value if isinstance(value, dict) else {}
+
+
+HAYSTACK = Convention(
+    name="Haystack",
+    kind_of_name=_kind_of_name,
+    switches=(Switch("HAYSTACK_CONTENT_TRACING_ENABLED=true", keys=(SPAN,), scopes=("haystack*",)),),
+    frameworks=(("haystack", "haystack"),),
+    agent_of=_agent_of,
+    answer_metadata=_metadata_of,
+    contents=("haystack.agent.output",),
+    documents=("haystack.component.output",),
+)

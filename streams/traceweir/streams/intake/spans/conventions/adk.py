@@ -1,0 +1,50 @@
+"""Google's ADK: its own attributes, beside those of the standard."""
+
+from __future__ import annotations
+
+from traceweir.streams.intake.spans.conventions.convention import Convention, Switch
+from traceweir.streams.intake.spans.conventions.genai import CAPTURE
+from traceweir.streams.intake.spans.conventions.openinference import OPENINFERENCE
+from traceweir.streams.intake.spans.span import Kind, Span
+
+SCOPE = "gcp.vertex.agent"
+_IN_SPANS = "ADK_CAPTURE_MESSAGE_CONTENT_IN_SPANS=true"
+
+
+def _kind_of_name(span: Span) -> Kind | None:
+    name = span.name
+    if name == "call_llm":
+        return "llm"
+    if name.startswith("agent_run ["):
+        return "agent"
+    return "workflow" if name == "invocation" or name.startswith("invocation [") else None
+
+
+def _agent_of(span: Span, kind: Kind) -> str:
+    name = span.name
+    is_run = kind == "agent" and name.startswith("agent_run [") and name.endswith("]")
+    return name.removeprefix("agent_run [").removesuffix("]") if is_run else ""
+
+
+ADK = Convention(
+    name="Google ADK",
+    kind_of_name=_kind_of_name,
+    switches=(
+        *OPENINFERENCE.switches,  # OpenInference writes onto the spans of ADK, and hides what ADK would show
+        Switch(_IN_SPANS, keys=("gcp.vertex.agent.llm_re", "gcp.vertex.agent.tool_call_args")),
+        Switch(
+            f"{CAPTURE}=SPAN_AND_EVENT (with ADK_TELEMETRY_SCHEMA_VERSION_OPT_IN=1: {_IN_SPANS})",
+            keys=("gcp.vertex.agent.",),
+            scopes=(SCOPE,),
+        ),
+    ),
+    frameworks=((SCOPE, "google-adk"), ("google_adk", "google-adk")),
+    shared_sessions=("gcp.vertex.agent.session_id",),
+    agent_of=_agent_of,
+    only_json=(
+        "gcp.vertex.agent.llm_request",
+        "gcp.vertex.agent.llm_response",
+        "gcp.vertex.agent.tool_call_args",
+        "gcp.vertex.agent.tool_response",
+    ),
+)

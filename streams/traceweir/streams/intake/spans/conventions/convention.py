@@ -1,0 +1,102 @@
+"""Defines Convention: all that is known of one way in which a library or a standard writes what an agent did.
+
+A convention is one value in a file of its own. The reader knows no convention by name: it asks those in
+`conventions.CONVENTIONS`, one after the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Set
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from traceweir.streams.intake.spans.span import Attributes, Kind, Span
+
+
+class Switch(NamedTuple):
+    """The setting that makes an instrumentation write content, and the spans to which it applies."""
+
+    setting: str
+    """The setting with its value, as a user writes it."""
+    keys: tuple[str, ...] = ()
+    """Beginnings of attributes; one of them is enough."""
+    scopes: tuple[str, ...] = ()
+    """Names of instrumentation scopes, in lower case; one with `*` at its end is a beginning. One of them is enough."""
+
+    def applies(self, keys: Set[str], scopes: Set[str]) -> bool:
+        """Returns whether spans with these attributes and scopes, whose names are in lower case, are those of the setting."""
+        if self.keys and any(key.startswith(self.keys) for key in keys):
+            return True
+        beginnings = tuple(scope[:-1] for scope in self.scopes if scope.endswith("*"))
+        return not scopes.isdisjoint(self.scopes) or any(scope.startswith(beginnings) for scope in scopes)
+
+
+def no_kind(span: Span) -> Kind | None:
+    """Returns None: the convention does not tell the kind of a span."""
+    del span
+    return None
+
+
+def no_name(span: Span, kind: Kind) -> str:
+    """Returns an empty name: the convention tells the name of an agent in its keys, or not at all."""
+    del span, kind
+    return ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Convention:
+    """One way of writing what an agent did.
+
+    Each field has the value that says nothing, so that a convention states only what is its own. Where a field names
+    attributes, the first that is there counts; those of `GENAI`, the standard, are looked for before all others.
+    """
+
+    name: str
+    """Name of the convention, as in the table of docs/opentelemetry.md."""
+    kind: Callable[[Span], Kind | None] = no_kind
+    """Tells the kind of a span by its attributes; None if they are not those of the convention."""
+    kind_of_name: Callable[[Span], Kind | None] = no_kind
+    """Tells the kind of a span by its name; asked only if no convention knows the attributes."""
+    switches: tuple[Switch, ...] = ()
+    """The settings that make the instrumentation write content; the first that applies counts."""
+    frameworks: tuple[tuple[str, str], ...] = ()
+    """Words in the name of an instrumentation scope, in lower case, each with the framework that it names."""
+
+    shared_sessions: tuple[str, ...] = ()
+    """Attributes with the id of the session which several conventions write; they precede all `sessions`."""
+    sessions: tuple[str, ...] = ()
+    """Attributes with the id of the session."""
+    no_session: Callable[[Attributes], str] | None = None
+    """Tells the attribute whose id names no session of these attributes, though it is there; empty if there is none."""
+    users: tuple[str, ...] = ()
+    """Attributes with the id of the user."""
+    environments: tuple[str, ...] = ()
+    """Attributes of the resource or the outermost span with the name of the environment, beside those of the resource conventions."""
+    tags: tuple[str, ...] = ()
+    """Attributes of the outermost span with a list of tags, each a label."""
+    agents: tuple[str, ...] = ()
+    """Attributes with the name of the agent."""
+    agent_of: Callable[[Span, Kind], str] = no_name
+    """Tells the name of the agent where no attribute has it; empty if the span does not tell it."""
+
+    models: tuple[str, ...] = ()
+    """Attributes with the model that answered."""
+    requested_models: tuple[str, ...] = ()
+    """Attributes with the model that was asked, which can be an alias of the one that answered."""
+    input_tokens: tuple[str, ...] = ()
+    """Attributes with the number of input tokens."""
+    output_tokens: tuple[str, ...] = ()
+    """Attributes with the number of output tokens."""
+    usages: tuple[str, ...] = ()
+    """Attributes with the tokens as an object of JSON."""
+    answer_metadata: Callable[[Attributes], Mapping[str, Any]] | None = None
+    """Tells `model` and `usage`, an object of tokens, where they are a part of the answer; empty if they are not there."""
+
+    contents: tuple[str, ...] = ()
+    """Attributes by which a span of an agent has something to tell, also if no other span is work of the agent."""
+    only_json: tuple[str, ...] = ()
+    """Attributes that are always written as JSON: such a text without an end was cut."""
+    documents: tuple[str, ...] = ()
+    """Attributes with the documents that a retriever returned."""
+    spread_documents: tuple[str, ...] = ()
+    """Beginnings of attributes over which the documents of a retriever are spread, such as `retrieval.documents.`."""

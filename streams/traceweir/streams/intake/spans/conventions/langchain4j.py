@@ -1,0 +1,21 @@
+"""LangChain4j's extension for Quarkus, which names the spans of its services, and sets no status."""
+
+from __future__ import annotations
+
+from traceweir.streams.intake.spans.conventions.convention import Convention
+from traceweir.streams.intake.spans.span import Kind, Span
+
+_AI_SERVICE = "langchain4j.aiservices."
+
+
+def _kind_of_name(span: Span) -> Kind | None:
+    return "agent" if span.name.startswith(_AI_SERVICE) else None
+
+
+def _agent_of(span: Span, kind: Kind) -> str:
+    """Returns the class and the method of a service."""
+    is_service = kind == "agent" and span.name.startswith(_AI_SERVICE)
+    return span.name.removeprefix(_AI_SERVICE) if is_service else ""
+
+
+LANGCHAIN4J = Convention(name="LangChain4j of Quarkus", kind_of_name=_kind_of_name, agent_of=_agent_of)

@@ -1,0 +1,45 @@
+"""Langfuse's own observations."""
+
+from __future__ import annotations
+
+from traceweir.streams.intake.spans.attributes import first_text
+from traceweir.streams.intake.spans.conventions.convention import Convention, Switch
+from traceweir.streams.intake.spans.conventions.genai import operation_of
+from traceweir.streams.intake.spans.span import Kind, Span
+
+_KIND = "langfuse.observation.type"
+_OUTPUT = "langfuse.observation.output"
+_KINDS: dict[str, Kind] = {
+    "generation": "llm",
+    "tool": "tool",
+    "agent": "agent",
+    "chain": "chain",
+    "span": "chain",
+    "retriever": "retriever",
+    "evaluator": "judge",
+}
+
+
+def _kind(span: Span) -> Kind | None:
+    word = first_text(span.attributes, _KIND).lower()
+    return _KINDS.get(word, "other") if word and not operation_of(span.attributes) else None
+
+
+def _agent_of(span: Span, kind: Kind) -> str:
+    return span.name if kind == "agent" and _KIND in span.attributes else ""
+
+
+LANGFUSE = Convention(
+    name="Langfuse",
+    kind=_kind,
+    switches=(Switch("LANGFUSE_OBSERVE_DECORATOR_IO_CAPTURE_ENABLED=true", keys=("langfuse.observation.",)),),
+    sessions=("langfuse.session.id",),
+    users=("langfuse.user.id",),
+    environments=("langfuse.environment",),
+    tags=("langfuse.trace.tags",),
+    agent_of=_agent_of,
+    requested_models=("langfuse.observation.model.name",),
+    usages=("langfuse.observation.usage_details",),
+    contents=(_OUTPUT,),
+    documents=(_OUTPUT,),
+)

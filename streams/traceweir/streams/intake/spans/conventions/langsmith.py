@@ -1,0 +1,43 @@
+"""LangSmith's export of the runs of LangChain and LangGraph."""
+
+from __future__ import annotations
+
+from traceweir.streams.intake.spans.attributes import first_text
+from traceweir.streams.intake.spans.conventions.convention import Convention, Switch
+from traceweir.streams.intake.spans.conventions.genai import operation_of
+from traceweir.streams.intake.spans.span import Kind, Span
+
+_KINDS: dict[str, Kind] = {"llm": "llm", "tool": "tool", "chain": "chain", "retriever": "retriever"}
+_METADATA = "langsmith.metadata."
+
+
+def _kind(span: Span) -> Kind | None:
+    word = first_text(span.attributes, "langsmith.span.kind").lower()
+    return _KINDS.get(word, "other") if word and not operation_of(span.attributes) else None
+
+
+def _agent_of(span: Span, kind: Kind) -> str:
+    """Returns the name of a whole graph of LangGraph, unless it is the default."""
+    attributes = span.attributes
+    is_graph = attributes.get(f"{_METADATA}ls_integration") == "langgraph"
+    is_graph = is_graph and kind in ("agent", "chain") and f"{_METADATA}langgraph_node" not in attributes
+    return span.name if is_graph and span.name != "LangGraph" else ""
+
+
+LANGSMITH = Convention(
+    name="LangSmith",
+    kind=_kind,
+    switches=(
+        Switch(
+            "LANGSMITH_HIDE_INPUTS=false and LANGSMITH_HIDE_OUTPUTS=false", keys=("langsmith.",), scopes=("langsmith",)
+        ),
+    ),
+    sessions=(f"{_METADATA}session_id", f"{_METADATA}thread_id"),
+    users=(f"{_METADATA}user_id",),
+    tags=("langsmith.span.tags",),
+    agents=(f"{_METADATA}lc_agent_name",),
+    agent_of=_agent_of,
+    requested_models=(f"{_METADATA}ls_model_name",),
+    usages=(f"{_METADATA}usage_metadata",),
+    documents=("gen_ai.completion",),
+)

@@ -1,0 +1,31 @@
+"""LlamaIndex, as OpenInference writes it."""
+
+from __future__ import annotations
+
+import re
+
+from traceweir.streams.intake.spans.conventions.convention import Convention
+from traceweir.streams.intake.spans.span import Kind, Span
+
+_EVENT_AGENT = re.compile(r"""current_agent_name='([^'"\\]{1,256})'\)"\}\Z""")
+"""The end of a step's input in a workflow: Python's text of the event, whose last field is the agent."""
+
+
+def _kind(span: Span) -> Kind | None:
+    """Returns that the preparation of a call is no call of a model."""
+    is_preparation = "._prepare_" in span.name and str(span.attributes.get("openinference.span.kind")).upper() == "LLM"
+    return "other" if is_preparation else None
+
+
+def _agent_of(span: Span, kind: Kind) -> str:
+    step = span.attributes.get("input.value") if kind == "chain" else None
+    found = _EVENT_AGENT.search(step, max(len(step) - 512, 0)) if isinstance(step, str) else None
+    return found[1] if found else ""
+
+
+LLAMA_INDEX = Convention(
+    name="LlamaIndex",
+    kind=_kind,
+    frameworks=(("llama_index", "llama-index"), ("llamaindex", "llama-index")),
+    agent_of=_agent_of,
+)

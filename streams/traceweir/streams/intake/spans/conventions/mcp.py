@@ -1,0 +1,23 @@
+"""MCP: the spans of the client and of the server of a tool, both parts of the tool's call."""
+
+from __future__ import annotations
+
+from traceweir.streams.intake.spans.conventions.convention import Convention
+from traceweir.streams.intake.spans.conventions.genai import operation_of
+from traceweir.streams.intake.spans.span import Attributes, Kind, Span
+
+_METHOD = "mcp.method.name"
+
+
+def is_mcp_call(attributes: Attributes) -> bool:
+    """Returns whether a span is the call of a tool of an MCP server, as its client or the server recorded it."""
+    return attributes.get(_METHOD) == "tools/call"
+
+
+def _kind(span: Span) -> Kind | None:
+    if _METHOD not in span.attributes or operation_of(span.attributes):
+        return None
+    return "tool" if is_mcp_call(span.attributes) else "other"
+
+
+MCP = Convention(name="MCP", kind=_kind)

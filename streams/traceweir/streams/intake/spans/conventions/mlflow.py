@@ -1,0 +1,47 @@
+"""MLflow's tracing, with the values of functions as JSON."""
+
+from __future__ import annotations
+
+from traceweir.streams.intake.spans.attributes import first_text
+from traceweir.streams.intake.spans.conventions.convention import Convention
+from traceweir.streams.intake.spans.conventions.genai import operation_of
+from traceweir.streams.intake.spans.span import Kind, Span
+
+_KIND = "mlflow.spanType"
+_KINDS: dict[str, Kind] = {
+    "LLM": "llm",
+    "CHAT_MODEL": "llm",
+    "TOOL": "tool",
+    "AGENT": "agent",
+    "CHAIN": "chain",
+    "WORKFLOW": "workflow",
+    "RETRIEVER": "retriever",
+    "RERANKER": "retriever",
+    "EVALUATOR": "judge",
+}
+
+
+def _kind(span: Span) -> Kind | None:
+    attributes = span.attributes
+    word = first_text(attributes, _KIND).upper() if _KIND in attributes else ""
+    if word and (word in _KINDS or not operation_of(attributes)):
+        return _KINDS.get(word, "other")
+    return None
+
+
+def _agent_of(span: Span, kind: Kind) -> str:
+    return span.name if kind == "agent" and _KIND in span.attributes else ""
+
+
+MLFLOW = Convention(
+    name="MLflow",
+    kind=_kind,
+    sessions=("mlflow.trace.session",),
+    users=("mlflow.trace.user",),
+    agent_of=_agent_of,
+    models=("mlflow.llm.model",),
+    usages=("mlflow.chat.tokenUsage",),
+    contents=("mlflow.spanInputs",),
+    only_json=("mlflow.spanInputs", "mlflow.spanOutputs"),
+    documents=("mlflow.spanOutputs",),
+)

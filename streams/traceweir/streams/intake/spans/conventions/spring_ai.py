@@ -1,0 +1,39 @@
+"""Spring AI, which writes the calls of tools to its spans, and prompts and answers to its log alone."""
+
+from __future__ import annotations
+
+from traceweir.streams.intake.spans.attributes import first_text
+from traceweir.streams.intake.spans.conventions.convention import Convention, Switch
+from traceweir.streams.intake.spans.conventions.genai import kind_of_operation, operation_of
+from traceweir.streams.intake.spans.span import Attributes, Kind, Span
+
+_SESSION = "spring.ai.chat.client.conversation.id"
+_NO_SESSION = "default"
+"""The conversation of clients that name none; many users share it."""
+_KINDS: dict[str, Kind] = {"chat_client": "workflow", "tool_call": "tool"}
+
+
+def _kind(span: Span) -> Kind | None:
+    attributes = span.attributes
+    operation = operation_of(attributes) if "spring.ai.kind" in attributes else ""
+    if not operation or kind_of_operation(operation):  # `framework` is no operation of the standard
+        return None
+    return _KINDS.get(first_text(attributes, "spring.ai.kind"), "other")
+
+
+def _no_session(attributes: Attributes) -> str:
+    return _SESSION if first_text(attributes, _SESSION) == _NO_SESSION else ""
+
+
+SPRING_AI = Convention(
+    name="Spring AI",
+    kind=_kind,
+    switches=(
+        Switch(
+            "spring.ai.tools.observations.include-content=true; Spring AI writes prompts and answers to its log alone",
+            keys=("spring.ai.",),
+        ),
+    ),
+    sessions=(_SESSION,),
+    no_session=_no_session,
+)

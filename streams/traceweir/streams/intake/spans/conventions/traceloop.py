@@ -1,0 +1,73 @@
+"""traceloop's OpenLLMetry: the keys that were there before the standard, and its own words beside those of the standard."""
+
+from __future__ import annotations
+
+from traceweir.streams.intake.spans.attributes import first_text
+from traceweir.streams.intake.spans.conventions.convention import Convention, Switch
+from traceweir.streams.intake.spans.conventions.genai import OPERATION_NAMES, kind_of_operation, operation_of
+from traceweir.streams.intake.spans.span import Kind, Span
+
+_KIND = "traceloop.span.kind"
+_KINDS: dict[str, Kind] = {"tool": "tool", "workflow": "workflow", "agent": "agent", "task": "other"}
+_REQUESTS = {"chat", "completion"}
+_SCOPE_OF_JS = "@traceloop/instrumentation-langchain"
+_PROPERTIES = "traceloop.association.properties."
+
+
+def is_nameless_tool(span: Span) -> bool:
+    """Returns whether a span is the run of a tool of which it tells the class alone, as traceloop's JavaScript does."""
+    return span.scope == _SCOPE_OF_JS and span.name.startswith("execute_tool ")
+
+
+def _kind(span: Span) -> Kind | None:
+    attributes = span.attributes
+    word = first_text(attributes, _KIND).lower() if _KIND in attributes else ""
+    if not word and span.scope != _SCOPE_OF_JS:
+        return None
+    operation = operation_of(attributes)
+    found = kind_of_operation(operation) if operation else None
+    if found == "tool" and is_nameless_tool(span):
+        return "other"
+    if found == "agent" and _KINDS.get(word) == "workflow":
+        return "workflow"
+    if operation:
+        return found or _KINDS.get(word)
+    return _KINDS.get(word, "other") if word else None
+
+
+def _kind_of_name(span: Span) -> Kind | None:
+    name, attributes = span.name, span.attributes
+    request = "llm.request.type" in attributes
+    if request and name.endswith(".chat"):
+        return "llm"
+    if name.startswith("execute_tool "):
+        return None
+    if name.endswith(".tool"):
+        return "tool"
+    if name.startswith(OPERATION_NAMES):
+        return None
+    return "llm" if request and str(attributes.get("llm.request.type", "")) in _REQUESTS else None
+
+
+def _agent_of(span: Span, kind: Kind) -> str:
+    if kind != "agent" or span.name.startswith("invoke_agent "):
+        return ""
+    return first_text(span.attributes, "traceloop.entity.name")
+
+
+TRACELOOP = Convention(
+    name="traceloop",
+    kind=_kind,
+    kind_of_name=_kind_of_name,
+    switches=(Switch("TRACELOOP_TRACE_CONTENT=true", keys=("traceloop.", "llm.request.type")),),
+    sessions=(f"{_PROPERTIES}session_id", f"{_PROPERTIES}thread_id"),
+    users=(f"{_PROPERTIES}user_id",),
+    agents=(f"{_PROPERTIES}lc_agent_name",),
+    agent_of=_agent_of,
+    requested_models=("llm.request.model", f"{_PROPERTIES}ls_model_name"),
+    input_tokens=("llm.usage.prompt_tokens",),
+    output_tokens=("llm.usage.completion_tokens",),
+    contents=("traceloop.entity.output",),
+    only_json=("traceloop.entity.input", "traceloop.entity.output"),
+    documents=("traceloop.entity.output",),
+)
