@@ -37,7 +37,7 @@ class _Traces:
         """Adds the spans or log records of a request, and returns a sentence for each unusable one."""
         from traceweir.streams.intake.otlp.decoding import decode_logs, decode_spans
         from traceweir.streams.intake.otlp.errors import OtlpError
-        from traceweir.streams.intake.spans.dialects import is_genai_event
+        from traceweir.streams.intake.spans.span_events import is_genai_event
 
         try:
             spans, problems = decode_spans(request)

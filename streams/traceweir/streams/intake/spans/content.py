@@ -9,10 +9,11 @@ from typing import Any
 from traceweir.streams.intake.spans.api_bodies import PYTHON_TEXT
 from traceweir.streams.intake.spans.attributes import ABSENT, decoded, first_text, structure, text_of
 from traceweir.streams.intake.spans.conventions import haystack
-from traceweir.streams.intake.spans.dialects import event_fields, input_messages, named_events
+from traceweir.streams.intake.spans.dialects import input_messages
 from traceweir.streams.intake.spans.message import Message, is_hidden
 from traceweir.streams.intake.spans.messages import read_message, read_messages
 from traceweir.streams.intake.spans.model_calls import ModelCall
+from traceweir.streams.intake.spans.span_events import event_fields, named_events
 from traceweir.streams.intake.spans.tree import Node
 from traceweir.streams.intake.spans.turns import TurnSpans
 

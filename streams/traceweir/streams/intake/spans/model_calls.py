@@ -9,10 +9,7 @@ from typing import NamedTuple
 from traceweir.streams.intake.spans.attributes import count, decoded, first, first_text, text_of
 from traceweir.streams.intake.spans.conventions import CONVENTIONS, keys_of
 from traceweir.streams.intake.spans.dialects import (
-    DETAILS,
-    event_fields,
     input_messages,
-    named_events,
     output_messages,
     played_rounds,
     step_message,
@@ -22,6 +19,7 @@ from traceweir.streams.intake.spans.identity import agent_name
 from traceweir.streams.intake.spans.message import Call, Message
 from traceweir.streams.intake.spans.metadata import in_metadata
 from traceweir.streams.intake.spans.span import Attributes, Span
+from traceweir.streams.intake.spans.span_events import DETAILS, event_fields, named_events
 from traceweir.streams.intake.spans.tree import Node
 
 _MODEL = (*keys_of(lambda each: each.models), *keys_of(lambda each: each.requested_models))

@@ -12,8 +12,6 @@ from traceweir.streams.intake.spans.message import Message, Role
 from traceweir.streams.intake.spans.messages import read_message
 from traceweir.streams.intake.spans.span import Span
 
-_SPREAD = ("llm.input_messages.", "gen_ai.prompt.", "llm.prompts.", "llm.output_messages.", "gen_ai.completion.")
-"""The beginnings of keys by which an instrumentation spreads messages over attributes."""
 _FAILED = ('"is_error": true', '"is_error":true', '"status": "error"', '"status":"error"')
 """What a request has in it where it says that a tool failed; OpenInference's messages leave it out."""
 MAX_INDEX = 10_000
@@ -23,18 +21,18 @@ _MAX_CACHED_CHARS = 2_000
 """Maximum number of characters of these keys together: an agent chooses its keys, and the sets stay in memory."""
 
 
-def spread_attributes(span: Span) -> Mapping[str, Any]:
-    """Returns the attributes that are parts of messages."""
+def spread_attributes(span: Span, beginnings: tuple[str, ...]) -> Mapping[str, Any]:
+    """Returns the attributes that are parts of messages: those whose keys begin so."""
     attributes = span.attributes
     if len(attributes) > _MAX_CACHED_KEYS or sum(map(len, attributes)) > _MAX_CACHED_CHARS:
-        return {key: value for key, value in attributes.items() if key.startswith(_SPREAD)}
-    keys = _spread_keys(tuple(attributes))
+        return {key: value for key, value in attributes.items() if key.startswith(beginnings)}
+    keys = _spread_keys(tuple(attributes), beginnings)
     return {key: attributes[key] for key in keys} if keys else {}
 
 
 @lru_cache(maxsize=512)  # the spans of an instrumented agent have few sets of keys
-def _spread_keys(keys: tuple[str, ...]) -> list[str]:
-    return [key for key in keys if key.startswith(_SPREAD)]
+def _spread_keys(keys: tuple[str, ...], beginnings: tuple[str, ...]) -> list[str]:
+    return [key for key in keys if key.startswith(beginnings)]
 
 
 def openinference(span: Span, spread: Mapping[str, Any], prefix: str, role: Role) -> list[Message]:

@@ -9,11 +9,11 @@ from typing import Any
 
 from traceweir.streams.intake.spans.attributes import ABSENT, decoded, first, first_text, structure, text_of
 from traceweir.streams.intake.spans.conventions.mcp import is_mcp_call
-from traceweir.streams.intake.spans.dialects import event_fields, named_events
 from traceweir.streams.intake.spans.message import Message, is_hidden
 from traceweir.streams.intake.spans.messages import read_content
 from traceweir.streams.intake.spans.python_text import python_value
 from traceweir.streams.intake.spans.span import Attributes, Span
+from traceweir.streams.intake.spans.span_events import event_fields, named_events
 
 MERGED = "(merged tools)"
 """ADK's span of the merged responses of parallel calls; no call of a tool."""

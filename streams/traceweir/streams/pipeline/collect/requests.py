@@ -10,7 +10,7 @@ from traceweir.streams.base.stages.errors import RecordRejected
 from traceweir.streams.intake.otlp.decoding import decode_log
 from traceweir.streams.intake.otlp.errors import OtlpError
 from traceweir.streams.intake.otlp.slices import MAX_SPAN_BYTES, LogSlice, log_slices, span_slices
-from traceweir.streams.intake.spans.dialects import GENAI_EVENT, is_genai_event
+from traceweir.streams.intake.spans.span_events import GENAI_EVENT, is_genai_event
 from traceweir.streams.pipeline.decoding.envelopes import described, opened
 
 

@@ -17,6 +17,7 @@ from traceweir.streams.intake.spans.conventions.convention import Convention
 from traceweir.streams.intake.spans.conventions.crewai import CREWAI
 from traceweir.streams.intake.spans.conventions.dspy import DSPY
 from traceweir.streams.intake.spans.conventions.genai import GENAI
+from traceweir.streams.intake.spans.conventions.google_genai import GOOGLE_GENAI
 from traceweir.streams.intake.spans.conventions.haystack import HAYSTACK
 from traceweir.streams.intake.spans.conventions.langchain import LANGCHAIN
 from traceweir.streams.intake.spans.conventions.langchain4j import LANGCHAIN4J
@@ -31,6 +32,7 @@ from traceweir.streams.intake.spans.conventions.openinference import OPENINFEREN
 from traceweir.streams.intake.spans.conventions.pydantic_ai import PYDANTIC_AI
 from traceweir.streams.intake.spans.conventions.semantic_kernel import SEMANTIC_KERNEL
 from traceweir.streams.intake.spans.conventions.smolagents import SMOLAGENTS
+from traceweir.streams.intake.spans.conventions.source import Source, ranked
 from traceweir.streams.intake.spans.conventions.spring_ai import SPRING_AI
 from traceweir.streams.intake.spans.conventions.strands import STRANDS
 from traceweir.streams.intake.spans.conventions.traceloop import TRACELOOP
@@ -41,6 +43,7 @@ CONVENTIONS: tuple[Convention, ...] = (
     OPENAI_AGENTS,
     LANGCHAIN,
     LLAMA_INDEX,
+    GOOGLE_GENAI,
     # Attributes that say by their names who wrote them.
     OPENINFERENCE,
     MLFLOW,
@@ -74,3 +77,8 @@ STANDARD_FIRST: tuple[Convention, ...] = (GENAI, *(each for each in CONVENTIONS 
 def keys_of(field: Callable[[Convention], Iterable[str]]) -> tuple[str, ...]:
     """Returns the attributes in a field of all conventions, in the order in which they are looked for, each once."""
     return tuple(dict.fromkeys(chain.from_iterable(map(field, STANDARD_FIRST))))
+
+
+def sources_of(field: Callable[[Convention], Iterable[Source]]) -> tuple[Source, ...]:
+    """Returns the sources in a field of all conventions, in the order in which they are asked: by rank, then as the keys."""
+    return ranked(chain.from_iterable(map(field, STANDARD_FIRST)))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from traceweir.streams.intake.spans.api_bodies import answered, requested
 from traceweir.streams.intake.spans.conventions.convention import Convention, Switch
 from traceweir.streams.intake.spans.conventions.genai import CAPTURE
 from traceweir.streams.intake.spans.conventions.openinference import OPENINFERENCE
+from traceweir.streams.intake.spans.conventions.source import Rank, attributes
 from traceweir.streams.intake.spans.span import Kind, Span
 
 SCOPE = "gcp.vertex.agent"
@@ -47,4 +49,6 @@ ADK = Convention(
         "gcp.vertex.agent.tool_call_args",
         "gcp.vertex.agent.tool_response",
     ),
+    inputs=attributes(requested, Rank.BODY, "gcp.vertex.agent.llm_request"),
+    outputs=attributes(answered, Rank.BODY, "gcp.vertex.agent.llm_response"),
 )

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from traceweir.streams.intake.spans.attributes import first_text
+from traceweir.streams.intake.spans.api_bodies import requested
+from traceweir.streams.intake.spans.attributes import first_text, structure
 from traceweir.streams.intake.spans.conventions.convention import Convention, Switch
 from traceweir.streams.intake.spans.conventions.genai import operation_of
+from traceweir.streams.intake.spans.conventions.source import Rank, Source, attributes
+from traceweir.streams.intake.spans.message import Message
+from traceweir.streams.intake.spans.messages import read_message, read_messages
 from traceweir.streams.intake.spans.span import Kind, Span
 
 _KINDS: dict[str, Kind] = {"ai.generateText": "agent", "ai.streamText": "agent", "ai.toolCall": "tool"}
+_TEXTS = ("ai.response.text", "ai.result.text")
+_CALLS = ("ai.response.toolCalls", "ai.result.toolCalls")
 
 
 def _kind(span: Span) -> Kind | None:
@@ -21,6 +27,14 @@ def _agent_of(span: Span, kind: Kind) -> str:
     if kind != "agent" or span.name.startswith("invoke_agent "):
         return ""
     return first_text(span.attributes, "ai.telemetry.functionId")
+
+
+def _read_output(span: Span, _: object) -> list[Message]:
+    text = next((span.attributes[k] for k in _TEXTS if k in span.attributes), None)
+    calls = structure(next((span.attributes[k] for k in _CALLS if k in span.attributes), None))
+    if text is None and not isinstance(calls, list):
+        return []
+    return [read_message({"role": "assistant", "content": text or "", "tool_calls": calls}, "assistant")]
 
 
 AI_SDK = Convention(
@@ -40,4 +54,9 @@ AI_SDK = Convention(
     requested_models=("ai.model.id",),
     input_tokens=("ai.usage.promptTokens",),
     output_tokens=("ai.usage.completionTokens",),
+    inputs=(
+        *attributes(read_messages, Rank.BODY, "ai.prompt.messages"),
+        *attributes(requested, Rank.BODY, "ai.prompt"),
+    ),
+    outputs=tuple(Source(key, _read_output, Rank.BODY) for key in (*_TEXTS, *_CALLS)),
 )

@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from traceweir.streams.intake.spans.conventions.source import Source
+from traceweir.streams.intake.spans.message import Message
 from traceweir.streams.intake.spans.span import Attributes, Kind, Span
 
 
@@ -91,6 +93,17 @@ class Convention:
     """Attributes with the tokens as an object of JSON."""
     answer_metadata: Callable[[Attributes], Mapping[str, Any]] | None = None
     """Tells `model` and `usage`, an object of tokens, where they are a part of the answer; empty if they are not there."""
+
+    inputs: tuple[Source, ...] = ()
+    """Where the span of a model call has the messages that the model read; each source reads a list of messages."""
+    outputs: tuple[Source, ...] = ()
+    """Where the span of a model call has the messages that the model wrote; each source reads a list of messages."""
+    finishes: tuple[str, ...] = ()
+    """Attributes with the reason why an answer ended."""
+    step: Callable[[Span], Message | None] | None = None
+    """Tells what a model wrote, from the span around that of its call; None for any other span."""
+    rounds: Callable[[Span], list[Message]] | None = None
+    """Tells the calls and results of the rounds that a client played by itself within one model call."""
 
     contents: tuple[str, ...] = ()
     """Attributes by which a span of an agent has something to tell, also if no other span is work of the agent."""

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
-from traceweir.streams.intake.spans.attributes import first_text
+from collections.abc import Set
+from typing import Any
+
+from traceweir.streams.intake.spans.api_bodies import answered, requested
+from traceweir.streams.intake.spans.attributes import ABSENT, first_text, structure
 from traceweir.streams.intake.spans.conventions.convention import Convention, Switch
-from traceweir.streams.intake.spans.span import Attributes, Kind, Span
+from traceweir.streams.intake.spans.conventions.source import Place, Rank, Source, attributes, field_of_event
+from traceweir.streams.intake.spans.message import Message, Role
+from traceweir.streams.intake.spans.messages import read_message, read_messages
+from traceweir.streams.intake.spans.span import Attributes, Kind, Span, SpanEvent
+from traceweir.streams.intake.spans.span_events import DETAILS, event_fields, event_name
 
 CAPTURE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 """The variable by which most instrumentations of the standard write content."""
@@ -21,13 +29,20 @@ _OPERATIONS: dict[str, Kind] = {
     "chain": "chain",
     "evaluate": "judge",
 }
+CHOICES = {"gen_ai.choice", "gen_ai.assistant.choice"}
+_INPUT_EVENTS = {
+    "gen_ai.system.message",
+    "gen_ai.user.message",
+    "gen_ai.assistant.message",
+    "gen_ai.tool.message",
+}
 _MODELS = ("gen_ai.request.model", "gen_ai.response.model", "llm.model_name", "model_name")
 _USAGES = ("gen_ai.usage.", "llm.token_count.", "llm.usage.")
 
 
-def operation_of(attributes: Attributes) -> str:
+def operation_of(of_span: Attributes) -> str:
     """Returns the operation of a span; empty if it tells none. It says more than the word of most other conventions."""
-    return first_text(attributes, "gen_ai.operation.name")
+    return first_text(of_span, "gen_ai.operation.name")
 
 
 def kind_of_operation(operation: str) -> Kind | None:
@@ -44,13 +59,13 @@ def _kind(span: Span) -> Kind | None:
 
 
 def _kind_of_name(span: Span) -> Kind | None:
-    name, attributes = span.name, span.attributes
+    name = span.name
     if name.startswith("execute_tool "):
         return "tool"
     if name.startswith("invoke_agent"):
         return "agent"
-    usage = any(key.startswith(_USAGES) for key in attributes)
-    return "llm" if usage and first_text(attributes, *_MODELS) else None
+    usage = any(key.startswith(_USAGES) for key in span.attributes)
+    return "llm" if usage and first_text(span.attributes, *_MODELS) else None
 
 
 def _agent_of(span: Span, kind: Kind) -> str:
@@ -61,6 +76,56 @@ def _agent_of(span: Span, kind: Kind) -> str:
             text = text.removeprefix("invoke_agent ")
             name = text
     return name
+
+
+def _choices(value: Any) -> list[Message]:
+    """Returns the messages that a model wrote; the pieces of a stream, which end without a reason, become one message.
+
+    ADK writes the pieces, and then the whole text again.
+    """
+    if value is None:
+        return []
+    value = structure(value)
+    items = value if isinstance(value, list) else []
+    if len(items) < 2 or any(not isinstance(item, dict) or item.get("finish_reason") != "" for item in items[:-1]):
+        return read_messages(value, "assistant")
+    *pieces, last = read_messages(items, "assistant")
+    text = "".join(part for piece in pieces for part in piece.texts)
+    whole = "".join(last.texts)
+    last.texts = [whole if whole.startswith(text) else text + whole]
+    last.calls = [call for piece in pieces for call in piece.calls if call not in last.calls] + last.calls
+    return [last]
+
+
+def _event_message(event: SpanEvent) -> Message:
+    name = event_name(event)
+    role: Role = "assistant" if name in CHOICES else "user"
+    return read_message({**event_fields(event), "event.name": name}, role)
+
+
+def _of_events(span: Span, names: Set[str]) -> list[Message]:
+    """Returns the messages in the events of these names.
+
+    If the user's text is there, content is not hidden, and a call without arguments has none: botocore's
+    instrumentation leaves out an empty object.
+    """
+    messages = [_event_message(event) for event in span.events if event_name(event) in names]
+    if any(call.args is ABSENT for message in messages for call in message.calls):
+        asked = (_event_message(event) for event in span.events if event_name(event) == "gen_ai.user.message")
+        if any(message.has_content for message in asked):
+            for message in messages:
+                message.calls = [
+                    call._replace(args={}) if call.args is ABSENT and call.name else call for call in message.calls
+                ]
+    return messages
+
+
+def _read_inputs(span: Span, _: object) -> list[Message]:
+    return _of_events(span, _INPUT_EVENTS)
+
+
+def _read_choices(span: Span, _: object) -> list[Message]:
+    return _of_events(span, CHOICES)
 
 
 GENAI = Convention(
@@ -79,4 +144,17 @@ GENAI = Convention(
     contents=("gen_ai.input.messages", "gen_ai.output.messages"),
     only_json=("gen_ai.input.messages", "gen_ai.output.messages"),
     documents=("gen_ai.retrieval.documents",),
+    inputs=(
+        *attributes(read_messages, Rank.VALUE, "gen_ai.input.messages"),
+        field_of_event(DETAILS, "gen_ai.input.messages", read_messages)._replace(rank=Rank.VALUE),
+        Source("gen_ai.", _read_inputs, Rank.EVENTS, Place.SPAN),
+        field_of_event("gen_ai.content.prompt", "gen_ai.prompt", requested),
+        *attributes(requested, Rank.REST, "gen_ai.request.messages"),
+    ),
+    outputs=(
+        *attributes(_choices, Rank.VALUE, "gen_ai.output.messages"),
+        field_of_event(DETAILS, "gen_ai.output.messages", _choices)._replace(rank=Rank.VALUE),
+        Source("gen_ai.", _read_choices, Rank.EVENTS, Place.SPAN),
+        field_of_event("gen_ai.content.completion", "gen_ai.completion", answered),
+    ),
 )

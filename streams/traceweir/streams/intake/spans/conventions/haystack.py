@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from traceweir.streams.intake.spans.api_bodies import requested
 from traceweir.streams.intake.spans.attributes import first_text, structure, text_of
 from traceweir.streams.intake.spans.conventions.convention import Convention, Switch
+from traceweir.streams.intake.spans.conventions.source import Rank, Source, attributes
 from traceweir.streams.intake.spans.message import Message
 from traceweir.streams.intake.spans.messages import read_messages
 from traceweir.streams.intake.spans.span import Attributes, Kind, Span
@@ -24,25 +26,20 @@ _KINDS: dict[str, Kind] = {
     "haystack.agent.step.llm": "llm",
     "haystack.agent.step.tool": "tool",
 }
-INPUTS = ("haystack.agent.step.llm.input", "haystack.component.input")
-OUTPUTS = ("haystack.agent.step.llm.output", "haystack.component.output")
+_INPUTS = ("haystack.agent.step.llm.input", "haystack.component.input")
+_OUTPUTS = ("haystack.agent.step.llm.output", "haystack.component.output")
 PIPELINE_INPUT, PIPELINE_OUTPUT = "haystack.pipeline.input_data", "haystack.pipeline.output_data"
 
 
-def is_of_haystack(attributes: Attributes) -> bool:
-    """Returns whether a span of a model call has content that Haystack itself wrote."""
-    return any(key in attributes for key in OUTPUTS)
-
-
-def replies(attributes: Attributes) -> list[Message]:
+def _read_replies(span: Span, _: object) -> list[Message]:
     """Returns the messages that a model wrote: chat messages, or texts."""
-    value = _output(attributes).get("replies")
+    value = _output(span.attributes).get("replies")
     return read_messages(value, "assistant") if isinstance(value, list) else []
 
 
-def _metadata_of(attributes: Attributes) -> Mapping[str, Any]:
+def _metadata_of(of_span: Attributes) -> Mapping[str, Any]:
     """Returns what the API tells of the answer: `model` and `usage`; empty if it is not there."""
-    output = _output(attributes)
+    output = _output(of_span)
     for value in (output.get("replies"), output.get("meta")):
         last = value[-1] if isinstance(value, list) and value else None
         meta = last.get("meta", last) if isinstance(last, dict) else None
@@ -69,13 +66,13 @@ def _kind_of_name(span: Span) -> Kind | None:
     return _KINDS.get(span.name) or _of_component(span.attributes)
 
 
-def _of_component(attributes: Attributes) -> Kind:
+def _of_component(of_span: Attributes) -> Kind:
     """Returns the kind of a component: its type tells it, and that a model replies."""
-    component = first_text(attributes, _COMPONENT)
+    component = first_text(of_span, _COMPONENT)
     if component == "Agent":
         return "agent"
-    is_model = first_text(attributes, "haystack.component.name") == "chat_generator"  # that of an agent of Haystack 2
-    is_model = is_model or first_text(attributes, "haystack.component.output").startswith('{"replies":')
+    is_model = first_text(of_span, "haystack.component.name") == "chat_generator"  # that of an agent of Haystack 2
+    is_model = is_model or first_text(of_span, "haystack.component.output").startswith('{"replies":')
     if is_model or component.endswith("Generator"):
         return "llm"
     return "retriever" if component.endswith("Retriever") else "other"
@@ -88,8 +85,8 @@ def _agent_of(span: Span, kind: Kind) -> str:
     return text_of(span.attributes.get("haystack.component.name"))
 
 
-def _output(attributes: Attributes) -> dict[str, Any]:
-    value = next((structure(attributes[key]) for key in OUTPUTS if key in attributes), None)
+def _output(of_span: Attributes) -> dict[str, Any]:
+    value = next((structure(of_span[key]) for key in _OUTPUTS if key in of_span), None)
     return value if isinstance(value, dict) else {}
 
 
@@ -102,4 +99,6 @@ HAYSTACK = Convention(
     answer_metadata=_metadata_of,
     contents=("haystack.agent.output",),
     documents=("haystack.component.output",),
+    inputs=attributes(requested, Rank.FRAME, *_INPUTS),
+    outputs=tuple(Source(key, _read_replies, Rank.FRAME) for key in _OUTPUTS),
 )

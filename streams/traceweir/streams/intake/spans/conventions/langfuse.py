@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from traceweir.streams.intake.spans.api_bodies import answered, requested
 from traceweir.streams.intake.spans.attributes import first_text
 from traceweir.streams.intake.spans.conventions.convention import Convention, Switch
 from traceweir.streams.intake.spans.conventions.genai import operation_of
+from traceweir.streams.intake.spans.conventions.source import Rank, attributes
+from traceweir.streams.intake.spans.message import Message
 from traceweir.streams.intake.spans.span import Kind, Span
 
 _KIND = "langfuse.observation.type"
@@ -29,6 +34,10 @@ def _agent_of(span: Span, kind: Kind) -> str:
     return span.name if kind == "agent" and _KIND in span.attributes else ""
 
 
+def _read_output(value: Any) -> list[Message]:
+    return answered(value) or ([Message("assistant", [value])] if isinstance(value, str) else [])
+
+
 LANGFUSE = Convention(
     name="Langfuse",
     kind=_kind,
@@ -42,4 +51,6 @@ LANGFUSE = Convention(
     usages=("langfuse.observation.usage_details",),
     contents=(_OUTPUT,),
     documents=(_OUTPUT,),
+    inputs=attributes(requested, Rank.FRAME, "langfuse.observation.input"),
+    outputs=attributes(_read_output, Rank.FRAME, _OUTPUT),
 )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from traceweir.streams.intake.spans.api_bodies import answered, requested
 from traceweir.streams.intake.spans.attributes import first_text
 from traceweir.streams.intake.spans.conventions.convention import Convention, Switch
 from traceweir.streams.intake.spans.conventions.genai import operation_of
+from traceweir.streams.intake.spans.conventions.source import Rank, attributes
 from traceweir.streams.intake.spans.span import Kind, Span
 
 _KINDS: dict[str, Kind] = {"llm": "llm", "tool": "tool", "chain": "chain", "retriever": "retriever"}
@@ -18,9 +20,9 @@ def _kind(span: Span) -> Kind | None:
 
 def _agent_of(span: Span, kind: Kind) -> str:
     """Returns the name of a whole graph of LangGraph, unless it is the default."""
-    attributes = span.attributes
-    is_graph = attributes.get(f"{_METADATA}ls_integration") == "langgraph"
-    is_graph = is_graph and kind in ("agent", "chain") and f"{_METADATA}langgraph_node" not in attributes
+    there = span.attributes
+    is_graph = there.get(f"{_METADATA}ls_integration") == "langgraph"
+    is_graph = is_graph and kind in ("agent", "chain") and f"{_METADATA}langgraph_node" not in there
     return span.name if is_graph and span.name != "LangGraph" else ""
 
 
@@ -40,4 +42,6 @@ LANGSMITH = Convention(
     requested_models=(f"{_METADATA}ls_model_name",),
     usages=(f"{_METADATA}usage_metadata",),
     documents=("gen_ai.completion",),
+    inputs=attributes(requested, Rank.BODY, "gen_ai.prompt"),
+    outputs=attributes(answered, Rank.BODY, "gen_ai.completion"),
 )

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from traceweir.streams.intake.spans.conventions.convention import Convention
+from traceweir.streams.intake.spans.conventions.source import Rank, Source
+from traceweir.streams.intake.spans.message import Message
 from traceweir.streams.intake.spans.span import Kind, Span
 
 _EVENT_AGENT = re.compile(r"""current_agent_name='([^'"\\]{1,256})'\)"\}\Z""")
@@ -23,9 +26,15 @@ def _agent_of(span: Span, kind: Kind) -> str:
     return found[1] if found else ""
 
 
+def _read_output(span: Span, value: Any) -> list[Message]:
+    is_text = isinstance(value, str) and value.startswith("assistant: ") and "llama_index" in span.scope
+    return [Message("assistant", [value.removeprefix("assistant: ")])] if is_text else []
+
+
 LLAMA_INDEX = Convention(
     name="LlamaIndex",
     kind=_kind,
     frameworks=(("llama_index", "llama-index"), ("llamaindex", "llama-index")),
     agent_of=_agent_of,
+    outputs=(Source("output.value", _read_output, Rank.FRAME),),
 )

@@ -2,7 +2,24 @@
 
 from __future__ import annotations
 
+from traceweir.streams.intake.spans.attributes import structure
 from traceweir.streams.intake.spans.conventions.convention import Convention, Switch
+from traceweir.streams.intake.spans.message import Message
+from traceweir.streams.intake.spans.messages import read_message
+from traceweir.streams.intake.spans.span import Span
+
+
+def _step(span: Span) -> Message | None:
+    """Returns what a model wrote in a step; None for any other span.
+
+    The span of the model call, which is inside, has the text alone, and a tool that the application runs has no span.
+    """
+    told = structure(span.attributes.get("mastra.model_step.output"))
+    if not isinstance(told, dict):
+        return None
+    message = {"role": "assistant", "content": told.get("text") or "", "tool_calls": told.get("toolCalls")}
+    return read_message(message, "assistant")
+
 
 MASTRA = Convention(
     name="Mastra",
@@ -10,4 +27,5 @@ MASTRA = Convention(
     sessions=("mastra.metadata.sessionId",),
     users=("mastra.metadata.userId", "mastra.metadata.resourceId"),
     contents=("mastra.agent_run.output",),
+    step=_step,
 )

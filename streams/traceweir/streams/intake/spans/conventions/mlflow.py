@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from traceweir.streams.intake.spans.api_bodies import answered, requested
 from traceweir.streams.intake.spans.attributes import first_text
 from traceweir.streams.intake.spans.conventions.convention import Convention
 from traceweir.streams.intake.spans.conventions.genai import operation_of
+from traceweir.streams.intake.spans.conventions.source import Rank, attributes
 from traceweir.streams.intake.spans.span import Kind, Span
 
 _KIND = "mlflow.spanType"
@@ -22,9 +24,9 @@ _KINDS: dict[str, Kind] = {
 
 
 def _kind(span: Span) -> Kind | None:
-    attributes = span.attributes
-    word = first_text(attributes, _KIND).upper() if _KIND in attributes else ""
-    if word and (word in _KINDS or not operation_of(attributes)):
+    there = span.attributes
+    word = first_text(there, _KIND).upper() if _KIND in there else ""
+    if word and (word in _KINDS or not operation_of(there)):
         return _KINDS.get(word, "other")
     return None
 
@@ -44,4 +46,6 @@ MLFLOW = Convention(
     contents=("mlflow.spanInputs",),
     only_json=("mlflow.spanInputs", "mlflow.spanOutputs"),
     documents=("mlflow.spanOutputs",),
+    inputs=attributes(requested, Rank.BODY, "mlflow.spanInputs"),
+    outputs=attributes(answered, Rank.BODY, "mlflow.spanOutputs"),
 )

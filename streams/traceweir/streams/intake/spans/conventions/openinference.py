@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
+from traceweir.streams.intake.spans.api_bodies import answered, requested
 from traceweir.streams.intake.spans.attributes import first_text
 from traceweir.streams.intake.spans.conventions.convention import Convention, Switch
 from traceweir.streams.intake.spans.conventions.smolagents import CLASSES
+from traceweir.streams.intake.spans.conventions.source import Place, Rank, Source, attributes
+from traceweir.streams.intake.spans.message import Message
 from traceweir.streams.intake.spans.span import Kind, Span
+from traceweir.streams.intake.spans.spread_messages import indexed, openinference, with_failures
 
 _KIND = "openinference.span.kind"
 _KINDS: dict[str, Kind] = {
@@ -20,9 +27,9 @@ _KINDS: dict[str, Kind] = {
 
 
 def _kind(span: Span) -> Kind | None:
-    attributes = span.attributes
-    word = first_text(attributes, _KIND).upper() if _KIND in attributes else ""
-    if word == "AGENT" and "tool.name" in attributes and "agent.name" not in attributes:
+    there = span.attributes
+    word = first_text(there, _KIND).upper() if _KIND in there else ""
+    if word == "AGENT" and "tool.name" in there and "agent.name" not in there:
         return "tool"  # OpenInference's LangChain calls each run an AGENT whose name has `agent` in it
     return _KINDS.get(word, "other") if word else None
 
@@ -31,6 +38,19 @@ def _agent_of(span: Span, kind: Kind) -> str:
     is_run = kind == "agent" and _KIND in span.attributes and span.name.endswith(".run")
     name = span.name.removesuffix(".run") if is_run else ""
     return "" if name in CLASSES else name
+
+
+def _read_inputs(span: Span, spread: Mapping[str, Any]) -> list[Message]:
+    messages = openinference(span, spread, "llm.input_messages.", "user")
+    return with_failures(messages, span.attributes.get("input.value"))
+
+
+def _read_prompts(_: Span, spread: Mapping[str, Any]) -> list[Message]:
+    return indexed(spread, "llm.prompts.")
+
+
+def _read_outputs(span: Span, spread: Mapping[str, Any]) -> list[Message]:
+    return openinference(span, spread, "llm.output_messages.", "assistant")
 
 
 OPENINFERENCE = Convention(
@@ -46,4 +66,14 @@ OPENINFERENCE = Convention(
     contents=("input.value", "output.value"),
     documents=("output.value",),
     spread_documents=("retrieval.documents.", "reranker.output_documents."),
+    inputs=(
+        Source("llm.input_messages.", _read_inputs, Rank.VALUE, Place.SPREAD),
+        *attributes(requested, Rank.FRAME, "input.value"),
+        Source("llm.prompts.", _read_prompts, Rank.FRAME, Place.SPREAD),
+    ),
+    outputs=(
+        Source("llm.output_messages.", _read_outputs, Rank.VALUE, Place.SPREAD),
+        *attributes(answered, Rank.FRAME, "output.value"),
+    ),
+    finishes=("llm.finish_reason",),
 )

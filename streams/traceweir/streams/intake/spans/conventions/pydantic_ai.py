@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from traceweir.streams.intake.spans.attributes import structure
 from traceweir.streams.intake.spans.conventions.convention import Convention, Switch
+from traceweir.streams.intake.spans.conventions.genai import CHOICES
+from traceweir.streams.intake.spans.conventions.source import Rank, attributes
+from traceweir.streams.intake.spans.message import Message
+from traceweir.streams.intake.spans.messages import read_message
 from traceweir.streams.intake.spans.span import Kind, Span
 
 
@@ -10,6 +17,23 @@ def _kind_of_name(span: Span) -> Kind | None:
     if span.name == "running tool" or span.name.startswith("running tool:"):
         return "tool"
     return "agent" if span.name == "agent run" else None
+
+
+def _event_list(value: Any) -> list[tuple[Message, bool]]:
+    """Returns the messages of pydantic-ai's list of events, each with whether the model wrote it in this call."""
+    items = structure(value)
+    if not isinstance(items, list):
+        return []
+    found = [item for item in items if isinstance(item, dict) and isinstance(item.get("event.name"), str)]
+    return [(read_message(item), item["event.name"] in CHOICES) for item in found]
+
+
+def _read_inputs(value: Any) -> list[Message]:
+    return [message for message, chosen in _event_list(value) if not chosen]
+
+
+def _read_outputs(value: Any) -> list[Message]:
+    return [message for message, chosen in _event_list(value) if chosen]
 
 
 PYDANTIC_AI = Convention(
@@ -27,4 +51,6 @@ PYDANTIC_AI = Convention(
     requested_models=("model_name",),
     contents=("final_result",),
     only_json=("pydantic_ai.all_messages", "all_messages_events"),
+    inputs=attributes(_read_inputs, Rank.BODY, "events"),
+    outputs=attributes(_read_outputs, Rank.BODY, "events"),
 )

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
+from traceweir.streams.intake.spans.api_bodies import answered, requested
 from traceweir.streams.intake.spans.attributes import first_text
 from traceweir.streams.intake.spans.conventions.convention import Convention, Switch
 from traceweir.streams.intake.spans.conventions.genai import OPERATION_NAMES, kind_of_operation, operation_of
+from traceweir.streams.intake.spans.conventions.source import Place, Rank, Source, attributes
+from traceweir.streams.intake.spans.message import Message
 from traceweir.streams.intake.spans.span import Kind, Span
+from traceweir.streams.intake.spans.spread_messages import indexed
 
 _KIND = "traceloop.span.kind"
 _KINDS: dict[str, Kind] = {"tool": "tool", "workflow": "workflow", "agent": "agent", "task": "other"}
@@ -20,11 +27,10 @@ def is_nameless_tool(span: Span) -> bool:
 
 
 def _kind(span: Span) -> Kind | None:
-    attributes = span.attributes
-    word = first_text(attributes, _KIND).lower() if _KIND in attributes else ""
+    word = first_text(span.attributes, _KIND).lower() if _KIND in span.attributes else ""
     if not word and span.scope != _SCOPE_OF_JS:
         return None
-    operation = operation_of(attributes)
+    operation = operation_of(span.attributes)
     found = kind_of_operation(operation) if operation else None
     if found == "tool" and is_nameless_tool(span):
         return "other"
@@ -36,8 +42,8 @@ def _kind(span: Span) -> Kind | None:
 
 
 def _kind_of_name(span: Span) -> Kind | None:
-    name, attributes = span.name, span.attributes
-    request = "llm.request.type" in attributes
+    name = span.name
+    request = "llm.request.type" in span.attributes
     if request and name.endswith(".chat"):
         return "llm"
     if name.startswith("execute_tool "):
@@ -46,13 +52,21 @@ def _kind_of_name(span: Span) -> Kind | None:
         return "tool"
     if name.startswith(OPERATION_NAMES):
         return None
-    return "llm" if request and str(attributes.get("llm.request.type", "")) in _REQUESTS else None
+    return "llm" if request and str(span.attributes.get("llm.request.type", "")) in _REQUESTS else None
 
 
 def _agent_of(span: Span, kind: Kind) -> str:
     if kind != "agent" or span.name.startswith("invoke_agent "):
         return ""
     return first_text(span.attributes, "traceloop.entity.name")
+
+
+def _read_prompts(_: Span, spread: Mapping[str, Any]) -> list[Message]:
+    return indexed(spread, "gen_ai.prompt.")
+
+
+def _read_completions(_: Span, spread: Mapping[str, Any]) -> list[Message]:
+    return indexed(spread, "gen_ai.completion.", "assistant")
 
 
 TRACELOOP = Convention(
@@ -70,4 +84,13 @@ TRACELOOP = Convention(
     contents=("traceloop.entity.output",),
     only_json=("traceloop.entity.input", "traceloop.entity.output"),
     documents=("traceloop.entity.output",),
+    inputs=(
+        Source("gen_ai.prompt.", _read_prompts, Rank.VALUE, Place.SPREAD),
+        *attributes(requested, Rank.FRAME, "traceloop.entity.input"),
+        *attributes(requested, Rank.REST, "gen_ai.task.input"),
+    ),
+    outputs=(
+        Source("gen_ai.completion.", _read_completions, Rank.VALUE, Place.SPREAD),
+        *attributes(answered, Rank.FRAME, "traceloop.entity.output"),
+    ),
 )
