@@ -10,6 +10,7 @@ from traceweir.streams.intake.spans.conventions.source import Rank, Source, attr
 from traceweir.streams.intake.spans.message import Message
 from traceweir.streams.intake.spans.messages import read_message, read_messages
 from traceweir.streams.intake.spans.span import Kind, Span
+from traceweir.streams.intake.spans.texts_in_values import answer_in, question_in
 
 _KINDS: dict[str, Kind] = {"ai.generateText": "agent", "ai.streamText": "agent", "ai.toolCall": "tool"}
 _TEXTS = ("ai.response.text", "ai.result.text")
@@ -59,4 +60,6 @@ AI_SDK = Convention(
         *attributes(requested, Rank.BODY, "ai.prompt"),
     ),
     outputs=tuple(Source(key, _read_output, Rank.BODY) for key in (*_TEXTS, *_CALLS)),
+    questions=attributes(question_in, Rank.FRAME, "ai.prompt"),
+    answers=attributes(answer_in, Rank.FRAME, "ai.response.text"),
 )

@@ -105,6 +105,15 @@ class Convention:
     rounds: Callable[[Span], list[Message]] | None = None
     """Tells the calls and results of the rounds that a client played by itself within one model call."""
 
+    questions: tuple[Source, ...] = ()
+    """Where the span of an agent or a workflow has the question; each source reads a text, empty if it is not there."""
+    answers: tuple[Source, ...] = ()
+    """Where the span of an agent or a workflow has the answer; each source reads a text, empty if it is not there."""
+    agent_texts: tuple[Source, ...] = ()
+    """Where the span of an agent has its answer as a text that can be JSON; asked before answers of rank `REST`."""
+    histories: tuple[str, ...] = ()
+    """Attributes of the span of an agent with all messages of its run; asked last, for the question."""
+
     contents: tuple[str, ...] = ()
     """Attributes by which a span of an agent has something to tell, also if no other span is work of the agent."""
     only_json: tuple[str, ...] = ()

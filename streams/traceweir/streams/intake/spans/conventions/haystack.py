@@ -16,6 +16,7 @@ from traceweir.streams.intake.spans.conventions.source import Rank, Source, attr
 from traceweir.streams.intake.spans.message import Message
 from traceweir.streams.intake.spans.messages import read_messages
 from traceweir.streams.intake.spans.span import Attributes, Kind, Span
+from traceweir.streams.intake.spans.texts_in_values import answer_in, question_in
 
 SPAN, AGENT = "haystack.", "haystack.agent.run"
 _COMPONENT = "haystack.component.type"
@@ -28,7 +29,6 @@ _KINDS: dict[str, Kind] = {
 }
 _INPUTS = ("haystack.agent.step.llm.input", "haystack.component.input")
 _OUTPUTS = ("haystack.agent.step.llm.output", "haystack.component.output")
-PIPELINE_INPUT, PIPELINE_OUTPUT = "haystack.pipeline.input_data", "haystack.pipeline.output_data"
 
 
 def _read_replies(span: Span, _: object) -> list[Message]:
@@ -48,15 +48,15 @@ def _metadata_of(of_span: Attributes) -> Mapping[str, Any]:
     return {}
 
 
-def component_values(value: Any) -> list[dict[str, Any]]:
+def _component_values(value: Any) -> list[dict[str, Any]]:
     """Returns the inputs or the outputs of the components of a pipeline, which are under the names of the components."""
     value = structure(value)
     return [each for each in value.values() if isinstance(each, dict)] if isinstance(value, dict) else []
 
 
-def only_text(value: Any) -> str:
+def _only_text(value: Any) -> str:
     """Returns the text of a pipeline's input, if it is the only one: components get the same question by any name."""
-    texts = {each for inputs in component_values(value) for each in inputs.values() if isinstance(each, str) and each}
+    texts = {each for inputs in _component_values(value) for each in inputs.values() if isinstance(each, str) and each}
     return texts.pop() if len(texts) == 1 else ""
 
 
@@ -90,6 +90,16 @@ def _output(of_span: Attributes) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
+def _question_of_pipeline(value: Any) -> str:
+    asked = (question_in(inputs) for inputs in _component_values(value))
+    return next((text for text in asked if text), "") or _only_text(value)
+
+
+def _answer_of_pipeline(value: Any) -> str:
+    told = (answer_in(outputs) for outputs in _component_values(value))
+    return next((text for text in told if text), "")
+
+
 HAYSTACK = Convention(
     name="Haystack",
     kind_of_name=_kind_of_name,
@@ -101,4 +111,12 @@ HAYSTACK = Convention(
     documents=("haystack.component.output",),
     inputs=attributes(requested, Rank.FRAME, *_INPUTS),
     outputs=tuple(Source(key, _read_replies, Rank.FRAME) for key in _OUTPUTS),
+    questions=(
+        *attributes(question_in, Rank.FRAME, "haystack.agent.input", "haystack.component.input"),
+        *attributes(_question_of_pipeline, Rank.REST, "haystack.pipeline.input_data"),
+    ),
+    answers=(
+        *attributes(answer_in, Rank.FRAME, "haystack.agent.output", "haystack.component.output"),
+        *attributes(_answer_of_pipeline, Rank.REST, "haystack.pipeline.output_data"),
+    ),
 )

@@ -8,9 +8,10 @@ from traceweir.streams.intake.spans.api_bodies import answered, requested
 from traceweir.streams.intake.spans.attributes import first_text
 from traceweir.streams.intake.spans.conventions.convention import Convention, Switch
 from traceweir.streams.intake.spans.conventions.genai import operation_of
-from traceweir.streams.intake.spans.conventions.source import Rank, attributes
-from traceweir.streams.intake.spans.message import Message
+from traceweir.streams.intake.spans.conventions.source import Rank, Source, attributes
+from traceweir.streams.intake.spans.message import Message, is_hidden
 from traceweir.streams.intake.spans.span import Kind, Span
+from traceweir.streams.intake.spans.texts_in_values import answer_in, question_in
 
 _KIND = "langfuse.observation.type"
 _OUTPUT = "langfuse.observation.output"
@@ -38,6 +39,12 @@ def _read_output(value: Any) -> list[Message]:
     return answered(value) or ([Message("assistant", [value])] if isinstance(value, str) else [])
 
 
+def _read_text(span: Span, _: object) -> str:
+    """Returns the text of an agent, which can be JSON."""
+    text = first_text(span.attributes, _OUTPUT)
+    return "" if is_hidden(text) else text
+
+
 LANGFUSE = Convention(
     name="Langfuse",
     kind=_kind,
@@ -53,4 +60,7 @@ LANGFUSE = Convention(
     documents=(_OUTPUT,),
     inputs=attributes(requested, Rank.FRAME, "langfuse.observation.input"),
     outputs=attributes(_read_output, Rank.FRAME, _OUTPUT),
+    questions=attributes(question_in, Rank.FRAME, "langfuse.observation.input"),
+    answers=attributes(answer_in, Rank.FRAME, "langfuse.observation.output"),
+    agent_texts=(Source(_OUTPUT, _read_text, Rank.FRAME),),
 )

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from traceweir.streams.intake.spans.api_bodies import answered, requested
 from traceweir.streams.intake.spans.attributes import first_text
 from traceweir.streams.intake.spans.conventions.convention import Convention, Switch
 from traceweir.streams.intake.spans.conventions.genai import operation_of
-from traceweir.streams.intake.spans.conventions.source import Rank, attributes
+from traceweir.streams.intake.spans.conventions.source import Rank, Source, attributes
 from traceweir.streams.intake.spans.span import Kind, Span
+from traceweir.streams.intake.spans.texts_in_values import answer_in, question_in
 
 _KINDS: dict[str, Kind] = {"llm": "llm", "tool": "tool", "chain": "chain", "retriever": "retriever"}
 _METADATA = "langsmith.metadata."
@@ -24,6 +27,14 @@ def _agent_of(span: Span, kind: Kind) -> str:
     is_graph = there.get(f"{_METADATA}ls_integration") == "langgraph"
     is_graph = is_graph and kind in ("agent", "chain") and f"{_METADATA}langgraph_node" not in there
     return span.name if is_graph and span.name != "LangGraph" else ""
+
+
+def _read_question(span: Span, value: Any) -> str:
+    return question_in(value) if "langsmith.span.kind" in span.attributes else ""
+
+
+def _read_answer(span: Span, value: Any) -> str:
+    return answer_in(value) if "langsmith.span.kind" in span.attributes else ""
 
 
 LANGSMITH = Convention(
@@ -44,4 +55,6 @@ LANGSMITH = Convention(
     documents=("gen_ai.completion",),
     inputs=attributes(requested, Rank.BODY, "gen_ai.prompt"),
     outputs=attributes(answered, Rank.BODY, "gen_ai.completion"),
+    questions=(Source("gen_ai.prompt", _read_question, Rank.REST),),
+    answers=(Source("gen_ai.completion", _read_answer, Rank.REST),),
 )

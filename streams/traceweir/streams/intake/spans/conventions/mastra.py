@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from traceweir.streams.intake.spans.attributes import structure
+from typing import Any
+
+from traceweir.streams.intake.spans.attributes import structure, text_of
 from traceweir.streams.intake.spans.conventions.convention import Convention, Switch
-from traceweir.streams.intake.spans.message import Message
+from traceweir.streams.intake.spans.conventions.source import Rank, attributes
+from traceweir.streams.intake.spans.message import Message, is_hidden
 from traceweir.streams.intake.spans.messages import read_message
 from traceweir.streams.intake.spans.span import Span
+from traceweir.streams.intake.spans.texts_in_values import answer_in, question_in
+
+_INPUT = "mastra.agent_run.input"
+_MESSAGE_KEYS = {"role", "content", "parts", "messages"}
 
 
 def _step(span: Span) -> Message | None:
@@ -21,6 +28,22 @@ def _step(span: Span) -> Message | None:
     return read_message(message, "assistant")
 
 
+def _question_of_json(asked: Any) -> str:
+    """Returns a question that is an object of JSON and no message, as it is."""
+    told = structure(asked) if isinstance(asked, str) else None
+    return str(asked) if isinstance(told, dict) and not told.keys() & _MESSAGE_KEYS else ""
+
+
+def _answer(value: Any) -> str:
+    """Returns the text that an agent returned, also if it is JSON, or else its object as JSON."""
+    run = structure(value)
+    told = run.get("text") if isinstance(run, dict) else None
+    if isinstance(told, str) and told and not is_hidden(told):
+        return told
+    made = run.get("object") if isinstance(run, dict) else None
+    return text_of(made) if isinstance(made, (dict, list)) else ""
+
+
 MASTRA = Convention(
     name="Mastra",
     switches=(Switch("hideInput: false and hideOutput: false in Mastra's tracingOptions", keys=("mastra.",)),),
@@ -28,4 +51,12 @@ MASTRA = Convention(
     users=("mastra.metadata.userId", "mastra.metadata.resourceId"),
     contents=("mastra.agent_run.output",),
     step=_step,
+    questions=(
+        *attributes(question_in, Rank.FRAME, _INPUT, "mastra.workflow_run.input"),
+        *attributes(_question_of_json, Rank.REST, _INPUT),
+    ),
+    answers=(
+        *attributes(_answer, Rank.VALUE, "mastra.agent_run.output"),
+        *attributes(answer_in, Rank.FRAME, "mastra.workflow_run.output"),
+    ),
 )

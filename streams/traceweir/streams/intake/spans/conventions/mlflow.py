@@ -8,6 +8,7 @@ from traceweir.streams.intake.spans.conventions.convention import Convention
 from traceweir.streams.intake.spans.conventions.genai import operation_of
 from traceweir.streams.intake.spans.conventions.source import Rank, attributes
 from traceweir.streams.intake.spans.span import Kind, Span
+from traceweir.streams.intake.spans.texts_in_values import answer_in, question_in
 
 _KIND = "mlflow.spanType"
 _KINDS: dict[str, Kind] = {
@@ -48,4 +49,6 @@ MLFLOW = Convention(
     documents=("mlflow.spanOutputs",),
     inputs=attributes(requested, Rank.BODY, "mlflow.spanInputs"),
     outputs=attributes(answered, Rank.BODY, "mlflow.spanOutputs"),
+    questions=attributes(question_in, Rank.FRAME, "mlflow.spanInputs"),
+    answers=attributes(answer_in, Rank.FRAME, "mlflow.spanOutputs"),
 )

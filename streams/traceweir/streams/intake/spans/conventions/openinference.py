@@ -10,9 +10,10 @@ from traceweir.streams.intake.spans.attributes import first_text
 from traceweir.streams.intake.spans.conventions.convention import Convention, Switch
 from traceweir.streams.intake.spans.conventions.smolagents import CLASSES
 from traceweir.streams.intake.spans.conventions.source import Place, Rank, Source, attributes
-from traceweir.streams.intake.spans.message import Message
+from traceweir.streams.intake.spans.message import Message, is_hidden
 from traceweir.streams.intake.spans.span import Kind, Span
 from traceweir.streams.intake.spans.spread_messages import indexed, openinference, with_failures
+from traceweir.streams.intake.spans.texts_in_values import answer_in, question_in
 
 _KIND = "openinference.span.kind"
 _KINDS: dict[str, Kind] = {
@@ -53,6 +54,14 @@ def _read_outputs(span: Span, spread: Mapping[str, Any]) -> list[Message]:
     return openinference(span, spread, "llm.output_messages.", "assistant")
 
 
+def _read_text(span: Span, _: object) -> str:
+    """Returns the text of an agent, which can be JSON."""
+    if first_text(span.attributes, "output.mime_type") == "application/json":
+        return ""
+    text = first_text(span.attributes, "output.value")
+    return "" if is_hidden(text) else text
+
+
 OPENINFERENCE = Convention(
     name="OpenInference",
     kind=_kind,
@@ -76,4 +85,7 @@ OPENINFERENCE = Convention(
         *attributes(answered, Rank.FRAME, "output.value"),
     ),
     finishes=("llm.finish_reason",),
+    questions=attributes(question_in, Rank.FRAME, "input.value"),
+    answers=attributes(answer_in, Rank.FRAME, "output.value"),
+    agent_texts=(Source("output.value", _read_text, Rank.FRAME),),
 )

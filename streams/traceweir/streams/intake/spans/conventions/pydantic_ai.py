@@ -11,6 +11,7 @@ from traceweir.streams.intake.spans.conventions.source import Rank, attributes
 from traceweir.streams.intake.spans.message import Message
 from traceweir.streams.intake.spans.messages import read_message
 from traceweir.streams.intake.spans.span import Kind, Span
+from traceweir.streams.intake.spans.texts_in_values import answer_in
 
 
 def _kind_of_name(span: Span) -> Kind | None:
@@ -53,4 +54,6 @@ PYDANTIC_AI = Convention(
     only_json=("pydantic_ai.all_messages", "all_messages_events"),
     inputs=attributes(_read_inputs, Rank.BODY, "events"),
     outputs=attributes(_read_outputs, Rank.BODY, "events"),
+    histories=("pydantic_ai.all_messages", "all_messages_events"),
+    answers=attributes(answer_in, Rank.BODY, "final_result"),
 )

@@ -72,7 +72,14 @@ def ranked(sources: Iterable[Source]) -> tuple[Source, ...]:
     return tuple(sorted(sources, key=lambda source: source.rank))
 
 
-def read_all(span: Span, sources: Iterable[Source], spread_of: Callable[[Span], Mapping[str, Any]]) -> Iterator[Any]:
+def no_spread(_: Span) -> Mapping[str, Any]:
+    """Returns no attributes: no source of these values is spread."""
+    return {}
+
+
+def read_all(
+    span: Span, sources: Iterable[Source], spread_of: Callable[[Span], Mapping[str, Any]] = no_spread
+) -> Iterator[Any]:
     """Yields what is read from each source that is there.
 
     Args:

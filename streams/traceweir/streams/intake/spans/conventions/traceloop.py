@@ -13,6 +13,7 @@ from traceweir.streams.intake.spans.conventions.source import Place, Rank, Sourc
 from traceweir.streams.intake.spans.message import Message
 from traceweir.streams.intake.spans.span import Kind, Span
 from traceweir.streams.intake.spans.spread_messages import indexed
+from traceweir.streams.intake.spans.texts_in_values import answer_in, question_in
 
 _KIND = "traceloop.span.kind"
 _KINDS: dict[str, Kind] = {"tool": "tool", "workflow": "workflow", "agent": "agent", "task": "other"}
@@ -93,4 +94,6 @@ TRACELOOP = Convention(
         Source("gen_ai.completion.", _read_completions, Rank.VALUE, Place.SPREAD),
         *attributes(answered, Rank.FRAME, "traceloop.entity.output"),
     ),
+    questions=attributes(question_in, Rank.FRAME, "traceloop.entity.input"),
+    answers=attributes(answer_in, Rank.FRAME, "traceloop.entity.output"),
 )

@@ -1,0 +1,130 @@
+"""Finds the question or the answer in a value of any shape, such as the input or the output of a function."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from traceweir.streams.intake.spans.api_bodies import PYTHON_TEXT
+from traceweir.streams.intake.spans.attributes import ABSENT, decoded, structure
+from traceweir.streams.intake.spans.message import Message, is_hidden
+from traceweir.streams.intake.spans.messages import read_message, read_messages
+
+_QUESTION_KEYS = ("new_message", "task", "message", "question", "query", "user_query", "user_input", "user_message")
+_NESTED_KEYS = ("inputs", "input", "kwargs", "input_args", "messages", "contents", "prompt", "data", "args")
+_ANSWER_KEYS = (
+    "final_answer",
+    "answer",
+    "raw",
+    "output",
+    "outputs",
+    "result",
+    "response",
+    "text",
+    "final_output",
+    "replies",
+)
+_ARGUMENTS = ("kwargs", "input_args")
+"""Keys of the arguments of a function, whose names its author chose."""
+_TEXT_KEYS = ("final_answer", "answer")
+_CONTEXT = "For context:"
+_NEW_TASK = "New task:\n"
+_MAX_DEPTH = 6
+
+
+def question_in(value: Any) -> str:
+    """Returns the user's question in a value, which can be JSON in a text; empty if there is none."""
+    return _question(structure(value), 0)
+
+
+def answer_in(value: Any) -> str:
+    """Returns the answer to the user in a value, which can be JSON in a text; empty if there is none."""
+    return _answer(structure(value), 0)
+
+
+def newest_user_text(messages: Sequence[Message]) -> str:
+    """Returns the newest text of the user; notes that a framework writes in the user's name are left out."""
+    for message in reversed(messages):
+        if message.role != "user" or message.results:
+            continue
+        text = message.text
+        if text and not text.startswith(_CONTEXT):
+            return text.removeprefix(_NEW_TASK)
+        if not text and message.hidden:
+            return ""  # an older text is not the question
+    return ""
+
+
+def _question(value: Any, depth: int) -> str:
+    if value is None or depth > _MAX_DEPTH or is_hidden(value):
+        return ""
+    if isinstance(value, str):
+        value = decoded(value) if value.startswith('"') else value
+        return value if isinstance(value, str) and not PYTHON_TEXT.match(value) else ""
+    if isinstance(value, list):
+        if value and all(isinstance(each, dict | list) for each in value):
+            return newest_user_text(read_messages(value))
+        return ""
+    if not isinstance(value, dict):
+        return ""
+    if "role" in value or "parts" in value or ("content" in value and "type" in value):
+        message = read_message(value)
+        return message.text if message.role == "user" else ""
+    for key in _QUESTION_KEYS:
+        inner = structure(value.get(key))
+        if isinstance(inner, str | dict | list) and inner:
+            found = _question(inner, depth + 1)
+            if found:
+                return found
+    for key in _NESTED_KEYS:
+        inner = structure(value.get(key))
+        if isinstance(inner, dict | list) or (isinstance(inner, str) and key in ("inputs", "input", "prompt")):
+            found = _question(inner, depth + 1) or _only_text(key, inner)
+            if found:
+                return found
+    return ""
+
+
+def _only_text(key: str, value: Any) -> str:
+    """Returns the only argument of a function, if it is a text; empty for other keys and values."""
+    arguments = list(value.values()) if key in _ARGUMENTS and isinstance(value, dict) else []
+    arguments = value if key == "args" and isinstance(value, list) else arguments
+    only = arguments[0] if len(arguments) == 1 else None
+    return only if isinstance(only, str) and not is_hidden(only) and not PYTHON_TEXT.match(only) else ""
+
+
+def _answer(value: Any, depth: int) -> str:
+    if value is None or value is ABSENT or depth > _MAX_DEPTH or is_hidden(value):
+        return ""
+    if isinstance(value, str):
+        value = decoded(value) if value.startswith('"') else value
+        return value if isinstance(value, str) and not PYTHON_TEXT.match(value) else ""
+    if isinstance(value, list):
+        messages = read_messages([each for each in value if isinstance(each, dict)], "assistant")
+        last = messages[-1] if messages else None
+        return last.text if last is not None and last.role == "assistant" and not last.calls else ""
+    if not isinstance(value, dict):
+        return ""
+    if isinstance(value.get("messages"), list):
+        return _answer(value["messages"], depth + 1)
+    content = value.get("content")
+    if isinstance(content, dict):
+        return read_message({"role": "assistant", **content}, "assistant").text
+    if isinstance(content, str | list) or "role" in value or "kwargs" in value or "choices" in value:
+        choices = value.get("choices")
+        if isinstance(choices, list):
+            return _answer(choices, depth + 1)
+        message = read_message(value, "assistant")
+        return message.text if message.role == "assistant" and not message.calls else ""
+    if isinstance(value.get("raw"), str) and value["raw"]:  # CrewAI: the text as it is, also if it is JSON
+        return str(value["raw"])
+    for key in _ANSWER_KEYS:
+        inner = structure(value.get(key))
+        if inner:
+            found = _answer(inner, depth + 1)
+            if found:
+                return found
+            told = value[key]  # an answer that is JSON, as the model wrote it
+            if key in _TEXT_KEYS and isinstance(told, str) and told.startswith("{"):
+                return told
+    return ""
