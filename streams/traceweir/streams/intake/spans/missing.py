@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import Any
 
 from traceweir.streams.intake.spans.attributes import ABSENT, is_cut, plain_text, structure
-from traceweir.streams.intake.spans.conventions import haystack
-from traceweir.streams.intake.spans.conventions.traceloop import is_nameless_tool
+from traceweir.streams.intake.spans.conventions import CONVENTIONS
+from traceweir.streams.intake.spans.conventions.seen import Seen
 from traceweir.streams.intake.spans.identity import own_agent_name
 from traceweir.streams.intake.spans.message import is_hidden, newest_turn
 from traceweir.streams.intake.spans.model_calls import ModelCall
 from traceweir.streams.intake.spans.span import Span
 from traceweir.streams.intake.spans.switches import switch_of
 from traceweir.streams.intake.spans.tool_calls import ToolCall
-from traceweir.streams.intake.spans.tool_spans import hides_error, tool_name
+from traceweir.streams.intake.spans.tool_spans import tool_name
 from traceweir.streams.intake.spans.turns import TurnSpans
 
 _CONTENT_KEYS = ("messages", "input.value", "output.value", "arguments", "result", "prompt", "completion", "llm_re")
 _CLIENT = "use an instrumentation of the model's client as well, such as that for openai or litellm"
-_NAMELESS_AGENT = "an agent of Haystack has no name; run it in a pipeline, where it has the name of its component"
-_NODE = "invoke_node "
-_SMOLAGENTS = "openinference.instrumentation.smolagents"
+_QUIRKS = tuple(each.quirks for each in reversed(CONVENTIONS) if each.quirks is not None)
+"""The quirks of all conventions, the most specific last: what it tells replaces what the others tell of a part."""
+_CONTENT_SPANS = tuple(name for each in CONVENTIONS for name in each.content_spans)
 _NO_OUTER_SPAN = (
     "the span of the agent around its steps is not there; it was lost, or its instrumentation never ended it, as that of "
     "smolagents when a run raises"
@@ -52,7 +51,6 @@ class Missing:
         failed: bool,
     ) -> Missing:
         """Returns what is missing, and why as far as the spans tell."""
-        spans = [node.span for node in turn.nodes]
         parts: dict[str, str] = {}
         why = cache(lambda: _reason_of_turn(turn))  # looks at every value, and most invocations are complete
         last = max(models, key=lambda each: each.end_ns, default=None)
@@ -71,7 +69,7 @@ class Missing:
                 )
             else:
                 parts["answer"] = f"the answer is not in the spans: {why()}"
-        has_cut_texts = any(span.cut_texts for span in spans)
+        has_cut_texts = any(node.span.cut_texts for node in turn.nodes)
         for place, call in enumerate(calls):
             reason = partial(_reason, [call.run.span]) if call.run is not None else why
             if call.args is ABSENT or call.args is None or is_cut(call.args):
@@ -85,11 +83,6 @@ class Missing:
                 parts[f"error:{place}"] = (
                     f"the error message of the call of tool {call.name!r} is not in the spans: {reason()}"
                 )
-            if call.run is not None and hides_error(call.run.span):
-                parts[f"error:{place}"] = (
-                    f"the error message of the call of tool {call.name!r} is not in the spans: OpenAI's Agents SDK tells it to "
-                    "nobody; give the tool a failure_error_function"
-                )
             if call.error is None and (call.result is ABSENT or is_cut(call.result)):
                 if turn.bare and call.run is None and not has_cut_texts:
                     continue
@@ -99,23 +92,7 @@ class Missing:
                 parts[f"result:{place}"] = (
                     f"the result of the call of tool {call.name!r} is not in the spans: {reached if is_open(call) else reason()}"
                 )
-        if any(_is_overwritten(model) for model in models):
-            parts["tokens"] = (
-                "the tokens of some model calls are not in the spans: the instrumentation writes all model calls of an agent on "
-                "one span, where the last call overwrites the others; use the spans of the framework itself, or export its log records too"
-            )
-        elif any(map(_is_of_litellm_alone, models)):
-            parts["tokens"] = (
-                "the tokens of some model calls are not in the spans: LiteLLM writes the model calls below a span on that span, "
-                "where the last call overwrites the others; set USE_OTEL_LITELLM_REQUEST_SPAN=true"
-            )
-        elif any(model.rounds for model in models):
-            parts["tokens"] = (
-                "the tokens of some model calls are not in the spans: Google's SDK called the tools by itself, and its "
-                "instrumentation writes one span with the tokens of the last call; update google-genai, or turn "
-                "automatic function calling off"
-            )
-        elif not models:
+        if not models:
             parts["tokens"] = f"the tokens of the model calls are not in the spans: {_CLIENT}"
             if not calls:
                 parts["tools"] = f"the tool calls, if there were any, are not in the spans: {_CLIENT}"
@@ -131,26 +108,13 @@ class Missing:
             parts["agent"] = f"the name of the agent is not in the spans: {why()}"
         if not agent and turn.is_fragment:
             parts["agent"] = f"the name of the agent is not in the spans: {_NO_OUTER_SPAN}"
-        if not agent and any(n.span.name == haystack.AGENT for n in turn.nodes):
-            parts["agent"] = f"the name of the agent is not in the spans: {_NAMELESS_AGENT}"
-        if nodes := _nameless_nodes(turn):
-            parts["tools"] = (
-                f"the tool calls of the workflow's nodes {nodes}, if there were any, are not in the spans: ADK tells the name "
-                "of a node alone, be it a tool or a function; record the agent with the plugin of traceweir-client"
-            )
-        if sum(map(is_nameless_tool, spans)) > len(calls):
-            parts["tools"] = (
-                "some tool calls are not in the spans: traceloop's SDK for JavaScript tells the class of a tool in place of its "
-                "name; use OpenInference"
-            )
-        if managed := _untold_managed_agents(turn, calls):
-            parts["tools"] = (
-                f"the calls of the managed agents {', '.join(managed)} are not in the spans: {_why_no_managed_calls(turn)}"
-            )
-        asked = sum(call.name.startswith("transfer_to_") for call in calls)
-        if sum(map(_is_nameless_handoff, spans)) > asked:
-            parts["tools"] = (
-                f"the tool calls of a model's answer, which hand over to an agent, are not in the spans: {why()}"
+        seen = Seen(turn.nodes, models, calls, agent, own_agent_name, why)
+        for quirks in _QUIRKS:
+            parts |= quirks(seen)
+        if any(_is_overwritten(model) for model in models):
+            parts["tokens"] = (
+                "the tokens of some model calls are not in the spans: the instrumentation writes all model calls of an agent on "
+                "one span, where the last call overwrites the others; use the spans of the framework itself, or export its log records too"
             )
         if any(model.is_cut for model in models) or (
             not calls and _is_of_a_client(turn) and any(map(_may_have_asked, models))
@@ -168,26 +132,6 @@ class Missing:
         return self.on(f"{part}:{place}")
 
 
-def _untold_managed_agents(turn: TurnSpans, calls: Sequence[ToolCall]) -> list[str]:
-    """Returns the names of smolagents' managed agents that ran more often than calls of them are told.
-
-    Other frameworks write a span of a tool around an agent that another agent called.
-    """
-    ran = Counter(
-        own_agent_name(node) or "without a name"
-        for node in turn.nodes
-        if node.kind == "agent" and node.parent is not None and node.parent.span.scope == node.span.scope == _SMOLAGENTS
-    )
-    return sorted(ran - Counter(call.name for call in calls)) if ran else []
-
-
-def _why_no_managed_calls(turn: TurnSpans) -> str:
-    spans = [node.span for node in turn.nodes]
-    if _has_hidden(spans):
-        return _reason(spans)
-    return "smolagents writes no span of a call in the code of a CodeAgent; let a ToolCallingAgent manage them"
-
-
 def _reason_of_turn(turn: TurnSpans) -> str:
     spans = [node.span for node in turn.nodes]
     return _NO_OUTER_SPAN if turn.is_fragment and not _has_hidden(spans) else _reason(spans)
@@ -197,21 +141,9 @@ def _has_hidden(spans: Sequence[Span]) -> bool:
     return any(is_hidden(value) for span in spans for value in span.attributes.values())
 
 
-def _is_nameless_handoff(span: Span) -> bool:
-    """Returns whether a span is a handoff of OpenAI's Agents SDK, of which traceloop does not tell the receiver."""
-    attributes = span.attributes
-    return attributes.get("traceloop.span.kind") == "handoff" and "gen_ai.handoff.to_agent" not in attributes
-
-
-def _nameless_nodes(turn: TurnSpans) -> str:
-    """Returns the names of the nodes of a workflow of ADK that can be tools: no other span tells of their work."""
-    nodes = [node.span.name for node in turn.nodes if node.kind == "workflow" and not node.children]
-    return ", ".join(sorted({name.removeprefix(_NODE) for name in nodes if name.startswith(_NODE)}))
-
-
 def _are_content(models: Sequence[ModelCall]) -> bool:
-    """Returns whether tokens and the name of the model are in the content, as in Haystack's spans."""
-    return all(node.span.name.startswith(haystack.SPAN) for model in models for node in model.nodes)
+    """Returns whether tokens and the name of the model are in the content of their spans."""
+    return all(node.span.name.startswith(_CONTENT_SPANS) for model in models for node in model.nodes)
 
 
 def _lacks_tokens(model: ModelCall) -> bool:
@@ -249,11 +181,6 @@ def _is_overwritten(model: ModelCall) -> bool:
         return False
     answers = [message for message in newest_turn(model.inputs) if any(call.name in inside for call in message.calls)]
     return len(answers) > len(model.earlier)
-
-
-def _is_of_litellm_alone(model: ModelCall) -> bool:
-    """Returns whether several requests of LiteLLM are on one span."""
-    return sum(each.span.name == "raw_gen_ai_request" for each in model.nodes[0].children) > 1
 
 
 def _reason(spans: Sequence[Span]) -> str:

@@ -8,6 +8,7 @@ from itertools import islice
 from typing import Any
 
 from traceweir.streams.intake.spans.attributes import ABSENT, decoded, first, first_text, structure, text_of
+from traceweir.streams.intake.spans.conventions import openai_agents
 from traceweir.streams.intake.spans.conventions.mcp import is_mcp_call
 from traceweir.streams.intake.spans.message import Message, is_hidden
 from traceweir.streams.intake.spans.messages import read_content
@@ -18,12 +19,8 @@ from traceweir.streams.intake.spans.span_events import event_fields, named_event
 MERGED = "(merged tools)"
 """ADK's span of the merged responses of parallel calls; no call of a tool."""
 HANDOFF = "handoff to "
-_AGENTS_SDK_ERROR = "An error occurred while running the tool"
-"""What OpenAI's Agents SDK gives to the model in place of the result of a failed tool."""
 _OBJECT = re.compile(r"<[\w.]+ object at 0x[0-9a-f]+>")
 _OBJECTS = re.compile(r"\[?<[\w.]+ object at 0x[0-9a-f]+>(?:, <[\w.]+ object at 0x[0-9a-f]+>)*\]?")
-_REDACTED = "Error details are redacted"
-"""What OpenAI's Agents SDK writes in place of the error of a tool; the result is what the model reads."""
 _JSON = "application/json"
 _JSON_RESULTS = (
     "ai.toolCall.result",
@@ -294,14 +291,6 @@ def _without_stack(text: str) -> str:
     return text
 
 
-def hides_error(span: Span) -> bool:
-    """Returns whether OpenAI's Agents SDK has kept the error of a tool from the model and from the span."""
-    if _REDACTED not in span.status_message:
-        return False
-    result = first_text(span.attributes, "output.value", "gen_ai.tool.call.result")
-    return result.startswith(_AGENTS_SDK_ERROR) and "Error: " not in result
-
-
 def error_in(result: Any) -> str:
     """Returns the error message that a result is, as `{"error": message}`; empty if it is none."""
     told = result.get("error") if isinstance(result, dict) and len(result) <= 2 else None
@@ -312,7 +301,7 @@ def error_of(span: Span, result: Any, failed: bool) -> str | None:
     """Returns the error message of a failed call; None if nothing says that it failed."""
     attributes = span.attributes
     in_result = error_in(result)
-    if isinstance(result, str) and result.startswith(_AGENTS_SDK_ERROR):
+    if isinstance(result, str) and result.startswith(openai_agents.ERROR):
         in_result = result.partition("Error: ")[2] or result
     status = first_text(
         attributes,
@@ -332,6 +321,8 @@ def error_of(span: Span, result: Any, failed: bool) -> str | None:
         described = ""
     message = exception_message(span) or in_result or first_text(attributes, "langfuse.observation.status_message")
     described = (
-        "" if _REDACTED in span.status_message or described == "TOOL_ERROR" or described.endswith(": ") else described
+        ""
+        if openai_agents.REDACTED in span.status_message or described == "TOOL_ERROR" or described.endswith(": ")
+        else described
     )
     return _without_stack(message or described or text)

@@ -23,6 +23,7 @@ from traceweir.streams.intake.spans.conventions.langchain import LANGCHAIN
 from traceweir.streams.intake.spans.conventions.langchain4j import LANGCHAIN4J
 from traceweir.streams.intake.spans.conventions.langfuse import LANGFUSE
 from traceweir.streams.intake.spans.conventions.langsmith import LANGSMITH
+from traceweir.streams.intake.spans.conventions.litellm import LITELLM
 from traceweir.streams.intake.spans.conventions.llama_index import LLAMA_INDEX
 from traceweir.streams.intake.spans.conventions.mastra import MASTRA
 from traceweir.streams.intake.spans.conventions.mcp import MCP
@@ -43,6 +44,7 @@ CONVENTIONS: tuple[Convention, ...] = (
     OPENAI_AGENTS,
     LANGCHAIN,
     LLAMA_INDEX,
+    LITELLM,
     GOOGLE_GENAI,
     # Attributes that say by their names who wrote them.
     OPENINFERENCE,

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from traceweir.streams.intake.spans.api_bodies import answered, requested
 from traceweir.streams.intake.spans.conventions.convention import Convention, Switch
 from traceweir.streams.intake.spans.conventions.genai import CAPTURE
 from traceweir.streams.intake.spans.conventions.openinference import OPENINFERENCE
+from traceweir.streams.intake.spans.conventions.seen import Seen
 from traceweir.streams.intake.spans.conventions.source import Rank, attributes
 from traceweir.streams.intake.spans.span import Kind, Span
 
 SCOPE = "gcp.vertex.agent"
+_NODE = "invoke_node "
 _IN_SPANS = "ADK_CAPTURE_MESSAGE_CONTENT_IN_SPANS=true"
 
 
@@ -26,6 +30,18 @@ def _agent_of(span: Span, kind: Kind) -> str:
     name = span.name
     is_run = kind == "agent" and name.startswith("agent_run [") and name.endswith("]")
     return name.removeprefix("agent_run [").removesuffix("]") if is_run else ""
+
+
+def _quirks(seen: Seen) -> Mapping[str, str]:
+    """Tells of the nodes of a workflow that can be tools: no other span tells of their work."""
+    names = [node.span.name for node in seen.nodes if node.kind == "workflow" and not node.children]
+    nodes = ", ".join(sorted({name.removeprefix(_NODE) for name in names if name.startswith(_NODE)}))
+    if not nodes:
+        return {}
+    return {
+        "tools": f"the tool calls of the workflow's nodes {nodes}, if there were any, are not in the spans: ADK tells the name "
+        "of a node alone, be it a tool or a function; record the agent with the plugin of traceweir-client"
+    }
 
 
 ADK = Convention(
@@ -51,4 +67,5 @@ ADK = Convention(
     ),
     inputs=attributes(requested, Rank.BODY, "gcp.vertex.agent.llm_request"),
     outputs=attributes(answered, Rank.BODY, "gcp.vertex.agent.llm_response"),
+    quirks=_quirks,
 )

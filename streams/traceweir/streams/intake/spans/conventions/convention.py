@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from traceweir.streams.intake.spans.conventions.seen import Seen
 from traceweir.streams.intake.spans.conventions.source import Source
 from traceweir.streams.intake.spans.message import Message
 from traceweir.streams.intake.spans.span import Attributes, Kind, Span
@@ -122,3 +123,7 @@ class Convention:
     """Attributes with the documents that a retriever returned."""
     spread_documents: tuple[str, ...] = ()
     """Beginnings of attributes over which the documents of a retriever are spread, such as `retrieval.documents.`."""
+    content_spans: tuple[str, ...] = ()
+    """Beginnings of the names of spans in which the model and the tokens are a part of the content."""
+    quirks: Callable[[Seen], Mapping[str, str]] | None = None
+    """Tells what the spans of an invocation cannot contain: a sentence for each part, as in `Missing.parts`."""

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from traceweir.streams.intake.spans.attributes import structure
 from traceweir.streams.intake.spans.conventions.convention import Convention
+from traceweir.streams.intake.spans.conventions.seen import Seen
 from traceweir.streams.intake.spans.message import Message, newest_turn
 from traceweir.streams.intake.spans.messages import read_messages
 from traceweir.streams.intake.spans.span import Span
@@ -20,4 +23,14 @@ def _rounds(span: Span) -> list[Message]:
     return newest_turn(read_messages(value.get(_ROUNDS))) if isinstance(value, dict) else []
 
 
-GOOGLE_GENAI = Convention(name="Google GenAI SDK", rounds=_rounds)
+def _quirks(seen: Seen) -> Mapping[str, str]:
+    if not any(model.rounds for model in seen.models):
+        return {}
+    return {
+        "tokens": "the tokens of some model calls are not in the spans: Google's SDK called the tools by itself, and its "
+        "instrumentation writes one span with the tokens of the last call; update google-genai, or turn automatic function "
+        "calling off"
+    }
+
+
+GOOGLE_GENAI = Convention(name="Google GenAI SDK", rounds=_rounds, quirks=_quirks)

@@ -12,18 +12,20 @@ from typing import Any
 from traceweir.streams.intake.spans.api_bodies import requested
 from traceweir.streams.intake.spans.attributes import first_text, structure, text_of
 from traceweir.streams.intake.spans.conventions.convention import Convention, Switch
+from traceweir.streams.intake.spans.conventions.seen import Seen
 from traceweir.streams.intake.spans.conventions.source import Rank, Source, attributes
 from traceweir.streams.intake.spans.message import Message
 from traceweir.streams.intake.spans.messages import read_messages
 from traceweir.streams.intake.spans.span import Attributes, Kind, Span
 from traceweir.streams.intake.spans.texts_in_values import answer_in, question_in
 
-SPAN, AGENT = "haystack.", "haystack.agent.run"
+_SPAN = "haystack."
+_AGENT = "haystack.agent.run"
 _COMPONENT = "haystack.component.type"
 _KINDS: dict[str, Kind] = {
     "haystack.pipeline.run": "workflow",
     "haystack.async_pipeline.run": "workflow",
-    AGENT: "agent",
+    _AGENT: "agent",
     "haystack.agent.step.llm": "llm",
     "haystack.agent.step.tool": "tool",
 }
@@ -61,7 +63,7 @@ def _only_text(value: Any) -> str:
 
 
 def _kind_of_name(span: Span) -> Kind | None:
-    if not span.name.startswith(SPAN):
+    if not span.name.startswith(_SPAN):
         return None
     return _KINDS.get(span.name) or _of_component(span.attributes)
 
@@ -100,10 +102,19 @@ def _answer_of_pipeline(value: Any) -> str:
     return next((text for text in told if text), "")
 
 
+def _quirks(seen: Seen) -> Mapping[str, str]:
+    if seen.agent or not any(node.span.name == _AGENT for node in seen.nodes):
+        return {}
+    return {
+        "agent": "the name of the agent is not in the spans: an agent of Haystack has no name; run it in a pipeline, where it "
+        "has the name of its component"
+    }
+
+
 HAYSTACK = Convention(
     name="Haystack",
     kind_of_name=_kind_of_name,
-    switches=(Switch("HAYSTACK_CONTENT_TRACING_ENABLED=true", keys=(SPAN,), scopes=("haystack*",)),),
+    switches=(Switch("HAYSTACK_CONTENT_TRACING_ENABLED=true", keys=(_SPAN,), scopes=("haystack*",)),),
     frameworks=(("haystack", "haystack"),),
     agent_of=_agent_of,
     answer_metadata=_metadata_of,
@@ -119,4 +130,6 @@ HAYSTACK = Convention(
         *attributes(answer_in, Rank.FRAME, "haystack.agent.output", "haystack.component.output"),
         *attributes(_answer_of_pipeline, Rank.REST, "haystack.pipeline.output_data"),
     ),
+    quirks=_quirks,
+    content_spans=(_SPAN,),
 )

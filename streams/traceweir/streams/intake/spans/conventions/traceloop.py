@@ -9,6 +9,7 @@ from traceweir.streams.intake.spans.api_bodies import answered, requested
 from traceweir.streams.intake.spans.attributes import first_text
 from traceweir.streams.intake.spans.conventions.convention import Convention, Switch
 from traceweir.streams.intake.spans.conventions.genai import OPERATION_NAMES, kind_of_operation, operation_of
+from traceweir.streams.intake.spans.conventions.seen import Seen
 from traceweir.streams.intake.spans.conventions.source import Place, Rank, Source, attributes
 from traceweir.streams.intake.spans.message import Message
 from traceweir.streams.intake.spans.span import Kind, Span
@@ -22,7 +23,7 @@ _SCOPE_OF_JS = "@traceloop/instrumentation-langchain"
 _PROPERTIES = "traceloop.association.properties."
 
 
-def is_nameless_tool(span: Span) -> bool:
+def _is_nameless_tool(span: Span) -> bool:
     """Returns whether a span is the run of a tool of which it tells the class alone, as traceloop's JavaScript does."""
     return span.scope == _SCOPE_OF_JS and span.name.startswith("execute_tool ")
 
@@ -33,7 +34,7 @@ def _kind(span: Span) -> Kind | None:
         return None
     operation = operation_of(span.attributes)
     found = kind_of_operation(operation) if operation else None
-    if found == "tool" and is_nameless_tool(span):
+    if found == "tool" and _is_nameless_tool(span):
         return "other"
     if found == "agent" and _KINDS.get(word) == "workflow":
         return "workflow"
@@ -70,6 +71,27 @@ def _read_completions(_: Span, spread: Mapping[str, Any]) -> list[Message]:
     return indexed(spread, "gen_ai.completion.", "assistant")
 
 
+def _is_nameless_handoff(span: Span) -> bool:
+    """Returns whether a span is a handoff of OpenAI's Agents SDK, of which traceloop does not tell the receiver."""
+    there = span.attributes
+    return there.get(_KIND) == "handoff" and "gen_ai.handoff.to_agent" not in there
+
+
+def _quirks(seen: Seen) -> Mapping[str, str]:
+    spans = [node.span for node in seen.nodes]
+    asked = sum(call.name.startswith("transfer_to_") for call in seen.calls)
+    if sum(map(_is_nameless_handoff, spans)) > asked:
+        return {
+            "tools": f"the tool calls of a model's answer, which hand over to an agent, are not in the spans: {seen.why()}"
+        }
+    if sum(map(_is_nameless_tool, spans)) > len(seen.calls):
+        return {
+            "tools": "some tool calls are not in the spans: traceloop's SDK for JavaScript tells the class of a tool in place of "
+            "its name; use OpenInference"
+        }
+    return {}
+
+
 TRACELOOP = Convention(
     name="traceloop",
     kind=_kind,
@@ -96,4 +118,5 @@ TRACELOOP = Convention(
     ),
     questions=attributes(question_in, Rank.FRAME, "traceloop.entity.input"),
     answers=attributes(answer_in, Rank.FRAME, "traceloop.entity.output"),
+    quirks=_quirks,
 )
