@@ -133,6 +133,15 @@ def structure(value: Any, levels: int = MAX_LEVELS) -> Any:
     return inner if isinstance(inner, (dict, list)) else value  # `dict | list` would be built in each call
 
 
+def json_in_text(value: Any) -> Any:
+    """Returns the value in a JSON text, also if that is JSON within JSON; any other value unchanged.
+
+    >>> json_in_text("12"), json_in_text('"[1]"')
+    (12, [1])
+    """
+    return structure(decoded(value))
+
+
 def is_cut(value: Any) -> bool:
     """Returns whether a text begins as an object or a list of JSON, and does not parse: a limit has cut it.
 

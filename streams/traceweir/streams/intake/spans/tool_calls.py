@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from traceweir.streams.intake.spans.attributes import ABSENT, args_text, plain, structure
+from traceweir.streams.intake.spans.conventions import keys_of
 from traceweir.streams.intake.spans.free_runs import FreeRuns, asked_name
 from traceweir.streams.intake.spans.identity import agent_name
 from traceweir.streams.intake.spans.message import Call, Message, Result, differs, is_first, newest_turn
@@ -18,9 +19,7 @@ from traceweir.streams.intake.spans.tool_spans import ToolRun, error_in, excepti
 from traceweir.streams.intake.spans.tree import Node
 from traceweir.streams.intake.spans.waiting import Waiting
 
-_ANSWERING = ("final_answer", "final_result")
-"""Tools with which smolagents and pydantic-ai let a model write the answer; they are no tools of the agent."""
-
+_ANSWERING = keys_of(lambda each: each.answering_tools)
 _SUBMIT = "submit"
 
 

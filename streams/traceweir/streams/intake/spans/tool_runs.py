@@ -6,11 +6,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from traceweir.streams.intake.spans.attributes import ABSENT
+from traceweir.streams.intake.spans.conventions import keys_of
 from traceweir.streams.intake.spans.conventions.mcp import is_mcp_call
-from traceweir.streams.intake.spans.tool_spans import MERGED, ToolRun, read_tool
+from traceweir.streams.intake.spans.tool_spans import ToolRun, read_tool
 from traceweir.streams.intake.spans.tree import Node
 
-_PLURAL = ("running tools", "execute_tools")
+_NO_RUNS = ("execute_tools", *keys_of(lambda each: each.no_runs))
 _FINISH = ("finish", "Completed.")
 """DSPy's tool with which a ReAct module ends its rounds, and what it returns; no tool of the agent."""
 _MAX_OF_NAME = 8
@@ -44,12 +45,7 @@ def read_runs(nodes: Iterable[Node]) -> list[tuple[Node, ToolRun]]:
         if node.kind != "tool":
             continue
         run = read_tool(node.span)
-        if (
-            (run.name, run.result) == _FINISH
-            or run.name == MERGED
-            or run.name in _PLURAL
-            or run.name.startswith("running ")
-        ):
+        if (run.name, run.result) == _FINISH or run.name in _NO_RUNS or run.name.startswith("running "):
             continue
         this = _Known(node, run, {run.span.scope})
         same = _around(this, by_node)

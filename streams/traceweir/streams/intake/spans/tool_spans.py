@@ -7,29 +7,28 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from traceweir.streams.intake.spans.attributes import ABSENT, decoded, first, first_text, structure, text_of
-from traceweir.streams.intake.spans.conventions import openai_agents
+from traceweir.streams.intake.spans.attributes import ABSENT, first_text, structure, text_of
+from traceweir.streams.intake.spans.conventions import CONVENTIONS, keys_of, openai_agents, sources_of
 from traceweir.streams.intake.spans.conventions.mcp import is_mcp_call
+from traceweir.streams.intake.spans.conventions.source import Identified, Source, read_all
 from traceweir.streams.intake.spans.message import Message, is_hidden
 from traceweir.streams.intake.spans.messages import read_content
 from traceweir.streams.intake.spans.python_text import python_value
-from traceweir.streams.intake.spans.span import Attributes, Span
-from traceweir.streams.intake.spans.span_events import event_fields, named_events
+from traceweir.streams.intake.spans.span import Span
+from traceweir.streams.intake.spans.span_events import named_events
 
-MERGED = "(merged tools)"
-"""ADK's span of the merged responses of parallel calls; no call of a tool."""
 HANDOFF = "handoff to "
 _OBJECT = re.compile(r"<[\w.]+ object at 0x[0-9a-f]+>")
 _OBJECTS = re.compile(r"\[?<[\w.]+ object at 0x[0-9a-f]+>(?:, <[\w.]+ object at 0x[0-9a-f]+>)*\]?")
-_JSON = "application/json"
-_JSON_RESULTS = (
-    "ai.toolCall.result",
-    "traceloop.entity.output",
-    "langfuse.observation.output",
-    "spring.ai.tool.call.result",
-)
-_QUARKUS = "langchain4j."
-"""The beginning of the names of the spans of LangChain4j's extension for Quarkus."""
+_IDS = keys_of(lambda each: each.tool_ids)
+_NAMES = keys_of(lambda each: each.tool_names)
+_ARGUMENTS = sources_of(lambda each: each.arguments)
+_RESULTS = sources_of(lambda each: each.results)
+_FAILURES = keys_of(lambda each: each.failures)
+_MESSAGES = keys_of(lambda each: each.failure_messages)
+_HIDES_CALL = tuple(each.hides_call for each in CONVENTIONS if each.hides_call is not None)
+_FRAMES_RESULTS = tuple(each.frames_results for each in CONVENTIONS if each.frames_results is not None)
+_HAS_FAILED = tuple(each.has_failed for each in CONVENTIONS if each.has_failed is not None)
 _JS_KIND = re.compile(r"\n\n\w+(?: \[\w+\])?(?:: |\Z)")
 """What LangChain.js writes between the message of an error and the same message again: `TypeError [ERR_X]: `."""
 _MAX_JS_KINDS = 16
@@ -61,15 +60,9 @@ def read_tool(span: Span) -> ToolRun:
     """Returns what a tool's span tells about the call."""
     result, id_in_result, failed = _result(span)
     args, id_in_event = _args(span)
-    attributes = span.attributes
-    if attributes.get("gcp.vertex.agent.tool_call_args") == "{}" == attributes.get("gcp.vertex.agent.tool_response"):
-        args, result = (
-            ABSENT,
-            ABSENT,
-        )  # what ADK writes instead of content; a tool that returns nothing has {"result": null}
-    call_id = first_text(
-        attributes, "gen_ai.tool.call.id", "tool.id", "tool_call_id", "tool_call.id", "ai.toolCall.id", "tool.call.id"
-    )
+    if any(hides(span) for hides in _HIDES_CALL):
+        args = result = ABSENT
+    call_id = first_text(span.attributes, *_IDS)
     call_id = "" if call_id.startswith("<") else call_id  # ADK: "<not specified>"
     error = error_of(span, result, failed)
     return ToolRun(span, tool_name(span), call_id or id_in_result or id_in_event, args, result, error)
@@ -77,15 +70,7 @@ def read_tool(span: Span) -> ToolRun:
 
 def tool_name(span: Span) -> str:
     """Returns the name of a span's tool."""
-    name = first_text(
-        span.attributes,
-        "gen_ai.tool.name",
-        "tool.name",
-        "ai.toolCall.name",
-        "haystack.tool.name",
-        "spring.ai.tool.definition.name",
-        "traceloop.entity.name",
-    )
+    name = first_text(span.attributes, *_NAMES)
     name = name or span.name.removeprefix("running tool: ").removesuffix(".tool").removesuffix(".__call__")
     name = name.rpartition("tools/call ")[2] if is_mcp_call(span.attributes) else name
     while name.startswith("execute_tool "):
@@ -94,51 +79,16 @@ def tool_name(span: Span) -> str:
 
 
 def _args(span: Span) -> tuple[Any, str]:
-    attributes = span.attributes
-    value = first(
-        attributes,
-        "gen_ai.tool.call.arguments",
-        "gcp.vertex.agent.tool_call_args",
-        "tool_arguments",
-        "ai.toolCall.args",
-        "spring.ai.tool.call.arguments",
-    )
-    if value is ABSENT and "tool.parameters" in attributes:
-        parameters = decoded(attributes["tool.parameters"])
-        schema = isinstance(parameters, dict) and (
-            "properties" in parameters or parameters.get("type") == "object" or "$schema" in parameters
-        )
-        value = ABSENT if schema or "input.value" in attributes else parameters
-    call_id = ""
-    if value is ABSENT:
-        value = first(
-            attributes, "input.value", "mlflow.spanInputs", "traceloop.entity.input", "langfuse.observation.input"
-        )
-    if value is ABSENT:
-        for event in named_events(span, "gen_ai.tool.message"):
-            fields = event_fields(event)
-            value = _told(span, fields, "content")
-            call_id = text_of(fields.get("id"))
-            break
-    if value is ABSENT and ("langsmith.span.kind" in attributes or span.scope == "langsmith"):
-        value = _of_langsmith(attributes, "gen_ai.prompt")
-    if value is ABSENT:
-        value = first(attributes, "haystack.agent.step.tool.input", "gen_ai.tool.input")
+    """Returns the arguments and the id of the call beside them."""
+    value, call_id = _told(span, _ARGUMENTS), ""
+    if isinstance(value, Identified):
+        value, call_id = value
     return unwrapped_args(value), call_id
 
 
-def _told(span: Span, fields: dict[str, Any], key: str) -> Any:
-    value = fields.get(key, ABSENT)
-    return ABSENT if value is None and span.cut_texts else value
-
-
-def _of_langsmith(attributes: Attributes, key: str) -> Any:
-    """Returns a value of LangSmith's; ABSENT for `{}`, which LangSmith writes in place of hidden content.
-
-    A call without arguments has `{}` too, and the model's answer tells that it has none. Results are in an object.
-    """
-    value = first(attributes, key)
-    return ABSENT if value == "{}" else value
+def _told(span: Span, sources: tuple[Source, ...]) -> Any:
+    """Returns the first value that is there."""
+    return next((value for value in read_all(span, sources) if value is not ABSENT), ABSENT)
 
 
 def unwrapped_args(value: Any) -> Any:
@@ -170,29 +120,10 @@ def _is_object(value: Any) -> bool:
 
 def _result(span: Span) -> tuple[Any, str, bool]:
     """Returns the result, the id of the call and whether the result says that the tool failed."""
-    attributes = span.attributes
-    value = first(attributes, "gen_ai.tool.call.result", "gcp.vertex.agent.tool_response", "mlflow.spanOutputs")
-    if value is not ABSENT:
-        value = decoded(value)
-    else:
-        value = first(attributes, "tool_response", "output.value")
-        if isinstance(value, str) and value.startswith('"') and attributes.get("output.mime_type") == _JSON:
-            value = decoded(value)
-        if value is ABSENT:
-            value = decoded(first(attributes, *_JSON_RESULTS))
-        if value is ABSENT:
-            for event in named_events(span, "gen_ai.choice"):
-                value = _told(span, event_fields(event), "message")
-                break
-        if value is ABSENT and ("langsmith.span.kind" in attributes or span.scope == "langsmith"):
-            value = _of_langsmith(attributes, "gen_ai.completion")
-        if value is ABSENT:
-            value = first(attributes, "haystack.agent.step.tool.output", "gen_ai.tool.output")
-        value = structure(value)
+    value = _told(span, _RESULTS)
     if not isinstance(value, dict | list):  # a frame is an object, or a list with one
         return unwrapped_result(value)
-    adk = span.scope == "gcp.vertex.agent" or any(key.startswith("gcp.vertex.agent.") for key in attributes)
-    return unwrapped_result(value, adk=adk)
+    return unwrapped_result(value, adk=any(frames(span) for frames in _FRAMES_RESULTS))
 
 
 def unwrapped_result(value: Any, *, adk: bool = False, depth: int = 0) -> tuple[Any, str, bool]:
@@ -303,23 +234,15 @@ def error_of(span: Span, result: Any, failed: bool) -> str | None:
     in_result = error_in(result)
     if isinstance(result, str) and result.startswith(openai_agents.ERROR):
         in_result = result.partition("Error: ")[2] or result
-    status = first_text(
-        attributes,
-        "gen_ai.tool.status",
-        "gen_ai.task.status",
-        "gen_ai.tool.call.status",
-        "langfuse.observation.level",
-    ).lower()
-    failed = failed or attributes.get("haystack.tool.error") is True
-    if span.name.startswith(_QUARKUS):  # it sets no status
-        failed = failed or (result is ABSENT and bool(named_events(span, "exception")))
+    status = first_text(attributes, *_FAILURES).lower()
+    failed = failed or any(has_failed(span, result) for has_failed in _HAS_FAILED)
     if not (span.status == "ERROR" or failed or in_result or "error.type" in attributes or status == "error"):
         return None
     text = result if isinstance(result, str) else ""
     described = last_line(span.status_message) if span.status_message else ""
     if span.status_message == first_text(attributes, "error.type"):
         described = ""
-    message = exception_message(span) or in_result or first_text(attributes, "langfuse.observation.status_message")
+    message = exception_message(span) or in_result or first_text(attributes, *_MESSAGES)
     described = (
         ""
         if openai_agents.REDACTED in span.status_message or described == "TOOL_ERROR" or described.endswith(": ")

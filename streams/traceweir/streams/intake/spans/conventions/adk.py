@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from traceweir.streams.intake.spans.api_bodies import answered, requested
+from traceweir.streams.intake.spans.attributes import decoded
 from traceweir.streams.intake.spans.conventions.convention import Convention, Switch
 from traceweir.streams.intake.spans.conventions.genai import CAPTURE
 from traceweir.streams.intake.spans.conventions.openinference import OPENINFERENCE
 from traceweir.streams.intake.spans.conventions.seen import Seen
-from traceweir.streams.intake.spans.conventions.source import Rank, attributes
+from traceweir.streams.intake.spans.conventions.source import Rank, Source, as_it_is, attributes
 from traceweir.streams.intake.spans.span import Kind, Span
 
 SCOPE = "gcp.vertex.agent"
@@ -44,6 +45,16 @@ def _quirks(seen: Seen) -> Mapping[str, str]:
     }
 
 
+def _hides_call(span: Span) -> bool:
+    """Returns whether a span has what ADK writes instead of content; a tool that returns nothing has `{"result": null}`."""
+    there = span.attributes
+    return there.get("gcp.vertex.agent.tool_call_args") == "{}" == there.get("gcp.vertex.agent.tool_response")
+
+
+def _frames_results(span: Span) -> bool:
+    return span.scope == SCOPE or any(key.startswith("gcp.vertex.agent.") for key in span.attributes)
+
+
 ADK = Convention(
     name="Google ADK",
     kind_of_name=_kind_of_name,
@@ -68,4 +79,9 @@ ADK = Convention(
     inputs=attributes(requested, Rank.BODY, "gcp.vertex.agent.llm_request"),
     outputs=attributes(answered, Rank.BODY, "gcp.vertex.agent.llm_response"),
     quirks=_quirks,
+    arguments=(Source("gcp.vertex.agent.tool_call_args", as_it_is, Rank.VALUE),),
+    results=attributes(decoded, Rank.VALUE, "gcp.vertex.agent.tool_response"),
+    hides_call=_hides_call,
+    frames_results=_frames_results,
+    no_runs=("(merged tools)",),
 )

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from traceweir.streams.intake.spans.api_bodies import requested
-from traceweir.streams.intake.spans.attributes import first_text, structure
+from traceweir.streams.intake.spans.attributes import first_text, json_in_text, structure
 from traceweir.streams.intake.spans.conventions.convention import Convention, Switch
 from traceweir.streams.intake.spans.conventions.genai import operation_of
-from traceweir.streams.intake.spans.conventions.source import Rank, Source, attributes
+from traceweir.streams.intake.spans.conventions.source import Rank, Source, as_it_is, attributes
 from traceweir.streams.intake.spans.message import Message
 from traceweir.streams.intake.spans.messages import read_message, read_messages
 from traceweir.streams.intake.spans.span import Kind, Span
@@ -62,4 +62,8 @@ AI_SDK = Convention(
     outputs=tuple(Source(key, _read_output, Rank.BODY) for key in (*_TEXTS, *_CALLS)),
     questions=attributes(question_in, Rank.FRAME, "ai.prompt"),
     answers=attributes(answer_in, Rank.FRAME, "ai.response.text"),
+    tool_ids=("ai.toolCall.id",),
+    tool_names=("ai.toolCall.name",),
+    arguments=(Source("ai.toolCall.args", as_it_is, Rank.VALUE),),
+    results=attributes(json_in_text, Rank.FRAME, "ai.toolCall.result"),
 )

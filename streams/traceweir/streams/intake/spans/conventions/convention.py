@@ -115,6 +115,29 @@ class Convention:
     histories: tuple[str, ...] = ()
     """Attributes of the span of an agent with all messages of its run; asked last, for the question."""
 
+    tool_ids: tuple[str, ...] = ()
+    """Attributes of a tool's span with the id of the call."""
+    tool_names: tuple[str, ...] = ()
+    """Attributes of a tool's span with the name of the tool."""
+    arguments: tuple[Source, ...] = ()
+    """Where a tool's span has the arguments of the call; each source reads a value, `ABSENT` if it is not there."""
+    results: tuple[Source, ...] = ()
+    """Where a tool's span has the result of the call; each source reads a value, `ABSENT` if it is not there."""
+    hides_call: Callable[[Span], bool] | None = None
+    """Tells whether what a tool's span has as arguments and result stands in place of hidden content."""
+    frames_results: Callable[[Span], bool] | None = None
+    """Tells whether the result of a tool's span can be in the frame `{"result": value}`."""
+    failures: tuple[str, ...] = ()
+    """Attributes of a tool's span with the word `error` if the tool failed."""
+    failure_messages: tuple[str, ...] = ()
+    """Attributes of a tool's span with the error message."""
+    has_failed: Callable[[Span, Any], bool] | None = None
+    """Tells whether a tool failed, by its span and its result."""
+    no_runs: tuple[str, ...] = ()
+    """Names in tools' spans that are around several calls, or are made for the trace, and are no call."""
+    answering_tools: tuple[str, ...] = ()
+    """Names of tools with which the framework lets a model write its answer; they are no tools of the agent."""
+
     contents: tuple[str, ...] = ()
     """Attributes by which a span of an agent has something to tell, also if no other span is work of the agent."""
     only_json: tuple[str, ...] = ()

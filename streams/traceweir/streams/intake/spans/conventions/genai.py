@@ -6,9 +6,17 @@ from collections.abc import Set
 from typing import Any
 
 from traceweir.streams.intake.spans.api_bodies import answered, requested
-from traceweir.streams.intake.spans.attributes import ABSENT, first_text, structure
+from traceweir.streams.intake.spans.attributes import ABSENT, decoded, first_text, structure, text_of
 from traceweir.streams.intake.spans.conventions.convention import Convention, Switch
-from traceweir.streams.intake.spans.conventions.source import Place, Rank, Source, attributes, field_of_event
+from traceweir.streams.intake.spans.conventions.source import (
+    Identified,
+    Place,
+    Rank,
+    Source,
+    as_it_is,
+    attributes,
+    field_of_event,
+)
 from traceweir.streams.intake.spans.message import Message, Role
 from traceweir.streams.intake.spans.messages import read_message, read_messages
 from traceweir.streams.intake.spans.span import Attributes, Kind, Span, SpanEvent
@@ -128,6 +136,19 @@ def _read_choices(span: Span, _: object) -> list[Message]:
     return _of_events(span, CHOICES)
 
 
+def _field_of(span: Span, event: SpanEvent, key: str) -> Any:
+    value = event_fields(event).get(key, ABSENT)
+    return ABSENT if value is None and span.cut_texts else value
+
+
+def _arguments(span: Span, event: SpanEvent) -> Identified:
+    return Identified(_field_of(span, event, "content"), text_of(event_fields(event).get("id")))
+
+
+def _result(span: Span, event: SpanEvent) -> Any:
+    return structure(_field_of(span, event, "message"))
+
+
 GENAI = Convention(
     name="GenAI",
     kind=_kind,
@@ -157,4 +178,15 @@ GENAI = Convention(
         Source("gen_ai.", _read_choices, Rank.EVENTS, Place.SPAN),
         field_of_event("gen_ai.content.completion", "gen_ai.completion", answered),
     ),
+    tool_ids=("gen_ai.tool.call.id",),
+    tool_names=("gen_ai.tool.name",),
+    arguments=(
+        Source("gen_ai.tool.call.arguments", as_it_is, Rank.VALUE),
+        Source("gen_ai.tool.message", _arguments, Rank.REST, Place.EVENT),
+    ),
+    results=(
+        *attributes(decoded, Rank.VALUE, "gen_ai.tool.call.result"),
+        Source("gen_ai.choice", _result, Rank.REST, Place.EVENT),
+    ),
+    failures=("gen_ai.tool.status", "gen_ai.tool.call.status"),
 )

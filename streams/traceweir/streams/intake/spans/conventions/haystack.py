@@ -13,7 +13,7 @@ from traceweir.streams.intake.spans.api_bodies import requested
 from traceweir.streams.intake.spans.attributes import first_text, structure, text_of
 from traceweir.streams.intake.spans.conventions.convention import Convention, Switch
 from traceweir.streams.intake.spans.conventions.seen import Seen
-from traceweir.streams.intake.spans.conventions.source import Rank, Source, attributes
+from traceweir.streams.intake.spans.conventions.source import Rank, Source, as_it_is, attributes
 from traceweir.streams.intake.spans.message import Message
 from traceweir.streams.intake.spans.messages import read_messages
 from traceweir.streams.intake.spans.span import Attributes, Kind, Span
@@ -111,6 +111,10 @@ def _quirks(seen: Seen) -> Mapping[str, str]:
     }
 
 
+def _has_failed(span: Span, _: object) -> bool:
+    return span.attributes.get("haystack.tool.error") is True
+
+
 HAYSTACK = Convention(
     name="Haystack",
     kind_of_name=_kind_of_name,
@@ -132,4 +136,8 @@ HAYSTACK = Convention(
     ),
     quirks=_quirks,
     content_spans=(_SPAN,),
+    tool_names=("haystack.tool.name",),
+    arguments=(Source("haystack.agent.step.tool.input", as_it_is, Rank.REST),),
+    results=attributes(structure, Rank.REST, "haystack.agent.step.tool.output"),
+    has_failed=_has_failed,
 )

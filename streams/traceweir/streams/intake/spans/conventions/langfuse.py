@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from traceweir.streams.intake.spans.api_bodies import answered, requested
-from traceweir.streams.intake.spans.attributes import first_text
+from traceweir.streams.intake.spans.attributes import first_text, json_in_text
 from traceweir.streams.intake.spans.conventions.convention import Convention, Switch
 from traceweir.streams.intake.spans.conventions.genai import operation_of
-from traceweir.streams.intake.spans.conventions.source import Rank, Source, attributes
+from traceweir.streams.intake.spans.conventions.source import Rank, Source, as_it_is, attributes
 from traceweir.streams.intake.spans.message import Message, is_hidden
 from traceweir.streams.intake.spans.span import Kind, Span
 from traceweir.streams.intake.spans.texts_in_values import answer_in, question_in
@@ -63,4 +63,8 @@ LANGFUSE = Convention(
     questions=attributes(question_in, Rank.FRAME, "langfuse.observation.input"),
     answers=attributes(answer_in, Rank.FRAME, "langfuse.observation.output"),
     agent_texts=(Source(_OUTPUT, _read_text, Rank.FRAME),),
+    arguments=(Source("langfuse.observation.input", as_it_is, Rank.FRAME),),
+    results=attributes(json_in_text, Rank.FRAME, _OUTPUT),
+    failures=("langfuse.observation.level",),
+    failure_messages=("langfuse.observation.status_message",),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from traceweir.streams.intake.spans.api_bodies import answered, requested
-from traceweir.streams.intake.spans.attributes import first_text
+from traceweir.streams.intake.spans.attributes import ABSENT, first_text, structure
 from traceweir.streams.intake.spans.conventions.convention import Convention, Switch
 from traceweir.streams.intake.spans.conventions.genai import operation_of
 from traceweir.streams.intake.spans.conventions.source import Rank, Source, attributes
@@ -37,6 +37,15 @@ def _read_answer(span: Span, value: Any) -> str:
     return answer_in(value) if "langsmith.span.kind" in span.attributes else ""
 
 
+def _of_tool(span: Span, value: Any) -> Any:
+    """Returns a value of a tool; ABSENT for `{}`, which LangSmith writes in place of hidden content.
+
+    A call without arguments has `{}` too, and the model's answer tells that it has none. Results are in an object.
+    """
+    is_own = "langsmith.span.kind" in span.attributes or span.scope == "langsmith"
+    return structure(value) if is_own and value != "{}" else ABSENT
+
+
 LANGSMITH = Convention(
     name="LangSmith",
     kind=_kind,
@@ -57,4 +66,6 @@ LANGSMITH = Convention(
     outputs=attributes(answered, Rank.BODY, "gen_ai.completion"),
     questions=(Source("gen_ai.prompt", _read_question, Rank.REST),),
     answers=(Source("gen_ai.completion", _read_answer, Rank.REST),),
+    arguments=(Source("gen_ai.prompt", _of_tool, Rank.REST),),
+    results=(Source("gen_ai.completion", _of_tool, Rank.REST),),
 )

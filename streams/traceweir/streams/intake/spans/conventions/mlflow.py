@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from traceweir.streams.intake.spans.api_bodies import answered, requested
-from traceweir.streams.intake.spans.attributes import first_text
+from traceweir.streams.intake.spans.attributes import decoded, first_text
 from traceweir.streams.intake.spans.conventions.convention import Convention
 from traceweir.streams.intake.spans.conventions.genai import operation_of
-from traceweir.streams.intake.spans.conventions.source import Rank, attributes
+from traceweir.streams.intake.spans.conventions.source import Rank, Source, as_it_is, attributes
 from traceweir.streams.intake.spans.span import Kind, Span
 from traceweir.streams.intake.spans.texts_in_values import answer_in, question_in
 
@@ -51,4 +51,6 @@ MLFLOW = Convention(
     outputs=attributes(answered, Rank.BODY, "mlflow.spanOutputs"),
     questions=attributes(question_in, Rank.FRAME, "mlflow.spanInputs"),
     answers=attributes(answer_in, Rank.FRAME, "mlflow.spanOutputs"),
+    arguments=(Source("mlflow.spanInputs", as_it_is, Rank.FRAME),),
+    results=attributes(decoded, Rank.VALUE, "mlflow.spanOutputs"),
 )

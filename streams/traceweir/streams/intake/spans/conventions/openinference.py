@@ -6,16 +6,17 @@ from collections.abc import Mapping
 from typing import Any
 
 from traceweir.streams.intake.spans.api_bodies import answered, requested
-from traceweir.streams.intake.spans.attributes import first_text
+from traceweir.streams.intake.spans.attributes import ABSENT, decoded, first_text, structure
 from traceweir.streams.intake.spans.conventions.convention import Convention, Switch
 from traceweir.streams.intake.spans.conventions.smolagents import CLASSES
-from traceweir.streams.intake.spans.conventions.source import Place, Rank, Source, attributes
+from traceweir.streams.intake.spans.conventions.source import Place, Rank, Source, as_it_is, attributes
 from traceweir.streams.intake.spans.message import Message, is_hidden
 from traceweir.streams.intake.spans.span import Kind, Span
 from traceweir.streams.intake.spans.spread_messages import indexed, openinference, with_failures
 from traceweir.streams.intake.spans.texts_in_values import answer_in, question_in
 
 _KIND = "openinference.span.kind"
+_JSON = "application/json"
 _KINDS: dict[str, Kind] = {
     "LLM": "llm",
     "TOOL": "tool",
@@ -56,10 +57,22 @@ def _read_outputs(span: Span, spread: Mapping[str, Any]) -> list[Message]:
 
 def _read_text(span: Span, _: object) -> str:
     """Returns the text of an agent, which can be JSON."""
-    if first_text(span.attributes, "output.mime_type") == "application/json":
+    if first_text(span.attributes, "output.mime_type") == _JSON:
         return ""
     text = first_text(span.attributes, "output.value")
     return "" if is_hidden(text) else text
+
+
+def _parameters(span: Span, value: object) -> Any:
+    """Returns the arguments of a call, where some write the schema of the tool."""
+    told = decoded(value)
+    schema = isinstance(told, dict) and ("properties" in told or told.get("type") == "object" or "$schema" in told)
+    return ABSENT if schema or "input.value" in span.attributes else told
+
+
+def _result(span: Span, value: object) -> Any:
+    is_text = isinstance(value, str) and value.startswith('"')
+    return structure(decoded(value) if is_text and span.attributes.get("output.mime_type") == _JSON else value)
 
 
 OPENINFERENCE = Convention(
@@ -88,4 +101,11 @@ OPENINFERENCE = Convention(
     questions=attributes(question_in, Rank.FRAME, "input.value"),
     answers=attributes(answer_in, Rank.FRAME, "output.value"),
     agent_texts=(Source("output.value", _read_text, Rank.FRAME),),
+    tool_ids=("tool.id", "tool_call_id", "tool_call.id", "tool.call.id"),
+    tool_names=("tool.name",),
+    arguments=(
+        Source("tool.parameters", _parameters, Rank.BODY),
+        Source("input.value", as_it_is, Rank.FRAME),
+    ),
+    results=(Source("output.value", _result, Rank.FRAME),),
 )

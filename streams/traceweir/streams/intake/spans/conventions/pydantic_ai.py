@@ -7,7 +7,7 @@ from typing import Any
 from traceweir.streams.intake.spans.attributes import structure
 from traceweir.streams.intake.spans.conventions.convention import Convention, Switch
 from traceweir.streams.intake.spans.conventions.genai import CHOICES
-from traceweir.streams.intake.spans.conventions.source import Rank, attributes
+from traceweir.streams.intake.spans.conventions.source import Rank, Source, as_it_is, attributes
 from traceweir.streams.intake.spans.message import Message
 from traceweir.streams.intake.spans.messages import read_message
 from traceweir.streams.intake.spans.span import Kind, Span
@@ -56,4 +56,8 @@ PYDANTIC_AI = Convention(
     outputs=attributes(_read_outputs, Rank.BODY, "events"),
     histories=("pydantic_ai.all_messages", "all_messages_events"),
     answers=attributes(answer_in, Rank.BODY, "final_result"),
+    arguments=(Source("tool_arguments", as_it_is, Rank.VALUE),),
+    results=attributes(structure, Rank.BODY, "tool_response"),
+    no_runs=("running tools",),
+    answering_tools=("final_result",),
 )

@@ -37,4 +37,6 @@ def _quirks(seen: Seen) -> Mapping[str, str]:
     return {"tools": f"the calls of the managed agents {', '.join(agents)} are not in the spans: {reason}"}
 
 
-SMOLAGENTS = Convention(name="smolagents", frameworks=(("smolagents", "smolagents"),), quirks=_quirks)
+SMOLAGENTS = Convention(
+    name="smolagents", frameworks=(("smolagents", "smolagents"),), quirks=_quirks, answering_tools=("final_answer",)
+)

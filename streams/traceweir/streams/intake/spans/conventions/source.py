@@ -47,6 +47,15 @@ class Source(NamedTuple):
     place: Place = Place.ATTRIBUTE
 
 
+class Identified(NamedTuple):
+    """The arguments of a call with the id of the call."""
+
+    value: Any
+    """The arguments, or ABSENT."""
+    call_id: str
+    """The id; empty if it is not there."""
+
+
 def by_value(read: Callable[[Any], Any]) -> Callable[[Span, Any], Any]:
     """Returns the reader of a source that needs the value alone."""
     return lambda _, value: read(value)
@@ -91,8 +100,8 @@ def read_all(
     spread: Mapping[str, Any] | None = None
     for key, read, _, place in sources:
         if place is Place.ATTRIBUTE:
-            if key in there:
-                yield read(span, there[key])
+            if (value := there.get(key)) is not None:
+                yield read(span, value)
         elif place is Place.SPREAD:
             spread = spread_of(span) if spread is None else spread
             if spread:

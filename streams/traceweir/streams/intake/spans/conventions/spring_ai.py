@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from traceweir.streams.intake.spans.attributes import first_text
+from traceweir.streams.intake.spans.attributes import first_text, json_in_text
 from traceweir.streams.intake.spans.conventions.convention import Convention, Switch
 from traceweir.streams.intake.spans.conventions.genai import kind_of_operation, operation_of
+from traceweir.streams.intake.spans.conventions.source import Rank, Source, as_it_is, attributes
 from traceweir.streams.intake.spans.span import Attributes, Kind, Span
 
 _SESSION = "spring.ai.chat.client.conversation.id"
@@ -14,15 +15,15 @@ _KINDS: dict[str, Kind] = {"chat_client": "workflow", "tool_call": "tool"}
 
 
 def _kind(span: Span) -> Kind | None:
-    attributes = span.attributes
-    operation = operation_of(attributes) if "spring.ai.kind" in attributes else ""
+    there = span.attributes
+    operation = operation_of(there) if "spring.ai.kind" in there else ""
     if not operation or kind_of_operation(operation):  # `framework` is no operation of the standard
         return None
-    return _KINDS.get(first_text(attributes, "spring.ai.kind"), "other")
+    return _KINDS.get(first_text(there, "spring.ai.kind"), "other")
 
 
-def _no_session(attributes: Attributes) -> str:
-    return _SESSION if first_text(attributes, _SESSION) == _NO_SESSION else ""
+def _no_session(of_span: Attributes) -> str:
+    return _SESSION if first_text(of_span, _SESSION) == _NO_SESSION else ""
 
 
 SPRING_AI = Convention(
@@ -36,4 +37,7 @@ SPRING_AI = Convention(
     ),
     sessions=(_SESSION,),
     no_session=_no_session,
+    tool_names=("spring.ai.tool.definition.name",),
+    arguments=(Source("spring.ai.tool.call.arguments", as_it_is, Rank.VALUE),),
+    results=attributes(json_in_text, Rank.FRAME, "spring.ai.tool.call.result"),
 )

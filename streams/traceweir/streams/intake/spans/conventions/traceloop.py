@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from traceweir.streams.intake.spans.api_bodies import answered, requested
-from traceweir.streams.intake.spans.attributes import first_text
+from traceweir.streams.intake.spans.attributes import first_text, json_in_text, structure
 from traceweir.streams.intake.spans.conventions.convention import Convention, Switch
 from traceweir.streams.intake.spans.conventions.genai import OPERATION_NAMES, kind_of_operation, operation_of
 from traceweir.streams.intake.spans.conventions.seen import Seen
-from traceweir.streams.intake.spans.conventions.source import Place, Rank, Source, attributes
+from traceweir.streams.intake.spans.conventions.source import Place, Rank, Source, as_it_is, attributes
 from traceweir.streams.intake.spans.message import Message
 from traceweir.streams.intake.spans.span import Kind, Span
 from traceweir.streams.intake.spans.spread_messages import indexed
@@ -119,4 +119,14 @@ TRACELOOP = Convention(
     questions=attributes(question_in, Rank.FRAME, "traceloop.entity.input"),
     answers=attributes(answer_in, Rank.FRAME, "traceloop.entity.output"),
     quirks=_quirks,
+    tool_names=("traceloop.entity.name",),
+    arguments=(
+        Source("traceloop.entity.input", as_it_is, Rank.FRAME),
+        Source("gen_ai.tool.input", as_it_is, Rank.REST),
+    ),
+    results=(
+        *attributes(json_in_text, Rank.FRAME, "traceloop.entity.output"),
+        *attributes(structure, Rank.REST, "gen_ai.tool.output"),
+    ),
+    failures=("gen_ai.task.status",),
 )
