@@ -16,7 +16,7 @@ def _no_session(attributes: Attributes) -> str:
 
 
 AGENT_FRAMEWORK = Convention(
-    name="Microsoft Agent Framework",
+    name="Microsoft's Agent Framework",
     switches=(Switch("ENABLE_SENSITIVE_DATA=true", scopes=("agent_framework*",)),),
     frameworks=(("agent_framework", "microsoft-agent-framework"),),
     no_session=_no_session,

@@ -1,0 +1,85 @@
+"""Conventions of spans: each is one value in one file, and the reader names none of their attributes."""
+
+from __future__ import annotations
+
+import ast
+import pkgutil
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+from tests.support.spans import span
+
+from traceweir.streams.intake import spans
+from traceweir.streams.intake.spans import conventions
+from traceweir.streams.intake.spans.conventions import CONVENTIONS, STANDARD_FIRST
+from traceweir.streams.intake.spans.conventions.convention import Convention
+from traceweir.streams.intake.spans.conventions.source import Source, read_all
+from traceweir.streams.intake.spans.kinds import kind_of
+
+INTERFACE = {"convention", "seen", "source"}
+SHARED = {"input.value", "output.value"}
+"""Attributes that several conventions write."""
+NAMES = sorted(module.name for module in pkgutil.iter_modules(conventions.__path__) if module.name not in INTERFACE)
+DOCUMENTED = Path(__file__).parents[5] / "docs" / "opentelemetry.md"
+
+
+def keys_of(convention: Convention) -> Iterator[str]:
+    """Yields the names of attributes in a convention."""
+    for field in Convention.__dataclass_fields__:
+        value = getattr(convention, field)
+        if isinstance(value, tuple) and field not in ("frameworks", "switches", "no_runs", "answering_tools"):
+            yield from (each.key if isinstance(each, Source) else each for each in value)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_file_defines_one_convention_which_the_reader_asks(name: str) -> None:
+    module = import_module(f"{conventions.__name__}.{name}")
+    own = [each for each in vars(module).values() if isinstance(each, Convention)]
+    defined = [each for each in own if each is getattr(module, name.upper())]
+    assert len(defined) == 1
+    assert CONVENTIONS.count(defined[0]) == 1
+
+
+def test_names_are_different_and_documented() -> None:
+    names = [each.name for each in CONVENTIONS]
+    assert sorted(set(names)) == sorted(names)
+    assert len(names) == len(NAMES)
+    text = DOCUMENTED.read_text("utf-8")
+    assert [name for name in names if name not in text] == []
+
+
+def test_the_standard_recognises_last_and_tells_values_first() -> None:
+    assert CONVENTIONS[-1] is STANDARD_FIRST[0]
+    assert CONVENTIONS[-1].name == "GenAI"
+    both = {"gen_ai.operation.name": "chat", "openinference.span.kind": "TOOL"}
+    assert kind_of(span(1, 0, "x", both)) == "tool"
+
+
+@pytest.mark.parametrize("path", sorted(Path(spans.__path__[0]).glob("*.py")), ids=lambda path: path.stem)
+def test_the_reader_names_no_attribute_of_a_library(path: Path) -> None:
+    known = {key for each in CONVENTIONS[:-1] for key in keys_of(each)} - SHARED
+    texts = {
+        node.value
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    }
+    assert texts & {key for key in known if "." in key} == set()
+
+
+def test_the_convention_of_the_page_reads_spans_of_its_own() -> None:
+    block = DOCUMENTED.read_text("utf-8").partition('"""Acme')[2].partition("```")[0]
+    found: dict[str, Convention] = {}
+    exec(compile(f'"""Acme{block}', "acme.py", "exec"), found)
+    acme = found["ACME"]
+    told = {"acme.input": '{"messages": [{"role": "user", "content": "Who?"}]}', "acme.output": '{"answer": "I."}'}
+    run = span(1, 0, "run", {"acme.kind": "run", **told})
+    assert acme.kind(run) == "agent"
+    assert acme.kind(span(2, 1, "other", {})) is None
+    assert list(read_all(run, acme.questions)) == ["Who?"]
+    assert list(read_all(run, acme.answers)) == ["I."]
+    assert [message.text for message in next(read_all(run, acme.inputs))] == ["Who?"]
+    assert list(read_all(run, acme.results)) == [{"answer": "I."}]
+    assert acme.switches[0].applies({"acme.kind"}, set())
+    assert not acme.switches[0].applies({"gen_ai.system"}, {"acme"})
