@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from traceweir.streams.intake.spans.attributes import ABSENT, args_text, plain, structure
-from traceweir.streams.intake.spans.conventions import keys_of
+from traceweir.streams.intake.spans.conventions import CONVENTIONS, keys_of
 from traceweir.streams.intake.spans.free_runs import FreeRuns, asked_name
 from traceweir.streams.intake.spans.identity import agent_name
 from traceweir.streams.intake.spans.message import Call, Message, Result, differs, is_first, newest_turn
@@ -20,7 +20,7 @@ from traceweir.streams.intake.spans.tree import Node
 from traceweir.streams.intake.spans.waiting import Waiting
 
 _ANSWERING = keys_of(lambda each: each.answering_tools)
-_SUBMIT = "submit"
+_ARE_SUBMISSIONS = tuple(each.is_submission for each in CONVENTIONS if each.is_submission is not None)
 
 
 @dataclass(slots=True)
@@ -98,9 +98,10 @@ def _several(ids: Iterable[str]) -> set[str]:
 
 
 def _is_submission(call: ToolCall) -> bool:
-    """Returns whether a call is the answer of DSPy's ReActV2: its tool `submit` returns the arguments."""
-    of_dspy = call.name == _SUBMIT and call.run is not None and "dspy" in call.run.span.scope
-    return of_dspy and isinstance(call.args, dict) and bool(call.args == call.result)
+    """Returns whether a call hands in the answer of the agent, so that it is no call of a tool."""
+    return call.run is not None and any(
+        tell(call.name, call.run.span, call.args, call.result) for tell in _ARE_SUBMISSIONS
+    )
 
 
 @dataclass(slots=True)

@@ -6,14 +6,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from traceweir.streams.intake.spans.attributes import ABSENT
-from traceweir.streams.intake.spans.conventions import keys_of
+from traceweir.streams.intake.spans.conventions import CONVENTIONS, keys_of
 from traceweir.streams.intake.spans.conventions.mcp import is_mcp_call
 from traceweir.streams.intake.spans.tool_spans import ToolRun, read_tool
 from traceweir.streams.intake.spans.tree import Node
 
 _NO_RUNS = ("execute_tools", *keys_of(lambda each: each.no_runs))
-_FINISH = ("finish", "Completed.")
-"""DSPy's tool with which a ReAct module ends its rounds, and what it returns; no tool of the agent."""
+_ARE_NO_RUNS = tuple(each.is_no_run for each in CONVENTIONS if each.is_no_run is not None)
 _MAX_OF_NAME = 8
 """Maximum number of earlier runs of a tool with which a run without a known id is compared."""
 _MAX_OF_ID = 16
@@ -45,7 +44,9 @@ def read_runs(nodes: Iterable[Node]) -> list[tuple[Node, ToolRun]]:
         if node.kind != "tool":
             continue
         run = read_tool(node.span)
-        if (run.name, run.result) == _FINISH or run.name in _NO_RUNS or run.name.startswith("running "):
+        if run.name in _NO_RUNS or run.name.startswith("running "):
+            continue
+        if any(is_no_run(run.name, run.result) for is_no_run in _ARE_NO_RUNS):
             continue
         this = _Known(node, run, {run.span.scope})
         same = _around(this, by_node)

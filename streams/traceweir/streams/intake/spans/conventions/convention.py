@@ -135,6 +135,10 @@ class Convention:
     """Tells whether a tool failed, by its span and its result."""
     no_runs: tuple[str, ...] = ()
     """Names in tools' spans that are around several calls, or are made for the trace, and are no call."""
+    is_no_run: Callable[[str, Any], bool] | None = None
+    """Tells whether a tool's span is no call, by the name and the result of the tool."""
+    is_submission: Callable[[str, Span, Any, Any], bool] | None = None
+    """Tells whether a call is the answer of the agent, by the tool's name and span, the arguments and the result."""
     answering_tools: tuple[str, ...] = ()
     """Names of tools with which the framework lets a model write its answer; they are no tools of the agent."""
 
