@@ -8,13 +8,16 @@ from traceweir.streams.intake.spans.conventions.convention import no_kind
 from traceweir.streams.intake.spans.span import Kind, Span
 
 _OWN = "traceweir"
-_BY_ATTRIBUTE = tuple(each.kind for each in CONVENTIONS if each.kind is not no_kind)
-_BY_NAME = tuple(each.kind_of_name for each in CONVENTIONS if each.kind_of_name is not no_kind)
+_TELLERS = (
+    *(each.kind for each in CONVENTIONS if each.kind is not no_kind),
+    *(each.kind_of_name for each in CONVENTIONS if each.kind_of_name is not no_kind),
+)
+"""What tells the kind of a span: by its attributes, and then by its name."""
 
 
 def kind_of(span: Span) -> Kind:
     """Returns the kind of a span; the first convention whose attributes the span has decides, else its name."""
-    for tell in (*_BY_ATTRIBUTE, *_BY_NAME):
+    for tell in _TELLERS:
         if (found := tell(span)) is not None:
             return found
     return "other"

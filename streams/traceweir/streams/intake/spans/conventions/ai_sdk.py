@@ -12,13 +12,14 @@ from traceweir.streams.intake.spans.messages import read_message, read_messages
 from traceweir.streams.intake.spans.span import Kind, Span
 from traceweir.streams.intake.spans.texts_in_values import answer_in, question_in
 
+_KIND = "ai.operationId"
 _KINDS: dict[str, Kind] = {"ai.generateText": "agent", "ai.streamText": "agent", "ai.toolCall": "tool"}
 _TEXTS = ("ai.response.text", "ai.result.text")
 _CALLS = ("ai.response.toolCalls", "ai.result.toolCalls")
 
 
 def _kind(span: Span) -> Kind | None:
-    word = first_text(span.attributes, "ai.operationId")
+    word = first_text(span.attributes, _KIND) if _KIND in span.attributes else ""
     if not word or operation_of(span.attributes):
         return None
     return "llm" if word.endswith((".doGenerate", ".doStream")) else _KINDS.get(word, "other")

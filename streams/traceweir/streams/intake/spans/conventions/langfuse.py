@@ -27,7 +27,7 @@ _KINDS: dict[str, Kind] = {
 
 
 def _kind(span: Span) -> Kind | None:
-    word = first_text(span.attributes, _KIND).lower()
+    word = first_text(span.attributes, _KIND).lower() if _KIND in span.attributes else ""
     return _KINDS.get(word, "other") if word and not operation_of(span.attributes) else None
 
 

@@ -12,12 +12,13 @@ from traceweir.streams.intake.spans.conventions.source import Rank, Source, attr
 from traceweir.streams.intake.spans.span import Kind, Span
 from traceweir.streams.intake.spans.texts_in_values import answer_in, question_in
 
+_KIND = "langsmith.span.kind"
 _KINDS: dict[str, Kind] = {"llm": "llm", "tool": "tool", "chain": "chain", "retriever": "retriever"}
 _METADATA = "langsmith.metadata."
 
 
 def _kind(span: Span) -> Kind | None:
-    word = first_text(span.attributes, "langsmith.span.kind").lower()
+    word = first_text(span.attributes, _KIND).lower() if _KIND in span.attributes else ""
     return _KINDS.get(word, "other") if word and not operation_of(span.attributes) else None
 
 

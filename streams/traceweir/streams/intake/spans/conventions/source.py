@@ -38,6 +38,10 @@ class Place(IntEnum):
     """The events of the span together, if it has some; `read` gets None."""
 
 
+_SPREAD = Place.SPREAD
+_SPAN = Place.SPAN
+
+
 class Source(NamedTuple):
     """A place where a convention writes a value. `read` gets the span and what is there."""
 
@@ -97,17 +101,18 @@ def read_all(
         spread_of: Returns the attributes of the span over which values are spread.
     """
     there = span.attributes
+    events = span.events
     spread: Mapping[str, Any] | None = None
     for key, read, _, place in sources:
-        if place is Place.ATTRIBUTE:
-            if (value := there.get(key)) is not None:
+        if not place:  # as of most sources: an attribute
+            if key in there and (value := there[key]) is not None:
                 yield read(span, value)
-        elif place is Place.SPREAD:
+        elif place is _SPREAD:
             spread = spread_of(span) if spread is None else spread
             if spread:
                 yield read(span, spread)
-        elif span.events:
-            if place is Place.SPAN:
+        elif events:
+            if place is _SPAN:
                 yield read(span, None)
             else:
                 for event in named_events(span, key):
