@@ -37,7 +37,7 @@ _SPOKEN = re2.compile(
     rb"(?:(?: (?:for|of|to)(?: [\w.@-]{1,40}){1,5})? (?:is|was|are|will be|to)(?: now)?:?)? ['\"`(]?([^\s'\"`]{6,})"
 )
 _FOREIGN_SPOKEN = re.compile(
-    rf"(?=[{_FOREIGN_STARTS}])(?:{FOREIGN_NAMES}|토큰|トークン|令牌)(?:는|은|가|이|를|을|は|が|を|是|为|為| —| es| to| är)? ?"
+    rf"(?=[{_FOREIGN_STARTS}])(?:{'|'.join(_FOREIGN_TEXTS)})(?:는|은|가|이|를|을|は|が|を|是|为|為| —| es| to| är)? ?"
     r"['\"`]?((?![:=])[!-~]{5,200})",
     re.IGNORECASE,
 )

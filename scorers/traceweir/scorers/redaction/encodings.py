@@ -58,8 +58,9 @@ class View:
         Args:
             text: The original text.
             replacements: The parts, in their order.
-            within: Splits a part of the text into smaller replacements, whose results are that of the part. It is called for
-                the parts that a position is asked of. None: every character of a replacement came from the whole part.
+            within: Returns the smaller replacements of which one replacement consists, for its part of the text. It is called
+                only when a position in this part is asked for. None: every character of a replacement comes from its whole
+                part.
         """
         self._original, self._within = text, within
         self._views: dict[int, View] = {}

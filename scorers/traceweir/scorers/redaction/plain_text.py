@@ -14,7 +14,7 @@ import unicodedata
 from collections.abc import Iterator
 from functools import lru_cache
 
-from traceweir.scorers.redaction.encodings import View
+from traceweir.scorers.redaction.encodings import Replacement, View
 
 _BLOCK = 512
 """Characters of the largest block. Python sorts the marks of a letter in quadratic time, so it also bounds these."""
@@ -54,7 +54,7 @@ def plain_name(name: str) -> str:
     return name if view is None else view.text
 
 
-def _changed_blocks(text: str) -> Iterator[tuple[int, int, str]]:
+def _changed_blocks(text: str) -> Iterator[Replacement]:
     start = 0
     while start < len(text):
         end = min(start + _BLOCK, len(text))
@@ -77,7 +77,7 @@ def _copy(block: str) -> str:
     return block
 
 
-def _replacements(block: str) -> Iterator[tuple[int, int, str]]:
+def _replacements(block: str) -> Iterator[Replacement]:
     """Yields the parts of a block that are one character in NFKC, with what they become: a letter with its marks."""
     reads = list(map(_read, block))
     start = 0

@@ -30,9 +30,11 @@ class _LeftBroker(BaseModel):
 
     @property
     def is_alive(self) -> bool:
-        """Whether the process that has the broker runs. Its id alone can be that of another process by now.
+        """Whether the process that has the broker still runs.
 
-        The time of its start would change when the clock is set. Another `traceweir up` with this id has replaced the file.
+        The process id and the command line are compared: the id alone can belong to another process by now. The start time
+        is not compared, because it changes when the clock is set. A later `traceweir up` that gets the same id and has the
+        same command line writes its own file.
         """
         try:
             return psutil.Process(self.pid).cmdline() == self.command

@@ -54,7 +54,7 @@ async def beat(settings: Settings, timeout_s: float) -> Beat:
         timeout_s: Seconds from sending to the decision.
 
     Raises:
-        CanaryError: Kafka did not take the session, or there was no decision in time.
+        CanaryError: the session could not be sent to Kafka, or there was no decision in time.
     """
     session_id = f"{APP}-{secrets.token_hex(8)}"
     found: list[str] = []
@@ -73,7 +73,7 @@ async def beat(settings: Settings, timeout_s: float) -> Beat:
     except TimeoutError:
         if not sent:
             raise CanaryError(
-                f"Kafka at {settings.kafka_bootstrap_servers} did not take a session within {timeout_s:g} s; see "
+                f"no session could be sent to Kafka at {settings.kafka_bootstrap_servers} within {timeout_s:g} s; see "
                 "`traceweir doctor`"
             ) from None
         seen = f"{len(found)} scores came, and no decision" if found else "no score came"

@@ -84,8 +84,9 @@ def _has_many_in_json(request: bytes) -> bool:
         parts = request[start : start + SLICE_BYTES].split(b'"')
         outside = b"".join(parts[is_in_text::2])
         is_in_text ^= len(parts) % 2 == 0
-        objects += outside.count(b"{")
-        members += outside.count(b"{") + outside.count(b"[") + outside.count(b",")
+        braces = outside.count(b"{")
+        objects += braces
+        members += braces + outside.count(b"[") + outside.count(b",")
         if objects > most_objects or members > most_members:
             return True
     return False

@@ -65,7 +65,7 @@ class SessionConfigs:
         if followed.log.position < spans.position and not await followed.log.reach(spans.position):
             spans.position = 0  # the topic was created again, and what it has now counts
         configs = spans.at(offset)
-        # A check takes a while, in which the document of another one can be read.
+        # While one config is checked, records that name others can be read.
         while names := followed.log.unchecked_of(configs):
             await followed.check(names[0])
         found = followed.log.usable(configs)

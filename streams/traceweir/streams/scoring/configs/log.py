@@ -123,7 +123,8 @@ class ConfigLog:
         else:
             self._versions[selector][number] = _Version(each.record.offset, each.document and each.document.name)
         if selector in self._refused:
-            self._unsettled[selector] += []
+            # `settle` looks for the version to follow in place of the refused one again, with no newer record of the key.
+            self._unsettled.setdefault(selector, [])
 
     def unchecked(self) -> Iterator[str]:
         """Yields the ids of the configs to check before `settle`; check each before you take the next."""

@@ -20,7 +20,7 @@ from aiokafka.conn import AIOKafkaConnection
 from aiokafka.consumer import fetcher
 from aiokafka.consumer.group_coordinator import GroupCoordinator
 from aiokafka.consumer.subscription_state import TopicPartitionState
-from aiokafka.producer.sender import Sender
+from aiokafka.producer.sender import Sender, TxnOffsetCommitHandler
 from aiokafka.producer.transaction_manager import TransactionManager
 from aiokafka.record import default_records
 from aiokafka.record.default_records import _DefaultRecordBatchPy
@@ -88,6 +88,7 @@ _PARTS: tuple[tuple[Any, tuple[str, ...]], ...] = (
     ),
     (TransactionManager, ("error_transaction", "maybe_add_partition_to_txn")),
     (Sender, ("_do_txn_offset_commit", "_find_coordinator")),
+    (TxnOffsetCommitHandler, ("create_request", "handle_response")),
     (fetcher, ("MemoryRecords", "PartitionRecords")),
     (fetcher.Fetcher, ("_fetch_requests_routine", "_select_read_replica")),
     (default_records, ("gzip_decode", "lz4_decode", "snappy_decode", "zstd_decode")),

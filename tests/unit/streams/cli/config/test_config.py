@@ -97,17 +97,35 @@ def test_two_files_are_compared_without_kafka(run: Run, tmp_path: Path) -> None:
     ]
 
 
-def test_a_push_reads_and_writes_one_cluster(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The `traceweir up` whose broker was read can have ended before the write."""
-    clusters, used = iter(("first:9092", "second:9092", "third:9092")), list[str]()
+@pytest.mark.parametrize(
+    ("arguments", "code", "calls"),
+    [
+        (["push", "plain.json"], 0, ["read", "push"]),
+        (["push", "challenged.json"], 0, ["read", "topics", "create", "push"]),
+        (["show", "--digest", "ab"], 1, ["read", "topics"]),
+        (["diff", "digest:ab", "plain.json"], 1, ["read", "topics"]),
+    ],
+)
+def test_a_command_asks_one_cluster_throughout(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], code: int, calls: list[str]
+) -> None:
+    """The `traceweir up` whose broker was asked first can have ended, and another one can have begun."""
+    clusters, used = iter(("first:9092", "second:9092", "third:9092")), list[tuple[str, str]]()
+
+    def note(call: str, settings: Settings) -> None:
+        used.append((call, settings.kafka_bootstrap_servers))
 
     async def read_topic(settings: Settings) -> TopicState:
-        used.append(settings.kafka_bootstrap_servers)
+        note("read", settings)
         return TopicState()
 
     async def push(settings: Settings, decide: Callable[[TopicState], PushedConfig | None]) -> PushedConfig | None:
-        used.append(settings.kafka_bootstrap_servers)
+        note("push", settings)
         return decide(TopicState())
+
+    def existing_topics(settings: Settings) -> set[str]:
+        note("topics", settings)
+        return set()
 
     for module in ("push", "output"):
         monkeypatch.setattr(
@@ -116,7 +134,16 @@ def test_a_push_reads_and_writes_one_cluster(run: Run, tmp_path: Path, monkeypat
         )
     monkeypatch.setattr("traceweir.streams.cli.config.output.read_topic", read_topic)
     monkeypatch.setattr("traceweir.streams.cli.config.push.push", push)
-    file = tmp_path / "eval.json"
-    file.write_text("{}")
-    ended = run("config", "push", str(file))
-    assert (ended.code, used) == (0, ["first:9092"] * 2), ended.err
+    for module in ("challenger_name", "digests"):
+        monkeypatch.setattr(f"traceweir.streams.lab.shadow.{module}.existing_topics", existing_topics)
+    monkeypatch.setattr(
+        "traceweir.streams.lab.shadow.challenger_name.create_named", lambda settings, *_: note("create", settings)
+    )
+    monkeypatch.chdir(tmp_path)
+    Path("plain.json").write_text("{}")
+    Path("challenged.json").write_text(
+        '{"challenger": {"name": "next", "config": {"criteria": {"response_match_score": 0.5}}}}'
+    )
+    ended = run("config", *arguments)
+    assert ended.code == code, ended.err
+    assert used == [(call, "first:9092") for call in calls]
