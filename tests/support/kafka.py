@@ -66,11 +66,17 @@ def embedded_broker() -> Iterator[EmbeddedBroker]:
         yield broker
 
 
+_FETCHER = {name: getattr(fetcher, name) for name in ("MemoryRecords", "PartitionRecords")}
+
+
 @pytest.fixture
 def restored_fetcher(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Restores the classes of aiokafka's fetcher afterwards, because readers of the product replace them."""
-    for name in ("MemoryRecords", "PartitionRecords"):
-        monkeypatch.setattr(fetcher, name, getattr(fetcher, name))
+    """Begins and ends with aiokafka's own classes of its fetcher, because readers of the product replace them.
+
+    An earlier test of the process can have left them replaced.
+    """
+    for name, original in _FETCHER.items():
+        monkeypatch.setattr(fetcher, name, original)
 
 
 @pytest.fixture
