@@ -55,6 +55,16 @@ class Problems:
                 found.offset, reason,
             )  # fmt: skip
 
+    def no_score(self, partition: int, offset: int) -> None:
+        """Warns that a record of the topic of what waits is left out."""
+        log.warning(
+            "what waits under %s[%d] offset %d is no score that this version can read, and is not sent: another program has "
+            "written it to the topic of what waits",
+            self._topic,
+            partition,
+            offset,
+        )
+
     def full(self, waiting: int) -> None:
         """Warns that so many scores wait that no further ones are read, at most once a minute."""
         if self._clock() >= self._next_full_s:

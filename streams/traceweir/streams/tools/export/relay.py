@@ -36,7 +36,6 @@ from traceweir.streams.tools.export.not_taken import NotTaken
 from traceweir.streams.tools.export.positions import Positions
 from traceweir.streams.tools.export.problems import Problems
 from traceweir.streams.tools.export.undelivered import Undelivered
-from traceweir.streams.tools.export.waiting import WaitingScore
 from traceweir.streams.tools.results.reader import FoundScore
 from traceweir.streams.worker.kafka.broker_list import require_broker_list
 from traceweir.streams.worker.kafka.client_options import consumer_options
@@ -199,7 +198,7 @@ class Relay:
                 log.info("partitions moved again before they had a position")
             return
         if self._known and self._undelivered.can_load:
-            await self._until_done(self._undelivered.load(self._known), stop, stop_within_s)
+            await self._until_done(self._undelivered.load(), stop, stop_within_s)
             return
         due = self._undelivered.due(AGAIN_AT_ONCE) if self._known else []
         if due:
@@ -257,8 +256,8 @@ class Relay:
         except (CommitFailedError, IllegalStateError):
             log.info("partitions moved to another process of the group before its offsets; their scores are sent again")
 
-    async def _deliver_again(self, consumer: AIOKafkaConsumer, due: Sequence[WaitingScore]) -> None:
-        not_taken = await self._target.deliver([score.found for score in due])
+    async def _deliver_again(self, consumer: AIOKafkaConsumer, due: Sequence[FoundScore]) -> None:
+        not_taken = await self._target.deliver(due)
         if outputs := self._undelivered.settle_due(due, not_taken):
             await self._checkpoints.write(consumer, outputs, {})
 

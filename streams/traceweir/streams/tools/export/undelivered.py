@@ -18,7 +18,7 @@ from traceweir.streams.base.stages.base import Output
 from traceweir.streams.tools.export.answers import Refused
 from traceweir.streams.tools.export.not_taken import NotTaken
 from traceweir.streams.tools.export.problems import Problems
-from traceweir.streams.tools.export.waiting import Waiting, WaitingScore
+from traceweir.streams.tools.export.waiting import Place, Waiting, WaitingScore
 from traceweir.streams.tools.export.waiting_topic import WaitingTopic
 from traceweir.streams.tools.results.reader import FoundScore
 
@@ -57,24 +57,35 @@ class Undelivered:
             KafkaUnreachableError: the topic cannot be read now.
         """
         self.forget()
-        await self.load(partitions)
+        sessions: dict[Place, tuple[int, str]] = {}
+        async with aclosing(self._topic.open(partitions)) as rows:
+            async for row in rows:
+                # The newest row of a score counts, also for its order.
+                if (session := sessions.pop(row.place, None)) is not None:
+                    self._waiting.discard(session, row.place)
+                if row.score is not None:
+                    sessions[row.place] = row.score.session
+                    self._waiting.add(row.score, row.row_at)
 
     @property
     def can_load(self) -> bool:
         """Whether a session needs scores that are on the topic alone, and there is room for them."""
-        return self._waiting.can_load
+        return self._waiting.can_load(self._now().timestamp())
 
-    async def load(self, partitions: Collection[int]) -> None:
-        """Reads what waits in the partitions of this process again, as far as there is room.
+    async def load(self) -> None:
+        """Reads a part of what is on the topic alone, if `can_load`.
 
         Raises:
             KafkaUnreachableError: the topic cannot be read now.
         """
-        self._waiting.begin_load()
-        async with aclosing(self._topic.open(partitions)) as scores:
-            async for score in scores:
-                self._waiting.add(score)
-        self._waiting.end_load()
+        load = self._waiting.begin_load()
+        read_to: int | None = None
+        async with aclosing(self._topic.read(load.partition, load.begin)) as rows:
+            async for row in rows:
+                if not self._waiting.load(load, row):
+                    read_to = row.row_at + 1
+                    break
+        self._waiting.end_load(load, read_to)
 
     def forget(self) -> None:
         """Forgets what waits: other processes take it over."""
@@ -85,15 +96,23 @@ class Undelivered:
         self.forget()
         await self._topic.close()
 
-    def due(self, most: int) -> list[WaitingScore]:
+    def due(self, most: int) -> list[FoundScore]:
         """Returns up to `most` scores that are to be sent again, each session's in their order.
 
         Raises:
             KafkaUnreachableError: the topic cannot be read any more.
         """
-        while not self.full and (score := self._topic.next_replayed()) is not None:
-            self._waiting.add(score)
-        return self._waiting.due(self._now().timestamp(), most)
+        while not self.full and (row := self._topic.next_replayed()) is not None:
+            if row.score is not None:
+                self._waiting.add(row.score, row.row_at)
+        found: list[FoundScore] = []
+        for score in self._waiting.due(self._now().timestamp(), most):
+            try:
+                found.append(score.found)
+            except ValueError:
+                self._problems.no_score(score.partition, score.offset)
+                self._waiting.remove(score)
+        return found
 
     def split(self, scores: Sequence[FoundScore]) -> tuple[list[FoundScore], list[FoundScore]]:
         """Returns the scores of sessions of which none waits, and the others."""
@@ -126,7 +145,7 @@ class Undelivered:
             outputs += self._wait(found, now_s)
         return outputs
 
-    def settle_due(self, due: Sequence[WaitingScore], not_taken: Sequence[NotTaken]) -> list[Output]:
+    def settle_due(self, due: Sequence[FoundScore], not_taken: Sequence[NotTaken]) -> list[Output]:
         """Returns what is written about scores that were sent again.
 
         Only the first score of a session that is not taken was surely sent: those behind it keep waiting. Nothing is written
@@ -136,8 +155,11 @@ class Undelivered:
         open_ = {(each.found.partition, each.found.offset, each.found.at_ms): each for each in not_taken}
         held: set[tuple[int, str]] = set()
         outputs: list[Output] = []
-        for score in filter(self._waiting.has, due):
-            each = open_.get((score.partition, score.offset, score.at_ms))
+        for found in due:
+            score = self._waiting.in_memory(found)
+            if score is None:
+                continue
+            each = open_.get(score.place)
             if each is None:
                 outputs.append(self._remove(score))
             elif isinstance(each.because, Refused):
@@ -153,7 +175,8 @@ class Undelivered:
     def _wait(self, found: FoundScore, now_s: float) -> list[Output]:
         score = WaitingScore.of(found, now_s)
         if not self._waiting.add(score):
-            return []  # read again after a crash
+            # It was read again after a crash, and waits since its first time.
+            return []
         self.counts["waited"] += 1
         return [self._topic.row(score)]
 

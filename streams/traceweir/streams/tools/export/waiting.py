@@ -1,7 +1,7 @@
 """Keeps the scores that a target has not taken yet, session by session, and says when each session is due again.
 
 All of them are on the topic `export-waiting`. The first ones of each session are in memory too, as far as there is room; of
-the others a session has the number.
+the others a session has the places. They are loaded when half of that room is free: each load reads a part of the topic.
 """
 
 from __future__ import annotations
@@ -18,10 +18,15 @@ FIRST_PAUSE_S, MAX_PAUSE_S = 5.0, 3600.0
 all sessions are due together."""
 MAX_LOADED, MAX_LOADED_BYTES = 10_000, 32_000_000
 """Scores, and bytes of them, in memory; further ones are on the topic alone until there is room."""
+FREE_TO_LOAD = 0.5
+"""The part of that memory that is free before scores are loaded from the topic, so that the loads are few."""
 SESSIONS_AT_LEAST = 10
 """A session has at most one part in so many of that memory, so that it does not keep the others out."""
 MAX_WAITING = 200_000
 """Scores from which on no further ones are read. If each has a session of its own, this takes about 100 MB."""
+
+Place = tuple[int, int, int]
+"""Partition, offset and timestamp of a score on `results`."""
 
 
 class WaitingScore(NamedTuple):
@@ -45,9 +50,18 @@ class WaitingScore(NamedTuple):
 
     @property
     def found(self) -> FoundScore:
-        """The score as it was read from `results`."""
+        """The score as it was read from `results`.
+
+        Raises:
+            ValueError: it is the record of another program, and no score.
+        """
         score = Score.model_validate_json(self.value)
         return FoundScore(self.at_ms, self.partition, self.offset, score, self.value)
+
+    @property
+    def place(self) -> Place:
+        """Where it is on `results`."""
+        return self.partition, self.offset, self.at_ms
 
     @property
     def session(self) -> tuple[int, str]:
@@ -55,17 +69,41 @@ class WaitingScore(NamedTuple):
         return self.partition, self.session_id
 
 
+class Row(NamedTuple):
+    """A record of the topic `export-waiting`."""
+
+    place: Place
+    """The score that it is about."""
+    row_at: int
+    """The offset of the record."""
+    score: WaitingScore | None
+    """None: the score waits no longer."""
+
+
+@dataclass(slots=True)
+class Load:
+    """One reading of a part of the topic."""
+
+    partition: int
+    begin: int
+    """The first offset to read."""
+    wanting: set[tuple[int, str]]
+    """The sessions that have room for scores of this part."""
+    passed: dict[Place, int] = field(default_factory=dict)
+    """The offsets of the rows for which a session had no room."""
+
+
 @dataclass(slots=True)
 class _Session:
     due_s: float = 0.0
     """When its first score is sent again, in seconds since 1970."""
     failures: int = 0
-    scores: dict[tuple[int, int], WaitingScore] = field(default_factory=dict)
-    """Those in memory by offset and timestamp, in the order in which they are sent."""
+    scores: dict[Place, WaitingScore] = field(default_factory=dict)
+    """Those in memory, in the order in which they are sent."""
     size: int = 0
     """Bytes of these."""
-    unloaded: int = 0
-    """Number of those behind them that are on the topic alone."""
+    unloaded: dict[Place, int] = field(default_factory=dict)
+    """Those behind them that are on the topic alone, each with an offset of that topic before which its row is not."""
 
 
 class Waiting:
@@ -76,6 +114,8 @@ class Waiting:
         self._bytes = self._loaded = self._unloaded = 0
         self._nothing_loaded = 0
         """Number of sessions whose scores are all on the topic alone."""
+        self._read_to: dict[int, int] = {}
+        """By partition an offset of the topic before which no row is that is written from now on."""
 
     def __len__(self) -> int:
         return self._loaded + self._unloaded
@@ -85,63 +125,117 @@ class Waiting:
         """Whether so much waits that nothing else is read."""
         return len(self) >= MAX_WAITING
 
-    @property
-    def can_load(self) -> bool:
-        """Whether a session needs scores that are on the topic alone, and there is room for them."""
-        rest = 1 - 1 / SESSIONS_AT_LEAST
-        has_room = self._loaded <= MAX_LOADED * rest and self._bytes <= MAX_LOADED_BYTES * rest
-        return has_room and self._nothing_loaded > 0
+    def can_load(self, now_s: float) -> bool:
+        """Returns whether a session needs scores that are on the topic alone, and there is room for them.
+
+        Where sessions in their pauses take up half of the memory, the others are loaded once nothing in memory is due.
+        """
+        if not self._nothing_loaded:
+            return False
+        if self._has_free(FREE_TO_LOAD):
+            return True
+        is_due = any(each.scores and each.due_s <= now_s for each in self._sessions.values())
+        return self._has_free(1 / SESSIONS_AT_LEAST) and not is_due
 
     def holds(self, session: tuple[int, str]) -> bool:
         """Returns whether a score of this session waits, so that later ones must wait behind it."""
         return session in self._sessions
 
-    def has(self, score: WaitingScore) -> bool:
-        """Returns whether this score waits."""
-        session = self._sessions.get(score.session)
-        return session is not None and (score.offset, score.at_ms) in session.scores
+    def in_memory(self, found: FoundScore) -> WaitingScore | None:
+        """Returns what is in memory of a score; None if it waits no longer, or is on the topic alone."""
+        session = self._sessions.get((found.partition, found.score.session_id))
+        return None if session is None else session.scores.get((found.partition, found.offset, found.at_ms))
 
-    def add(self, score: WaitingScore) -> bool:
-        """Adds a score behind those of its session that wait; returns False if it waits in memory already."""
+    def add(self, score: WaitingScore, row_at: int | None = None) -> bool:
+        """Adds a score behind those of its session that wait; returns False, and changes nothing, if it waits already.
+
+        Args:
+            score: The score.
+            row_at: The offset of its row on the topic; None if the row is not written yet.
+        """
         session = self._sessions.setdefault(score.session, _Session())
-        key = score.offset, score.at_ms
-        if key in session.scores:
+        place = score.place
+        if place in session.scores or place in session.unloaded:
             return False
-        if self._has_room(session):
-            session.scores[key] = score
-            session.size += len(score.value)
-            self._loaded += 1
-            self._bytes += len(score.value)
+        if self._has_room(session) and not session.unloaded:
+            self._keep(session, score)
         else:
             self._nothing_loaded += not session.scores and not session.unloaded
-            session.unloaded += 1
+            session.unloaded[place] = self._read_to.get(score.partition, 0) if row_at is None else row_at
             self._unloaded += 1
+        if row_at is not None:
+            self._note_read(score.partition, row_at + 1)
         return True
 
-    def begin_load(self) -> None:
-        """Forgets how many scores are on the topic alone. Then each score of the topic is to be added in its order."""
-        for session in self._sessions.values():
-            session.unloaded = 0
-        self._unloaded = self._nothing_loaded = 0
+    def discard(self, session_key: tuple[int, str], place: Place) -> None:
+        """Removes a score of which the topic says that it waits no longer."""
+        session = self._sessions[session_key]
+        if place in session.scores:
+            self._drop(session, place)
+            self._nothing_loaded += not session.scores and bool(session.unloaded)
+        else:
+            del session.unloaded[place]
+            self._unloaded -= 1
+            self._nothing_loaded -= not session.scores and not session.unloaded
+        self._forget_empty(session_key)
 
-    def end_load(self) -> None:
-        """Forgets the sessions of which no score was added."""
-        self._sessions = {key: each for key, each in self._sessions.items() if each.scores or each.unloaded}
+    def begin_load(self) -> Load:
+        """Returns which part of the topic is to be read, if `can_load`."""
+        partition = next(key[0] for key, each in self._sessions.items() if each.unloaded and not each.scores)
+        wanting = {
+            key: min(each.unloaded.values())
+            for key, each in self._sessions.items()
+            if key[0] == partition and each.unloaded and self._session_has_room(each)
+        }
+        return Load(partition, min(wanting.values()), set(wanting))
+
+    def load(self, load: Load, row: Row) -> bool:
+        """Takes the next row of a part into memory if it is needed; returns whether a further one is."""
+        self._note_read(load.partition, row.row_at + 1)
+        score = row.score
+        session = None if score is None else self._sessions.get(score.session)
+        if score is None or session is None or row.row_at < session.unloaded.get(row.place, row.row_at + 1):
+            return True  # in memory, or not the last row of this score, or known only when a replay is read
+        if row.place != next(iter(session.unloaded)) or not self._has_room(session):
+            load.passed[row.place] = row.row_at
+            return True
+        self._nothing_loaded -= not session.scores
+        del session.unloaded[row.place]
+        self._unloaded -= 1
+        self._keep(session, score)
+        if not session.unloaded or not self._session_has_room(session):
+            load.wanting.discard(score.session)
+        return bool(load.wanting) and self._has_free(0)
+
+    def end_load(self, load: Load, read_to: int | None) -> None:
+        """Notes what a load has passed.
+
+        Args:
+            load: The load.
+            read_to: The offset before which all was read; None: all was read. Then what was not found is forgotten: it is
+                gone from the topic.
+        """
+        mine = [(key, each) for key, each in self._sessions.items() if key[0] == load.partition and each.unloaded]
+        for key, session in mine:
+            kept: dict[Place, int] = {}
+            for place, row_at in session.unloaded.items():
+                if place in load.passed:
+                    kept[place] = load.passed[place]
+                elif row_at < load.begin:
+                    kept[place] = row_at
+                elif read_to is not None:
+                    kept[place] = max(row_at, read_to)
+            self._unloaded -= len(session.unloaded) - len(kept)
+            session.unloaded = kept
+            self._nothing_loaded -= not session.scores and not kept
+            self._forget_empty(key)
 
     def remove(self, score: WaitingScore) -> None:
-        """Removes a score that waits no longer. The next one of its session is due at once."""
+        """Removes a score in memory that waits no longer. The next one of its session is due at once."""
         session = self._sessions[score.session]
-        del session.scores[score.offset, score.at_ms]
-        session.size -= len(score.value)
         session.failures = 0
         session.due_s = 0.0
-        self._loaded -= 1
-        self._bytes -= len(score.value)
-        if not session.scores:
-            if session.unloaded:
-                self._nothing_loaded += 1
-            else:
-                del self._sessions[score.session]
+        self.discard(score.session, score.place)
 
     def failed(self, session: tuple[int, str], now_s: float, after_s: float | None) -> None:
         """Notes that the first score of a session was not taken, and makes the session due later.
@@ -172,11 +266,39 @@ class Waiting:
     def clear(self) -> None:
         """Forgets all: other processes take them over."""
         self._sessions.clear()
+        self._read_to.clear()
         self._bytes = self._loaded = self._unloaded = self._nothing_loaded = 0
 
+    def _keep(self, session: _Session, score: WaitingScore) -> None:
+        session.scores[score.place] = score
+        session.size += len(score.value)
+        self._loaded += 1
+        self._bytes += len(score.value)
+
+    def _drop(self, session: _Session, place: Place) -> None:
+        size = len(session.scores.pop(place).value)
+        session.size -= size
+        self._loaded -= 1
+        self._bytes -= size
+
+    def _forget_empty(self, session_key: tuple[int, str]) -> None:
+        session = self._sessions[session_key]
+        if not session.scores and not session.unloaded:
+            del self._sessions[session_key]
+
+    def _note_read(self, partition: int, end: int) -> None:
+        self._read_to[partition] = max(end, self._read_to.get(partition, 0))
+
+    def _has_free(self, part: float) -> bool:
+        """Whether more than nothing, and at least this part of the memory, is free."""
+        number = MAX_LOADED - self._loaded
+        size = MAX_LOADED_BYTES - self._bytes
+        return number > 0 and size > 0 and number >= MAX_LOADED * part and size >= MAX_LOADED_BYTES * part
+
     def _has_room(self, session: _Session) -> bool:
-        if session.unloaded or self._loaded >= MAX_LOADED or self._bytes >= MAX_LOADED_BYTES:
-            return False
+        return self._has_free(0) and self._session_has_room(session)
+
+    def _session_has_room(self, session: _Session) -> bool:
         return (
             len(session.scores) < MAX_LOADED / SESSIONS_AT_LEAST and session.size < MAX_LOADED_BYTES / SESSIONS_AT_LEAST
         )

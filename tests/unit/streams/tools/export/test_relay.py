@@ -17,7 +17,7 @@ from traceweir.streams.base.settings import Settings
 from traceweir.streams.tools.export.not_taken import NotTaken
 from traceweir.streams.tools.export.problems import Problems
 from traceweir.streams.tools.export.relay import Relay
-from traceweir.streams.tools.export.waiting import WaitingScore
+from traceweir.streams.tools.export.waiting import Row, WaitingScore
 from traceweir.streams.tools.export.waiting_topic import WaitingTopic
 from traceweir.streams.tools.results.reader import FoundScore
 
@@ -143,10 +143,10 @@ class Consumer(Positions):
 def group(monkeypatch: pytest.MonkeyPatch) -> Group:
     group, relay = Group(), "traceweir.streams.tools.export.relay"
 
-    async def rows(topic: WaitingTopic, partitions: Collection[int]) -> AsyncIterator[WaitingScore]:
+    async def rows(topic: WaitingTopic, partitions: Collection[int]) -> AsyncIterator[Row]:
         await group.during("rows")
-        for row in group.rows:
-            yield row
+        for row_at, score in enumerate(group.rows):
+            yield Row(score.place, row_at, score)
 
     @asynccontextmanager
     async def unwatched(consumer: object, **limits: float) -> AsyncIterator[None]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traceweir.streams.tools.export.waiting import FIRST_PAUSE_S, MAX_PAUSE_S, Waiting, WaitingScore
+from traceweir.streams.tools.export.waiting import FIRST_PAUSE_S, MAX_PAUSE_S, Row, Waiting, WaitingScore
 
 MODULE = "traceweir.streams.tools.export.waiting"
 
@@ -88,6 +88,13 @@ def test_a_score_that_is_read_again_waits_once() -> None:
     assert len(waiting) == 1
 
 
+def test_a_score_that_is_on_the_topic_alone_waits_once_too(small: Waiting) -> None:
+    for offset in range(5):
+        assert small.add(score(offset=offset))
+    assert not small.add(score(offset=4, since_s=5.0))
+    assert len(small) == 5
+
+
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> Waiting:
     """Has room for ten scores, or 1,000 bytes, and a session has two of the places."""
@@ -96,11 +103,21 @@ def small(monkeypatch: pytest.MonkeyPatch) -> Waiting:
     return Waiting()
 
 
-def load(kept: Waiting, topic: Iterable[WaitingScore]) -> None:
-    kept.begin_load()
-    for each in topic:
-        kept.add(each)
-    kept.end_load()
+def row(at: int, of: WaitingScore) -> Row:
+    return Row(of.place, at, of)
+
+
+def load(kept: Waiting, topic: Sequence[Row | None]) -> int:
+    """Loads a part of a topic, whose offsets are the indices; returns how many rows were read."""
+    load = kept.begin_load()
+    number = 0
+    for each in topic[load.begin :]:
+        number += 1
+        if each is not None and not kept.load(load, each):
+            kept.end_load(load, each.row_at + 1)
+            return number
+    kept.end_load(load, None)
+    return number
 
 
 @pytest.mark.parametrize("size", [1, 100])
@@ -122,17 +139,16 @@ def test_a_session_of_which_much_waits_leaves_room_for_the_others(small: Waiting
 
 
 def test_what_is_on_the_topic_alone_holds_back_later_scores_of_its_session(small: Waiting) -> None:
-    topic = [score("s", offset) for offset in range(3)]
-    for each in topic:
-        small.add(each)
-    for each in topic[:2]:
-        small.remove(each)
-        topic.remove(each)
+    topic: list[Row | None] = [row(offset, score("s", offset)) for offset in range(4)]
+    for offset in range(3):
+        small.add(score("s", offset))
+    for offset in range(2):
+        small.remove(score("s", offset))
     assert small.holds((0, "s"))
     small.add(score("s", 3))
     assert small.due(0.0, 100) == []
-    assert small.can_load
-    load(small, [*topic, score("s", 3)])
+    assert small.can_load(0.0)
+    load(small, topic)
     assert small.due(0.0, 100) == [score("s", 2), score("s", 3)]
 
 
@@ -143,7 +159,7 @@ def test_a_session_keeps_its_pause_when_its_scores_are_loaded(small: Waiting) ->
     small.failed((0, "last"), 0.0, 600.0)
     for each in others:
         small.remove(each)
-    load(small, [score("last", 10)])
+    load(small, [row(at, each) for at, each in enumerate([*others, score("last", 10)])])
     assert small.due(599.0, 10) == []
     assert small.due(600.0, 10) == [score("last", 10)]
 
@@ -155,7 +171,77 @@ def test_a_session_whose_scores_are_gone_from_the_topic_waits_no_longer(small: W
         small.remove(score("s", offset))
     load(small, [])
     assert not small.holds((0, "s"))
-    assert (len(small), small.can_load) == (0, False)
+    assert (len(small), small.can_load(0.0)) == (0, False)
+
+
+def test_what_waits_is_loaded_when_half_of_the_memory_is_free(small: Waiting) -> None:
+    scores = [score(f"s{number}", number) for number in range(12)]
+    for each in scores:
+        small.add(each)
+    for each in scores[:4]:
+        small.remove(each)
+    assert not small.can_load(0.0)
+    small.remove(scores[4])
+    assert small.can_load(0.0)
+
+
+def test_sessions_in_their_pauses_that_fill_half_of_the_memory_do_not_keep_the_others_out(small: Waiting) -> None:
+    scores = [score(f"s{number}", number) for number in range(12)]
+    for each in scores:
+        small.add(each)
+    for each in scores[:2]:
+        small.remove(each)
+    for each in scores[2:10]:
+        assert not small.can_load(0.0)
+        small.failed(each.session, 0.0, None)
+    assert small.can_load(0.0)
+
+
+@pytest.mark.parametrize("sessions", [25, 1], ids=["a session each", "one session"])
+def test_each_row_is_loaded_once_and_read_about_once(small: Waiting, sessions: int) -> None:
+    """Ten are in memory, or two of the one session; half of the memory is free at each load."""
+    scores = [score(f"s{offset % sessions}", offset) for offset in range(25)]
+    topic = [row(at, each) for at, each in enumerate(scores)]
+    for each in scores:
+        small.add(each)
+    loads = reads = taken = 0
+    while len(small):
+        if small.can_load(0.0):
+            loads += 1
+            reads += load(small, topic)
+        (due,) = small.due(0.0, 1)
+        small.remove(due)
+        taken += 1
+    assert taken == 25
+    assert loads <= (3 if sessions > 1 else 12)
+    assert reads <= 25
+
+
+def test_the_rows_of_a_session_that_has_enough_are_not_read_for_the_others(small: Waiting) -> None:
+    hot = [score("hot", offset) for offset in range(15)]
+    others = [score(f"s{at}", at) for at in range(15, 29)]
+    topic = [row(at, each) for at, each in enumerate([*hot, *others])]
+    for each in topic:
+        assert each.score is not None
+        small.add(each.score, each.row_at)
+    for gone in others[:8]:
+        small.remove(gone)
+    assert load(small, topic) == 6
+    assert small.due(0.0, 100) == [*hot[:2], *others[8:]]
+
+
+def test_a_score_that_waits_again_is_loaded_from_its_last_row(small: Waiting) -> None:
+    """The first row of the score has ended and is not compacted yet; a later one was written by a replay."""
+    first = score("s", 0)
+    again = score("s", 0, since_s=99.0)
+    topic = [row(0, first), Row(first.place, 1, None), *(row(at, score("s", at)) for at in (2, 3)), row(4, again)]
+    for at in (2, 3):
+        small.add(score("s", at), at)
+    small.add(again, 4)
+    for at in (2, 3):
+        small.remove(score("s", at))
+    load(small, [*topic])
+    assert small.due(0.0, 10) == [again]
 
 
 Step = tuple[str, str]
@@ -166,29 +252,33 @@ def test_all_that_waits_is_taken_once_in_the_order_of_its_session_whatever_is_in
     with pytest.MonkeyPatch.context() as patched:
         for name, value in {"MAX_LOADED": 4, "SESSIONS_AT_LEAST": 2, "MAX_WAITING": 1_000}.items():
             patched.setattr(f"{MODULE}.{name}", value)
-        kept, topic = Waiting(), dict[int, WaitingScore]()
+        kept = Waiting()
+        topic: list[Row | None] = []
         taken: dict[str, list[int]] = {}
 
         def take() -> bool:
-            if kept.can_load:
-                load(kept, topic.values())
+            if kept.can_load(0.0):
+                load(kept, topic)
             due = kept.due(0.0, 1)
             for each in due:
                 kept.remove(each)
-                taken.setdefault(each.session_id, []).append(topic.pop(each.offset).offset)
+                taken.setdefault(each.session_id, []).append(each.offset)
+                topic.append(None)
             return bool(due)
 
+        waits = 0
         for offset, (kind, session) in enumerate(steps):
             if kind == "take":
-                take()
+                waits -= take()
             else:
-                topic[offset] = score(session, offset)
-                kept.add(topic[offset])
-            assert len(kept) == len(topic)
+                kept.add(score(session, offset))
+                topic.append(row(len(topic), score(session, offset)))
+                waits += 1
+            assert len(kept) == waits
             assert len(kept.due(0.0, 1_000)) <= 4
         while take():
             pass
-    assert not topic
+    assert not len(kept)
     for session in "abc":
         assert taken.get(session, []) == [at for at, step in enumerate(steps) if step == ("add", session)]
 

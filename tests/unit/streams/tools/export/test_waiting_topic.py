@@ -1,4 +1,4 @@
-"""What waits is read from the topic one by one, and a replay is read only as fast as its scores are taken."""
+"""What waits is read from the topic row by row, and a replay is read only as fast as its scores are taken."""
 
 from __future__ import annotations
 
@@ -55,10 +55,26 @@ def opened(monkeypatch: pytest.MonkeyPatch, topic: Topic) -> WaitingTopic:
     return WaitingTopic(Settings(), "hook")
 
 
-async def test_the_newest_record_of_each_score_that_waits_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    before = [record(0, 7), record(1, 8), record(2, 9), record(3, 8, None), record(4, 7)]
+async def test_the_rows_of_the_group_are_read_in_the_order_of_the_topic(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = [record(0, 7), record(1, 8), record(2, 9, b"no score"), record(3, 8, None), record(4, 7)]
     waiting = opened(monkeypatch, Topic(before=before))
-    assert [each.offset async for each in waiting.open({0})] == [9, 7]
+    rows = [(each.row_at, each.place[1], each.score and each.score.session_id) async for each in waiting.open({0})]
+    assert rows == [(0, 7, "s7"), (1, 8, "s8"), (3, 8, None), (4, 7, "s7")]
+    await waiting.close()
+
+
+async def test_a_part_of_the_topic_is_read_beside_the_replays_that_are_followed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    topic = Topic(before=[record(0, 0), record(1, 1)], after=[record(2, 2)])
+    waiting = opened(monkeypatch, topic)
+    assert len([each async for each in waiting.open({0})]) == 2
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert [each.row_at async for each in waiting.read(0, 1)] == [1]
+    replayed = waiting.next_replayed()
+    assert replayed is not None
+    assert replayed.row_at == 2
     await waiting.close()
 
 
@@ -71,9 +87,9 @@ async def test_a_replay_is_read_on_only_when_its_scores_are_taken(monkeypatch: p
         for _ in range(3):
             await asyncio.sleep(0)
         assert topic.followed - len(taken) <= MAX_REPLAYED + 1
-        score = waiting.next_replayed()
-        assert score is not None
-        taken.append(score.offset)
+        row = waiting.next_replayed()
+        assert row is not None
+        taken.append(row.row_at)
     assert taken == list(range(MANY))
     assert waiting.next_replayed() is None
     await waiting.close()
