@@ -150,12 +150,13 @@ async def test_an_event_that_is_given_up_is_a_dead_letter_that_a_replay_sends_af
     assert exporter.relay.counts["given_up"] == 1
 
 
-async def test_an_exporter_that_has_lost_its_partitions_does_not_set_the_offset_of_the_group_back(
-    settings: Settings,
+@pytest.mark.parametrize(("value", "offset"), [(b"waits", 6), (None, 5)], ids=["further", "where it stood"])
+async def test_an_exporter_that_has_lost_its_partitions_neither_sets_the_offset_back_nor_ends_what_waits(
+    settings: Settings, value: bytes | None, offset: int
 ) -> None:
     """It does not know yet that Kafka has left it out of the group, as after a freeze."""
     place, group = TopicPartition(settings.topics.results, 0), f"{settings.topic_prefix}export"
-    row = Output(settings.topics.export_waiting, 0, b"export@5@1", b"waits")
+    row = Output(settings.topics.export_waiting, 0, b"export@5@1", value)
     former_checkpoints, checkpoints = Checkpoints(settings, group), Checkpoints(settings, group)
     await former_checkpoints.open()
     await checkpoints.open()
@@ -166,7 +167,7 @@ async def test_an_exporter_that_has_lost_its_partitions_does_not_set_the_offset_
             async with member(settings, group) as owner:
                 await checkpoints.write(owner, [], {place: 50})
                 with pytest.raises(CommitFailedError):
-                    await former_checkpoints.write(former, [row], {place: 6})
+                    await former_checkpoints.write(former, [row], {place: offset})
                 assert await owner.committed(place) == 50
                 # It waits for transactions that are open.
                 async with BoundedReader(settings, row.topic, RuntimeError, up_to_all=True) as reader:

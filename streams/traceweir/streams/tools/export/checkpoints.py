@@ -90,6 +90,12 @@ class Checkpoints:
     ) -> None:
         """Writes records and moves offsets; after an exception the outcome is unknown.
 
+        Args:
+            consumer: Owns the partitions.
+            outputs: The records.
+            offsets: The offsets of the partitions that the records are about, also where they stay: without them Kafka
+                accepts the records of a process whose partitions others have.
+
         Raises:
             CommitFailedError: partitions have moved to another process. In a transaction nothing is written then.
             KafkaError: it failed.

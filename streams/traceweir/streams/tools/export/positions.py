@@ -29,8 +29,8 @@ class Positions:
         self._settings, self._group, self._only_new = settings, group, only_new
         self._topic = settings.topics.results
         self._kept = KeptOffsets(settings, group)
-        self.begun: set[TopicPartition] = set()
-        """The partitions that have a position."""
+        self.offsets: dict[TopicPartition, int] = {}
+        """The offset of the group by partition, of those that have a position."""
 
     async def open(self) -> None:
         """Connects.
@@ -40,7 +40,7 @@ class Positions:
             KafkaError: the brokers stopped answering.
         """
         self._kept = KeptOffsets(self._settings, self._group)
-        self.begun.clear()
+        self.offsets.clear()
         await self._kept.open()
 
     async def begin(
@@ -82,12 +82,13 @@ class Positions:
             # replaced before its id is; otherwise a start between the two would take it for one of the new topic.
             await consumer.commit(moved)
         self._kept.note({place.partition: start.offset for place, start in starts.items()}, topic_id)
-        self.begun |= starts.keys()
+        self.offsets |= {place: start.offset for place, start in starts.items()}
         await self._kept.write()
         return sum(start.removed for start in starts.values())
 
     def note(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Notes committed offsets, which `write` writes."""
+        self.offsets |= offsets
         self._kept.note({place.partition: offset for place, offset in offsets.items()})
 
     async def write(self) -> None:
@@ -101,7 +102,7 @@ class Positions:
     def forget(self) -> None:
         """Forgets the partitions: they move."""
         self._kept.forget()
-        self.begun.clear()
+        self.offsets.clear()
 
     async def close(self) -> None:
         """Disconnects, also after a failed `open`."""

@@ -30,6 +30,7 @@ from traceweir.schemas.score import Score
 from traceweir.schemas.text import printable
 from traceweir.streams.base.clock import utc_now
 from traceweir.streams.base.settings import Settings
+from traceweir.streams.base.stages.base import Output
 from traceweir.streams.tools.export.checkpoints import Checkpoints
 from traceweir.streams.tools.export.errors import ExportError
 from traceweir.streams.tools.export.not_taken import NotTaken
@@ -200,7 +201,7 @@ class Relay:
         if self._known and self._undelivered.can_load:
             await self._until_done(self._undelivered.load(), stop, stop_within_s)
             return
-        due = self._undelivered.due(AGAIN_AT_ONCE) if self._known else []
+        due = self._undelivered.due(AGAIN_AT_ONCE) if self._has_positions() else []
         if due:
             await self._until_done(self._deliver_again(consumer, due), stop, stop_within_s)
             if stop.is_set() or self._assigned is not None:
@@ -215,7 +216,7 @@ class Relay:
             return
         except NoOffsetForPartitionError:
             # Also raised for a fetch that was sent before the positions were set.
-            if self._known and (missing := consumer.assignment() - self._positions.begun):
+            if self._known and (missing := consumer.assignment() - self._positions.offsets.keys()):
                 await self._begin(consumer, missing)
             return
         if self._assigned is not None:
@@ -249,17 +250,24 @@ class Relay:
         free, behind = self._undelivered.split(list(self._scores(found)))
         outputs = self._undelivered.settle_new(await self._target.deliver(free) if free else (), behind)
         self._read["read"] += sum(map(len, found.values()))
-        offsets = {place: records[-1].offset + 1 for place, records in found.items()}
+        await self._write(consumer, outputs, {place: records[-1].offset + 1 for place, records in found.items()})
+
+    async def _deliver_again(self, consumer: AIOKafkaConsumer, due: Sequence[FoundScore]) -> None:
+        partitions = {found.partition for found in due}
+        # They stay. Kafka compares the member only where offsets are committed: without them a process that was frozen would
+        # end what waits at the new owner.
+        offsets = {place: offset for place, offset in self._positions.offsets.items() if place.partition in partitions}
+        if outputs := self._undelivered.settle_due(due, await self._target.deliver(due)):
+            await self._write(consumer, outputs, offsets)
+
+    async def _write(
+        self, consumer: AIOKafkaConsumer, outputs: Sequence[Output], offsets: Mapping[TopicPartition, int]
+    ) -> None:
         try:
             await self._checkpoints.write(consumer, outputs, offsets)
             self._positions.note(offsets)
         except (CommitFailedError, IllegalStateError):
             log.info("partitions moved to another process of the group before its offsets; their scores are sent again")
-
-    async def _deliver_again(self, consumer: AIOKafkaConsumer, due: Sequence[FoundScore]) -> None:
-        not_taken = await self._target.deliver(due)
-        if outputs := self._undelivered.settle_due(due, not_taken):
-            await self._checkpoints.write(consumer, outputs, {})
 
     def _scores(self, found: Mapping[TopicPartition, Sequence[Any]]) -> Iterator[FoundScore]:
         for place, records in found.items():
@@ -278,6 +286,9 @@ class Relay:
             await self._undelivered.take_over(self._known)
         if self._assigned is None:
             self._read["removed"] += await self._positions.begin(consumer, places, self._has_moved)
+
+    def _has_positions(self) -> bool:
+        return bool(self._known) and self._known <= {place.partition for place in self._positions.offsets}
 
     def _has_moved(self) -> bool:
         return self._assigned is not None or not self._known

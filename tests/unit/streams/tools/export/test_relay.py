@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from aiokafka import TopicPartition
-from aiokafka.errors import NoOffsetForPartitionError, OffsetOutOfRangeError
+from aiokafka.errors import CommitFailedError, NoOffsetForPartitionError, OffsetOutOfRangeError
 from tests.support.results import make_score
 
 from traceweir.streams.base.settings import Settings
@@ -25,6 +25,8 @@ PLACE = TopicPartition("traceweir.results", 0)
 LIMIT_S = 30.0
 READ_ONCE = ["sent read", "committed 8", "noted 8"]
 """What `records` leads to when they are read by their owner."""
+WAITED = ["sent waits-1", "committed 3", "noted 3"]
+"""What a score that waits leads to: the offset stays, and Kafka compares the member."""
 Records = Mapping[TopicPartition, Sequence[Any]]
 
 
@@ -49,7 +51,9 @@ class Group:
         self.meanwhile: dict[str, Callable[[], Awaitable[None]]] = {}
         """What happens during a call, once, by its name."""
         self.listener: Any = None
-        self.begun: set[TopicPartition] = set()
+        self.offsets: dict[TopicPartition, int] = {}
+        self.lost = False
+        """Whether Kafka has given the partitions to another process, which this one does not know yet."""
         self.max_records = 10
 
     async def revoke(self) -> None:
@@ -60,6 +64,10 @@ class Group:
     async def assigned(self) -> Records:
         await self.listener.on_partitions_assigned({PLACE})
         return {}
+
+    async def moved(self) -> Records:
+        await self.revoke()
+        return await self.assigned()
 
     async def during(self, name: str) -> None:
         if name in self.meanwhile:
@@ -100,14 +108,18 @@ class Group:
     async def close(self) -> None: ...
 
     async def begin(self, consumer: object, places: Collection[TopicPartition], has_moved: Callable[[], bool]) -> int:
-        self.log.append("moved" if has_moved() else "begin")
+        moved = has_moved()
+        self.log.append("moved" if moved else "begin")
+        self.offsets = {} if moved else dict.fromkeys(places, 3)
         await self.during("begin")
         return 0
 
     def note(self, offsets: Mapping[TopicPartition, int]) -> None:
         self.log += [f"noted {offset}" for offset in offsets.values()]
+        self.offsets |= offsets
 
-    def forget(self) -> None: ...
+    def forget(self) -> None:
+        self.offsets.clear()
 
     async def write_if_due(self) -> None:
         await self.during("write_if_due")
@@ -130,6 +142,8 @@ class Checkpoints(Positions):
     """Commits nothing, and notes what it was told."""
 
     async def write(self, consumer: object = None, outputs: object = (), offsets: Any = None) -> None:
+        if self.group.lost and offsets:
+            raise CommitFailedError
         self.group.log += [f"committed {offset}" for offset in (offsets or {}).values()]
 
 
@@ -190,7 +204,7 @@ async def test_while_the_exporter_notes_where_it_stands_nothing_is_sent(group: G
     group.meanwhile = {"begin": move, "write": write}
     group.reads = [records, end_of_the_move, records]
     await run(group)
-    assert group.log == ["begin", "moving", "left", "begin", "sent waits-1", *READ_ONCE]
+    assert group.log == ["begin", "moving", "left", "begin", *WAITED, *READ_ONCE]
 
 
 async def test_records_that_were_read_before_a_move_are_read_again_after_it(group: Group) -> None:
@@ -218,4 +232,39 @@ async def test_partitions_that_move_while_what_waits_is_read_get_no_position(gro
     group.meanwhile = {"rows": group.revoke}
     group.reads = [records, group.assigned, records]
     await run(group)
-    assert group.log == ["moving", "left", "moved", "begin", "sent waits-1", *READ_ONCE]
+    assert group.log == ["moving", "left", "moved", "begin", *WAITED, *READ_ONCE]
+
+
+async def test_what_is_sent_again_commits_the_offset_where_the_group_stands(group: Group) -> None:
+    group.rows = [waiting(1)]
+    group.reads = [records]
+    await run(group)
+    assert group.log == ["begin", *WAITED, *READ_ONCE]
+
+
+async def test_a_process_that_has_lost_its_partitions_goes_on_with_what_waits_when_it_has_them_again(
+    group: Group,
+) -> None:
+    async def owner_again() -> Records:
+        group.lost = False
+        return await group.moved()
+
+    group.rows = [waiting(1)]
+    group.lost = True
+    group.reads = [owner_again]
+    await run(group)
+    assert group.log == ["begin", "sent waits-1", "moving", "left", "begin", *WAITED]
+
+
+async def test_nothing_is_sent_again_before_the_partitions_have_a_position(group: Group) -> None:
+    """Without one, what is written about it would commit no offset."""
+
+    async def moved_away() -> None:
+        group.offsets.clear()
+        raise CommitFailedError
+
+    group.rows = [waiting(1)]
+    group.meanwhile = {"begin": moved_away}
+    group.reads = [group.moved]
+    await run(group)
+    assert group.log == ["begin", "moving", "left", "begin", *WAITED]
