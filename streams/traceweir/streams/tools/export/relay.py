@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from typing import Any, Protocol
@@ -31,6 +31,7 @@ from traceweir.schemas.text import printable
 from traceweir.streams.base.clock import utc_now
 from traceweir.streams.base.settings import Settings
 from traceweir.streams.base.stages.base import Output
+from traceweir.streams.tools.export.batch import Batch, done_unless
 from traceweir.streams.tools.export.checkpoints import Checkpoints
 from traceweir.streams.tools.export.errors import ExportError
 from traceweir.streams.tools.export.not_taken import NotTaken
@@ -103,7 +104,7 @@ class Relay:
         self._settings, self._target, self._group = settings, target, group
         self._topic = settings.topics.results
         self._problems = problems
-        self._batch: asyncio.Task[None] | None = None
+        self._batch = Batch()
         self._checkpoints = Checkpoints(settings, group)
         self._undelivered = Undelivered(settings, group, problems, now)
         self._positions = Positions(settings, group, only_new=only_new)
@@ -144,7 +145,9 @@ class Relay:
             self._known.clear()
             self._assigned = None
             try:
-                if await _unless(stop, self._positions.open()) and await _unless(stop, self._checkpoints.open()):
+                if await done_unless(stop, self._positions.open()) and await done_unless(
+                    stop, self._checkpoints.open()
+                ):
                     await self._follow(stop, stop_within_s)
             except _PASSING as error:
                 failures = 0 if self._read["read"] > read_before else failures
@@ -176,7 +179,7 @@ class Relay:
         consumer.subscribe([self._topic], listener=_Ownership(self))
         try:
             # A start waits for the group without a limit, and a stop signal must not.
-            if await _unless(stop, consumer.start()):
+            if await done_unless(stop, consumer.start()):
                 async with failing_with_client(consumer, lost_after_s=self._lost_after_s):
                     while not stop.is_set():
                         await self._one_batch(consumer, stop, stop_within_s)
@@ -186,7 +189,7 @@ class Relay:
                 "the rights of docs/access-control.md, and start the exporter again"
             ) from error
         finally:
-            await self.end_batch(0.0)
+            await self._batch.end(0.0)
             await self._positions.write()
             await consumer.stop()
 
@@ -199,11 +202,11 @@ class Relay:
                 log.info("partitions moved again before they had a position")
             return
         if self._known and self._undelivered.can_load:
-            await self._until_done(self._undelivered.load(), stop, stop_within_s)
+            await self._batch.run(self._undelivered.load(), stop, stop_within_s)
             return
         due = self._undelivered.due(AGAIN_AT_ONCE) if self._has_positions() else []
         if due:
-            await self._until_done(self._deliver_again(consumer, due), stop, stop_within_s)
+            await self._batch.run(self._deliver_again(consumer, due), stop, stop_within_s)
             if stop.is_set() or self._assigned is not None:
                 return
         self._pause_or_resume(consumer)
@@ -224,7 +227,7 @@ class Relay:
         await self._positions.write_if_due()
         # Partitions can have begun to move since the read; then their owner after the move reads these records again.
         if found and self._known:
-            await self._until_done(self._deliver(consumer, found), stop, stop_within_s)
+            await self._batch.run(self._deliver(consumer, found), stop, stop_within_s)
 
     def _pause_or_resume(self, consumer: AIOKafkaConsumer) -> None:
         if self._undelivered.full:
@@ -232,19 +235,6 @@ class Relay:
             consumer.pause(*consumer.assignment())
         else:
             consumer.resume(*consumer.paused())
-
-    async def _until_done(self, work: Coroutine[Any, Any, None], stop: asyncio.Event, stop_within_s: float) -> None:
-        self._batch = asyncio.create_task(work)
-        stopping = asyncio.create_task(stop.wait())
-        try:
-            await asyncio.wait({self._batch, stopping}, return_when=asyncio.FIRST_COMPLETED)
-            if not self._batch.done():
-                log.info("waiting up to %g s for the scores in work", stop_within_s)
-                await self.end_batch(stop_within_s)
-        finally:
-            stopping.cancel()
-        if not self._batch.cancelled():
-            await self._batch
 
     async def _deliver(self, consumer: AIOKafkaConsumer, found: Mapping[TopicPartition, Sequence[Any]]) -> None:
         free, behind = self._undelivered.split(list(self._scores(found)))
@@ -305,20 +295,10 @@ class Relay:
         """Ends the batch in work before partitions move, and writes where the group stands."""
         # First, because the reads go on beside this: without it they would begin the next batch.
         self._known.clear()
-        await self.end_batch(self.leave_within_s)
+        await self._batch.end(self.leave_within_s)
         await self._positions.write()
         self._positions.forget()
         self._undelivered.forget()
-
-    async def end_batch(self, within_s: float) -> None:
-        """Waits for the batch in work, and then cancels it; its scores are sent again."""
-        batch = self._batch
-        if batch is None or batch.done():
-            return
-        await asyncio.wait({batch}, timeout=within_s)
-        if not batch.done():
-            batch.cancel()
-            await asyncio.wait({batch})
 
 
 class _Ownership(ConsumerRebalanceListener):  # type: ignore[misc]  # untyped
@@ -334,21 +314,6 @@ class _Ownership(ConsumerRebalanceListener):  # type: ignore[misc]  # untyped
     async def on_partitions_assigned(self, assigned: Collection[TopicPartition]) -> None:
         """Lets the relay set the positions."""
         self._relay.note_assignment(assigned)
-
-
-async def _unless(stop: asyncio.Event, work: Coroutine[Any, Any, object]) -> bool:
-    """Does work unless `stop` is set before its end; returns whether it was done."""
-    working, stopping = asyncio.create_task(work), asyncio.create_task(stop.wait())
-    try:
-        await asyncio.wait({working, stopping}, return_when=asyncio.FIRST_COMPLETED)
-        if working.done():
-            await working
-            return True
-        return False
-    finally:
-        for task in (working, stopping):
-            task.cancel()
-        await asyncio.wait({working, stopping})
 
 
 _PASSING = (KafkaUnreachableError, ConsumerTaskEndedError, KafkaError, OSError)
