@@ -82,7 +82,11 @@ def _is_frame(node: Node) -> bool:
 
 
 def _told(span: Span, sources: tuple[Source, ...]) -> str:
-    return next((text for text in read_all(span, sources) if text), "")
+    text: str
+    for text in read_all(span, sources):
+        if text:
+            return text
+    return ""
 
 
 def answer_of(turn: TurnSpans, models: Sequence[ModelCall]) -> str:

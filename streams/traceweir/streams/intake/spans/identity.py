@@ -5,15 +5,14 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, get_args
 
 from traceweir.schemas.dimensions import MAX_SHORT_CHARS
 from traceweir.streams.intake.spans.attributes import decoded, first_text
 from traceweir.streams.intake.spans.conventions import CONVENTIONS, keys_of
-from traceweir.streams.intake.spans.conventions.convention import no_name
 from traceweir.streams.intake.spans.labels import labels_of
 from traceweir.streams.intake.spans.metadata import in_metadata, usable_id
-from traceweir.streams.intake.spans.span import Attributes, Span
+from traceweir.streams.intake.spans.span import Attributes, Kind, Span
 from traceweir.streams.intake.spans.tree import Node
 
 _SESSIONS = (keys_of(lambda each: each.shared_sessions), keys_of(lambda each: each.sessions))
@@ -23,7 +22,9 @@ _ANY_USER = frozenset(_USER)
 _DEPLOYMENT = ("deployment.environment.name", "deployment.environment")
 _ENVIRONMENT = keys_of(lambda each: each.environments)
 _AGENT = keys_of(lambda each: each.agents)
-_AGENTS_OF = tuple(each.agent_of for each in CONVENTIONS if each.agent_of is not no_name)
+_AGENTS_OF = {
+    kind: tuple(each.agent_of[kind] for each in CONVENTIONS if kind in each.agent_of) for kind in get_args(Kind)
+}
 MAX_NAME_CHARS = MAX_SHORT_CHARS
 _THRESHOLD = re.compile("[0-9a-fA-F]{1,14}")
 
@@ -92,8 +93,9 @@ def agent_name(node: Node) -> str:
 def own_agent_name(node: Node) -> str:
     """Returns the name of the agent that a span itself tells; empty if it tells none."""
     name = first_text(node.span.attributes, *_AGENT)
-    if not name:
-        name = next((found for tell in _AGENTS_OF if (found := tell(node.span, node.kind))), "")
+    for tell in () if name else _AGENTS_OF[node.kind]:
+        if name := tell(node.span):
+            break
     while name.startswith("invoke_agent "):  # MLflow puts the operation before each name
         name = name.removeprefix("invoke_agent ")
     return name[:MAX_NAME_CHARS]

@@ -8,16 +8,18 @@ from traceweir.streams.intake.spans.conventions.convention import no_kind
 from traceweir.streams.intake.spans.span import Kind, Span
 
 _OWN = "traceweir"
-_TELLERS = (
-    *(each.kind for each in CONVENTIONS if each.kind is not no_kind),
-    *(each.kind_of_name for each in CONVENTIONS if each.kind_of_name is not no_kind),
-)
-"""What tells the kind of a span: by its attributes, and then by its name."""
+_BY_ATTRIBUTES = tuple((key, each.kind) for each in CONVENTIONS for key in each.kind_keys)
+"""What tells the kind of a span that has the attribute."""
+_BY_NAME = tuple(each.kind_of_name for each in CONVENTIONS if each.kind_of_name is not no_kind)
 
 
 def kind_of(span: Span) -> Kind:
     """Returns the kind of a span; the first convention whose attributes the span has decides, else its name."""
-    for tell in _TELLERS:
+    there = span.attributes
+    for key, tell in _BY_ATTRIBUTES:
+        if key in there and (found := tell(span)) is not None:
+            return found
+    for tell in _BY_NAME:
         if (found := tell(span)) is not None:
             return found
     return "other"

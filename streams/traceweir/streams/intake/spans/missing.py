@@ -108,7 +108,8 @@ class Missing:
             parts["agent"] = f"the name of the agent is not in the spans: {why()}"
         if not agent and turn.is_fragment:
             parts["agent"] = f"the name of the agent is not in the spans: {_NO_OUTER_SPAN}"
-        seen = Seen(turn.nodes, models, calls, agent, own_agent_name, why)
+        scopes = {node.span.scope for node in turn.nodes}
+        seen = Seen(turn.nodes, scopes, models, calls, agent, own_agent_name, why)
         for quirks in _QUIRKS:
             parts |= quirks(seen)
         if any(_is_overwritten(model) for model in models):

@@ -88,7 +88,10 @@ def _args(span: Span) -> tuple[Any, str]:
 
 def _told(span: Span, sources: tuple[Source, ...]) -> Any:
     """Returns the first value that is there."""
-    return next((value for value in read_all(span, sources) if value is not ABSENT), ABSENT)
+    for value in read_all(span, sources):
+        if value is not ABSENT:
+            return value
+    return ABSENT
 
 
 def unwrapped_args(value: Any) -> Any:

@@ -7,6 +7,7 @@ import pkgutil
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.support.spans import span
@@ -55,6 +56,12 @@ def test_the_standard_recognises_last_and_tells_values_first() -> None:
     assert CONVENTIONS[-1].name == "GenAI"
     both = {"gen_ai.operation.name": "chat", "openinference.span.kind": "TOOL"}
     assert kind_of(span(1, 0, "x", both)) == "tool"
+
+
+@pytest.mark.parametrize("fields", [{"kind_keys": ("acme.kind",)}, {"kind": lambda _: "tool"}])
+def test_what_tells_a_kind_and_the_attributes_by_which_it_is_asked_go_together(fields: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="Acme must have both `kind_keys` and `kind`, or neither"):
+        Convention(name="Acme", **fields)
 
 
 @pytest.mark.parametrize("path", sorted(Path(spans.__path__[0]).glob("*.py")), ids=lambda path: path.stem)

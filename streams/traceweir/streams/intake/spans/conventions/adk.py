@@ -27,9 +27,9 @@ def _kind_of_name(span: Span) -> Kind | None:
     return "workflow" if name == "invocation" or name.startswith("invocation [") else None
 
 
-def _agent_of(span: Span, kind: Kind) -> str:
+def _agent_of(span: Span) -> str:
     name = span.name
-    is_run = kind == "agent" and name.startswith("agent_run [") and name.endswith("]")
+    is_run = name.startswith("agent_run [") and name.endswith("]")
     return name.removeprefix("agent_run [").removesuffix("]") if is_run else ""
 
 
@@ -69,7 +69,7 @@ ADK = Convention(
     ),
     frameworks=((SCOPE, "google-adk"), ("google_adk", "google-adk")),
     shared_sessions=("gcp.vertex.agent.session_id",),
-    agent_of=_agent_of,
+    agent_of={"agent": _agent_of},
     only_json=(
         "gcp.vertex.agent.llm_request",
         "gcp.vertex.agent.llm_response",

@@ -19,14 +19,14 @@ _CALLS = ("ai.response.toolCalls", "ai.result.toolCalls")
 
 
 def _kind(span: Span) -> Kind | None:
-    word = first_text(span.attributes, _KIND) if _KIND in span.attributes else ""
+    word = first_text(span.attributes, _KIND)
     if not word or operation_of(span.attributes):
         return None
     return "llm" if word.endswith((".doGenerate", ".doStream")) else _KINDS.get(word, "other")
 
 
-def _agent_of(span: Span, kind: Kind) -> str:
-    if kind != "agent" or span.name.startswith("invoke_agent "):
+def _agent_of(span: Span) -> str:
+    if span.name.startswith("invoke_agent "):
         return ""
     return first_text(span.attributes, "ai.telemetry.functionId")
 
@@ -41,6 +41,7 @@ def _read_output(span: Span, _: object) -> list[Message]:
 
 AI_SDK = Convention(
     name="AI SDK",
+    kind_keys=(_KIND,),
     kind=_kind,
     switches=(
         Switch(
@@ -51,7 +52,7 @@ AI_SDK = Convention(
     ),
     sessions=("ai.telemetry.metadata.sessionId", "ai.settings.context.sessionId"),
     users=("ai.telemetry.metadata.userId", "ai.settings.context.userId"),
-    agent_of=_agent_of,
+    agent_of={"agent": _agent_of},
     models=("ai.response.model",),
     requested_models=("ai.model.id",),
     input_tokens=("ai.usage.promptTokens",),

@@ -7,7 +7,7 @@ A convention is one value in a file of its own. The reader knows no convention b
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from traceweir.streams.intake.spans.conventions.seen import Seen
@@ -40,12 +40,6 @@ def no_kind(span: Span) -> Kind | None:
     return None
 
 
-def no_name(span: Span, kind: Kind) -> str:
-    """Returns an empty name: the convention tells the name of an agent in its keys, or not at all."""
-    del span, kind
-    return ""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Convention:
     """One way of writing what an agent did.
@@ -56,6 +50,8 @@ class Convention:
 
     name: str
     """Name of the convention, as in the table of docs/opentelemetry.md."""
+    kind_keys: tuple[str, ...] = ()
+    """Attributes of which a span has one, if `kind` can tell its kind; `kind` is not asked of other spans."""
     kind: Callable[[Span], Kind | None] = no_kind
     """Tells the kind of a span by its attributes; None if they are not those of the convention."""
     kind_of_name: Callable[[Span], Kind | None] = no_kind
@@ -79,8 +75,8 @@ class Convention:
     """Attributes of the outermost span with a list of tags, each a label."""
     agents: tuple[str, ...] = ()
     """Attributes with the name of the agent."""
-    agent_of: Callable[[Span, Kind], str] = no_name
-    """Tells the name of the agent where no attribute has it; empty if the span does not tell it."""
+    agent_of: Mapping[Kind, Callable[[Span], str]] = field(default_factory=dict)
+    """Tells, for spans of each of these kinds, the name of the agent where no attribute has it; empty if the span does not."""
 
     models: tuple[str, ...] = ()
     """Attributes with the model that answered."""
@@ -154,3 +150,8 @@ class Convention:
     """Beginnings of the names of spans in which the model and the tokens are a part of the content."""
     quirks: Callable[[Seen], Mapping[str, str]] | None = None
     """Tells what the spans of an invocation cannot contain: a sentence for each part, as in `Missing.parts`."""
+
+    def __post_init__(self) -> None:
+        """Raises ValueError if `kind` would never be asked, or has nothing to tell."""
+        if bool(self.kind_keys) == (self.kind is no_kind):
+            raise ValueError(f"the convention {self.name} must have both `kind_keys` and `kind`, or neither")

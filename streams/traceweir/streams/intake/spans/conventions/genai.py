@@ -24,6 +24,7 @@ from traceweir.streams.intake.spans.span_events import DETAILS, event_fields, ev
 
 CAPTURE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 """The variable by which most instrumentations of the standard write content."""
+OPERATION = "gen_ai.operation.name"
 OPERATION_NAMES = ("execute_tool ", "invoke_agent")
 """The beginnings of the names that the standard gives to spans."""
 _OPERATIONS: dict[str, Kind] = {
@@ -50,7 +51,7 @@ _USAGES = ("gen_ai.usage.", "llm.token_count.", "llm.usage.")
 
 def operation_of(of_span: Attributes) -> str:
     """Returns the operation of a span; empty if it tells none. It says more than the word of most other conventions."""
-    return first_text(of_span, "gen_ai.operation.name")
+    return first_text(of_span, OPERATION)
 
 
 def kind_of_operation(operation: str) -> Kind | None:
@@ -76,14 +77,9 @@ def _kind_of_name(span: Span) -> Kind | None:
     return "llm" if usage and first_text(span.attributes, *_MODELS) else None
 
 
-def _agent_of(span: Span, kind: Kind) -> str:
-    name = ""
-    if kind == "agent":
-        text = span.name
-        while text.startswith("invoke_agent "):
-            text = text.removeprefix("invoke_agent ")
-            name = text
-    return name
+def _agent_of(span: Span) -> str:
+    name = span.name.removeprefix("invoke_agent ")
+    return name if name != span.name else ""
 
 
 def _choices(value: Any) -> list[Message]:
@@ -151,13 +147,14 @@ def _result(span: Span, event: SpanEvent) -> Any:
 
 GENAI = Convention(
     name="GenAI",
+    kind_keys=(OPERATION,),
     kind=_kind,
     kind_of_name=_kind_of_name,
     switches=(Switch(f"{CAPTURE}=SPAN_AND_EVENT (instrumentations before util-genai 1.0: true)", scopes=("*",)),),
     shared_sessions=("session.id", "gen_ai.conversation.id"),
     users=("user.id", "enduser.id"),
     agents=("gen_ai.agent.name",),
-    agent_of=_agent_of,
+    agent_of={"agent": _agent_of},
     models=("gen_ai.response.model",),
     requested_models=("gen_ai.request.model",),
     input_tokens=("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens"),

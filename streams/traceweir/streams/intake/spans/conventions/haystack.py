@@ -80,9 +80,9 @@ def _of_component(of_span: Attributes) -> Kind:
     return "retriever" if component.endswith("Retriever") else "other"
 
 
-def _agent_of(span: Span, kind: Kind) -> str:
+def _agent_of(span: Span) -> str:
     """Returns the name of the component that is an agent: an agent of Haystack has no name of its own."""
-    if kind != "agent" or span.attributes.get(_COMPONENT) != "Agent":
+    if span.attributes.get(_COMPONENT) != "Agent":
         return ""
     return text_of(span.attributes.get("haystack.component.name"))
 
@@ -120,7 +120,7 @@ HAYSTACK = Convention(
     kind_of_name=_kind_of_name,
     switches=(Switch("HAYSTACK_CONTENT_TRACING_ENABLED=true", keys=(_SPAN,), scopes=("haystack*",)),),
     frameworks=(("haystack", "haystack"),),
-    agent_of=_agent_of,
+    agent_of={"agent": _agent_of},
     answer_metadata=_metadata_of,
     contents=("haystack.agent.output",),
     documents=("haystack.component.output",),

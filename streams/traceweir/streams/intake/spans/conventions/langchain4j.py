@@ -14,10 +14,9 @@ def _kind_of_name(span: Span) -> Kind | None:
     return "agent" if span.name.startswith(_AI_SERVICE) else None
 
 
-def _agent_of(span: Span, kind: Kind) -> str:
+def _agent_of(span: Span) -> str:
     """Returns the class and the method of a service."""
-    is_service = kind == "agent" and span.name.startswith(_AI_SERVICE)
-    return span.name.removeprefix(_AI_SERVICE) if is_service else ""
+    return span.name.removeprefix(_AI_SERVICE) if span.name.startswith(_AI_SERVICE) else ""
 
 
 def _has_failed(span: Span, result: object) -> bool:
@@ -28,6 +27,6 @@ def _has_failed(span: Span, result: object) -> bool:
 LANGCHAIN4J = Convention(
     name="LangChain4j of Quarkus",
     kind_of_name=_kind_of_name,
-    agent_of=_agent_of,
+    agent_of={"agent": _agent_of},
     has_failed=_has_failed,
 )

@@ -27,12 +27,12 @@ _KINDS: dict[str, Kind] = {
 
 
 def _kind(span: Span) -> Kind | None:
-    word = first_text(span.attributes, _KIND).lower() if _KIND in span.attributes else ""
+    word = first_text(span.attributes, _KIND).lower()
     return _KINDS.get(word, "other") if word and not operation_of(span.attributes) else None
 
 
-def _agent_of(span: Span, kind: Kind) -> str:
-    return span.name if kind == "agent" and _KIND in span.attributes else ""
+def _agent_of(span: Span) -> str:
+    return span.name if _KIND in span.attributes else ""
 
 
 def _read_output(value: Any) -> list[Message]:
@@ -47,13 +47,14 @@ def _read_text(span: Span, _: object) -> str:
 
 LANGFUSE = Convention(
     name="Langfuse",
+    kind_keys=(_KIND,),
     kind=_kind,
     switches=(Switch("LANGFUSE_OBSERVE_DECORATOR_IO_CAPTURE_ENABLED=true", keys=("langfuse.observation.",)),),
     sessions=("langfuse.session.id",),
     users=("langfuse.user.id",),
     environments=("langfuse.environment",),
     tags=("langfuse.trace.tags",),
-    agent_of=_agent_of,
+    agent_of={"agent": _agent_of},
     requested_models=("langfuse.observation.model.name",),
     usages=("langfuse.observation.usage_details",),
     contents=(_OUTPUT,),

@@ -18,15 +18,15 @@ _METADATA = "langsmith.metadata."
 
 
 def _kind(span: Span) -> Kind | None:
-    word = first_text(span.attributes, _KIND).lower() if _KIND in span.attributes else ""
+    word = first_text(span.attributes, _KIND).lower()
     return _KINDS.get(word, "other") if word and not operation_of(span.attributes) else None
 
 
-def _agent_of(span: Span, kind: Kind) -> str:
+def _agent_of(span: Span) -> str:
     """Returns the name of a whole graph of LangGraph, unless it is the default."""
     there = span.attributes
     is_graph = there.get(f"{_METADATA}ls_integration") == "langgraph"
-    is_graph = is_graph and kind in ("agent", "chain") and f"{_METADATA}langgraph_node" not in there
+    is_graph = is_graph and f"{_METADATA}langgraph_node" not in there
     return span.name if is_graph and span.name != "LangGraph" else ""
 
 
@@ -49,6 +49,7 @@ def _of_tool(span: Span, value: Any) -> Any:
 
 LANGSMITH = Convention(
     name="LangSmith",
+    kind_keys=(_KIND,),
     kind=_kind,
     switches=(
         Switch(
@@ -59,7 +60,7 @@ LANGSMITH = Convention(
     users=(f"{_METADATA}user_id",),
     tags=("langsmith.span.tags",),
     agents=(f"{_METADATA}lc_agent_name",),
-    agent_of=_agent_of,
+    agent_of={"agent": _agent_of, "chain": _agent_of},
     requested_models=(f"{_METADATA}ls_model_name",),
     usages=(f"{_METADATA}usage_metadata",),
     documents=("gen_ai.completion",),

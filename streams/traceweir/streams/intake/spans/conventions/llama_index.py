@@ -10,18 +10,19 @@ from traceweir.streams.intake.spans.conventions.source import Rank, Source
 from traceweir.streams.intake.spans.message import Message
 from traceweir.streams.intake.spans.span import Kind, Span
 
+_KIND = "openinference.span.kind"
 _EVENT_AGENT = re.compile(r"""current_agent_name='([^'"\\]{1,256})'\)"\}\Z""")
 """The end of a step's input in a workflow: Python's text of the event, whose last field is the agent."""
 
 
 def _kind(span: Span) -> Kind | None:
     """Returns that the preparation of a call is no call of a model."""
-    is_preparation = "._prepare_" in span.name and str(span.attributes.get("openinference.span.kind")).upper() == "LLM"
+    is_preparation = "._prepare_" in span.name and str(span.attributes[_KIND]).upper() == "LLM"
     return "other" if is_preparation else None
 
 
-def _agent_of(span: Span, kind: Kind) -> str:
-    step = span.attributes.get("input.value") if kind == "chain" else None
+def _agent_of(span: Span) -> str:
+    step = span.attributes.get("input.value")
     found = _EVENT_AGENT.search(step, max(len(step) - 512, 0)) if isinstance(step, str) else None
     return found[1] if found else ""
 
@@ -33,8 +34,9 @@ def _read_output(span: Span, value: Any) -> list[Message]:
 
 LLAMA_INDEX = Convention(
     name="LlamaIndex",
+    kind_keys=(_KIND,),
     kind=_kind,
     frameworks=(("llama_index", "llama-index"), ("llamaindex", "llama-index")),
-    agent_of=_agent_of,
+    agent_of={"chain": _agent_of},
     outputs=(Source("output.value", _read_output, Rank.FRAME),),
 )

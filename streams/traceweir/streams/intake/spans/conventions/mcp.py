@@ -15,9 +15,9 @@ def is_mcp_call(attributes: Attributes) -> bool:
 
 
 def _kind(span: Span) -> Kind | None:
-    if _METHOD not in span.attributes or operation_of(span.attributes):
+    if operation_of(span.attributes):
         return None
     return "tool" if is_mcp_call(span.attributes) else "other"
 
 
-MCP = Convention(name="MCP", kind=_kind)
+MCP = Convention(name="MCP", kind_keys=(_METHOD,), kind=_kind)

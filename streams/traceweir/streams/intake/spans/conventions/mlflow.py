@@ -26,22 +26,23 @@ _KINDS: dict[str, Kind] = {
 
 def _kind(span: Span) -> Kind | None:
     there = span.attributes
-    word = first_text(there, _KIND).upper() if _KIND in there else ""
+    word = first_text(there, _KIND).upper()
     if word and (word in _KINDS or not operation_of(there)):
         return _KINDS.get(word, "other")
     return None
 
 
-def _agent_of(span: Span, kind: Kind) -> str:
-    return span.name if kind == "agent" and _KIND in span.attributes else ""
+def _agent_of(span: Span) -> str:
+    return span.name if _KIND in span.attributes else ""
 
 
 MLFLOW = Convention(
     name="MLflow",
+    kind_keys=(_KIND,),
     kind=_kind,
     sessions=("mlflow.trace.session",),
     users=("mlflow.trace.user",),
-    agent_of=_agent_of,
+    agent_of={"agent": _agent_of},
     models=("mlflow.llm.model",),
     usages=("mlflow.chat.tokenUsage",),
     contents=("mlflow.spanInputs",),

@@ -30,14 +30,14 @@ _KINDS: dict[str, Kind] = {
 
 def _kind(span: Span) -> Kind | None:
     there = span.attributes
-    word = first_text(there, _KIND).upper() if _KIND in there else ""
+    word = first_text(there, _KIND).upper()
     if word == "AGENT" and "tool.name" in there and "agent.name" not in there:
         return "tool"  # OpenInference's LangChain calls each run an AGENT whose name has `agent` in it
     return _KINDS.get(word, "other") if word else None
 
 
-def _agent_of(span: Span, kind: Kind) -> str:
-    is_run = kind == "agent" and _KIND in span.attributes and span.name.endswith(".run")
+def _agent_of(span: Span) -> str:
+    is_run = _KIND in span.attributes and span.name.endswith(".run")
     name = span.name.removesuffix(".run") if is_run else ""
     return "" if name in CLASSES else name
 
@@ -77,11 +77,12 @@ def _result(span: Span, value: object) -> Any:
 
 OPENINFERENCE = Convention(
     name="OpenInference",
+    kind_keys=(_KIND,),
     kind=_kind,
     switches=(Switch("OPENINFERENCE_HIDE_INPUTS=false and OPENINFERENCE_HIDE_OUTPUTS=false", keys=(_KIND,)),),
     tags=("tag.tags",),
     agents=("agent.name", "graph.node.id"),
-    agent_of=_agent_of,
+    agent_of={"agent": _agent_of},
     models=("llm.model_name",),
     input_tokens=("llm.token_count.prompt",),
     output_tokens=("llm.token_count.completion",),

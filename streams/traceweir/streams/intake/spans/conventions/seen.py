@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -16,6 +16,8 @@ class Seen(NamedTuple):
 
     nodes: Sequence[Node]
     """The spans, in the order of their start."""
+    scopes: Set[str]
+    """The names of their instrumentation scopes."""
     models: Sequence[ModelCall]
     """The model calls."""
     calls: Sequence[ToolCall]

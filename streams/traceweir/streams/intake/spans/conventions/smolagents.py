@@ -28,7 +28,7 @@ def _untold_agents(seen: Seen) -> list[str]:
 
 
 def _quirks(seen: Seen) -> Mapping[str, str]:
-    agents = _untold_agents(seen)
+    agents = _untold_agents(seen) if _SCOPE in seen.scopes else []
     if not agents:
         return {}
     reason = "smolagents writes no span of a call in the code of a CodeAgent; let a ToolCallingAgent manage them"

@@ -11,15 +11,16 @@ from traceweir.streams.intake.spans.span import Attributes, Kind, Span
 _SESSION = "spring.ai.chat.client.conversation.id"
 _NO_SESSION = "default"
 """The conversation of clients that name none; many users share it."""
+_KIND = "spring.ai.kind"
 _KINDS: dict[str, Kind] = {"chat_client": "workflow", "tool_call": "tool"}
 
 
 def _kind(span: Span) -> Kind | None:
     there = span.attributes
-    operation = operation_of(there) if "spring.ai.kind" in there else ""
+    operation = operation_of(there)
     if not operation or kind_of_operation(operation):  # `framework` is no operation of the standard
         return None
-    return _KINDS.get(first_text(there, "spring.ai.kind"), "other")
+    return _KINDS.get(first_text(there, _KIND), "other")
 
 
 def _no_session(of_span: Attributes) -> str:
@@ -28,6 +29,7 @@ def _no_session(of_span: Attributes) -> str:
 
 SPRING_AI = Convention(
     name="Spring AI",
+    kind_keys=(_KIND,),
     kind=_kind,
     switches=(
         Switch(

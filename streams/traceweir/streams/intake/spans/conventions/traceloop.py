@@ -8,7 +8,7 @@ from typing import Any
 from traceweir.streams.intake.spans.api_bodies import answered, requested
 from traceweir.streams.intake.spans.attributes import first_text, json_in_text, structure
 from traceweir.streams.intake.spans.conventions.convention import Convention, Switch
-from traceweir.streams.intake.spans.conventions.genai import OPERATION_NAMES, kind_of_operation, operation_of
+from traceweir.streams.intake.spans.conventions.genai import OPERATION, OPERATION_NAMES, kind_of_operation, operation_of
 from traceweir.streams.intake.spans.conventions.seen import Seen
 from traceweir.streams.intake.spans.conventions.source import Place, Rank, Source, as_it_is, attributes
 from traceweir.streams.intake.spans.message import Message
@@ -57,8 +57,8 @@ def _kind_of_name(span: Span) -> Kind | None:
     return "llm" if request and str(span.attributes.get("llm.request.type", "")) in _REQUESTS else None
 
 
-def _agent_of(span: Span, kind: Kind) -> str:
-    if kind != "agent" or span.name.startswith("invoke_agent "):
+def _agent_of(span: Span) -> str:
+    if span.name.startswith("invoke_agent "):
         return ""
     return first_text(span.attributes, "traceloop.entity.name")
 
@@ -79,12 +79,12 @@ def _is_nameless_handoff(span: Span) -> bool:
 
 def _quirks(seen: Seen) -> Mapping[str, str]:
     spans = [node.span for node in seen.nodes]
-    asked = sum(call.name.startswith("transfer_to_") for call in seen.calls)
-    if sum(map(_is_nameless_handoff, spans)) > asked:
+    handoffs = sum(map(_is_nameless_handoff, spans))
+    if handoffs and handoffs > sum(call.name.startswith("transfer_to_") for call in seen.calls):
         return {
             "tools": f"the tool calls of a model's answer, which hand over to an agent, are not in the spans: {seen.why()}"
         }
-    if sum(map(_is_nameless_tool, spans)) > len(seen.calls):
+    if _SCOPE_OF_JS in seen.scopes and sum(map(_is_nameless_tool, spans)) > len(seen.calls):
         return {
             "tools": "some tool calls are not in the spans: traceloop's SDK for JavaScript tells the class of a tool in place of "
             "its name; use OpenInference"
@@ -94,13 +94,14 @@ def _quirks(seen: Seen) -> Mapping[str, str]:
 
 TRACELOOP = Convention(
     name="traceloop",
+    kind_keys=(_KIND, OPERATION),
     kind=_kind,
     kind_of_name=_kind_of_name,
     switches=(Switch("TRACELOOP_TRACE_CONTENT=true", keys=("traceloop.", "llm.request.type")),),
     sessions=(f"{_PROPERTIES}session_id", f"{_PROPERTIES}thread_id"),
     users=(f"{_PROPERTIES}user_id",),
     agents=(f"{_PROPERTIES}lc_agent_name",),
-    agent_of=_agent_of,
+    agent_of={"agent": _agent_of},
     requested_models=("llm.request.model", f"{_PROPERTIES}ls_model_name"),
     input_tokens=("llm.usage.prompt_tokens",),
     output_tokens=("llm.usage.completion_tokens",),
