@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import Any
@@ -21,6 +21,12 @@ from traceweir.streams.intake.spans.turns import TurnSpans
 
 _CONTENT_KEYS = ("messages", "input.value", "output.value", "arguments", "result", "prompt", "completion", "llm_re")
 _CLIENT = "use an instrumentation of the model's client as well, such as that for openai or litellm"
+_STREAMS = f"{_CLIENT}; a stream of OpenAI reports them with include_usage only"
+_ENDS_WITH_CALL = "the invocation ends with the call, which has no span; the application can run the tool after it"
+_OVERWRITTEN = (
+    "the tokens of some model calls are not in the spans: the instrumentation writes all model calls of an agent on "
+    "one span, where the last call overwrites the others; use the spans of the framework itself, or export its log records too"
+)
 _QUIRKS = tuple(each.quirks for each in reversed(CONVENTIONS) if each.quirks is not None)
 """The quirks of all conventions, the most specific last: what it tells replaces what the others tell of a part."""
 _CONTENT_SPANS = tuple(name for each in CONVENTIONS for name in each.content_spans)
@@ -51,72 +57,23 @@ class Missing:
         failed: bool,
     ) -> Missing:
         """Returns what is missing, and why as far as the spans tell."""
-        parts: dict[str, str] = {}
         why = cache(lambda: _reason_of_turn(turn))  # looks at every value, and most invocations are complete
         last = max(models, key=lambda each: each.end_ns, default=None)
-
-        def is_open(call: ToolCall) -> bool:
-            """Returns whether the last answer of a model asks for a call that no span tells of."""
-            asked_last = last is not None and call.asked_ns >= last.end_ns
-            return asked_last and call.run is None and call.result is ABSENT and call.args is not ABSENT
-
+        parts: dict[str, str] = {}
         if not question:
             parts["question"] = f"the question is not in the spans: {why()}"
         if not answer and not failed:
-            if last is not None and last.calls and (turn.bare or any(map(is_open, calls))):
-                parts["answer"] = (
-                    "the answer is not in this trace: its last model call asks for tools, whose results it does not contain"
-                )
-            else:
-                parts["answer"] = f"the answer is not in the spans: {why()}"
-        has_cut_texts = any(node.span.cut_texts for node in turn.nodes)
-        for place, call in enumerate(calls):
-            reason = partial(_reason, [call.run.span]) if call.run is not None else why
-            if call.args is ABSENT or call.args is None or is_cut(call.args):
-                # If the span of the tool is whole, what was cut can be the answer of the model.
-                source = why if has_cut_texts and not (call.run and call.run.span.cut_texts) else reason
-                parts[f"args:{place}"] = (
-                    f"the arguments of the call of tool {call.name!r} are not in the spans: {source()}"
-                )
-            told = call.run.error if call.run is not None else call.error
-            if told == "" and call.result is ABSENT:
-                parts[f"error:{place}"] = (
-                    f"the error message of the call of tool {call.name!r} is not in the spans: {reason()}"
-                )
-            if call.error is None and (call.result is ABSENT or is_cut(call.result)):
-                if turn.bare and call.run is None and not has_cut_texts:
-                    continue
-                reached = (
-                    "the invocation ends with the call, which has no span; the application can run the tool after it"
-                )
-                parts[f"result:{place}"] = (
-                    f"the result of the call of tool {call.name!r} is not in the spans: {reached if is_open(call) else reason()}"
-                )
-        if not models:
-            parts["tokens"] = f"the tokens of the model calls are not in the spans: {_CLIENT}"
-            if not calls:
-                parts["tools"] = f"the tool calls, if there were any, are not in the spans: {_CLIENT}"
-        elif any(_lacks_tokens(model) for model in models):
-            dropped = any(node.span.dropped_attributes for model in models for node in model.nodes)
-            way_out = why() if dropped else f"{_CLIENT}; a stream of OpenAI reports them with include_usage only"
-            way_out = why() if _are_content(models) else way_out
-            parts["tokens"] = f"the tokens of some model calls are not in the spans: {way_out}"
-        if not any(model.model for model in models):
-            way_out = why() if models and _are_content(models) else _CLIENT
-            parts["model"] = f"the name of the model is not in the spans: {way_out}"
-        if not agent and any(n.kind == "chain" and is_hidden(n.span.attributes.get("input.value")) for n in turn.nodes):
-            parts["agent"] = f"the name of the agent is not in the spans: {why()}"
-        if not agent and turn.is_fragment:
-            parts["agent"] = f"the name of the agent is not in the spans: {_NO_OUTER_SPAN}"
+            parts["answer"] = _of_answer(turn, calls, last, why)
+        parts |= _of_calls(turn, calls, last, why)
+        parts |= _of_models(models, calls, why)
+        if not agent:
+            parts |= _of_agent(turn, why)
         scopes = {node.span.scope for node in turn.nodes}
         seen = Seen(turn.nodes, scopes, models, calls, agent, own_agent_name, why)
         for quirks in _QUIRKS:
             parts |= quirks(seen)
         if any(_is_overwritten(model) for model in models):
-            parts["tokens"] = (
-                "the tokens of some model calls are not in the spans: the instrumentation writes all model calls of an agent on "
-                "one span, where the last call overwrites the others; use the spans of the framework itself, or export its log records too"
-            )
+            parts["tokens"] = _OVERWRITTEN
         if any(model.is_cut for model in models) or (
             not calls and _is_of_a_client(turn) and any(map(_may_have_asked, models))
         ):
@@ -131,6 +88,70 @@ class Missing:
     def on_call(self, place: int, part: str) -> dict[str, Any]:
         """Returns the field `missing` for an event of a tool call; no field if the part is there."""
         return self.on(f"{part}:{place}")
+
+
+def _of_answer(turn: TurnSpans, calls: Sequence[ToolCall], last: ModelCall | None, why: Callable[[], str]) -> str:
+    if last is not None and last.calls and (turn.bare or any(_is_open(call, last) for call in calls)):
+        return "the answer is not in this trace: its last model call asks for tools, whose results it does not contain"
+    return f"the answer is not in the spans: {why()}"
+
+
+def _is_open(call: ToolCall, last: ModelCall | None) -> bool:
+    """Returns whether the last answer of a model asks for a call that no span tells of."""
+    asked_last = last is not None and call.asked_ns >= last.end_ns
+    return asked_last and call.run is None and call.result is ABSENT and call.args is not ABSENT
+
+
+def _of_calls(
+    turn: TurnSpans, calls: Sequence[ToolCall], last: ModelCall | None, why: Callable[[], str]
+) -> dict[str, str]:
+    """Tells what is missing of each tool call: its arguments, its result, its error message."""
+    parts: dict[str, str] = {}
+    has_cut_texts = any(node.span.cut_texts for node in turn.nodes)
+    for place, call in enumerate(calls):
+        reason = partial(_reason, [call.run.span]) if call.run is not None else why
+        if call.args is ABSENT or call.args is None or is_cut(call.args):
+            # If the span of the tool is whole, what was cut can be the answer of the model.
+            source = why if has_cut_texts and not (call.run and call.run.span.cut_texts) else reason
+            parts[f"args:{place}"] = f"the arguments of the call of tool {call.name!r} are not in the spans: {source()}"
+        told = call.run.error if call.run is not None else call.error
+        if told == "" and call.result is ABSENT:
+            parts[f"error:{place}"] = (
+                f"the error message of the call of tool {call.name!r} is not in the spans: {reason()}"
+            )
+        if call.error is None and (call.result is ABSENT or is_cut(call.result)):
+            if turn.bare and call.run is None and not has_cut_texts:
+                continue
+            ended = _ENDS_WITH_CALL if _is_open(call, last) else reason()
+            parts[f"result:{place}"] = f"the result of the call of tool {call.name!r} is not in the spans: {ended}"
+    return parts
+
+
+def _of_models(models: Sequence[ModelCall], calls: Sequence[ToolCall], why: Callable[[], str]) -> dict[str, str]:
+    """Tells whether tokens, the name of the model and, without a model call, tool calls are missing."""
+    parts: dict[str, str] = {}
+    if not models:
+        parts["tokens"] = f"the tokens of the model calls are not in the spans: {_CLIENT}"
+        if not calls:
+            parts["tools"] = f"the tool calls, if there were any, are not in the spans: {_CLIENT}"
+    elif any(_lacks_tokens(model) for model in models):
+        dropped = any(node.span.dropped_attributes for model in models for node in model.nodes)
+        way_out = why() if dropped or _are_content(models) else _STREAMS
+        parts["tokens"] = f"the tokens of some model calls are not in the spans: {way_out}"
+    if not any(model.model for model in models):
+        way_out = why() if models and _are_content(models) else _CLIENT
+        parts["model"] = f"the name of the model is not in the spans: {way_out}"
+    return parts
+
+
+def _of_agent(turn: TurnSpans, why: Callable[[], str]) -> dict[str, str]:
+    """Tells why the agent has no name, if a span was to tell it."""
+    reason = ""
+    if turn.is_fragment:
+        reason = _NO_OUTER_SPAN
+    elif any(node.kind == "chain" and is_hidden(node.span.attributes.get("input.value")) for node in turn.nodes):
+        reason = why()
+    return {"agent": f"the name of the agent is not in the spans: {reason}"} if reason else {}
 
 
 def _reason_of_turn(turn: TurnSpans) -> str:
