@@ -86,7 +86,7 @@ def test_a_worker_on_a_taken_port_reports_the_port_and_exits_with_1(fleet: Fleet
     second = fleet.start("b", variables={"TRACEWEIR_WEB_PORT": url})
     assert second.process.wait(STOPS_WITHIN_S) == 1
     log = second.log.read_text()
-    assert f"the worker's web port {url} on 127.0.0.1 cannot be bound (Address already in use)" in log
+    assert f"the web port {url} on 127.0.0.1 cannot be bound (Address already in use)" in log
     assert "Traceback" not in log
 
 

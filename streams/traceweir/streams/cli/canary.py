@@ -108,7 +108,7 @@ async def _serve(watch: _Watch, settings: Settings, port: int) -> web.AppRunner:
     application.add_routes([web.get("/metrics", metrics)])
     runner = web.AppRunner(application, access_log=None, handle_signals=False)
     await runner.setup()
-    taken = bind(settings.web_host, port)
+    taken = bind(settings.web_host, port, named="--port")
     await web.SockSite(runner, taken).start()
     log.info("metrics: http://%s:%d/metrics", *taken.getsockname()[:2])
     return runner

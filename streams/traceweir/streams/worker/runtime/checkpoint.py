@@ -25,7 +25,7 @@ import os
 import threading
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from time import monotonic
-from typing import Any, Literal
+from typing import Any
 
 from faust.types import TP
 
@@ -42,6 +42,7 @@ from traceweir.streams.worker.kafka.rejoin import Place
 from traceweir.streams.worker.runtime.checkpoint_rounds import CheckpointRounds
 from traceweir.streams.worker.runtime.delivery import TRANSACTIONS_ENDED
 from traceweir.streams.worker.runtime.failure import in_words
+from traceweir.streams.worker.runtime.health import Phase
 from traceweir.streams.worker.runtime.lane import Lane
 from traceweir.streams.worker.runtime.open_transactions import OpenTransactions
 from traceweir.streams.worker.runtime.ownership import Ownership
@@ -61,9 +62,6 @@ EXIT_FAILED = 70
 
 DISCARD_AFTER_S = 600.0
 """Seconds after a takeover in which the local rows of partitions of other workers are kept, in case they come back."""
-
-Phase = Literal["starting", "joining", "catching up", "ready", "stopping"]
-"""The phases of a worker: it connects, joins its consumer group, restores partitions, processes records, and stops."""
 
 
 class MissingInputError(WorkerError):

@@ -1,7 +1,8 @@
-"""Serves the worker's health pages: `/healthz` reports the watchdogs, `/readyz` whether the worker owns its partitions.
+"""Serves the health pages of a worker or an exporter.
 
-`/metrics` has the metrics for Prometheus. No other page exists. The answers contain states, numbers, and names of
-topics and metrics, and no text from records.
+`/healthz` reports problems of the process, `/readyz` whether it owns its partitions and does its work, and `/metrics` has
+the metrics for Prometheus. No other page exists. The answers contain states, numbers, sentences about what is wrong, and
+names of topics and metrics, and no text from records.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import logging
 import socket
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import orjson
 from aiohttp import web
@@ -20,14 +21,22 @@ from traceweir.streams.base.errors import WorkerError
 log = logging.getLogger(__name__)
 
 LIVE, READY, METRICS = "/healthz", "/readyz", "/metrics"
+Phase = Literal["starting", "joining", "catching up", "ready", "stopping"]
+"""The phases of a process with partitions: it connects, joins its consumer group, restores partitions, processes records,
+and stops."""
 
 
 class PortTakenError(WorkerError):
     """The web port cannot be bound; the message contains the reason and the way out."""
 
 
-def bind(host: str, port: int) -> socket.socket:
+def bind(host: str, port: int, *, named: str = "TRACEWEIR_WEB_PORT") -> socket.socket:
     """Binds the port; requests wait until `Health` starts. Port 0 binds any free port.
+
+    Args:
+        host: The address to listen on.
+        port: The port.
+        named: The setting or option from which the port comes.
 
     Raises:
         PortTakenError: the port cannot be bound.
@@ -36,9 +45,9 @@ def bind(host: str, port: int) -> socket.socket:
         return listening_socket(host, port)
     except OSError as error:
         raise PortTakenError(
-            f"the worker's web port {port} on {host} cannot be bound ({error.strerror or error}): set TRACEWEIR_WEB_PORT "
-            "to another port, or to 0 for any free port, which the log then names; several workers on one machine need "
-            "one port each. TRACEWEIR_WEB_HOST is the address to listen on"
+            f"the web port {port} on {host} cannot be bound ({error.strerror or error}): set {named} to another port, or to "
+            "0 for any free port, which the log then names; several processes on one machine need one port each. "
+            "TRACEWEIR_WEB_HOST is the address to listen on"
         ) from error
 
 
@@ -66,7 +75,7 @@ def listening_socket(host: str, port: int) -> socket.socket:
 
 
 class Health(Service):  # type: ignore[misc]  # Faust's services are untyped
-    """Serves the pages, from before the worker joins its consumer group until the worker has left the group."""
+    """Serves the pages, from before the process joins its consumer group until it has left the group."""
 
     def __init__(
         self,
@@ -74,25 +83,34 @@ class Health(Service):  # type: ignore[misc]  # Faust's services are untyped
         problems: Callable[[], Sequence[str]],
         state: Callable[[], Mapping[str, object]],
         metrics: Callable[[], bytes],
+        *,
+        obstacles: Callable[[], Sequence[str]] = tuple,
         **kwargs: Any,
     ) -> None:
         """Stores the arguments; the service starts later.
 
         Args:
             taken: The bound socket.
-            problems: Returns a sentence for each problem; the worker is healthy without problems.
-            state: Returns the worker's `phase` and further details; the worker is ready in the phase `ready`
-                without problems.
+            problems: Returns a sentence for each problem; the process is healthy without problems.
+            state: Returns the `Phase` of the process as `phase`, and further details; the process is ready in the phase
+                `ready` without problems and obstacles.
             metrics: Returns the metrics in the text format of Prometheus.
+            obstacles: Returns a sentence for each thing outside of a healthy process that keeps it from its work.
             kwargs: Arguments of the service.
         """
         super().__init__(**kwargs)
         self._socket, self._problems, self._state, self._metrics = taken, problems, state, metrics
+        self._obstacles = obstacles
         application = web.Application()
         application.add_routes(
             [web.get(LIVE, self._live), web.get(READY, self._ready), web.get(METRICS, self._measured)]
         )
         self._runner = web.AppRunner(application, access_log=None, handle_signals=False)
+
+    @property
+    def ready(self) -> bool:
+        """Whether the process does its work, as `/readyz` says."""
+        return self._state()["phase"] == "ready" and not self._problems() and not self._obstacles()
 
     async def on_start(self) -> None:
         """Starts answering requests."""
@@ -111,10 +129,9 @@ class Health(Service):  # type: ignore[misc]  # Faust's services are untyped
         return _answer({"healthy": not problems, "problems": problems}, good=not problems)
 
     async def _ready(self, request: web.Request) -> web.Response:
-        state, problems = self._state(), self._problems()
-        ready = state["phase"] == "ready" and not problems
+        problems, ready = [*self._problems(), *self._obstacles()], self.ready
         named = {"problems": problems} if problems else {}
-        return _answer({"ready": ready, **state, **named}, good=ready)
+        return _answer({"ready": ready, **self._state(), **named}, good=ready)
 
     async def _measured(self, request: web.Request) -> web.Response:
         headers = {"Content-Type": "text/plain; version=0.0.4; charset=utf-8", "Cache-Control": "no-store"}

@@ -18,9 +18,12 @@ class Served:
 
     def __init__(self) -> None:
         self.problems: list[str] = []
+        self.obstacles: list[str] = []
         self.state: dict[str, object] = {"phase": "ready", "partitions": [0, 2]}
         self._socket = bind("127.0.0.1", 0)
-        self.health = Health(self._socket, lambda: self.problems, lambda: self.state, lambda: b"up 1\n")
+        self.health = Health(
+            self._socket, lambda: self.problems, lambda: self.state, lambda: b"up 1\n", obstacles=lambda: self.obstacles
+        )
         self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}"
 
     async def get(self, path: str, method: str = "GET") -> tuple[int, Any]:
@@ -60,6 +63,14 @@ async def test_a_worker_with_a_problem_is_not_ready_and_says_why(served: Served)
     assert state == {"ready": False, "phase": "ready", "partitions": [0, 2], "problems": served.problems}
 
 
+async def test_an_obstacle_makes_a_healthy_process_not_ready_and_is_named(served: Served) -> None:
+    served.obstacles.append("the target answered 503")
+    assert await served.get("/healthz") == (200, {"healthy": True, "problems": []})
+    status, state = await served.get("/readyz")
+    assert (status, state["ready"], state["problems"]) == (503, False, served.obstacles)
+    assert not served.health.ready
+
+
 async def test_the_metrics_are_the_text_of_prometheus(served: Served) -> None:
     async with aiohttp.ClientSession() as session, session.get(served.url + "/metrics") as answer:
         assert await answer.text() == "up 1\n"
@@ -81,6 +92,15 @@ def test_a_port_in_use_is_reported_with_the_remedy() -> None:
         port = other.getsockname()[1]
         with pytest.raises(PortTakenError, match=rf"web port {port} on 127\.0\.0\.1 .*set TRACEWEIR_WEB_PORT"):
             bind("127.0.0.1", port)
+
+
+def test_a_port_that_an_option_names_is_reported_with_this_option() -> None:
+    with (
+        socket.create_server(("127.0.0.1", 0)) as other,
+        pytest.raises(PortTakenError, match=r"cannot be bound .*: set --port to another port, or to 0") as raised,
+    ):
+        bind("127.0.0.1", other.getsockname()[1], named="--port")
+    assert "TRACEWEIR_WEB_PORT" not in str(raised.value)
 
 
 def test_an_address_of_another_machine_is_reported() -> None:
