@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import signal
 from collections.abc import Callable
 
+import aiohttp
 import pytest
 from confluent_kafka import Producer
 from standardwebhooks import Webhook
 from tests.support.dlq import Dlq
 from tests.support.exporting import LIMIT_S, SECRET, Clock, export_process, exporter_settings, webhook_exporting
 from tests.support.http_target import HttpTarget, Request, Said, http_target
+from tests.support.metrics import samples
 from tests.support.results import make_score, put_scores
 
 from traceweir.schemas.score import Score
@@ -120,6 +123,46 @@ async def test_the_command_sends_until_sigterm_and_shows_neither_address_nor_sec
     assert SECRET.encode() not in log
     assert b"token-of-the-address" not in log
     assert {json.loads(request.body)["type"] for request in target.accepted} == {"traceweir.score.failed"}
+
+
+async def test_the_pages_of_the_command_say_when_the_receiver_takes_nothing_and_count_what_it_took(
+    settings: Settings,
+) -> None:
+    put(settings, make_score("a"))
+    status = 200
+    async with http_target(lambda request: Said(status)) as target:
+        variables = {"TRACEWEIR_WEBHOOK_URL": target.url, "TRACEWEIR_WEBHOOK_SECRET": SECRET}
+        with export_process(settings, "webhook", "--port", "0", **variables) as running:
+            assert running.stderr is not None
+            lines = iter(running.stderr.readline, b"")
+            line = await asyncio.to_thread(lambda: next(line for line in lines if b"health: http" in line))
+            page = re.findall(r"http://[^/]+", line.decode())[0]
+            await target.until(accepted(1))
+            ready = await answered(page, "/readyz", 200)
+            status = 503
+            put(settings, make_score("b"))
+            waiting = await answered(page, "/readyz", 503)
+            healthy = await answered(page, "/healthz", 200)
+            metrics = samples(await answered(page, "/metrics", 200))
+            running.send_signal(signal.SIGTERM)
+            _, log = await asyncio.to_thread(running.communicate, timeout=LIMIT_S)
+    assert (running.returncode, b"Traceback" in log) == (0, False), log.decode()
+    assert json.loads(ready) == {"ready": True, "phase": "ready", "partitions": [0, 1, 2, 3], "waiting": 0}
+    assert json.loads(waiting)["problems"] == ["the target takes nothing now: the target answered 503"]
+    assert json.loads(healthy) == {"healthy": True, "problems": []}
+    group = "traceweir.export-webhook"
+    assert metrics["export_scores_total", "sent", group] == 1
+    assert metrics["export_ready", group] == 0
+    assert metrics["dead_letters_total", "export", "given_up"] == 0
+
+
+async def answered(page: str, path: str, status: int) -> bytes:
+    """Returns the page once it has this status."""
+    async with asyncio.timeout(LIMIT_S), aiohttp.ClientSession() as session:
+        while True:
+            async with session.get(page + path) as answer:
+                if answer.status == status:
+                    return await answer.read()
 
 
 class Receiver:

@@ -13,7 +13,7 @@ import pytest
 import yaml
 from tests.support.paths import ROOT
 
-from traceweir.streams.worker.telemetry.catalogue import CANARY, CATALOGUE
+from traceweir.streams.worker.telemetry.catalogue import CANARY, CATALOGUE, EXPORT
 
 FILE = ROOT / "monitoring" / "alerts.yaml"
 RULES = {rule["alert"]: rule for group in yaml.safe_load(FILE.read_text("utf-8"))["groups"] for rule in group["rules"]}
@@ -106,6 +106,7 @@ CASES = {
         {
             f'traceweir_dead_letters_total{{{ASSEMBLE}, reason="late"}}': "0x80 3x20",
             f'traceweir_dead_letters_total{{{ASSEMBLE}, reason="missed"}}': "0x80 3x20",
+            'traceweir_dead_letters_total{stage="export", reason="given_up"}': "0x80 3x20",
         },
         {"stage": "assemble", "reason": "invalid"},
     ),
@@ -149,6 +150,26 @@ CASES = {
     ),
     "TraceweirWatermarkBehind": Case(
         {f"traceweir_watermark_lag_seconds{A}": "0+60x100"}, {f"traceweir_watermark_lag_seconds{A}": "60x100"}
+    ),
+    "TraceweirExportNotReady": Case(
+        {
+            'traceweir_export_ready{group="ended", instance="a"}': "1x20 0x2 _x80",
+            'traceweir_export_ready{group="other", instance="b"}': "1x100",
+        },
+        {
+            'traceweir_export_ready{group="replaced", instance="a"}': "1x40 _x60",
+            'traceweir_export_ready{group="replaced", instance="b"}': "_x45 0x4 1x60",
+            'traceweir_export_ready{group="recovers", instance="a"}': "1x83 0x3 1x20",
+        },
+        {"group": "ended"},
+    ),
+    "TraceweirExportGivenUp": Case(
+        {'traceweir_dead_letters_total{stage="export", reason="given_up", instance="a"}': "0x80 60x20"},
+        {
+            'traceweir_dead_letters_total{stage="export", reason="given_up", instance="a"}': "3x100",
+            'traceweir_dead_letters_total{stage="export", reason="refused", instance="a"}': "0x80 3x20",
+        },
+        {"instance": "a"},
     ),
     "TraceweirScoresLate": Case(
         {
@@ -200,7 +221,11 @@ CASES = {
 @needs_promtool
 @pytest.mark.parametrize("alert", RULES)
 def test_an_alert_fires_when_its_condition_lasts_and_not_otherwise(alert: str, tmp_path: Path) -> None:
-    case, at = CASES[alert], "1529m" if alert == "TraceweirScoresDrop" else "90m"
+    assert_fires(alert, CASES[alert], tmp_path)
+
+
+def assert_fires(alert: str, case: Case, tmp_path: Path) -> None:
+    at = "1529m" if alert == "TraceweirScoresDrop" else "90m"
     expected = {"exp_labels": {**RULES[alert]["labels"], **case.labels}}
     document = {
         "rule_files": ["rules.yaml"],
@@ -224,6 +249,13 @@ def test_an_alert_fires_when_its_condition_lasts_and_not_otherwise(alert: str, t
 
 
 @needs_promtool
+def test_an_exporter_that_is_not_ready_beside_a_ready_one_of_its_group_is_told(tmp_path: Path) -> None:
+    ready = 'traceweir_export_ready{group="g", instance="%s"}'
+    case = Case({ready % "a": "1x100", ready % "b": "0x100"}, {ready % "a": "1x100"}, {"group": "g"})
+    assert_fires("TraceweirExportNotReady", case, tmp_path)
+
+
+@needs_promtool
 def test_the_file_of_rules_is_valid_with_its_texts() -> None:
     ended = subprocess.run(["promtool", "check", "rules", str(FILE)], capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stdout + ended.stderr
@@ -231,7 +263,7 @@ def test_the_file_of_rules_is_valid_with_its_texts() -> None:
 
 @pytest.mark.parametrize("alert", RULES)
 def test_a_rule_reads_metrics_that_workers_have(alert: str) -> None:
-    names = {instrument.prometheus_name for instrument in (*CATALOGUE, *CANARY)}
+    names = {instrument.prometheus_name for instrument in (*CATALOGUE, *CANARY, *EXPORT)}
     read = set(re.findall(r"\btraceweir_[a-z_]+", str(RULES[alert]["expr"])))
     assert read
     assert {re.sub("_(bucket|sum|count)$", "", name) for name in read} <= names

@@ -283,6 +283,24 @@ def test_the_probes_ask_the_workers_page(name: str) -> None:
         assert {"name": "TRACEWEIR_WEB_HOST", "value": "0.0.0.0"} in container["env"]
 
 
+def test_the_probes_of_an_exporter_ask_the_page_that_its_option_names_and_monitoring_finds_it() -> None:
+    (container,) = [
+        pod["containers"][0] for _, pod in pods("overlays/export") if pod["containers"][0]["name"] == "export"
+    ]
+    (port,) = container["ports"]
+    assert (port["name"], str(port["containerPort"])) == (
+        "web",
+        container["args"][container["args"].index("--port") + 1],
+    )
+    assert container["readinessProbe"]["httpGet"] == {"path": "/readyz", "port": "web"}
+    assert container["livenessProbe"]["tcpSocket"] == {"port": "web"}
+    assert {"name": "TRACEWEIR_WEB_HOST", "value": "0.0.0.0"} in container["env"]
+    (service,) = [each for each in of("overlays/export", "Service") if each["metadata"]["name"] == "traceweir-export"]
+    (monitor,) = of("overlays/monitoring", "ServiceMonitor")
+    assert monitor["spec"]["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
+    assert monitor["spec"]["endpoints"][0]["port"] in {each["name"] for each in service["spec"]["ports"]}
+
+
 @every
 def test_a_worker_keeps_its_name_and_its_volume(name: str) -> None:
     for worker, _, container in workers(name):

@@ -169,8 +169,9 @@ class Settings(BaseSettings):
     `level`, `logger`, `message`, `process` and, with an error, `exception`. The container image has `json`."""
 
     web_host: Annotated[str, Field(min_length=1)] = "127.0.0.1"
-    """Address on which a worker serves `/healthz`, `/readyz` and `/metrics`. A client of this address learns the
-    health of the worker, and numbers. Use `0.0.0.0` in a container."""
+    """Address on which a worker serves `/healthz`, `/readyz` and `/metrics`, and `traceweir export` and `traceweir canary`
+    what `--port` names. A client of this address learns the health of the process, and numbers. Use `0.0.0.0` in a
+    container."""
     web_port: Annotated[int, Field(ge=0, le=65_535)] = 6066
     """Port of `/healthz`, `/readyz` and `/metrics`. Several workers on one machine need a port each. 0: any free port, which
     the log names."""

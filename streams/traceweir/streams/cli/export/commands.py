@@ -24,6 +24,16 @@ Group = Annotated[
 OnlyNew = Annotated[
     bool, typer.Option("--only-new", help="At the first start of a group, leave out what is on the topic already.")
 ]
+Port = Annotated[
+    int | None,
+    typer.Option(
+        "--port",
+        min=0,
+        max=65_535,
+        help="Serve /healthz, /readyz and /metrics on this port.",
+        show_default="nothing is served",
+    ),
+]
 
 
 @export_app.callback()
@@ -39,6 +49,7 @@ def otlp(
     ] = "logs",
     group: Group = None,
     only_new: OnlyNew = False,
+    port: Port = None,
 ) -> None:
     """Send every score to an OpenTelemetry backend, beside the agent's span, until SIGTERM or Ctrl-C.
 
@@ -53,7 +64,7 @@ def otlp(
         raise typer.BadParameter(f"{signal!r:.80} is no signal; choose from logs, traces", param_hint="--signal")
     from traceweir.streams.cli.export.targets import export_otlp
 
-    export_otlp("logs" if signal == "logs" else "traces", group=checked_group(group), only_new=only_new)
+    export_otlp("logs" if signal == "logs" else "traces", group=checked_group(group), only_new=only_new, port=port)
 
 
 @export_app.command()
@@ -71,6 +82,7 @@ def webhook(
     ] = None,
     group: Group = None,
     only_new: OnlyNew = False,
+    port: Port = None,
 ) -> None:
     """Post decisions of the gate and failed scores to a webhook, until SIGTERM or Ctrl-C.
 
@@ -89,7 +101,7 @@ def webhook(
         chosen = read_event_types(events)
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="--event") from None
-    export_webhook(chosen, metrics or [], group=checked_group(group), only_new=only_new)
+    export_webhook(chosen, metrics or [], group=checked_group(group), only_new=only_new, port=port)
 
 
 def checked_group(group: str | None) -> str | None:

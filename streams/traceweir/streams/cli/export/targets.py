@@ -20,11 +20,12 @@ from traceweir.streams.tools.export.webhook_event import EVENT_TYPES, EventType
 from traceweir.streams.tools.export.webhook_target import WebhookTarget
 
 
-def export_otlp(signal: Signal, *, group: str | None, only_new: bool) -> None:
+def export_otlp(signal: Signal, *, group: str | None, only_new: bool, port: int | None) -> None:
     """Sends scores to an OpenTelemetry backend until SIGTERM or Ctrl-C.
 
     Raises:
         InvalidSettingsError: the environment cannot be used.
+        PortTakenError: the port cannot be bound.
         KafkaUnreachableError: no broker answers.
         ExportError: the topic is missing or wrong, or the backend does not fit.
     """
@@ -49,7 +50,7 @@ def export_otlp(signal: Signal, *, group: str | None, only_new: bool) -> None:
             )
 
     name = default_group(settings.topic_prefix, "otlp" if signal == "logs" else "otlp-traces")
-    run_export(settings, target, group=group or name, only_new=only_new)
+    run_export(settings, target, group=group or name, only_new=only_new, port=port)
 
 
 def read_event_types(names: Sequence[str]) -> frozenset[EventType]:
@@ -68,12 +69,13 @@ def read_event_types(names: Sequence[str]) -> frozenset[EventType]:
 
 
 def export_webhook(
-    events: Collection[EventType], metrics: Collection[str], *, group: str | None, only_new: bool
+    events: Collection[EventType], metrics: Collection[str], *, group: str | None, only_new: bool, port: int | None
 ) -> None:
     """Posts decisions and scores to a webhook until SIGTERM or Ctrl-C.
 
     Raises:
         InvalidSettingsError: the environment cannot be used.
+        PortTakenError: the port cannot be bound.
         KafkaUnreachableError: no broker answers.
         ExportError: the topic is missing or wrong, or the receiver refuses everything.
     """
@@ -103,4 +105,5 @@ def export_webhook(
                 connections=settings.webhook_connections,
             )
 
-    run_export(settings, target, group=group or default_group(settings.topic_prefix, "webhook"), only_new=only_new)
+    name = default_group(settings.topic_prefix, "webhook")
+    run_export(settings, target, group=group or name, only_new=only_new, port=port)

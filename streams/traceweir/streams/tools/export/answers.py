@@ -39,6 +39,8 @@ class Later(NamedTuple):
     """Seconds that the target asks to wait; None if it names none."""
     can_be_the_content: bool = False
     """Whether the content can be the cause: an error of the target that also an outage explains."""
+    public_reason: str = ""
+    """Why, without what the target says, which can repeat texts of a record; empty: as `reason`."""
 
 
 class Refused(NamedTuple):
@@ -53,6 +55,8 @@ class Unfit(NamedTuple):
 
     reason: str
     """Why, with the way out."""
+    public_reason: str = ""
+    """Why, without what the target says, which can repeat texts of a record; empty: as `reason`."""
 
 
 Answer: TypeAlias = Accepted | Later | Refused | Unfit
@@ -69,23 +73,26 @@ def answer_to_status(status: int, headers: Mapping[str, str], said: str, way_out
         now: The time, for a `Retry-After` that is a date.
 
     >>> answer_to_status(503, {"Retry-After": "7"}, "", "", now=None)
-    Later(reason='the target answered 503', after_s=7.0, can_be_the_content=False)
+    Later(reason='the target answered 503', after_s=7.0, can_be_the_content=False, public_reason='')
     >>> answer_to_status(400, {}, "no such field", "", now=None)
     Refused(reason='the target answered 400: no such field')
     """
     if 200 <= status < 300:
         return Accepted()
-    reason = f"the target answered {status}" + (f": {said}" if said else "")
+    answered = f"the target answered {status}"
+    reason = answered + (f": {said}" if said else "")
+    public = answered if said else ""
+    public_with_way_out = f"{answered}; {way_out}" if said else ""
     if status in ABOUT_THE_CONTENT:
         return Refused(reason)
     if status in ABOUT_THE_EXPORTER:
-        return Unfit(f"{reason}; {way_out}")
+        return Unfit(f"{reason}; {way_out}", public_with_way_out)
     after_s = _retry_after_s(headers.get("Retry-After", ""), now)
     if status in TEMPORARY:
-        return Later(reason, after_s)
+        return Later(reason, after_s, public_reason=public)
     if status >= 500:
-        return Later(reason, after_s, can_be_the_content=True)
-    return Later(f"{reason}; {way_out}", after_s)
+        return Later(reason, after_s, can_be_the_content=True, public_reason=public)
+    return Later(f"{reason}; {way_out}", after_s, public_reason=public_with_way_out)
 
 
 def _retry_after_s(text: str, now: datetime) -> float | None:

@@ -10,6 +10,7 @@ from typing import Generic, TypeVar
 from tenacity import AsyncRetrying, RetryCallState, retry_if_result
 from tenacity.wait import wait_exponential_jitter
 
+from traceweir.streams.tools.export.acceptance import Acceptance
 from traceweir.streams.tools.export.answers import Accepted, Answer, Later, Refused, Unfit
 from traceweir.streams.tools.export.errors import ExportError
 
@@ -44,6 +45,8 @@ class Delivery(Generic[Item]):
     ) -> None:
         self._send, self._trouble, self._repeats, self._sleep = send, trouble, repeats, sleep
         self._lost_in_a_row = 0
+        self.acceptance = Acceptance()
+        """Whether the target takes what it is sent."""
         self.counts: Counter[str] = Counter()
         """Since the start: `requests`, `repeated`, `sent`, `rejected` (dropped by the target, as it says)."""
         self.last_rejection = ""
@@ -97,7 +100,9 @@ class Delivery(Generic[Item]):
 
     async def _one_attempt(self, batch: Sequence[Item]) -> Answer:
         self.counts["requests"] += 1
-        return await self._send(batch)
+        answer = await self._send(batch)
+        self.acceptance.note(batch, answer)
+        return answer
 
     def _before_sleep(self, state: RetryCallState) -> None:
         self.counts["repeated"] += 1
@@ -114,6 +119,7 @@ class Delivery(Generic[Item]):
     def _refused(self, reason: str) -> None:
         self._lost_in_a_row += 1
         if self._lost_in_a_row > MAX_LOST_IN_A_ROW:
+            self.acceptance.end(f"the target refused {MAX_LOST_IN_A_ROW} items one after another; the exporter ends")
             raise ExportError(
                 f"the target refused {MAX_LOST_IN_A_ROW} items one after another and accepted none, lastly because "
                 f"{reason}. Check that it is the right target, and start the exporter again: it continues after the last "

@@ -86,6 +86,11 @@ class OtlpTarget:
         """What was sent since the start, as `Delivery.counts`; and `unfit`: scores that OTLP cannot express."""
         return self._delivery.counts + Counter(unfit=self._unfit)
 
+    @property
+    def problem(self) -> str | None:
+        """Why the target takes nothing, as a sentence; None while it does."""
+        return self._delivery.acceptance.problem
+
     async def deliver(self, scores: Sequence[FoundScore]) -> list[NotTaken]:
         """Returns the scores that the backend has refused, or answered with an error of its own.
 

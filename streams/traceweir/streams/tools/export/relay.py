@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -37,6 +38,7 @@ from traceweir.streams.tools.export.errors import ExportError
 from traceweir.streams.tools.export.not_taken import NotTaken
 from traceweir.streams.tools.export.positions import Positions
 from traceweir.streams.tools.export.problems import Problems
+from traceweir.streams.tools.export.readiness import Readiness
 from traceweir.streams.tools.export.undelivered import Undelivered
 from traceweir.streams.tools.results.reader import FoundScore
 from traceweir.streams.worker.kafka.broker_list import require_broker_list
@@ -46,7 +48,7 @@ from traceweir.streams.worker.kafka.errors import KafkaUnreachableError
 from traceweir.streams.worker.kafka.fast_close import install_fast_close
 from traceweir.streams.worker.kafka.fetch import read_as_parsed
 from traceweir.streams.worker.kafka.request_thread import in_request_thread
-from traceweir.streams.worker.kafka.silence import LOST_AFTER_S, failing_with_client
+from traceweir.streams.worker.kafka.silence import LOST_AFTER_S, failing_with_client, until_lost
 from traceweir.streams.worker.kafka.topic_admin import check_partitions
 from traceweir.streams.worker.kafka.topic_creation import create_no_topics
 
@@ -115,6 +117,8 @@ class Relay:
         self.leave_within_s = settings.session_timeout_s / 2
         """Seconds that a batch has to end when partitions move; the group waits twice as long for this process."""
         self._read: Counter[str] = Counter()
+        self.readiness = Readiness()
+        """How far this exporter has come with Kafka."""
 
     @property
     def counts(self) -> Counter[str]:
@@ -126,6 +130,11 @@ class Relay:
     def waiting(self) -> int:
         """Number of scores that the target has not taken, and that are sent again later."""
         return len(self._undelivered)
+
+    @property
+    def waiting_in_memory(self) -> int:
+        """Number of those in memory; the others are on the topic `export-waiting` alone."""
+        return self._undelivered.loaded
 
     async def run(self, stop: asyncio.Event, stop_within_s: float) -> None:
         """Reads and delivers until `stop` is set, then waits for the batch in work; starts again if Kafka fails.
@@ -145,13 +154,14 @@ class Relay:
             self._known.clear()
             self._assigned = None
             try:
-                if await done_unless(stop, self._positions.open()) and await done_unless(
-                    stop, self._checkpoints.open()
-                ):
-                    await self._follow(stop, stop_within_s)
+                if await done_unless(stop, self._positions.open()):
+                    self.readiness.last_answer.note(answered=True)
+                    if await done_unless(stop, self._checkpoints.open()):
+                        await self._follow(stop, stop_within_s)
             except _PASSING as error:
                 failures = 0 if self._read["read"] > read_before else failures
-                log.warning("no score is read now: %s", printable(str(error) or repr(error), 1_000))
+                self.readiness.trouble = f"no score is read now: {printable(str(error) or repr(error), 1_000)}"
+                log.warning("%s", self.readiness.trouble)
                 wait_s = RETRY_AFTER_S[min(failures, len(RETRY_AFTER_S) - 1)]
                 failures += 1
                 with suppress(TimeoutError):
@@ -177,10 +187,15 @@ class Relay:
         require_broker_list(consumer)
         create_no_topics(consumer)
         consumer.subscribe([self._topic], listener=_Ownership(self))
+        self.readiness.reach("joining")
+        last_answer = self.readiness.last_answer
+        # A start can wait for the group for minutes while the brokers answer.
+        asking = asyncio.create_task(until_lost(consumer, lost_after_s=math.inf, last=last_answer))
         try:
             # A start waits for the group without a limit, and a stop signal must not.
             if await done_unless(stop, consumer.start()):
-                async with failing_with_client(consumer, lost_after_s=self._lost_after_s):
+                asking.cancel()
+                async with failing_with_client(consumer, lost_after_s=self._lost_after_s, last=last_answer):
                     while not stop.is_set():
                         await self._one_batch(consumer, stop, stop_within_s)
         except (GroupAuthorizationFailedError, TopicAuthorizationFailedError) as error:
@@ -189,6 +204,8 @@ class Relay:
                 "the rights of docs/access-control.md, and start the exporter again"
             ) from error
         finally:
+            asking.cancel()
+            self.readiness.reach("stopping" if stop.is_set() else "starting")
             await self._batch.end(0.0)
             await self._positions.write()
             await consumer.stop()
@@ -276,6 +293,8 @@ class Relay:
             await self._undelivered.take_over(self._known)
         if self._assigned is None:
             self._read["removed"] += await self._positions.begin(consumer, places, self._has_moved)
+        if not places or not self._has_moved():
+            self.readiness.reach_ready(self._known)
 
     def _has_positions(self) -> bool:
         return bool(self._known) and self._known <= {place.partition for place in self._positions.offsets}
@@ -290,11 +309,13 @@ class Relay:
         times: the group would take the partitions away again where the brokers are distant.
         """
         self._assigned = frozenset(places)
+        self.readiness.reach("catching up")
 
     async def leave(self) -> None:
         """Ends the batch in work before partitions move, and writes where the group stands."""
         # First, because the reads go on beside this: without it they would begin the next batch.
         self._known.clear()
+        self.readiness.reach("joining")
         await self._batch.end(self.leave_within_s)
         await self._positions.write()
         self._positions.forget()

@@ -1,22 +1,23 @@
-"""Runs an exporter: reads and sends until a signal, and logs once a minute what was sent."""
+"""Runs an exporter: reads and sends until a signal, logs once a minute what was sent, and serves its health pages."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import signal
-from collections import Counter
 from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager, suppress
+from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from time import monotonic
 from typing import Protocol
 
 from traceweir.streams.base.process_log import log_to_stderr
 from traceweir.streams.base.process_setup import event_loop
 from traceweir.streams.base.settings import Settings
+from traceweir.streams.tools.export.pages import ReportedTarget, exporter_health
 from traceweir.streams.tools.export.problems import Problems
 from traceweir.streams.tools.export.relay import Relay, Target
 from traceweir.streams.worker.runtime.activity import in_key_values
+from traceweir.streams.worker.runtime.health import bind
 
 log = logging.getLogger(__name__)
 
@@ -25,16 +26,11 @@ STOP_WITHIN_S = 10.0
 """Seconds that the scores in work have after a stop signal; then they are left, and sent after the next start."""
 
 
-class CountingTarget(Target, Protocol):
-    """A target that counts what it has done."""
-
-    @property
-    def counts(self) -> Counter[str]:
-        """Numbers since the start, by name."""
-        ...
+class ReportingTarget(Target, ReportedTarget, Protocol):
+    """A target that counts what it has done, and says whether it takes anything."""
 
 
-OpenTarget = Callable[[Problems], AbstractAsyncContextManager[CountingTarget]]
+OpenTarget = Callable[[Problems], AbstractAsyncContextManager[ReportingTarget]]
 """Opens a target; its block closes the connections."""
 
 
@@ -47,7 +43,9 @@ def default_group(prefix: str, name: str) -> str:
     return f"{prefix}export-{name}"
 
 
-def run_export(settings: Settings, open_target: OpenTarget, *, group: str, only_new: bool) -> None:
+def run_export(
+    settings: Settings, open_target: OpenTarget, *, group: str, only_new: bool, port: int | None = None
+) -> None:
     """Exports until SIGTERM or Ctrl-C.
 
     Args:
@@ -55,17 +53,20 @@ def run_export(settings: Settings, open_target: OpenTarget, *, group: str, only_
         open_target: Opens the target.
         group: The consumer group, which keeps the offsets.
         only_new: Whether a group without offsets begins with the next score, in place of the oldest one.
+        port: Port of `/healthz`, `/readyz` and `/metrics` on the worker's web address; None: nothing is served.
 
     Raises:
+        PortTakenError: the port cannot be bound.
         KafkaUnreachableError: no broker answers.
         ExportError: the topic is missing or wrong, or the target does not fit.
     """
     log_to_stderr(settings.log_options)
     with asyncio.Runner(loop_factory=event_loop()) as runner:
-        runner.run(_run(settings, open_target, group, only_new))
+        runner.run(_run(settings, open_target, group, only_new=only_new, port=port))
 
 
-async def _run(settings: Settings, open_target: OpenTarget, group: str, only_new: bool) -> None:
+async def _run(settings: Settings, open_target: OpenTarget, group: str, *, only_new: bool, port: int | None) -> None:
+    taken = bind(settings.web_host, port, named="--port") if port is not None else None
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -74,6 +75,9 @@ async def _run(settings: Settings, open_target: OpenTarget, group: str, only_new
     problems = Problems(settings.topics.results, monotonic)
     async with open_target(problems) as target:
         relay = Relay(settings, target, group=group, problems=problems, only_new=only_new)
+        pages: AbstractAsyncContextManager[object] = (
+            nullcontext() if taken is None else exporter_health(taken, group, relay, target, stop)
+        )
         log.info("reading %s in the consumer group %s", settings.topics.results, group)
 
         def counts() -> dict[str, int]:
@@ -81,7 +85,8 @@ async def _run(settings: Settings, open_target: OpenTarget, group: str, only_new
 
         logging_counts = asyncio.create_task(_log_counts(relay, counts))
         try:
-            await relay.run(stop, STOP_WITHIN_S)
+            async with pages:
+                await relay.run(stop, STOP_WITHIN_S)
         finally:
             logging_counts.cancel()
             log.info("since the start: %s", in_key_values(counts()) or "no score")

@@ -46,6 +46,11 @@ class Undelivered:
         return len(self._waiting)
 
     @property
+    def loaded(self) -> int:
+        """Number of waiting scores in memory; the others are on the topic alone."""
+        return self._waiting.loaded
+
+    @property
     def full(self) -> bool:
         """Whether so much waits that nothing else is read."""
         return self._waiting.full

@@ -121,6 +121,11 @@ class Waiting:
         return self._loaded + self._unloaded
 
     @property
+    def loaded(self) -> int:
+        """Number of those in memory; the others are on the topic alone."""
+        return self._loaded
+
+    @property
     def full(self) -> bool:
         """Whether so much waits that nothing else is read."""
         return len(self) >= MAX_WAITING

@@ -76,6 +76,11 @@ class WebhookTarget:
         """What was sent since the start, as `Delivery.counts`; and `left_out`: scores that are not selected."""
         return self._delivery.counts + Counter(left_out=self._left_out)
 
+    @property
+    def problem(self) -> str | None:
+        """Why the target takes nothing, as a sentence; None while it does."""
+        return self._delivery.acceptance.problem
+
     async def deliver(self, scores: Sequence[FoundScore]) -> list[NotTaken]:
         """Sends each selected score once; returns those that the receiver has not acknowledged, in order of their session.
 

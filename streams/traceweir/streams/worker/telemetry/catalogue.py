@@ -283,6 +283,39 @@ CANARY_LAST_SUCCESS = Instrument(
 
 CANARY = (CANARY_SUCCESS, CANARY_DURATION, CANARY_LAST_SUCCESS)
 """The metrics of `traceweir canary`, which serves them itself."""
+
+# --- Of `traceweir export`
+
+EXPORT_SCORES = Instrument(
+    "traceweir.export.scores",
+    "counter",
+    "{score}",
+    "What an exporter did with scores: `read`, `sent` (the target has acknowledged them), `waited` (had to wait for another "
+    "attempt), `left_out` (not selected), `rejected` (dropped by the target, as it says), `unreadable`, and `removed` "
+    "(Kafka has deleted them before). What it could not send is in `traceweir.dead_letters`, with the stage `export` and "
+    "the reason `refused` or `given_up`.",
+    ("group", "event"),
+)
+EXPORT_WAITING = Instrument(
+    "traceweir.export.waiting",
+    "gauge",
+    "{score}",
+    "Scores that wait for another attempt, in the partitions of this exporter: in `memory`, or on the `topic` alone. The "
+    "topic `export-waiting` has all of them.",
+    ("group", "place"),
+)
+EXPORT_READY = Instrument(
+    "traceweir.export.ready",
+    "gauge",
+    "1",
+    "1 if the exporter reads its partitions, a broker answers, and the target takes what it is sent, else 0.",
+    ("group",),
+)
+
+EXPORT = (EXPORT_SCORES, EXPORT_WAITING, EXPORT_READY)
+"""The metrics of `traceweir export` alone."""
+EXPORT_PAGE = (*EXPORT, DEAD_LETTERS)
+"""The metrics that `traceweir export` serves."""
 CATALOGUE: tuple[Instrument, ...] = (
     READ, RECORDS, PRODUCED, EVENTS, DEAD_LETTERS, SCORES, SCORE_VALUE, FRESHNESS, DECISIONS, REJECTIONS,
     JUDGE_TOKENS, JUDGE_COST, JUDGE_CACHED, JUDGE_DURATION, JUDGE_BREAKER, JUDGE_BUDGET_LEFT, EMBEDDER_DURATION, EMBEDDER_BATCH,

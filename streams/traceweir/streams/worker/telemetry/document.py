@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from traceweir.streams.worker.telemetry.catalogue import CANARY, CATALOGUE, Instrument
+from traceweir.streams.worker.telemetry.catalogue import CANARY, CATALOGUE, EXPORT, Instrument
 
 PAGE = Path("docs/telemetry.md")
 _BEGIN, _END = "<!-- metrics: begin -->\n", "<!-- metrics: end -->\n"
@@ -14,7 +14,7 @@ _BEGIN, _END = "<!-- metrics: begin -->\n", "<!-- metrics: end -->\n"
 def table() -> str:
     """Returns the table of all metrics in Markdown."""
     head = "| Prometheus | OpenTelemetry | kind | unit | attributes | meaning |\n|---|---|---|---|---|---|\n"
-    return head + "".join(map(_row, (*CATALOGUE, *CANARY)))
+    return head + "".join(map(_row, (*CATALOGUE, *CANARY, *EXPORT)))
 
 
 def main(arguments: list[str]) -> int:

@@ -20,6 +20,7 @@ from traceweir.streams.tools.export.relay import Relay
 from traceweir.streams.tools.export.waiting import Row, WaitingScore
 from traceweir.streams.tools.export.waiting_topic import WaitingTopic
 from traceweir.streams.tools.results.reader import FoundScore
+from traceweir.streams.worker.kafka.errors import KafkaUnreachableError
 
 PLACE = TopicPartition("traceweir.results", 0)
 LIMIT_S = 30.0
@@ -55,6 +56,7 @@ class Group:
         self.lost = False
         """Whether Kafka has given the partitions to another process, which this one does not know yet."""
         self.max_records = 10
+        self.relay: Any = None
 
     async def revoke(self) -> None:
         self.log.append("moving")
@@ -103,7 +105,8 @@ class Group:
 
     # --- positions and checkpoints
 
-    async def open(self) -> None: ...
+    async def open(self) -> None:
+        await self.during("open")
 
     async def close(self) -> None: ...
 
@@ -166,6 +169,7 @@ def group(monkeypatch: pytest.MonkeyPatch) -> Group:
     async def unwatched(consumer: object, **limits: float) -> AsyncIterator[None]:
         yield
 
+    monkeypatch.setattr(f"{relay}.RETRY_AFTER_S", (0.0,))
     monkeypatch.setattr(WaitingTopic, "open", rows)
     monkeypatch.setattr(f"{relay}.Positions", lambda *_, **__: Positions(group))
     monkeypatch.setattr(f"{relay}.Checkpoints", lambda *_: Checkpoints(group))
@@ -174,12 +178,12 @@ def group(monkeypatch: pytest.MonkeyPatch) -> Group:
     monkeypatch.setattr(f"{relay}.check_partitions", lambda *_: [])
     for name in ("install_fast_close", "require_broker_list", "create_no_topics", "read_as_parsed"):
         monkeypatch.setattr(f"{relay}.{name}", lambda _: None)
+    group.relay = Relay(Settings(), group, group="hook", problems=Problems("traceweir.results", lambda: 0.0))
     return group
 
 
 async def run(group: Group) -> None:
-    relay = Relay(Settings(), group, group="hook", problems=Problems("traceweir.results", lambda: 0.0))
-    await asyncio.wait_for(relay.run(group.stop, 10.0), LIMIT_S)
+    await asyncio.wait_for(group.relay.run(group.stop, 10.0), LIMIT_S)
 
 
 async def test_while_the_exporter_notes_where_it_stands_nothing_is_sent(group: Group) -> None:
@@ -268,3 +272,55 @@ async def test_nothing_is_sent_again_before_the_partitions_have_a_position(group
     group.reads = [group.moved]
     await run(group)
     assert group.log == ["begin", "moving", "left", "begin", *WAITED]
+
+
+async def test_an_exporter_is_ready_while_it_reads_its_partitions_and_not_while_they_move(group: Group) -> None:
+    told: list[tuple[str, list[int]]] = []
+
+    def tell() -> None:
+        told.append((group.relay.readiness.phase, group.relay.readiness.partitions))
+
+    async def moves() -> Records:
+        tell()
+        await group.revoke()
+        tell()
+        found = await group.assigned()
+        tell()
+        return found
+
+    async def reads_again() -> Records:
+        tell()
+        return {}
+
+    tell()
+    group.reads = [moves, reads_again]
+    await run(group)
+    tell()
+    assert told == [
+        ("starting", []),
+        ("ready", [0]),
+        ("joining", []),
+        ("catching up", []),
+        ("ready", [0]),
+        ("stopping", []),
+    ]
+
+
+async def test_an_exporter_that_cannot_read_says_why_until_it_reads_again(group: Group) -> None:
+    told: list[str | None] = []
+
+    async def second_attempt() -> None:
+        told.append(group.relay.readiness.trouble)
+
+    async def first_attempt() -> None:
+        group.meanwhile["open"] = second_attempt
+        raise KafkaUnreachableError("no broker answers")
+
+    async def reads() -> Records:
+        told.append(group.relay.readiness.trouble)
+        return {}
+
+    group.meanwhile["open"] = first_attempt
+    group.reads = [reads]
+    await run(group)
+    assert told == ["no score is read now: no broker answers", None]

@@ -125,7 +125,7 @@ def test_what_is_in_memory_is_bounded_in_number_and_in_bytes(small: Waiting, siz
     for number in range(29):
         small.add(score(f"s{number}", number, b"x" * size))
     assert len(small) == 29
-    assert len(small.due(0.0, 100)) == 10
+    assert len(small.due(0.0, 100)) == small.loaded == 10
     assert not small.full
     small.add(score("s29", 29, b"x" * size))
     assert small.full
