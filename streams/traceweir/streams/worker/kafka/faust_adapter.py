@@ -57,6 +57,7 @@ _PARTS: tuple[tuple[Any, tuple[str, ...]], ...] = (
             "_ensure_consumer",
             "_fetch_records",
             "_keepalive2",
+            "_log_slow_processing_commit",
             "call_thread",
             "on_crash",
             "on_start",
@@ -205,6 +206,12 @@ class _Thread(SteadyThread, driver.AIOKafkaConsumerThread):  # type: ignore[misc
     def on_crash(self, msg: str, *fmt: Any, **kwargs: Any) -> None:
         """Logs the error as a worker does; Faust would print a traceback to stderr."""
         self.intake.report_end(fmt[-1])
+
+    def _log_slow_processing_commit(self, msg: str, *args: Any) -> None:
+        """Does nothing: Faust looks for commits of its own, and the offsets of a worker are in its transactions.
+
+        The watchdogs see checkpoints that make no progress.
+        """
 
     def close(self) -> None:
         """Does nothing. Faust calls this when a rebalance meets a worker that stops; the stop closes the consumer.
