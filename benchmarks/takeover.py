@@ -174,6 +174,9 @@ def _range(values: list[float]) -> str:
 class Fleet:
     """Runs workers on their own topics under a steady load, and measures the silence of each partition."""
 
+    every_s = EVERY_S
+    """Interval in seconds at which one session per partition is sent."""
+
     def __init__(
         self, servers: str, *, gate: dict[str, object] | None = None, linger_s: str = "0.05", gap_s: str = "300"
     ) -> None:
@@ -259,8 +262,10 @@ class Fleet:
             document = orjson.loads(value)
             document["metadata"]["task_domain"] = domain
             value = orjson.dumps(document)
+        self._produce(self.topics.traces if is_trace else self.topics.invocations, session_id, value)
+
+    def _produce(self, topic: str, session_id: str, value: bytes) -> None:
         key = session_id.encode()
-        topic = self.topics.traces if is_trace else self.topics.invocations
         while True:
             try:
                 self._producer.produce(topic, value, key, partition_of(key, PARTITIONS))
@@ -298,7 +303,7 @@ class Fleet:
             self._send(name, 9)
             self._send(name, 10)
         self._producer.poll(0)
-        until = time.perf_counter() + EVERY_S
+        until = time.perf_counter() + self.every_s
         while (left := until - time.perf_counter()) > 0:
             self._poll(left)
 

@@ -138,6 +138,10 @@ class KafkaCluster:
         """Returns the folder of a node's logs."""
         return Path(self._folder.name) / f"node-{number}"
 
+    def log(self, number: int) -> Path:
+        """Returns the file with what a node logs."""
+        return Path(self._folder.name) / f"node-{number}.log"
+
     def kill(self, number: int) -> None:
         """Kills a node with SIGKILL, and waits until its process has ended."""
         process = self._processes[number]
@@ -146,7 +150,7 @@ class KafkaCluster:
 
     def start(self, number: int) -> None:
         """Starts a stopped node on its existing log; returns before the node serves (see `wait`)."""
-        with self._log(number).open("ab") as log:
+        with self.log(number).open("ab") as log:
             self._processes[number] = subprocess.Popen(
                 [self._home / "bin/kafka-server-start.sh", self._properties(number)],
                 stdout=log,
@@ -310,11 +314,8 @@ class KafkaCluster:
     def _properties(self, number: int) -> Path:
         return Path(self._folder.name) / f"node-{number}.properties"
 
-    def _log(self, number: int) -> Path:
-        return Path(self._folder.name) / f"node-{number}.log"
-
     def _tail(self, number: int) -> str:
-        return "\n".join(self._log(number).read_text(errors="replace").splitlines()[-20:])
+        return "\n".join(self.log(number).read_text(errors="replace").splitlines()[-20:])
 
 
 def _serves(client: AdminClient, number: int) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from types import TracebackType
 from typing import Any
@@ -24,6 +25,8 @@ class SlowNetwork:
         """How long each byte is under way in each direction, in seconds; connections that are open follow a change."""
         self.bytes_a_second = 0.0
         """Limit of what goes to the target, for each connection; 0: no limit."""
+        self.bytes_a_second_back = 0.0
+        """Limit of what comes from the target, for each connection; 0: no limit."""
         self.target = target
         """The port to which new connections are passed on."""
         self.port = port
@@ -67,8 +70,8 @@ class SlowNetwork:
             return
         try:
             async with asyncio.TaskGroup() as directions:
-                directions.create_task(self._pass_on(reader, back, limited=True))
-                directions.create_task(self._pass_on(there, writer, limited=False))
+                directions.create_task(self._pass_on(reader, back, lambda: self.bytes_a_second))
+                directions.create_task(self._pass_on(there, writer, lambda: self.bytes_a_second_back))
         except* (OSError, EOFError):
             pass
         except* asyncio.CancelledError:  # asyncio reports the error of a task that serves a connection
@@ -77,7 +80,9 @@ class SlowNetwork:
             for each in (writer, back):
                 each.close()
 
-    async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, limited: bool) -> None:
+    async def _pass_on(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, bytes_a_second: Callable[[], float]
+    ) -> None:
         """Writes each chunk after the delay; chunks follow each other without waiting for the delay of the former."""
         under_way: asyncio.Queue[tuple[float, bytes]] = asyncio.Queue(maxsize=1024)
 
@@ -90,8 +95,8 @@ class SlowNetwork:
                     raise EOFError
                 writer.write(chunk)
                 await writer.drain()
-                if limited and self.bytes_a_second:
-                    await asyncio.sleep(len(chunk) / self.bytes_a_second)
+                if limit := bytes_a_second():
+                    await asyncio.sleep(len(chunk) / limit)
 
         async def read() -> None:
             while True:
