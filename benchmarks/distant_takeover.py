@@ -63,7 +63,7 @@ class Run:
     replaced: int
     """Members that the group does not know any more after the run, without the worker that ended."""
     failures: int
-    """Workers that ended with a failure."""
+    """Workers whose processes had ended by themselves."""
     sessions: int
     not_once: int
     """Sessions without a decision, or with several."""
@@ -148,7 +148,8 @@ def one(cluster: KafkaCluster, workers: int, *, killed: bool) -> Run:
         kept = len(members & fleet.members())
         took_s = time.perf_counter() - at
         network.delay_s = network.bytes_a_second_back = 0.0
-        failures = fleet.end_all()
+        failures = sum(worker.poll() is not None for worker in fleet.workers.values())
+        fleet.end_all()
         logs = {name: fleet.log(name) for name in [*names, "successor"]}
         since = "".join(log[before.get(name, 0) :] for name, log in logs.items())
         takeover_s, caught_up_mb = max((int(ms) / 1000, float(mb)) for ms, mb in _TOOK_OVER.findall(since))
@@ -251,11 +252,12 @@ class DistantFleet(Fleet):
             self._step()
         return worker.returncode
 
-    def end_all(self) -> int:
-        """Ends all workers by SIGTERM; returns how many of them ended with a failure, now or before."""
+    def end_all(self) -> None:
+        """Ends all workers by SIGTERM, and waits for them."""
         for worker in self.workers.values():
             worker.send_signal(signal.SIGTERM)
-        return sum(worker.wait(60) != 0 for worker in self.workers.values())
+        for worker in self.workers.values():
+            worker.wait(60)
 
     def until_all_decided(self) -> int:
         """Waits until each session that was sent is decided; returns how many are not after the time limit."""
