@@ -9,6 +9,8 @@ from collections.abc import Callable
 from functools import cache, lru_cache
 from typing import Literal, NamedTuple
 
+from traceweir.scorers.text.verbs.lemmas import lemmas_of
+
 Kind = Literal[
     "be", "have", "do", "modal", "to", "not", "pronoun", "object", "determiner", "preposition", "conjunction", "question", "adverb",
     "adjective", "noun", "plural", "verb", "base", "s", "ed", "ing", "other", "stop", "comma",
@@ -101,9 +103,7 @@ LONGEST = 32
 
 @lru_cache(CACHED_WORDS)
 def _classify(word: str) -> Word:
-    from lemminflect import getAllLemmas, getAllLemmasOOV  # here, because it reads its dictionaries for half a second
-
-    lemmas: dict[str, tuple[str, ...]] = getAllLemmas(word)
+    lemmas = lemmas_of(word)
     verbs, noun, adjective = lemmas.get("VERB", ()), "NOUN" in lemmas, "ADJ" in lemmas
     if (
         not verbs
@@ -112,6 +112,8 @@ def _classify(word: str) -> Word:
         and word.endswith(_ENDINGS)
         and (not lemmas or word[:2] in ("un", "up"))
     ):
+        from lemminflect import getAllLemmasOOV  # here, because lemminflect imports numpy
+
         verbs = getAllLemmasOOV(word, "VERB")["VERB"]
     if verbs and verbs[0] != word:
         kind: Kind = "s" if word.endswith("s") else "ing" if word.endswith("ing") else "ed"
