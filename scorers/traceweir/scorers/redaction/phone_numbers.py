@@ -14,10 +14,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
-
-import phonenumbers
+from typing import TYPE_CHECKING
 
 from traceweir.scorers.redaction.hits import Hit
+
+if TYPE_CHECKING:  # few texts need it, and it brings the formats of all countries
+    import phonenumbers
 
 _MAX_VALIDATED = 1_000
 """Matches of a rule in a text that are validated, at 0.1 ms each; every later match counts as a number."""
@@ -46,6 +48,8 @@ def _possible_end(match: re.Match[str]) -> int:
 
     If no prefix is a valid number, the longest prefix with a possible length for its country is the number.
     """
+    import phonenumbers
+
     number = match[0]
     ends = [end for end in range(len(number), 2, -1) if number[end : end + 1] in ("", " ", ".", "-", "(")]
     for suits in (phonenumbers.is_valid_number, _has_possible_length):
@@ -59,6 +63,8 @@ def _possible_end(match: re.Match[str]) -> int:
 
 
 def _has_possible_length(number: phonenumbers.PhoneNumber) -> bool:
+    import phonenumbers
+
     # `is_possible_number` also accepts numbers that can only be dialled within a city.
     possible = phonenumbers.is_possible_number_with_reason(number) == phonenumbers.ValidationResult.IS_POSSIBLE
     return bool(possible)
@@ -66,6 +72,8 @@ def _has_possible_length(number: phonenumbers.PhoneNumber) -> bool:
 
 def _assigned_end(match: re.Match[str]) -> int:
     """Returns the end of groups of digits separated by spaces or dots, if Korea or North America has assigned the number."""
+    import phonenumbers
+
     number = phonenumbers.parse(match[0], "KR" if match[0].startswith("0") else "US")
     return match.end() if phonenumbers.is_valid_number(number) else 0
 

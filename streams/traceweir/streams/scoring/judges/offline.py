@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING
 
 from traceweir.schemas.judge_config import Retries
 from traceweir.scorers.evaluation.plan import Plan
 from traceweir.scorers.judge import Judge
 from traceweir.streams.base.clock import utc_now
 from traceweir.streams.base.settings import Settings
-from traceweir.streams.scoring.judges.client import Access, check_judge
-from traceweir.streams.scoring.judges.service import Judging
-from traceweir.streams.scoring.judges.verdict_file import JudgeFile
+
+if TYPE_CHECKING:  # a plan that asks no judge needs none of it
+    from traceweir.streams.scoring.judges.service import Judging
 
 _UNREACHABLE = Retries(attempts=3, initial_s=1.0, jitter_s=0.0)
 """Retries of a judge to which no connection can be made: they end after 3 s, instead of some minutes."""
@@ -32,6 +33,10 @@ def judging_from_file(plan: Plan, settings: Settings) -> Iterator[Judging | None
     if not plan.judged:
         yield None
         return
+    from traceweir.streams.scoring.judges.client import Access, check_judge
+    from traceweir.streams.scoring.judges.service import Judging
+    from traceweir.streams.scoring.judges.verdict_file import JudgeFile
+
     check_judge()
     with JudgeFile(settings.judge_cache, plan.judge.cache) as file:
         access = Access(settings.judge_api_base, settings.judge_api_key)

@@ -25,7 +25,6 @@ from traceweir.scorers.evaluation.plan import Plan
 from traceweir.scorers.evaluation.runner import cancelled_from_outside, evaluate, sampling_point
 from traceweir.streams.base.stages.base import MAX_OUTPUT_BYTES
 from traceweir.streams.scoring.embedders.embedding_batches import Batching
-from traceweir.streams.scoring.judges.service import Judging
 from traceweir.streams.scoring.judges.verdicts import NOTHING_JUDGED, JudgeVerdict
 from traceweir.streams.scoring.sessions.errors import SessionRejected
 from traceweir.streams.scoring.sessions.options import WIRE, ScoringOptions, ScoringOutputs
@@ -33,7 +32,10 @@ from traceweir.streams.scoring.sessions.references import References
 from traceweir.streams.scoring.sessions.result import OfferedCandidate, Scoring, ScoringResult
 from traceweir.streams.scoring.sessions.user_ids import with_user_ids
 
-if TYPE_CHECKING:  # OpenTelemetry's SDK is loaded only where traces are on
+if (
+    TYPE_CHECKING
+):  # the judges' client is loaded only for a plan that asks judges, OpenTelemetry's SDK only where traces are on
+    from traceweir.streams.scoring.judges.service import Judging
     from traceweir.streams.scoring.tracing.score_spans import ScoreSpans
 
 

@@ -9,7 +9,7 @@ from datetime import datetime
 from itertools import groupby
 from operator import attrgetter
 from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import orjson
 
@@ -21,7 +21,6 @@ from traceweir.streams.base.settings import Settings
 from traceweir.streams.intake.formats.base import DocumentRecords
 from traceweir.streams.pipeline.gate.presidio import load_entities
 from traceweir.streams.pipeline.topology import Resources, Topology
-from traceweir.streams.scoring.judges.service import Judging
 from traceweir.streams.scoring.sessions.options import ScoringOptions, ScoringOutputs
 from traceweir.streams.scoring.sessions.session_scoring import SessionScoring, score_bytes
 from traceweir.streams.tools.offline.block_file import BlockFile
@@ -30,8 +29,11 @@ from traceweir.streams.tools.offline.in_process_stages import one_partition
 from traceweir.streams.tools.offline.input_sessions import InputSession, InputSessions
 from traceweir.streams.tools.offline.problems import Problem, Problems
 from traceweir.streams.tools.offline.record_buckets import KEPT_BYTES
-from traceweir.streams.tools.offline.scoring_processes import ScoringProcesses
 from traceweir.streams.tools.offline.session_chunks import ChunkScoring, ChunkSession, ProcessSetup, SessionOutputs
+
+if TYPE_CHECKING:  # a run of one small file starts no process and asks no judge, and begins earlier without the imports
+    from traceweir.streams.scoring.judges.service import Judging
+    from traceweir.streams.tools.offline.scoring_processes import ScoringProcesses
 
 MANY_DOCUMENTS = 10_000
 """Number of documents from which on several processes are worth their start."""
@@ -212,6 +214,8 @@ class ScoringRun:
         """Starts the processes while the input is still read, because a start takes a second."""
         jobs = self._jobs or usable_cores()
         if self._processes is None and jobs > 1:
+            from traceweir.streams.tools.offline.scoring_processes import ScoringProcesses
+
             try:
                 self._processes = ScoringProcesses(self._setup, jobs)
             except ConfigError:
