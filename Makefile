@@ -32,11 +32,14 @@ $(VENV)/.page: $(VENV)/.runs
 up: $(VENV)/.page ## Run everything with simulated agents, and show it in a web page, until Ctrl-C
 	$(BIN)/traceweir up --demo
 
-test: $(VENV)/.installed ## Run every test that needs no Docker, no Java and no key
-	$(BIN)/pytest -n 4 --dist loadgroup -m "not kafka and not embeddings and not chaos and not frameworks and not browser and not clickhouse and not simulation"
+test: $(VENV)/.installed ## Run the tests that need no Docker, no Java and no key, but those of `make test-broker`
+	$(BIN)/pytest -n 4 --dist loadgroup -m "not kafka and not embeddings and not chaos and not frameworks and not browser and not clickhouse and not simulation and not broker"
 
 test-fast: $(VENV)/.installed ## Run the unit and flow tests that take less than 1 s each: under a minute in all
-	$(BIN)/pytest -n 2 --dist loadgroup -m "not slow and not kafka and not embeddings and not chaos and not frameworks and not browser and not clickhouse and not simulation" --durations 5 tests/unit tests/flow
+	$(BIN)/pytest -n 2 --dist loadgroup -m "not slow and not kafka and not embeddings and not chaos and not frameworks and not browser and not clickhouse and not simulation and not broker" --durations 5 tests/unit tests/flow
+
+test-broker: $(VENV)/.installed ## Run the commands and workers on the embedded broker
+	$(BIN)/pytest -n 4 --dist loadgroup -m broker tests/broker tests/kafka tests/deployment
 
 test-kafka: $(VENV)/.installed ## Run the suites on Apache Kafka (KAFKA_HOME, or TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS)
 	$(BIN)/pytest -n 3 --dist loadfile --timeout 300 -m kafka tests/kafka
@@ -177,4 +180,4 @@ build: ## Build sdist and wheel of Traceweir and of the client into dist/, and t
 clean: ## Remove the virtual environment and every cache
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis var dist site
 
-.PHONY: help setup demo up test test-fast test-kafka chaos simulate simulate-seeds test-simulation test-embeddings test-presidio test-browser test-clickhouse frameworks test-frameworks test-client check format bench docs build clean
+.PHONY: help setup demo up test test-fast test-broker test-kafka chaos simulate simulate-seeds test-simulation test-embeddings test-presidio test-browser test-clickhouse frameworks test-frameworks test-client check format bench docs build clean

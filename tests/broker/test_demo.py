@@ -1,4 +1,7 @@
-"""A shortened run of the demo produces what the fleet expects, and a wrong expectation is detected."""
+"""A shortened run of the demo produces what the fleet expects, and a wrong expectation is detected.
+
+The first test stands in `make test` for the suite `make test-broker`: it shows that the whole path works.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ from traceweir.streams.cli.demo.agents import Emission
 from traceweir.streams.cli.demo.commands import INTERRUPTED, run_demo
 from traceweir.streams.cli.demo.ledger import Counts, expected_counts
 
-pytestmark = [pytest.mark.broker, pytest.mark.xdist_group("demo")]
+pytestmark = pytest.mark.xdist_group("demo")
 
 SECONDS = 8.0
 
@@ -37,6 +40,7 @@ def test_the_worker_produces_what_the_fleet_expects(capfd: pytest.CaptureFixture
     assert err == ""
 
 
+@pytest.mark.broker
 def test_a_missing_expected_session_is_reported_as_a_problem(capfd: pytest.CaptureFixture[str]) -> None:
     def too_many(emissions: Sequence[Emission], plan: Plan) -> Counts:
         counts = expected_counts(emissions, plan)
@@ -50,6 +54,7 @@ def test_a_missing_expected_session_is_reported_as_a_problem(capfd: pytest.Captu
     assert summary["problems"] == [f"sessions: {sessions + 1} expected, {sessions} observed"]
 
 
+@pytest.mark.broker
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="asks /proc for the demo's children")
 def test_ctrl_c_leaves_no_process_and_no_file_behind(tmp_path: Path) -> None:
     running = "raise SystemExit(run_demo(keep=False, as_json=False, seed=1, seconds=30))"

@@ -1,0 +1,46 @@
+"""Each test is in a suite that CI runs: what `make test` leaves out has a target of its own, and a sentence."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from tests.support.paths import ROOT
+
+TARGETS = dict(re.findall(r"^([a-z-]+):.*\n((?:\t.*\n)+)", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
+"""The targets of the Makefile, each with its commands."""
+LEFT_OUT = re.findall(r"not ([a-z]+)", TARGETS["test"])
+"""The marks of the tests that `make test` leaves out."""
+CI = (ROOT / ".ci" / "run").read_text("utf-8")
+PAGE = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+
+
+def suite_of(mark: str) -> tuple[str, list[str]]:
+    """Returns the target that runs the tests with this mark, and the folders in which it looks for them."""
+    [found] = [
+        (target, folders)
+        for target, commands in TARGETS.items()
+        for marked, folders in re.findall(r"/pytest\b.* -m ([a-z]+)((?: tests\S*)*)$", commands, re.MULTILINE)
+        if marked == mark
+    ]
+    return found[0], found[1].split()
+
+
+@pytest.mark.parametrize("mark", LEFT_OUT)
+def test_tests_that_make_test_leaves_out_have_a_target_that_ci_runs_and_contributing_explains(mark: str) -> None:
+    target, _ = suite_of(mark)
+    assert re.search(rf"^\s+(suite|beside) \d+ make {target}\b", CI, re.MULTILINE)
+    assert re.search(rf"\bmake\s{target}\b", PAGE)
+
+
+@pytest.mark.parametrize("mark", LEFT_OUT)
+def test_the_target_looks_into_each_folder_with_a_test_of_its_mark(mark: str) -> None:
+    _, folders = suite_of(mark)
+    marked = re.compile(rf"\bmark\.{mark}\b|\bEACH_{mark.upper()}\b")
+    files = [path.relative_to(ROOT).as_posix() for path in ROOT.glob("tests/**/test_*.py")]
+    outside = [file for file in files if not file.startswith(tuple(folders))]
+    assert [file for file in outside if marked.search((ROOT / file).read_text("utf-8"))] == []
+
+
+def test_the_fast_tests_leave_out_all_that_make_test_leaves_out() -> None:
+    assert re.findall(r"not ([a-z]+)", TARGETS["test-fast"]) == ["slow", *LEFT_OUT]
