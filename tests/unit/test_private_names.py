@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -11,12 +12,17 @@ from tests.support.paths import ROOT
 BY_NAME = {"setattr", "getattr", "delattr", "hasattr", "attrgetter", "methodcaller", "patch", "object"}
 """Functions that take the name of an attribute as a string; `object` is `mock.patch.object`."""
 FILES = sorted(path for folder in ("tests", "client/tests", "examples") for path in (ROOT / folder).rglob("*.py"))
+CALL = re.compile(rf"\b({'|'.join(sorted(BY_NAME))})\(")
+QUOTED = re.compile(r"""["'.]_[^_]""")
+"""What a code with such a call has, and what its string has: most files lack one of both, and need not be parsed."""
 PUBLIC = {"_replace", "_asdict", "_make", "_fields"}
 """Public methods of named tuples, which start with an underscore so that no field has the same name."""
 
 
 def private_names(code: str) -> list[str]:
     """Returns the private names that the code passes to such a function as strings, with their lines."""
+    if not (CALL.search(code) and QUOTED.search(code)):
+        return []
     calls = [node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Call)]
     return [
         f"line {text.lineno}: {text.value}"

@@ -113,7 +113,7 @@ def test_only_the_topology_builds_stages() -> None:
         str(path.relative_to(ROOT))
         for folder in ("schemas", "scorers", "streams", "tests", "benchmarks", "examples")
         for path in (ROOT / folder).rglob("*.py")
-        if STAGE_MODULES & set(_imports(path))
+        if _imports_a_stage(path)
     }
     assert importers == BUILDERS | READERS
     for name in READERS:
@@ -135,6 +135,12 @@ def test_building_stages_imports_neither_faust_nor_pytest(module: str) -> None:
 
 def _tree(path: Path) -> ast.Module:
     return ast.parse(path.read_text("utf-8"))
+
+
+def _imports_a_stage(path: Path) -> bool:
+    text = path.read_text("utf-8")
+    # An import names the module, so the other files need not be parsed, a second of CPU for each 25,000 lines.
+    return any(module in text for module in STAGE_MODULES) and not STAGE_MODULES.isdisjoint(_imports(path))
 
 
 def _imports(path: Path) -> list[str]:
