@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import statsmodels.api as sm
 from benchmarks.diff_coverage import DESIGNS, Design, paired_coverage, unpaired_coverage
-from scipy import linalg, stats
 
 from traceweir.streams.base.statistics.intervals import paired_difference, unpaired_difference
+
+# Each test imports what it compares with, and one process runs these tests: SciPy, pandas and statsmodels take 3 s of CPU.
+pytestmark = pytest.mark.xdist_group("statsmodels")
 
 DRAWS = 1_000
 LEAST_SHARE = 0.95 - 4 * (0.95 * 0.05 / DRAWS) ** 0.5
@@ -28,6 +29,8 @@ def by_matrices(
     values: np.ndarray, design: np.ndarray, clusters: np.ndarray, contrast: np.ndarray
 ) -> tuple[float, ...]:
     """Returns estimate and interval by the general CR2 formula: with the matrix (I - H_gg)^(-1/2) of each cluster."""
+    from scipy import linalg, stats
+
     inverse = np.linalg.inv(design.T @ design)
     residuals = values - design @ inverse @ design.T @ values
     complement = np.eye(len(values)) - design @ inverse @ design.T
@@ -46,6 +49,8 @@ def by_matrices(
 
 
 def test_with_sessions_of_one_size_the_interval_is_that_of_a_clustered_regression() -> None:
+    import statsmodels.api as sm
+
     clusters = sessions(*[3] * 9)
     values = draw(27) + np.repeat(draw(9, seed=2), 3)
     fitted = sm.OLS(values, np.ones(27)).fit(cov_type="cluster", cov_kwds={"groups": clusters}, use_t=True)
@@ -57,6 +62,8 @@ def test_with_sessions_of_one_size_the_interval_is_that_of_a_clustered_regressio
 
 
 def test_with_sessions_of_one_result_the_interval_is_that_of_the_paired_t_test() -> None:
+    from scipy import stats
+
     base, challenger = draw(12), draw(12, seed=2)
     expected = stats.ttest_rel(challenger, base)
 
