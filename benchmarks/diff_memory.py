@@ -14,7 +14,7 @@ from traceweir.schemas.score import Score, result_id
 from traceweir.streams.lab.comparison.compare import compare
 from traceweir.streams.lab.comparison.rows import ROW, Kinds, SideRows
 from traceweir.streams.lab.comparison.texts import Texts
-from traceweir.streams.lab.comparison_sides import Source, read_file
+from traceweir.streams.lab.comparison_sides import ScoreSource, read_file
 
 SIZES = (10_000, 110_000, 510_000)
 """Numbers of results of each side; the figures are differences between two sizes."""
@@ -79,7 +79,7 @@ def _measured(files: list[str]) -> tuple[int, float, float]:
         start = time.perf_counter()
         sides = [SideRows(file, kinds, texts) for file in files]
         for file, side in zip(files, sides, strict=True):
-            read_file(Source(file, path=file), side, print, lambda done, total: None)
+            read_file(ScoreSource(file, path=file), side, print, lambda done, total: None)
         read = time.perf_counter()
         base, challenger = (side.counting() for side in sides)
         compare(base, challenger, kinds, texts, flips=10)

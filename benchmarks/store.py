@@ -25,7 +25,7 @@ from traceweir.schemas.score import Score, result_id
 from traceweir.streams.board.store.duckdb_store import DuckDBStore
 from traceweir.streams.board.store.opening import Store
 from traceweir.streams.board.store.overview import overview
-from traceweir.streams.board.store.rows import Batch, RowReader, Source
+from traceweir.streams.board.store.rows import Batch, RowReader, SourcePartition
 from traceweir.streams.board.store.selection import Selection
 from traceweir.streams.board.store.sessions import not_scored, session, sessions
 from traceweir.streams.board.store.tables import RESULTS
@@ -114,7 +114,7 @@ def _score(number: int) -> Score:
 
 def read(records: list[Record]) -> Batch:
     """Returns the batch that a feed makes of records."""
-    batch = Batch(offsets={Source("results", 0): records[-1].offset + 1})
+    batch = Batch(offsets={SourcePartition("results", 0): records[-1].offset + 1})
     RowReader({"results": "results"}).add(batch, "results", records)
     return batch
 

@@ -21,7 +21,7 @@ from traceweir.streams.base.process_setup import tune_gc
 from traceweir.streams.base.settings import load_settings
 from traceweir.streams.scoring.tracing.switch import spans_of_environment
 from traceweir.streams.worker.app import create_app
-from traceweir.streams.worker.kafka.faust_adapter import Table
+from traceweir.streams.worker.kafka.faust_adapter import PartitionTable
 from traceweir.streams.worker.runtime.checkpoint import Checkpoints
 
 
@@ -106,7 +106,7 @@ def main(stages: list[Any], records: int, sessions: int) -> None:
         for cutting in (AssembleStage, ScoreStage, GateStage):
             watch.measure(cutting, "cut", f"{cutting.__name__.lower()} cut")
         watch.measure(AssembleStage, "tick", "assemble tick")
-        watch.measure(Table, "write", "RocksDB")
+        watch.measure(PartitionTable, "write", "RocksDB")
     tune_gc()
     faust.Worker(
         app, loglevel="WARN", quiet=True, override_logging=False, redirect_stdouts=False

@@ -204,7 +204,7 @@ def test_calls_without_an_id_are_told_apart() -> None:
     recorder = Recorder("", connect=lambda: transport)
     calls = AdkCalls(recorder.recording.new_record("chat", "turn", Dimensions(), ""))
     for number in (1, 2):
-        calls.told("find_flight", {"number": number}, "", "desk")
+        calls.note("find_flight", {"number": number}, "", "desk")
         calls.began("find_flight", {"number": number}, "", object())
     for number in (1, 2):
         calls.answered("find_flight", "", "desk", find_flight(number))

@@ -24,7 +24,7 @@ from tests.support.workers import Fleet
 from traceweir.streams.base.settings import Settings
 from traceweir.streams.cli.demo.observer import Observer
 from traceweir.streams.testing import event, trace
-from traceweir.streams.tools.dead_letters.reader import DeadLetters, DeadLettersError, Wanted
+from traceweir.streams.tools.dead_letters.reader import DeadLetterFilter, DeadLetters, DeadLettersError
 from traceweir.streams.worker.kafka.embedded_broker import EmbeddedBroker
 from traceweir.streams.worker.kafka.topic_admin import create_topics
 
@@ -81,7 +81,7 @@ async def test_a_broker_that_stops_during_reading_is_reported(monkeypatch: pytes
 
         async def read() -> None:
             async with DeadLetters(settings) as letters:
-                async for _ in letters.matching(Wanted()):
+                async for _ in letters.matching(DeadLetterFilter()):
                     broker.__exit__(None, None, None)
 
         with pytest.raises(DeadLettersError, match="check that the brokers run"):
@@ -430,4 +430,4 @@ def test_the_observer_of_the_demo_does_not_count_replay_marks(dlq: Dlq) -> None:
         deadline = time.monotonic() + DEADLINE_S
         while observer.seen.counts["dead letters: empty"] < 1 and time.monotonic() < deadline:
             observer.poll(0.1)
-    assert observer.seen.letters == 2
+    assert observer.seen.dead_letters_seen == 2

@@ -21,7 +21,7 @@ from traceweir.streams.base.settings import Settings
 from traceweir.streams.board.dashboard.feed import LOOK_EVERY_S, Feed, FeedState
 from traceweir.streams.board.store.duckdb_store import DuckDBStore
 from traceweir.streams.board.store.errors import StoreError, StoreUnavailableError
-from traceweir.streams.board.store.rows import Batch, Source
+from traceweir.streams.board.store.rows import Batch, SourcePartition
 from traceweir.streams.board.store.tables import TableName
 from traceweir.streams.worker.kafka.embedded_broker import EmbeddedBroker
 from traceweir.streams.worker.kafka.silence import UNKNOWN_AFTER_S, LastAnswer
@@ -84,7 +84,7 @@ def put_traces(servers: str, values: Mapping[str, bytes | None]) -> None:
 def traces_batch(*trace_ids: str) -> Batch:
     """Returns a batch of accepted traces, after which offset 1 of partition 0 is next."""
     batch = batch_of("network", *(FakeRecord(b"{}", 0, trace_id.encode()) for trace_id in trace_ids))
-    batch.offsets = {Source("traceweir.network", 0): 1}
+    batch.offsets = {SourcePartition("traceweir.network", 0): 1}
     return batch
 
 
@@ -252,7 +252,7 @@ async def test_missing_topics_are_a_problem_with_a_way_out_and_are_read_when_the
 async def test_a_store_of_other_topics_is_refused(settings: Settings, tmp_path: Path) -> None:
     create_topics(settings)
     store = open_store(tmp_path / "store.duckdb")
-    store.write(Batch(offsets={Source("traceweir.results", 1): 7}))
+    store.write(Batch(offsets={SourcePartition("traceweir.results", 1): 7}))
     store.write(traces_batch("kept"))
 
     with pytest.raises(StoreError, match=r"traceweir.results\[1\] up to offset 7, and the partition ends at 0"):

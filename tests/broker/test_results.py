@@ -21,7 +21,7 @@ from tests.support.scoring import NOW
 
 from traceweir.schemas.score import Score
 from traceweir.streams.base.settings import Settings
-from traceweir.streams.tools.results.reader import Results, Wanted
+from traceweir.streams.tools.results.reader import Results, ScoreFilter
 from traceweir.streams.worker.kafka.embedded_broker import EmbeddedBroker
 from traceweir.streams.worker.kafka.topic_admin import create_topics
 
@@ -254,7 +254,7 @@ def test_an_export_that_fails_leaves_the_old_file(servers: str, show: Show, tmp_
 
 async def test_new_scores_are_followed_from_the_end_of_what_was_read(servers: str) -> None:
     put_scores(servers, [make_score("old"), make_score("old", "latency")])
-    settings, wanted = Settings(kafka_bootstrap_servers=servers), Wanted(metrics=frozenset({"latency"}))
+    settings, wanted = Settings(kafka_bootstrap_servers=servers), ScoreFilter(metrics=frozenset({"latency"}))
     async with Results(settings, wanted) as results:
         put_scores(servers, [make_score("new"), make_score("new", "latency")])
         assert [found.score.session_id async for found in results.matching()] == ["old"]

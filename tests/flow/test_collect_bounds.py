@@ -29,7 +29,7 @@ from traceweir.streams.pipeline.collect.publication import Publication
 from traceweir.streams.pipeline.collect.published import Published
 from traceweir.streams.pipeline.collect.span_rows import IDENTITY_BYTES, SPAN, Entry, published_key
 from traceweir.streams.testing import START_S, Flow
-from traceweir.streams.tools.dead_letters.reader import Found, LetterId
+from traceweir.streams.tools.dead_letters.reader import FoundDeadLetter, LetterId
 from traceweir.streams.tools.dead_letters.replay import resend
 
 
@@ -98,7 +98,7 @@ async def test_a_span_that_is_damaged_inside_is_one_dead_letter_that_can_be_repl
     (letter,) = flow.dead_letters()
     assert (letter.reason, letter.topic, letter.value) == ("invalid", TOPICS.otlp_spans, request(bad))
     assert "the status is 9" in letter.detail
-    output = resend(Found(LetterId(0, 0), 0, letter, replayed=False), flow.topics, 1)
+    output = resend(FoundDeadLetter(LetterId(0, 0), 0, letter, replayed=False), flow.topics, 1)
     assert (output.topic, output.value) == (TOPICS.otlp_spans, request(bad))
     assert [each["name"] for each in published(flow) if each.get("type") == "tool.called"][-1] == "tool_8"
 
@@ -109,7 +109,7 @@ async def test_a_forwarded_record_that_is_damaged_is_replayed_to_its_first_topic
     await flow.settle()
 
     (letter,) = flow.dead_letters()
-    assert resend(Found(LetterId(0, 0), 0, letter, replayed=False), flow.topics, 1).topic == TOPICS.otlp_logs
+    assert resend(FoundDeadLetter(LetterId(0, 0), 0, letter, replayed=False), flow.topics, 1).topic == TOPICS.otlp_logs
 
 
 async def test_a_record_from_the_future_is_a_dead_letter() -> None:

@@ -10,7 +10,7 @@ from traceweir.streams.base.topics import ALL_STAGES, StageName
 from traceweir.streams.pipeline.score.offset_tracker import OffsetTracker
 from traceweir.streams.pipeline.topology import topics_of
 from traceweir.streams.testing import Flow, trace
-from traceweir.streams.tools.dead_letters.reader import Found, LetterId
+from traceweir.streams.tools.dead_letters.reader import FoundDeadLetter, LetterId
 from traceweir.streams.tools.dead_letters.replay import NotReplayable, resend
 
 
@@ -43,7 +43,7 @@ async def test_a_gap_does_not_move_the_watermark_and_cannot_be_replayed() -> Non
     with pytest.raises(
         NotReplayable, match=r"Kafka deleted the records up to traceweir.traces\[0\]@0 before they were"
     ):
-        resend(Found(LetterId(0, 0), message.timestamp, message.dead_letter, replayed=False), flow.topics, 1)
+        resend(FoundDeadLetter(LetterId(0, 0), message.timestamp, message.dead_letter, replayed=False), flow.topics, 1)
     assert flow.counters("assemble") == {
         "consumed": 3, "joined": 1, "duplicate": 1, "opened": 1, "closed": 1, "dead_lettered.missed": 1
     }  # fmt: skip

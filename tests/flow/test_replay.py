@@ -13,14 +13,14 @@ from traceweir.streams.scoring.judges.verdicts import JudgeVerdict
 from traceweir.streams.scoring.sessions.result import ScoringResult
 from traceweir.streams.scoring.sessions.session_scoring import Measure
 from traceweir.streams.testing import Flow, event, trace
-from traceweir.streams.tools.dead_letters.reader import Found, LetterId
+from traceweir.streams.tools.dead_letters.reader import FoundDeadLetter, LetterId
 from traceweir.streams.tools.dead_letters.replay import resend
 
 
 def send_again(flow: Flow) -> None:
     """Sends each dead letter's record to its original topic, as a replay does."""
     for message in flow.read(TOPICS.dead_letters):
-        found = Found(
+        found = FoundDeadLetter(
             LetterId(message.partition, message.offset), message.timestamp, message.dead_letter, replayed=False
         )
         topic, partition, key, value, headers, _ = resend(found, TOPICS, flow.partitions)

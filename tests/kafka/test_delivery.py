@@ -17,7 +17,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from tests.support.workers import ROOT
 
 from traceweir.streams.base.stages.base import Output
-from traceweir.streams.worker.runtime.delivery import Changes, Firsts, RowsByPlace, Transaction
+from traceweir.streams.worker.runtime.delivery import CheckpointChanges, Firsts, RowsByPlace, Transaction
 from traceweir.streams.worker.runtime.failure import in_words
 
 pytestmark = pytest.mark.kafka
@@ -146,10 +146,10 @@ async def test_what_follows_from_the_first_part_becomes_visible_with_it(ground: 
     place = TopicPartition(ground.results, 0)
     seen: list[object] = []
 
-    async def further(firsts: Firsts) -> Changes | None:
+    async def further(firsts: Firsts) -> CheckpointChanges | None:
         seen.append((firsts[place], await ground.visible()))
         if len(seen) == 1:
-            return Changes(ground.rows(k="later"), [ground.output("three")], ground.offsets(8))
+            return CheckpointChanges(ground.rows(k="later"), [ground.output("three")], ground.offsets(8))
         return None
 
     outputs = [ground.output("one"), ground.output("two")]

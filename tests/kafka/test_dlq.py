@@ -17,7 +17,7 @@ from tests.support.dlq import Dlq, letter
 from traceweir.streams.base.settings import Settings
 from traceweir.streams.base.stages.base import Output
 from traceweir.streams.tools.dead_letters import replay as sending
-from traceweir.streams.tools.dead_letters.reader import DeadLetters, DeadLettersError, Wanted
+from traceweir.streams.tools.dead_letters.reader import DeadLetterFilter, DeadLetters, DeadLettersError
 from traceweir.streams.tools.dead_letters.replay import ReplayStep, replay, resend
 from traceweir.streams.worker.runtime.delivery import Transaction
 
@@ -34,7 +34,7 @@ def put(dlq: Dlq, count: int) -> None:
 
 
 def replay_steps(settings: Settings, *, dry_run: bool = False) -> AsyncGenerator[ReplayStep]:
-    return replay(settings, Wanted(), again=False, dry_run=dry_run)
+    return replay(settings, DeadLetterFilter(), again=False, dry_run=dry_run)
 
 
 async def sent(steps: AsyncIterator[ReplayStep]) -> list[str]:
@@ -120,7 +120,7 @@ async def test_a_replay_waits_for_an_open_transaction_and_reads_the_marks_behind
             await worker.send_and_wait(letters, b"open", partition=number)
         assert len(await sent(sends_before_the_open_one(settings))) == 4
         async with DeadLetters(settings) as found:  # Reads up to the last stable offset.
-            assert [each.replayed async for each in found.matching(Wanted())] == [False] * 4
+            assert [each.replayed async for each in found.matching(DeadLetterFilter())] == [False] * 4
 
         second = asyncio.create_task(sent(replay_steps(settings)))
         done, _ = await asyncio.wait({second}, timeout=1)
@@ -135,7 +135,7 @@ async def sends_before_the_open_one(settings: Settings) -> AsyncIterator[ReplayS
     delivery = Transaction({"bootstrap_servers": settings.kafka_bootstrap_servers}, f"{settings.topic_prefix}dlq")
     await delivery.start()
     async with DeadLetters(settings) as letters:
-        found = [each async for each in letters.matching(Wanted())]
+        found = [each async for each in letters.matching(DeadLetterFilter())]
     topics = settings.topics
     marks = [
         Output(topics.dead_letters, each.id.partition, None, None, [("traceweir.replayed", str(each.id).encode())])

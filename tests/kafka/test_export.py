@@ -22,7 +22,7 @@ from tests.support.results import make_score, put_scores
 from traceweir.streams.base.clock import utc_now
 from traceweir.streams.base.settings import Settings
 from traceweir.streams.base.stages.base import Output
-from traceweir.streams.tools.export.checkpoints import Checkpoints
+from traceweir.streams.tools.export.checkpoints import ExportTransactions
 from traceweir.streams.worker.kafka.bounded_reader import BoundedReader
 from traceweir.streams.worker.kafka.client_options import consumer_options
 from traceweir.streams.worker.kafka.clients import client_of
@@ -157,7 +157,7 @@ async def test_an_exporter_that_has_lost_its_partitions_neither_sets_the_offset_
     """It does not know yet that Kafka has left it out of the group, as after a freeze."""
     place, group = TopicPartition(settings.topics.results, 0), f"{settings.topic_prefix}export"
     row = Output(settings.topics.export_waiting, 0, b"export@5@1", value)
-    former_checkpoints, checkpoints = Checkpoints(settings, group), Checkpoints(settings, group)
+    former_checkpoints, checkpoints = ExportTransactions(settings, group), ExportTransactions(settings, group)
     await former_checkpoints.open()
     await checkpoints.open()
     try:

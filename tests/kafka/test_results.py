@@ -13,7 +13,7 @@ from tests.support.scoring import NOW
 
 from traceweir.streams.base.settings import Settings
 from traceweir.streams.base.stages.partitioner import partition_of
-from traceweir.streams.tools.results.reader import Results, ResultsError, Wanted
+from traceweir.streams.tools.results.reader import Results, ResultsError, ScoreFilter
 from traceweir.streams.worker.kafka.bounded_reader import BoundedReader
 from traceweir.streams.worker.kafka.topic_admin import create_topics
 
@@ -25,7 +25,7 @@ def put(settings: Settings, *session_ids: str, hours_ago: int = 0) -> None:
     put_scores(settings.kafka_bootstrap_servers, scores, at=NOW - timedelta(hours=hours_ago), topic=topic)
 
 
-async def shown(settings: Settings, wanted: Wanted) -> set[str]:
+async def shown(settings: Settings, wanted: ScoreFilter) -> set[str]:
     async with Results(settings, wanted) as results:
         return {found.score.session_id async for found in results.matching()}
 
@@ -40,8 +40,8 @@ async def test_reading_since_a_time_begins_at_the_first_record_of_that_time(sett
         begins = await reader.begins_since(since_ms)
 
     assert begins == {number: 2 if number == home else 0 for number in range(4)}
-    assert await shown(settings, Wanted(since_ms=since_ms)) == {"old"}
-    assert await shown(settings, Wanted(since_ms=since_ms + 3_600_001)) == set()
+    assert await shown(settings, ScoreFilter(since_ms=since_ms)) == {"old"}
+    assert await shown(settings, ScoreFilter(since_ms=since_ms + 3_600_001)) == set()
 
 
 async def test_scores_of_an_aborted_transaction_are_not_shown(settings: Settings) -> None:
@@ -51,7 +51,7 @@ async def test_scores_of_an_aborted_transaction_are_not_shown(settings: Settings
         await worker.send_and_wait(f"{settings.topic_prefix}results", make_score("lost").wire(), b"lost", partition=0)
         await worker.abort_transaction()
     put(settings, "kept")
-    assert await shown(settings, Wanted()) == {"kept"}
+    assert await shown(settings, ScoreFilter()) == {"kept"}
 
 
 async def test_the_newest_record_is_found_before_records_of_aborted_transactions(settings: Settings) -> None:
@@ -76,7 +76,7 @@ async def test_following_continues_after_a_restart_of_the_broker() -> None:
     with KafkaCluster(home) as cluster:
         settings = Settings(kafka_bootstrap_servers=cluster.bootstrap_servers)
         assert create_topics(settings).wrong == ()
-        async with Results(settings, Wanted()) as results:
+        async with Results(settings, ScoreFilter()) as results:
             following = results.following(pytest.fail)
             put(settings, "before")
             assert (await anext(following)).score.session_id == "before"

@@ -24,7 +24,7 @@ from traceweir.streams.base.clock import utc_now
 from traceweir.streams.base.settings import Settings
 from traceweir.streams.base.stages.partitioner import partition_of
 from traceweir.streams.lab.shadow.creation import found_or_created
-from traceweir.streams.lab.shadow.definition import Wanted
+from traceweir.streams.lab.shadow.definition import ShadowOptions
 from traceweir.streams.lab.shadow.log import end_of_requests, forget, send, stop_requests
 from traceweir.streams.lab.shadow.removal import stop
 from traceweir.streams.worker.kafka.topic_admin import create_named, existing_topics
@@ -395,7 +395,7 @@ def test_each_partition_whose_sessions_of_the_range_have_expired_is_named(stage:
 def test_sessions_that_expire_before_they_are_scored_are_named_at_each_start_and_at_the_end(stage: Stage) -> None:
     scene, home = stage(), homes(NAMES)
     scene.write_sessions(*NAMES)
-    wanted = Wanted("v2", config=json.dumps(V2), config_digest=read_plan(json.dumps(V2)).digest)
+    wanted = ShadowOptions("v2", config=json.dumps(V2), config_digest=read_plan(json.dumps(V2)).digest)
     found_or_created(scene.settings, wanted, (None, None), lambda *agreed: None, lambda sentence: None)
     count = list(home.values()).count
     expire(scene, {0: OFFSET_END, 1: 1})

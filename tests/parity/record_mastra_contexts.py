@@ -28,7 +28,7 @@ from pathlib import Path
 import numpy as np
 
 from traceweir.scorers.text.elements import tokens_as_mastra
-from traceweir.scorers.text.verbs.compromise.contexts import DROPPED, Outcome, features
+from traceweir.scorers.text.verbs.compromise.contexts import DROPPED, WordOutcome, features
 from traceweir.scorers.text.verbs.infinitives import AUXILIARIES
 from traceweir.scorers.text.verbs.lexicon import Token
 
@@ -65,9 +65,9 @@ def mastra_terms(texts: Sequence[str]) -> list[list[str]]:
     return answers
 
 
-def outcomes(tokens: Sequence[Token], left: Sequence[str]) -> list[Outcome | None]:
+def outcomes(tokens: Sequence[Token], left: Sequence[str]) -> list[WordOutcome | None]:
     """Returns the outcome of each token; empty if the outcomes are ambiguous."""
-    found: list[Outcome | None] = [None] * len(tokens)
+    found: list[WordOutcome | None] = [None] * len(tokens)
     places = [place for place, token in enumerate(tokens) if token.text]
     matcher = SequenceMatcher(None, [tokens[place].text for place in places], left, autojunk=False)
     for tag, begin, end, left_begin, left_end in matcher.get_opcodes():
@@ -75,11 +75,11 @@ def outcomes(tokens: Sequence[Token], left: Sequence[str]) -> list[Outcome | Non
         for place in places[begin:end]:
             token = tokens[place]
             if tag == "equal" or token.text in among:
-                found[place] = Outcome.KEPT
+                found[place] = WordOutcome.KEPT
             elif token.word.infinitive in among:
-                found[place] = Outcome.CHANGED
+                found[place] = WordOutcome.CHANGED
             elif tag == "delete" or token.word.kind in AUXILIARIES:
-                found[place] = Outcome.DROPPED
+                found[place] = WordOutcome.DROPPED
     return found
 
 
@@ -87,14 +87,14 @@ def rows_of(texts: Sequence[str], times: float, rows: defaultdict[str, Rows]) ->
     for text, left in zip(texts, mastra_terms(texts), strict=True):
         tokens = tokens_as_mastra(text)
         known = outcomes(tokens, left)
-        for place, found in features(tokens, [outcome or Outcome.KEPT for outcome in known]):
+        for place, found in features(tokens, [outcome or WordOutcome.KEPT for outcome in known]):
             outcome, kind = known[place], tokens[place].word.kind
             negated = kind == "do" and place + 1 < len(tokens) and tokens[place + 1].text in ("not", "never")
             if outcome is None or negated:
                 continue
-            rows[DROPPED + kind].add(found, outcome is Outcome.DROPPED, times)
-            if outcome is not Outcome.DROPPED:
-                rows[kind].add(found, outcome is Outcome.CHANGED, times)
+            rows[DROPPED + kind].add(found, outcome is WordOutcome.DROPPED, times)
+            if outcome is not WordOutcome.DROPPED:
+                rows[kind].add(found, outcome is WordOutcome.CHANGED, times)
 
 
 def weights(rows: Rows) -> dict[str, float]:

@@ -11,7 +11,7 @@ from tests.simulation.seams import put
 
 from traceweir.streams.base.settings import Settings
 from traceweir.streams.tools.dead_letters import replay as replay_module
-from traceweir.streams.tools.dead_letters.reader import DeadLettersError, Wanted
+from traceweir.streams.tools.dead_letters.reader import DeadLetterFilter, DeadLettersError
 from traceweir.streams.tools.dead_letters.replay import replay
 from traceweir.streams.worker.kafka import bounded_reader
 from traceweir.streams.worker.runtime.delivery import NoTransactionsError
@@ -58,7 +58,7 @@ class Replays:
     async def _run(self, process: Process) -> None:
         sent, code = 0, 0
         try:
-            async for step in replay(self._settings, Wanted(), again=False, dry_run=False):
+            async for step in replay(self._settings, DeadLetterFilter(), again=False, dry_run=False):
                 sent += step.outcome == "sent"
         except (DeadLettersError, NoTransactionsError, KafkaError, asyncio.CancelledError) as error:
             code = 1

@@ -177,11 +177,11 @@ class SimulatedScoringProcess:
         async with self._slots:
             await asyncio.sleep(self.faults.delay_s())
             try:
-                answer: protocol.Answer | protocol.Refusal = protocol.Answer(
+                answer: protocol.Answer | protocol.ScoringRefusal = protocol.Answer(
                     number, await score(raw, list(known), attempt)
                 )
             except SessionRejected as why:
-                answer = protocol.Refusal(number, why.reason, why.detail, why.judged)
+                answer = protocol.ScoringRefusal(number, why.reason, why.detail, why.judged)
         for _ in range(2 if self.faults.answers_twice() else 1):
             await asyncio.sleep(self.faults.delay_s())
             if self._hangs or self._closed:

@@ -22,7 +22,7 @@ from traceweir.schemas.judge_config import Budget
 from traceweir.schemas.score import Score
 from traceweir.streams.board.dashboard.access import Application
 from traceweir.streams.board.dashboard.application import create_application
-from traceweir.streams.board.dashboard.challengers import Challengers, NoChallengers
+from traceweir.streams.board.dashboard.challengers import ChallengersInEffect, NoChallengers
 from traceweir.streams.board.dashboard.content import Content
 from traceweir.streams.board.dashboard.feed import FeedState
 from traceweir.streams.board.dashboard.live import Live
@@ -48,7 +48,7 @@ class Site:
     trace_url: str | None = None
     evalset: Path | None = None
     budget: Budget | None = None
-    challengers: Challengers = field(default_factory=NoChallengers)
+    challengers: ChallengersInEffect = field(default_factory=NoChallengers)
     state: FeedState = field(default_factory=lambda: FeedState(behind=0))
     health: list[Finding] = field(default_factory=lambda: [Finding("broker", "ok", "answered 1 s ago")])
     live: Live = field(default_factory=Live)

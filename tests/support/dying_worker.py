@@ -59,12 +59,12 @@ class Death:
 
 def install(death: Death) -> None:
     """Wraps the steps of a checkpoint in this process, so that `death` can kill the process there."""
-    from traceweir.streams.worker.kafka.faust_adapter import Table
+    from traceweir.streams.worker.kafka.faust_adapter import PartitionTable
 
-    write = Table.write
+    write = PartitionTable.write
 
     def write_rows(
-        self: Table,
+        self: PartitionTable,
         partition: int,
         rows: Iterable[tuple[bytes, bytes | None]],
         offset: int,
@@ -77,7 +77,7 @@ def install(death: Death) -> None:
             write(self, partition, rows, offset, current_at)
         death.come()
 
-    Table.write = write_rows  # type: ignore[method-assign]
+    PartitionTable.write = write_rows  # type: ignore[method-assign]
     for step in STEPS[:-1]:
         setattr(AIOKafkaProducer, step, _watched(step, getattr(AIOKafkaProducer, step), death))
 

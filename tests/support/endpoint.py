@@ -11,7 +11,7 @@ from typing import Any
 from traceweir.streams.base.settings import Settings
 from traceweir.streams.intake.otlp.json_requests import Signal
 from traceweir.streams.tools.endpoint.receiver import Receiver, WriteError
-from traceweir.streams.tools.endpoint.server import Addresses, serving
+from traceweir.streams.tools.endpoint.server import ListenAddresses, serving
 
 SETTINGS: dict[str, Any] = {"otlp_http_port": 0, "otlp_grpc_port": 0, "otlp_grpc": "off"}
 
@@ -46,7 +46,7 @@ class Endpoint:
     """A running endpoint."""
 
     receiver: Receiver
-    addresses: Addresses
+    addresses: ListenAddresses
     writer: MemoryWriter
 
 

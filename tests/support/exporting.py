@@ -18,7 +18,7 @@ from traceweir.streams.base.settings import Settings
 from traceweir.streams.tools.export.http_post import HttpPost
 from traceweir.streams.tools.export.otlp_environment import read_otlp_environment
 from traceweir.streams.tools.export.otlp_target import OtlpTarget
-from traceweir.streams.tools.export.problems import Problems
+from traceweir.streams.tools.export.problems import ProblemLog
 from traceweir.streams.tools.export.relay import Relay
 from traceweir.streams.tools.export.webhook_event import EventType
 from traceweir.streams.tools.export.webhook_target import WebhookTarget
@@ -77,7 +77,7 @@ async def exporting(
 ) -> AsyncIterator[Relay]:
     """Runs an exporter within the block, and then stops it in order."""
     environment = read_otlp_environment({"OTEL_EXPORTER_OTLP_ENDPOINT": url}, "logs")
-    stop, problems = asyncio.Event(), Problems("traceweir.results", lambda: 0.0)
+    stop, problems = asyncio.Event(), ProblemLog("traceweir.results", lambda: 0.0)
     async with HttpPost(environment.url, timeout_s=10.0) as post:
         target = OtlpTarget(
             environment,
@@ -137,7 +137,7 @@ async def webhook_exporting(
     version: str = "1",
 ) -> AsyncIterator[Exporter]:
     """Runs `export webhook` within the block, and then stops it in order."""
-    stop, problems = asyncio.Event(), Problems("traceweir.results", lambda: 0.0)
+    stop, problems = asyncio.Event(), ProblemLog("traceweir.results", lambda: 0.0)
     async with HttpPost(f"{url}/hook", timeout_s=10.0, connections=connections) as post:
         target = WebhookTarget(
             post,

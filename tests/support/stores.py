@@ -18,7 +18,7 @@ from traceweir.schemas.score import Score
 from traceweir.streams.board.store.duckdb_store import DuckDBStore
 from traceweir.streams.board.store.opening import Store
 from traceweir.streams.board.store.rollups import FIGURES, ROLLUP_COLUMNS
-from traceweir.streams.board.store.rows import Batch, RowReader, Source
+from traceweir.streams.board.store.rows import Batch, RowReader, SourcePartition
 from traceweir.streams.board.store.tables import DIMENSIONS, REASONS, TableName
 
 OpenStore = Callable[..., Store]
@@ -75,7 +75,7 @@ def batch_of(topic: str, *records: FakeRecord) -> Batch:
     batch = Batch()
     RowReader(TOPICS).add(batch, topic, records)
     if records:
-        batch.offsets[Source(topic, records[0].partition)] = records[-1].offset + 1
+        batch.offsets[SourcePartition(topic, records[0].partition)] = records[-1].offset + 1
     return batch
 
 

@@ -104,7 +104,7 @@ class TraceweirPlugin(BasePlugin):
         if run is None or event.partial:
             return
         for call in event.get_function_calls():
-            run.calls.told(call.name or "", call.args, call.id or "", event.author)
+            run.calls.note(call.name or "", call.args, call.id or "", event.author)
         for response in event.get_function_responses():
             run.calls.answered(response.name or "", response.id or "", event.author, response.response)
         text = _text_of(event.content)

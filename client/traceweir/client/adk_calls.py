@@ -44,7 +44,7 @@ class AdkCalls:
         self._record = record
         self._calls: dict[str, list[_Call]] = {}
 
-    def told(self, name: str, args: Any, adk_id: str, author: str) -> None:
+    def note(self, name: str, args: Any, adk_id: str, author: str) -> None:
         """Notes a call that an event tells, and writes it if it is new.
 
         Args:

@@ -107,11 +107,11 @@ class InvocationRecord:
     def tool_returned(self, name: str, call_id: str, response: Any = UNSET, error: str | None = None) -> None:
         """Writes the result of a call, or the message of its error."""
         name = short(name)
-        missing = told = ""
+        missing = message = ""
         fields = b'"name":%b,"call_id":%b' % (encode(name), encode(call_id))
         if error is not None:
-            told = error[:MAX_ERROR_CHARS] or "the tool failed without a message"
-            fields += b',"error":' + encode(told)
+            message = error[:MAX_ERROR_CHARS] or "the tool failed without a message"
+            fields += b',"error":' + encode(message)
         elif response is UNSET:
             missing = f"the result of the call of tool {name!r} is not recorded: set `result` of the tool"
         else:
@@ -119,17 +119,17 @@ class InvocationRecord:
             missing = f"the result of the call of tool {name!r} is not complete: {lost}" if lost else ""
             encoded = encode(known)
             fields += b',"response":' + encoded
-            told = known if isinstance(known, str) else encoded.decode()
+            text = known if isinstance(known, str) else encoded.decode()
         self._put("tool.returned", fields, missing)
         if self._reasoning is not None:
-            self._reasoning.observed(name, told, failed=error is not None)
+            self._reasoning.observed(name, text, failed=error is not None)
 
     def model_called(self, model: str, input_tokens: int | None = None, output_tokens: int | None = None) -> None:
         """Writes the call of a model. Tokens that are no number, or negative, are unknown."""
         self._model = short(model) or "unknown"
         tokens = {"input_tokens": _count(input_tokens), "output_tokens": _count(output_tokens)}
-        told = {name: count for name, count in tokens.items() if count is not None}
-        self._put("model.called", {"model": self._model, **told})
+        known_tokens = {name: count for name, count in tokens.items() if count is not None}
+        self._put("model.called", {"model": self._model, **known_tokens})
 
     def said(self, content: Any, author: str = "") -> None:
         """Writes an intermediate response of the agent or of a sub-agent."""
@@ -209,9 +209,9 @@ class InvocationRecord:
                 less than a document of values that are JSON already.
             missing: What is missing; empty: nothing.
         """
-        told = fields if isinstance(fields, bytes) else encode(fields)[1:-1]
+        members = fields if isinstance(fields, bytes) else encode(fields)[1:-1]
         said = b',"missing":[%b]' % encode(missing) if missing else b""
-        event = b'"type":"%b"%b%b%b' % (kind.encode(), b"," if told else b"", told, said)
+        event = b'"type":"%b"%b%b%b' % (kind.encode(), b"," if members else b"", members, said)
         if self.sent is not None:
             self.sent.add_event()
         self._sink.put_event(self._key, self._envelope, event, self._clock.text())

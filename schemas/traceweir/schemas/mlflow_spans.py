@@ -42,7 +42,7 @@ class TraceUnreadable(ValueError):  # noqa: N818  # an outcome that the caller h
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class MlflowSpan:
     """One step of the trace."""
 
     span_id: str
@@ -66,7 +66,7 @@ class SpanTree:
     """Holds a trace: its spans in the order of the file, and its `info`."""
 
     info: JsonObject
-    spans: tuple[Span, ...]
+    spans: tuple[MlflowSpan, ...]
 
     @property
     def metadata(self) -> JsonObject:
@@ -74,18 +74,18 @@ class SpanTree:
         return metadata_of(self.info)
 
     @property
-    def root(self) -> Span | None:
+    def root(self) -> MlflowSpan | None:
         """The first span without a parent; None if there is none."""
         return next((span for span in self.spans if span.parent_id is None), None)
 
-    def topmost_with(self, attribute: str) -> list[Span]:
+    def topmost_with(self, attribute: str) -> list[MlflowSpan]:
         """Returns the spans that have an attribute, without those below another span that has the attribute.
 
         A span whose parent is missing counts as a root; spans in a cycle are left out.
         """
         present = {span.span_id for span in self.spans}
-        children: dict[str, list[Span]] = {}
-        open_spans: list[Span] = []
+        children: dict[str, list[MlflowSpan]] = {}
+        open_spans: list[MlflowSpan] = []
         for span in self.spans:
             if span.parent_id in present:
                 children.setdefault(span.parent_id or "", []).append(span)
@@ -101,13 +101,13 @@ class SpanTree:
                 open_spans += children.pop(span.span_id, ())
         return found
 
-    def outermost(self, kind: str) -> list[Span]:
+    def outermost(self, kind: str) -> list[MlflowSpan]:
         """Returns the spans of a kind without an ancestor of the same kind, except spans with a missing ancestor."""
         by_id = {span.span_id: span for span in self.spans}
         free: dict[str, bool] = {}  # by span id: whether neither the span nor any of its ancestors is of this kind
         for span in self.spans:
-            path: dict[str, Span] = {}
-            inner: Span | None = span
+            path: dict[str, MlflowSpan] = {}
+            inner: MlflowSpan | None = span
             while inner is not None and inner.span_id not in free and inner.span_id not in path:
                 path[inner.span_id] = inner
                 inner = by_id.get(inner.parent_id) if inner.parent_id else None
@@ -123,7 +123,7 @@ class SpanTree:
             span for span in self.spans if span.kind == kind and (not span.parent_id or free.get(span.parent_id, False))
         ]
 
-    def leaves(self) -> list[Span]:
+    def leaves(self) -> list[MlflowSpan]:
         """Returns the spans without children."""
         parents = {span.parent_id for span in self.spans}
         return [span for span in self.spans if span.span_id not in parents]
@@ -206,7 +206,7 @@ def _loaded(text: str) -> JsonValue:
         raise TraceUnreadable(f"it cannot be read: {error}") from None
 
 
-def _span(number: int, span: JsonValue) -> Span:
+def _span(number: int, span: JsonValue) -> MlflowSpan:
     place = f"data.spans[{number}]"
     if not isinstance(span, dict):
         raise TraceUnreadable(f"{place} is not an object")
@@ -228,7 +228,7 @@ def _span(number: int, span: JsonValue) -> Span:
         except ValueError:
             unreadable.append(name)
     title = span.get("name")
-    return Span(
+    return MlflowSpan(
         span_id=span_id,
         parent_id=parent if isinstance(parent, str) and parent else None,
         name=title if isinstance(title, str) else "",

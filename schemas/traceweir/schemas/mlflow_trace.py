@@ -23,7 +23,7 @@ from traceweir.schemas.mlflow_spans import (
     MESSAGES,
     NUMBER_RANGE,
     OUTPUTS,
-    Span,
+    MlflowSpan,
     SpanTree,
     decoded,
     number,
@@ -135,7 +135,7 @@ def _doc_uri_key(info: JsonObject) -> str:
     return key if isinstance(key, str) and key else DOC_URI
 
 
-def _tool_calls(spans: Sequence[Span], unread: list[str]) -> tuple[list[FunctionCall], list[FunctionResponse]]:
+def _tool_calls(spans: Sequence[MlflowSpan], unread: list[str]) -> tuple[list[FunctionCall], list[FunctionResponse]]:
     uses: dict[str, FunctionCall] = {}
     answers: dict[str, JsonValue] = {}
     for span in spans:
@@ -200,7 +200,7 @@ def _arguments(given: JsonValue, name: str, unread: list[str]) -> JsonObject | N
     return None
 
 
-def _call_id(span: Span) -> str | None:
+def _call_id(span: MlflowSpan) -> str | None:
     outputs = span.attributes.get(OUTPUTS)
     found = outputs.get("tool_call_id") if isinstance(outputs, dict) else None
     return found if isinstance(found, str) else None

@@ -8,7 +8,7 @@ from traceweir.schemas.invocation import Invocation
 from traceweir.schemas.reference import Reference
 
 
-class Expected(NamedTuple):
+class ExpectedParts(NamedTuple):
     """States which expectations a row contains besides its request."""
 
     answer: bool = False
@@ -36,18 +36,18 @@ MAX_NAMED_UNREAD = 3
 """Maximum number of unreadable parts of an invocation that a rationale names."""
 
 
-def _with_and_without_guidelines(*expected: Expected) -> frozenset[Expected]:
+def _with_and_without_guidelines(*expected: ExpectedParts) -> frozenset[ExpectedParts]:
     return frozenset({*expected, *(each._replace(guidelines=True) for each in expected)})
 
 
-_NOTHING, _ANSWER = Expected(), Expected(answer=True)
-_BOTH, _CONTEXT = Expected(answer=True, context=True), Expected(context=True)
+_NOTHING, _ANSWER = ExpectedParts(), ExpectedParts(answer=True)
+_BOTH, _CONTEXT = ExpectedParts(answer=True, context=True), ExpectedParts(context=True)
 _WITHOUT_CONTEXT_ALONE = _with_and_without_guidelines(_NOTHING, _ANSWER, _BOTH)
 _WITH_ANSWER = _with_and_without_guidelines(_ANSWER, _BOTH)
 _WITH_CONTEXT = _with_and_without_guidelines(_BOTH, _CONTEXT)
 _WITH_GUIDELINES = frozenset(each._replace(guidelines=True) for each in (_NOTHING, _ANSWER, _BOTH, _CONTEXT))
 
-RUNS_ON: dict[str, frozenset[Expected]] = {
+RUNS_ON: dict[str, frozenset[ExpectedParts]] = {
     RELEVANCE: _WITHOUT_CONTEXT_ALONE,
     SAFETY: _WITHOUT_CONTEXT_ALONE,
     GROUNDEDNESS: _WITHOUT_CONTEXT_ALONE,
@@ -108,15 +108,15 @@ def short_name(metric: str) -> str:
     return next((alias for alias, name in ALIASES.items() if name == metric), metric)
 
 
-def expected_of(reference: Reference | None) -> Expected:
+def expected_of(reference: Reference | None) -> ExpectedParts:
     """Returns the expectations in a reference.
 
     An empty list of facts or chunks counts as an expectation; an empty list of guidelines does not.
     """
     if reference is None:
-        return Expected()
+        return ExpectedParts()
     answer = reference.final_response is not None or reference.expected_facts is not None
-    return Expected(answer, reference.retrieved_context is not None, bool(reference.guidelines))
+    return ExpectedParts(answer, reference.retrieved_context is not None, bool(reference.guidelines))
 
 
 def reason_with_unread(invocation: Invocation, reason: str) -> str:

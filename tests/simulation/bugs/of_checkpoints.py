@@ -15,7 +15,7 @@ from tests.simulation.world import World
 
 from traceweir.streams.base.stages.base import Cut, Output
 from traceweir.streams.pipeline.score.offset_tracker import OffsetTracker
-from traceweir.streams.worker.kafka.faust_adapter import Table
+from traceweir.streams.worker.kafka.faust_adapter import PartitionTable
 from traceweir.streams.worker.runtime import changelog_restore, checkpoint, takeover
 from traceweir.streams.worker.runtime.changelog_restore import ChangelogRestore
 from traceweir.streams.worker.runtime.checkpoint import Checkpoints
@@ -388,8 +388,8 @@ def restore_stops_early(world: World) -> None:
 @bug
 def restore_trusts_the_local_offset(world: World) -> None:
     """The restore begins one record too late."""
-    reached = Table.reached
-    put(Table, "reached", lambda self, partition: reached(self, partition) + 6)
+    reached = PartitionTable.reached
+    put(PartitionTable, "reached", lambda self, partition: reached(self, partition) + 6)
 
 
 @bug
@@ -407,17 +407,17 @@ def tombstones_are_missing(world: World) -> None:
 @bug
 def rows_are_written_without_their_offset(world: World) -> None:
     """RocksDB gets rows with an offset that is ahead of them, so that a restore leaves out the rows in between."""
-    write = Table.write
-    put(Table, "write", lambda self, number, rows, offset, *at: write(self, number, rows, offset + 3, *at))
+    write = PartitionTable.write
+    put(PartitionTable, "write", lambda self, number, rows, offset, *at: write(self, number, rows, offset + 3, *at))
 
 
 @bug
 def failed_write_is_ignored(world: World) -> None:
     """A write that fails is taken for done, so that later rows hide the gap."""
-    write = Table.write
+    write = PartitionTable.write
 
     def careless(self: Any, *args: Any) -> None:
         with suppress(Exception):
             write(self, *args)
 
-    put(Table, "write", careless)
+    put(PartitionTable, "write", careless)

@@ -12,7 +12,7 @@ from traceweir.streams.pipeline.score.judge_retries import JudgeRetries
 from traceweir.streams.pipeline.score.judge_rows import JudgeRows
 from traceweir.streams.pipeline.score.session_configs import SessionConfigs
 from traceweir.streams.pipeline.score.stage import ScoreStage
-from traceweir.streams.scoring.isolation.in_flight import InFlight
+from traceweir.streams.scoring.isolation.in_flight import ScoringInFlight
 from traceweir.streams.scoring.judges.service import SessionJudge
 from traceweir.streams.tools.dead_letters import replay
 from traceweir.streams.tools.dead_letters.replay import _Sender
@@ -126,7 +126,7 @@ def retry_publishes_without_a_new_value(world: World) -> None:
 @bug
 def scoring_of_a_former_owner_is_taken_as_it_is(world: World) -> None:
     """A scoring that began before the session knew a verdict is taken, although it has asked the same question again."""
-    put(InFlight, "agrees", lambda self, known: True)
+    put(ScoringInFlight, "agrees", lambda self, known: True)
 
 
 @bug

@@ -17,12 +17,12 @@ from traceweir.streams.lab.comparison.document import (
     BoundCheck,
     Diff,
     Difference,
-    Figures,
     Flip,
     FlipSide,
     MetricComparison,
+    SideFigures,
     SideSummary,
-    Verdicts,
+    VerdictAgreement,
 )
 
 PAGE = (ROOT / "docs" / "compare.md").read_text("utf-8")
@@ -53,6 +53,16 @@ def test_the_change_of_a_judge_gives_what_the_page_shows(
 
 
 def test_the_page_names_every_field_of_the_document() -> None:
-    models = (Diff, SideSummary, Figures, Difference, Flip, FlipSide, Verdicts, MetricComparison, BoundCheck)
+    models = (
+        Diff,
+        SideSummary,
+        SideFigures,
+        Difference,
+        Flip,
+        FlipSide,
+        VerdictAgreement,
+        MetricComparison,
+        BoundCheck,
+    )
     fields = {name for model in models for name in model.model_fields}
     assert {name for name in fields if f"`{name}`" not in PAGE} == set()

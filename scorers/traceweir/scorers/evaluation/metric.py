@@ -11,7 +11,7 @@ from traceweir.schemas.reference import Reference
 from traceweir.schemas.score import Source
 from traceweir.schemas.text import printable
 from traceweir.scorers.base import Scorer
-from traceweir.scorers.databricks_names import Expected, expected_of
+from traceweir.scorers.databricks_names import ExpectedParts, expected_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class Metric:
     """The scorer; None for a metric of another system that Traceweir does not compute."""
     digest: str
     """Digest of everything that the values depend on, without the threshold; part of every result's id."""
-    runs_on: frozenset[Expected] | None = None
+    runs_on: frozenset[ExpectedParts] | None = None
     """The kinds of expectations for which an invocation is measured; None for all invocations."""
 
     code: str | None = None

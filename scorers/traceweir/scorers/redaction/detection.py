@@ -30,7 +30,7 @@ _ASSIGNED, _SPOKEN, _IDENTIFIER = 1_000, 1_001, 1_002
 
 
 @dataclass
-class Budget:
+class DecodingBudget:
     """What may still be decoded for a text, in characters."""
 
     chars: int = MAX_DECODED_CHARS
@@ -41,7 +41,7 @@ class Budget:
         return self.chars >= 0
 
 
-def find_hits(text: str, budget: Budget | None = None, depth: int = MAX_DEPTH) -> list[Hit]:
+def find_hits(text: str, budget: DecodingBudget | None = None, depth: int = MAX_DEPTH) -> list[Hit]:
     """Returns the secrets and identifiers of a text. Hits can overlap.
 
     Args:
@@ -52,7 +52,7 @@ def find_hits(text: str, budget: Budget | None = None, depth: int = MAX_DEPTH) -
     view = plain(text)
     if not any(_can_hide_a_secret(each) for each in ([text] if view is None else [text, view.text])):
         return []
-    budget = budget or Budget()
+    budget = budget or DecodingBudget()
     hits: list[Hit] = []
     views: list[View] = []
     for level in range(MAX_LEVELS + 1):
@@ -86,7 +86,7 @@ def _mapped(hit: Hit, views: list[View]) -> Hit:
     return hit._replace(start=start, end=end)
 
 
-def _level_hits(text: str, ascii_text: bytes, budget: Budget, depth: int) -> Iterator[Hit]:
+def _level_hits(text: str, ascii_text: bytes, budget: DecodingBudget, depth: int) -> Iterator[Hit]:
     plain = list(_plain_hits(text, ascii_text))
     yield from plain
     yield from _run_hits(ascii_text, budget, depth)
@@ -118,7 +118,7 @@ def _end_within_secret(view: View, hit: Hit, joints: list[int], ends: set[int]) 
     return hit.end
 
 
-def _run_hits(ascii_text: bytes, budget: Budget, depth: int) -> Iterator[Hit]:
+def _run_hits(ascii_text: bytes, budget: DecodingBudget, depth: int) -> Iterator[Hit]:
     if not depth:
         return
     for start, end, text in decoded_runs(ascii_text):

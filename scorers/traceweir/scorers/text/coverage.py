@@ -30,16 +30,18 @@ def covered(elements: Sequence[str], by: Collection[str]) -> list[bool]:
     [True, True]
     """
     others = {_letters(element) for element in by}
-    letters = [_letters(element) for element in elements]
-    equal = [spelling in others for spelling in letters]
+    spellings = [_letters(element) for element in elements]
+    equal = [spelling in others for spelling in spellings]
     uncovered = {
-        spelling for spelling, done in zip(letters, equal, strict=True) if not done and SHORT < len(spelling) <= LONGEST
+        spelling
+        for spelling, done in zip(spellings, equal, strict=True)
+        if not done and SHORT < len(spelling) <= LONGEST
     }
     overlapping = _contained(uncovered, others) | _containing(uncovered, others)
     single = {character for element in by if is_from_pairs(element) for character in element}
     return [
         done or spelling in overlapping or (len(element) == 1 and element in single)
-        for element, spelling, done in zip(elements, letters, equal, strict=True)
+        for element, spelling, done in zip(elements, spellings, equal, strict=True)
     ]
 
 

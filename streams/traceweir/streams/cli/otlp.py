@@ -7,7 +7,7 @@ import sys
 import orjson
 
 from traceweir.streams.cli.up_broker import kafka_settings
-from traceweir.streams.tools.endpoint.server import Addresses, run_endpoint
+from traceweir.streams.tools.endpoint.server import ListenAddresses, run_endpoint
 
 VARIABLE = "OTEL_EXPORTER_OTLP_ENDPOINT"
 
@@ -22,7 +22,7 @@ def run_otlp(*, as_json: bool) -> None:
     """
     settings = kafka_settings()
 
-    def ready(addresses: Addresses) -> None:
+    def ready(addresses: ListenAddresses) -> None:
         topics = settings.topics
         about = {**addresses._asdict(), "topics": [topics.otlp_spans, topics.otlp_logs]}
         sys.stdout.write(f"{orjson.dumps(about).decode()}\n" if as_json else f"export {VARIABLE}={addresses.http}\n")

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import BinaryIO
 
 from traceweir.streams.intake.formats.documents import InputError
-from traceweir.streams.tools.results.table import Table, csv_table, parquet_table
+from traceweir.streams.tools.results.table import ScoreRows, csv_table, parquet_table
 
 
-def open_table(stream: BinaryIO, file: Path) -> AbstractContextManager[Table]:
+def open_table(stream: BinaryIO, file: Path) -> AbstractContextManager[ScoreRows]:
     """Returns a table that writes to a stream, in the format that the name of the file shows.
 
     Raises:

@@ -17,7 +17,7 @@ from traceweir.streams.intake.formats.files import open_input
 from traceweir.streams.intake.formats.other_documents import SCORE
 from traceweir.streams.intake.formats.recognition import misplaced
 from traceweir.streams.lab.comparison.rows import SideRows, UncomparableScoreError
-from traceweir.streams.tools.results.reader import Results, Wanted
+from traceweir.streams.tools.results.reader import Results, ScoreFilter
 from traceweir.streams.tools.results.selection import dimension_of
 
 NAMED = 5
@@ -27,7 +27,7 @@ Advance = Callable[[int, int | None], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class ScoreSelection:
     """Metrics, levels, and values of dimensions; what is empty selects all."""
 
     metrics: frozenset[str] = frozenset()
@@ -47,7 +47,7 @@ class Selection:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class ScoreSource:
     """Where the scores of a side are, and which of them are compared."""
 
     name: str
@@ -60,7 +60,7 @@ class Source:
     """Begin of the time of writing, in milliseconds since 1970; topics only."""
     until_ms: int | None = None
     """End of the time of writing, not part of it."""
-    selections: Sequence[Selection] = ()
+    selections: Sequence[ScoreSelection] = ()
     """All of them must select a score."""
 
     def selects(self, score: Score) -> bool:
@@ -68,7 +68,7 @@ class Source:
         return all(selection.selects(score) for selection in self.selections)
 
 
-def read_file(source: Source, side: SideRows, trouble: Trouble, advance: Advance) -> int:
+def read_file(source: ScoreSource, side: SideRows, trouble: Trouble, advance: Advance) -> int:
     """Reads the scores of a file: JSON Lines as `traceweir score --json` prints them, or an array.
 
     A document that is not a score costs nothing but itself.
@@ -105,7 +105,9 @@ def read_file(source: Source, side: SideRows, trouble: Trouble, advance: Advance
     return unusable
 
 
-async def read_topic(settings: Settings, source: Source, side: SideRows, trouble: Trouble, advance: Advance) -> int:
+async def read_topic(
+    settings: Settings, source: ScoreSource, side: SideRows, trouble: Trouble, advance: Advance
+) -> int:
     """Reads the committed scores of a topic, in the range of time of the source.
 
     Args:
@@ -125,7 +127,7 @@ async def read_topic(settings: Settings, source: Source, side: SideRows, trouble
     topics = settings.topics
     topic = topics.results if source.shadow is None else topics.shadow_results(source.shadow)
     # All revisions: a revision that the dimensions do not select still replaces the one before.
-    wanted = Wanted(since_ms=source.since_ms, until_ms=source.until_ms, all_revisions=True)
+    wanted = ScoreFilter(since_ms=source.since_ms, until_ms=source.until_ms, all_revisions=True)
     unusable = count = 0
     async with Results(settings, wanted, topic) as results:
         async for found in results.matching():
@@ -147,7 +149,7 @@ async def read_topic(settings: Settings, source: Source, side: SideRows, trouble
         return unusable + results.foreign
 
 
-def _added(document: Document, source: Source, side: SideRows) -> str | None:
+def _added(document: Document, source: ScoreSource, side: SideRows) -> str | None:
     """Adds the score of a document; returns what is wrong with the document, or None."""
     try:
         score = Score.model_validate_json(document.raw)

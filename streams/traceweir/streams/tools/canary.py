@@ -18,7 +18,7 @@ from traceweir.streams.intake.formats.base import DocumentRecords
 from traceweir.streams.intake.formats.documents import Document
 from traceweir.streams.intake.formats.traceweir_json import wire_record
 from traceweir.streams.tools.emit import EmitError, emit
-from traceweir.streams.tools.results.reader import GATE, Results, ResultsError, Wanted
+from traceweir.streams.tools.results.reader import GATE, Results, ResultsError, ScoreFilter
 from traceweir.streams.worker.kafka.errors import KafkaUnreachableError
 
 log = logging.getLogger(__name__)
@@ -61,7 +61,7 @@ async def beat(settings: Settings, timeout_s: float) -> Beat:
     sent = False
     began = monotonic()
     try:
-        async with asyncio.timeout(timeout_s), Results(settings, Wanted(session_id=session_id)) as results:
+        async with asyncio.timeout(timeout_s), Results(settings, ScoreFilter(session_id=session_id)) as results:
             report = await emit(settings, _records(session_id), progress=lambda done: None)
             if report.problems:
                 raise CanaryError(f"the session was not sent: {report.problems[0]}")

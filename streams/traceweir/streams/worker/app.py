@@ -41,7 +41,7 @@ from traceweir.streams.worker.kafka.worker_challengers import WorkerChallengers
 from traceweir.streams.worker.runtime.checkpoint import Checkpoints
 from traceweir.streams.worker.runtime.cluster_clock import ClusterClock
 from traceweir.streams.worker.runtime.dead_letter_log import DeadLetterLog
-from traceweir.streams.worker.runtime.delivery import Delivery, Offsets
+from traceweir.streams.worker.runtime.delivery import CheckpointDelivery, Offsets
 from traceweir.streams.worker.runtime.ownership import ClaimedPartitions, Ownership, SharedPartitions
 from traceweir.streams.worker.runtime.row_formats import ROW_FORMATS, RowFormats
 from traceweir.streams.worker.runtime.single_record import write_record
@@ -90,7 +90,7 @@ def create_app(
     *,
     transactions: bool,
     spans: SessionSpans | None = None,
-    timed: Callable[[Delivery], Delivery] = lambda delivery: delivery,
+    timed: Callable[[CheckpointDelivery], CheckpointDelivery] = lambda delivery: delivery,
     launched: LaunchedProcess | None = None,
     application: Application | None = None,
     member: StaticMember | None = None,

@@ -34,7 +34,7 @@ from traceweir.streams.worker.kafka.client_options import producer_options
 from traceweir.streams.worker.kafka.embedded_broker import is_embedded
 from traceweir.streams.worker.kafka.topic_admin import check_partitions, reach
 from traceweir.streams.worker.runtime.delivery import (
-    Delivery,
+    CheckpointDelivery,
     NoTransactionsError,
     PlainSends,
     Transaction,
@@ -198,7 +198,9 @@ async def push(settings: Settings, decide: Callable[[TopicState], PushedConfig |
     options = producer_options(settings)
     name = f"{settings.topic_prefix}configs"
     timeout_s = settings.transaction_timeout_s
-    delivery: Delivery = Transaction(options, name, timeout_s=timeout_s) if transactions else PlainSends(options)
+    delivery: CheckpointDelivery = (
+        Transaction(options, name, timeout_s=timeout_s) if transactions else PlainSends(options)
+    )
     try:
         await _within_time(settings, delivery.start())  # first: it fences other pushes, so that the state is complete
         state = await read_topic(settings, up_to_all=True)

@@ -19,7 +19,7 @@ from traceweir.schemas.score import NotEvaluated, Status
 from traceweir.schemas.text import printable
 from traceweir.streams.board.dashboard.challengers import (
     ChallengerInEffect,
-    Challengers,
+    ChallengersInEffect,
     NoChallengers,
     ShownShadow,
     UnknownChallengerError,
@@ -34,11 +34,11 @@ from traceweir.streams.board.dashboard.parameters import First, Second, Selected
 from traceweir.streams.board.dashboard.result_diff import NoDiffError, shown_diff
 from traceweir.streams.board.store.answers import (
     Comparison,
-    DeadLetters,
+    DeadLetterCounts,
     DimensionValues,
     JudgeSpending,
-    Metric,
-    NotScored,
+    MetricOverTime,
+    NotScoredCount,
     Overview,
     SessionDetails,
     SessionSummary,
@@ -110,7 +110,7 @@ def create_api(
     now: Callable[[], datetime],
     live: Live | None = None,
     budget: Budget | None = None,
-    challengers: Challengers | None = None,
+    challengers: ChallengersInEffect | None = None,
     health: Callable[[], Sequence[Finding]] = tuple,
 ) -> FastAPI:
     """Returns the API.
@@ -219,7 +219,7 @@ def create_api(
             listed.headers["link"] = f'<{request.url.path}?{older}>; rel="next"'
         return listed
 
-    @api.get("/api/metric", response_model=Metric)
+    @api.get("/api/metric", response_model=MetricOverTime)
     def read_metric(selected: Selected) -> Any:
         """The metric that `metric` names: its course, its values, where it differs, and the results to look at."""
         if selected.metric is None:
@@ -285,12 +285,12 @@ def create_api(
         """What judges were paid today, in UTC, and what is left of the daily budget if TRACEWEIR_DASHBOARD_CONFIG has one."""
         return answer(judge_spending(store, now(), budget))
 
-    @api.get("/api/not-scored", response_model=list[NotScored])
+    @api.get("/api/not-scored", response_model=list[NotScoredCount])
     def read_not_scored(selected: Selected) -> Any:
         """Why results have no value, with an example and what to do, the most frequent reason first."""
         return answer(not_scored(store, selected))
 
-    @api.get("/api/dead-letters", response_model=DeadLetters)
+    @api.get("/api/dead-letters", response_model=DeadLetterCounts)
     def read_dead_letters(selected: Selected, limit: _Limit = 50) -> Any:
         """Records that could not be processed. Filters by dimension do not apply: such a record has none."""
         return answer(dead_letters(store, selected, limit=limit))

@@ -24,7 +24,7 @@ from traceweir.streams.board.store.diff import MAX_RESULTS, TooManyResultsError,
 from traceweir.streams.board.store.selection import Readable
 from traceweir.streams.lab.comparison.document import Diff
 from traceweir.streams.scoring.configs.selectors import in_words, parsed_selector
-from traceweir.streams.tools.results.reader import Results, ResultsError, Wanted
+from traceweir.streams.tools.results.reader import Results, ResultsError, ScoreFilter
 from traceweir.streams.worker.config_topic import ConfigTopicError, read_topic
 from traceweir.streams.worker.kafka.errors import KafkaUnreachableError
 from traceweir.streams.worker.kafka.request_thread import in_request_thread
@@ -70,7 +70,7 @@ class ShownShadow(BaseModel):
     """Its name; its scores are on the topic `results.shadow.<name>`."""
 
 
-class Challengers(Protocol):
+class ChallengersInEffect(Protocol):
     """The challengers that are in effect, and the shadows."""
 
     @property
@@ -162,7 +162,7 @@ class PushedChallengers:
         is_shadow = name in self.shadows
         what, when, span = ("shadow", "", "") if is_shadow else ("challenger", " of the last day", "?since=1d")
         since_ms = None if is_shadow else round((utc_now() - SPAN).timestamp() * 1000)
-        wanted = Wanted(since_ms=since_ms, all_revisions=True)
+        wanted = ScoreFilter(since_ms=since_ms, all_revisions=True)
         found: list[Score] = []
         async with Results(self._settings, wanted, self._settings.topics.shadow_results(name)) as results:
             async for each in results.matching():
@@ -209,7 +209,7 @@ def _promote_command(name: str, selector: str) -> str | None:
     return shell_command("traceweir", "config", "promote", *options, *(["--"] if name.startswith("-") else []), name)
 
 
-def challenger_diff(store: Readable, challengers: Challengers, name: str, content: Content) -> Diff:
+def challenger_diff(store: Readable, challengers: ChallengersInEffect, name: str, content: Content) -> Diff:
     """Returns what a challenger or a shadow changes on the sessions that it has scored; the base is the stored results.
 
     Of a challenger the scores of the last day are compared, of a shadow all.

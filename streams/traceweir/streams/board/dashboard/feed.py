@@ -19,7 +19,7 @@ from traceweir.streams.base.topics import Topics
 from traceweir.streams.board.dashboard.withdrawals import Withdrawals
 from traceweir.streams.board.store.errors import StoreError, StoreUnavailableError
 from traceweir.streams.board.store.opening import Store
-from traceweir.streams.board.store.rows import Batch, RowReader, Source
+from traceweir.streams.board.store.rows import Batch, RowReader, SourcePartition
 from traceweir.streams.board.store.tables import TableName
 from traceweir.streams.worker.kafka.broker_list import require_broker_list
 from traceweir.streams.worker.kafka.client_options import consumer_options
@@ -164,7 +164,7 @@ class Feed:
         self._ends = ends
         stored = await asyncio.to_thread(self._store.offsets)
         for place in places:
-            if (offset := stored.get(Source(*place), 0)) > ends[place]:
+            if (offset := stored.get(SourcePartition(*place), 0)) > ends[place]:
                 raise StoreError(
                     f"the store contains {place.topic}[{place.partition}] up to offset {offset}, and the partition ends at "
                     f"{ends[place]}: its topics were deleted and created again. {_OTHER_STORE}"
@@ -173,7 +173,7 @@ class Feed:
         self._withdrawals.await_ends(ends, asked_at)
         self._look_at = asked_at + self._look_every
         for place in places:
-            if (offset := stored.get(Source(*place), begins[place])) < begins[place]:
+            if (offset := stored.get(SourcePartition(*place), begins[place])) < begins[place]:
                 log.warning(
                     "%s[%d]: the records from offset %d to %d were removed by the topic's retention before they were stored",
                     *place, offset, begins[place],
@@ -181,8 +181,8 @@ class Feed:
             consumer.seek(place, max(offset, begins[place]))
 
     async def _usable_offsets(
-        self, stored: dict[Source, int], begins: Mapping[TopicPartition, int], asked_at: datetime
-    ) -> dict[Source, int]:
+        self, stored: dict[SourcePartition, int], begins: Mapping[TopicPartition, int], asked_at: datetime
+    ) -> dict[SourcePartition, int]:
         """Returns the stored offsets, without those of a topic whose withdrawals can be lost: its rows are removed."""
         network = self._withdrawals.topic
         lost = self._withdrawals.lost(stored, begins, asked_at)
@@ -212,7 +212,7 @@ class Feed:
 
     async def _one_batch(self, consumer: AIOKafkaConsumer, found: Mapping[TopicPartition, Sequence[Any]]) -> None:
         if found:
-            next_offsets = {Source(*place): await consumer.position(place) for place in found}
+            next_offsets = {SourcePartition(*place): await consumer.position(place) for place in found}
             batch = await asyncio.to_thread(self._write, found, next_offsets)
             self.state.stored_rows += batch.row_count
             self.state.batches += 1
@@ -249,7 +249,7 @@ class Feed:
             await consumer.end_offsets([place for place in positions if place.topic == self._withdrawals.topic]), now
         )
 
-    def _write(self, found: Mapping[TopicPartition, Sequence[Any]], offsets: Mapping[Source, int]) -> Batch:
+    def _write(self, found: Mapping[TopicPartition, Sequence[Any]], offsets: Mapping[SourcePartition, int]) -> Batch:
         batch = Batch(offsets=dict(offsets))
         for place, records in found.items():
             self._rows.add(batch, place.topic, records)

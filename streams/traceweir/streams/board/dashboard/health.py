@@ -39,7 +39,7 @@ LOSSES, LETTERS, JUDGES = "losses", "dead letters", "scorers and judges"
 BROKER, STORE = "broker", "store"
 
 
-class Health:
+class HealthWatch:
     """Looks at what is around the dashboard, again and again.
 
     Args:
@@ -75,7 +75,7 @@ class Health:
         state: Callable[[], FeedState],
         last_answer: LastAnswer,
         changed: Callable[[], object],
-    ) -> Health:
+    ) -> HealthWatch:
         """Returns the health of a dashboard with these settings and this store."""
         return cls(state, last_answer, Workers(settings), lambda: standing(store, now()), changed=changed)
 
@@ -112,10 +112,10 @@ class Health:
             await asyncio.sleep(LOOK_EVERY_S)
 
     async def _tell_again_and_again(self) -> NoReturn:
-        told: list[Finding] = []
+        reported: list[Finding] = []
         while True:
-            if (parts := self.parts()) != told:
-                told = parts
+            if (parts := self.parts()) != reported:
+                reported = parts
                 self._changed()
             await asyncio.sleep(TELL_EVERY_S)
 
@@ -212,8 +212,8 @@ def _losses(found: Standing) -> list[Finding]:
         LOSSES, "failure", f"{gaps} in inputs in the last day: Kafka removed records before a worker read them"
     )
     kept = Finding(LOSSES, "ok", "no record was removed unread in the last day")
-    letters = counted(found.waiting_letters, "dead letter")
-    waiting = Finding(LETTERS, "warning", f"{letters} not replayed: see `traceweir dlq list`")
+    dead_letters = counted(found.waiting_letters, "dead letter")
+    waiting = Finding(LETTERS, "warning", f"{dead_letters} not replayed: see `traceweir dlq list`")
     failed = sum(found.failed.values())
     if failed:
         reasons = ", ".join(f"{reason} {count}" for reason, count in found.failed.items())

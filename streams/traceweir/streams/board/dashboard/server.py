@@ -20,7 +20,7 @@ from traceweir.streams.base.settings import InvalidSettingsError, Settings
 from traceweir.streams.board.dashboard.application import create_application
 from traceweir.streams.board.dashboard.challengers import PushedChallengers
 from traceweir.streams.board.dashboard.feed import Feed
-from traceweir.streams.board.dashboard.health import Health
+from traceweir.streams.board.dashboard.health import HealthWatch
 from traceweir.streams.board.dashboard.live import Live
 from traceweir.streams.board.dashboard.page.routes import PageOptions
 from traceweir.streams.board.store.errors import StoreError
@@ -89,7 +89,7 @@ async def _serve(
     live = Live()
     keep_figures = timedelta(days=settings.store_figures_days)
     feed = Feed(settings, store, keep=keep, keep_figures=keep_figures, now=utc_now, changed=live.changed)
-    health = Health.of(settings, store, utc_now, feed.present, feed.last_answer, live.changed)
+    health = HealthWatch.of(settings, store, utc_now, feed.present, feed.last_answer, live.changed)
     challengers = PushedChallengers(settings)
     options = PageOptions(
         feed.present,

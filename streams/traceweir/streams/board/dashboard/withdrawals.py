@@ -11,7 +11,7 @@ from datetime import datetime
 
 from aiokafka import TopicPartition
 
-from traceweir.streams.board.store.rows import Batch, Source
+from traceweir.streams.board.store.rows import Batch, SourcePartition
 from traceweir.streams.worker.kafka.log_facts import can_lack_deletions
 
 SHORTEST_KEPT_S = 10.0
@@ -37,7 +37,9 @@ class Withdrawals:
         """Whether a running feed can look at the topic often enough to know that it has all withdrawals."""
         return self.kept_s >= SHORTEST_KEPT_S
 
-    def lost(self, stored: Mapping[Source, int], begins: Mapping[TopicPartition, int], now: datetime) -> str | None:
+    def lost(
+        self, stored: Mapping[SourcePartition, int], begins: Mapping[TopicPartition, int], now: datetime
+    ) -> str | None:
         """Returns the reason why the store cannot read on from its offsets; None if it can.
 
         Args:
@@ -46,7 +48,7 @@ class Withdrawals:
             now: The present time.
         """
         for place, begin in begins.items():
-            if place.topic == self.topic and stored.get(Source(*place), begin) < begin:
+            if place.topic == self.topic and stored.get(SourcePartition(*place), begin) < begin:
                 return f"the records before offset {begin} of partition {place.partition} were removed"
         if all(source.topic != self.topic for source in stored):
             return None

@@ -200,7 +200,7 @@ class SessionDetails(BaseModel):
     """Number of replaced results that are not in this answer."""
 
 
-class NotScored(BaseModel):
+class NotScoredCount(BaseModel):
     """How often a metric had no value for one reason."""
 
     metric: str
@@ -244,7 +244,7 @@ class DeadLetterSummary(BaseModel):
     """Whether the record was sent again."""
 
 
-class DeadLetters(BaseModel):
+class DeadLetterCounts(BaseModel):
     """The dead letters of a span of time."""
 
     by_reason: dict[str, int]
@@ -300,7 +300,7 @@ class MetricResult(BaseModel):
     """When the session ended, in UTC."""
 
 
-class Metric(BaseModel):
+class MetricOverTime(BaseModel):
     """A metric over a span of time: its figures, their course, its values, and where they differ."""
 
     metric: str

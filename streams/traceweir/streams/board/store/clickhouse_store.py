@@ -20,7 +20,7 @@ from traceweir.streams.board.store.clickhouse_sql import EARLIEST, LATEST, TIME,
 from traceweir.streams.board.store.clickhouse_tables import SCHEMA_VERSION, statements
 from traceweir.streams.board.store.clickhouse_types import type_of
 from traceweir.streams.board.store.errors import StoreError, StoreLostError, StoreUnavailableError
-from traceweir.streams.board.store.rows import Batch, Source
+from traceweir.streams.board.store.rows import Batch, SourcePartition
 from traceweir.streams.board.store.tables import RESULTS, TABLES, Table, TableName, key_of
 
 SETTINGS = {
@@ -69,7 +69,7 @@ class ClickHouseStore:
         with self._writing:
             self._client.close()
 
-    def offsets(self) -> dict[Source, int]:
+    def offsets(self) -> dict[SourcePartition, int]:
         """Returns the offset at which each partition has to be read next; a partition that is new is left out.
 
         Raises:
@@ -79,7 +79,7 @@ class ClickHouseStore:
         with self._asking():
             self._require_ownership()
             found = self._rows("SELECT topic, partition, number FROM feed_state WHERE kind = 'offset'")
-        return {Source(topic, partition): number for topic, partition, number in found}
+        return {SourcePartition(topic, partition): number for topic, partition, number in found}
 
     def topic_ids(self) -> dict[str, str]:
         """Returns the ids of the topics to which the offsets belong, by their names; a topic without a known id is left out.

@@ -18,7 +18,7 @@ from traceweir.schemas.text import printable
 from traceweir.streams.board.store import remains, rollups
 from traceweir.streams.board.store.duckdb_tables import prepare
 from traceweir.streams.board.store.errors import StoreError, StoreLostError, StoreUnavailableError
-from traceweir.streams.board.store.rows import Batch, Source
+from traceweir.streams.board.store.rows import Batch, SourcePartition
 from traceweir.streams.board.store.tables import RESULTS, TABLES, Table, TableName, newest_of
 from traceweir.streams.tools.results.table import ColumnType
 
@@ -78,7 +78,7 @@ class DuckDBStore:
             self._connection.close()
             self._database.close()
 
-    def offsets(self) -> dict[Source, int]:
+    def offsets(self) -> dict[SourcePartition, int]:
         """Returns the offset at which each partition has to be read next; a partition that is new is left out.
 
         Raises:
@@ -88,7 +88,7 @@ class DuckDBStore:
         with self._transaction():
             self._require_ownership()
             found = self._connection.execute("SELECT topic, partition, next_offset FROM next_offsets").fetchall()
-        return {Source(topic, partition): offset for topic, partition, offset in found}
+        return {SourcePartition(topic, partition): offset for topic, partition, offset in found}
 
     def topic_ids(self) -> dict[str, str]:
         """Returns the ids of the topics to which the offsets belong, by their names; a topic without a known id is left out.

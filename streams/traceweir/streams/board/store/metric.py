@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from traceweir.streams.base.statistics.rate_intervals import rate_difference_interval
-from traceweir.streams.board.store.answers import Bin, DimensionValues, Metric, MetricResult, Slice
+from traceweir.streams.board.store.answers import Bin, DimensionValues, MetricOverTime, MetricResult, Slice
 from traceweir.streams.board.store.figures import figures_of, rollups_of, sums
 from traceweir.streams.board.store.overview import changes_in, figures_by_metric, series_of, step_of
 from traceweir.streams.board.store.selection import Readable, Selection, in_utc
@@ -21,7 +21,7 @@ MAX_VALUES = 100
 _SLICED_BY = (*DIMENSIONS, "scorer_version", "config_digest")
 
 
-def metric(store: Readable, selection: Selection) -> Metric:
+def metric(store: Readable, selection: Selection) -> MetricOverTime:
     """Returns what is known of the selected metric in a span of time.
 
     Raises:
@@ -31,7 +31,7 @@ def metric(store: Readable, selection: Selection) -> Metric:
     if selection.metric is None:
         raise ValueError("a metric has to be selected")
     step_s = step_of((selection.until - selection.since).total_seconds())
-    return Metric(
+    return MetricOverTime(
         metric=selection.metric,
         since=selection.since,
         until=selection.until,

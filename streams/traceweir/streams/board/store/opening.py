@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from traceweir.schemas.text import printable
 from traceweir.streams.board.store.errors import StoreError
-from traceweir.streams.board.store.rows import Batch, Source
+from traceweir.streams.board.store.rows import Batch, SourcePartition
 from traceweir.streams.board.store.tables import TableName
 
 SCHEMES = ("clickhouse", "clickhouses", "chdb")
@@ -19,7 +19,7 @@ SCHEMES = ("clickhouse", "clickhouses", "chdb")
 class Store(Protocol):
     """Keeps rows, and answers queries in DuckDB's SQL. Its methods block; they raise what `StoreError` documents."""
 
-    def offsets(self) -> dict[Source, int]:
+    def offsets(self) -> dict[SourcePartition, int]:
         """Returns the offset at which each partition has to be read next; a partition that is new is left out."""
 
     def topic_ids(self) -> dict[str, str]:

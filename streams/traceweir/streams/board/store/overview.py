@@ -171,7 +171,7 @@ def _coverage(store: Readable, selection: Selection) -> Coverage:
         f"WHERE {where} GROUP BY reason) AS sums WHERE rejected > 0 ORDER BY n DESC, reason",
         parameters,
     )
-    letters = store.query(
+    dead_letter_rows = store.query(
         "SELECT reason, count(*) AS n FROM dead_letters WHERE written_at >= $since AND written_at < $until "
         "GROUP BY reason ORDER BY n DESC, reason",
         selection.span,
@@ -186,7 +186,7 @@ def _coverage(store: Readable, selection: Selection) -> Coverage:
         accepted=int(gate["accepted"]),
         rejected=int(gate["rejected"]),
         rejected_because=_counts(reasons),
-        dead_letters=_counts(letters),
+        dead_letters=_counts(dead_letter_rows),
     )
 
 

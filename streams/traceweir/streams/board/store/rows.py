@@ -34,7 +34,7 @@ KEPT_TEXT_CHARACTERS = 4_000
 """Characters of a dead letter's key and value that the store keeps; the topic has them whole."""
 
 
-class Record(Protocol):
+class ConsumedRecord(Protocol):
     """A record of Kafka, as its consumer returns it."""
 
     @property
@@ -62,7 +62,7 @@ class Record(Protocol):
         """The headers, in their order."""
 
 
-class Source(NamedTuple):
+class SourcePartition(NamedTuple):
     """A partition of a topic."""
 
     topic: str
@@ -76,7 +76,7 @@ class Batch:
     rows: dict[TableName, list[tuple[Any, ...]]] = field(default_factory=dict)
     unreadable: dict[str, int] = field(default_factory=dict)
     """Number of records that have no row, by topic: they are not what a worker writes there."""
-    offsets: dict[Source, int] = field(default_factory=dict)
+    offsets: dict[SourcePartition, int] = field(default_factory=dict)
     """The offset after the last record that was read, by partition."""
     topic_ids: dict[str, str] = field(default_factory=dict)
     """The id of each topic to which the offsets belong, if the store does not know it yet."""
@@ -128,7 +128,7 @@ class RowReader:
 
     def __init__(self, topics: Mapping[str, TableName], *, keeps_content: bool = True) -> None:
         self._keeps_content = keeps_content
-        readers: dict[TableName, Callable[[Record], tuple[Table, tuple[Any, ...]]]] = {
+        readers: dict[TableName, Callable[[ConsumedRecord], tuple[Table, tuple[Any, ...]]]] = {
             "results": _result,
             "sessions": self._session,
             "network": self._network,
@@ -136,7 +136,7 @@ class RowReader:
         }
         self._readers = {topic: readers[name] for topic, name in topics.items()}
 
-    def add(self, batch: Batch, topic: str, records: Iterable[Record]) -> None:
+    def add(self, batch: Batch, topic: str, records: Iterable[ConsumedRecord]) -> None:
         """Adds the rows of the records of a topic. A record without a row is counted and changes nothing else."""
         read, unreadable = self._readers[topic], 0
         for record in records:
@@ -149,7 +149,7 @@ class RowReader:
         if unreadable:
             batch.unreadable[topic] = batch.unreadable.get(topic, 0) + unreadable
 
-    def _session(self, record: Record) -> tuple[Table, tuple[Any, ...]]:
+    def _session(self, record: ConsumedRecord) -> tuple[Table, tuple[Any, ...]]:
         value = record.value or b""
         session = _read_session(value)
         known: dict[str, str] = {}
@@ -170,7 +170,7 @@ class RowReader:
         }
         return SESSIONS, _row(SESSIONS, record, cells)
 
-    def _network(self, record: Record) -> tuple[Table, tuple[Any, ...]]:
+    def _network(self, record: ConsumedRecord) -> tuple[Table, tuple[Any, ...]]:
         if not record.key:
             raise ValueError("a record of the network has the id of its trace as key")
         if record.value is not None:
@@ -182,7 +182,7 @@ class RowReader:
         }
         return NETWORK, _row(NETWORK, record, cells)
 
-    def _dead_letter(self, record: Record) -> tuple[Table, tuple[Any, ...]]:
+    def _dead_letter(self, record: ConsumedRecord) -> tuple[Table, tuple[Any, ...]]:
         if (letter_id := marked(record.headers)) is not None:
             return REPLAYS, _row(REPLAYS, record, {"letter_id": letter_id})
         letter = DeadLetter.read(record.key, record.value, record.headers)
@@ -214,13 +214,13 @@ def _known(event: _Event) -> dict[str, str]:
     return found
 
 
-def _result(record: Record) -> tuple[Table, tuple[Any, ...]]:
+def _result(record: ConsumedRecord) -> tuple[Table, tuple[Any, ...]]:
     value = record.value or b""
     score = Score.model_validate_json(value)
     return RESULTS, row_of(FoundScore(record.timestamp, record.partition, record.offset, score, value))
 
 
-def _row(table: Table, record: Record, cells: Mapping[str, Any]) -> tuple[Any, ...]:
+def _row(table: Table, record: ConsumedRecord, cells: Mapping[str, Any]) -> tuple[Any, ...]:
     """Returns the cells in the order of the columns; a column that is not named is empty."""
     place = {
         "written_at": datetime.fromtimestamp(record.timestamp / 1000, UTC),

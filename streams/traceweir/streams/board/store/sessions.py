@@ -10,9 +10,9 @@ import orjson
 from pydantic import JsonValue, TypeAdapter
 
 from traceweir.streams.board.store.answers import (
-    DeadLetters,
+    DeadLetterCounts,
     DeadLetterSummary,
-    NotScored,
+    NotScoredCount,
     SessionDetails,
     SessionSummary,
 )
@@ -174,7 +174,7 @@ def recorded_segments(store: Readable, session_id: str) -> dict[int, str | None]
     return dict(sorted(records.items()))
 
 
-def not_scored(store: Readable, selection: Selection) -> list[NotScored]:
+def not_scored(store: Readable, selection: Selection) -> list[NotScoredCount]:
     """Returns why results of a span of time have no value, the most frequent reason first.
 
     Raises:
@@ -187,10 +187,10 @@ def not_scored(store: Readable, selection: Selection) -> list[NotScored]:
         "GROUP BY ALL ORDER BY results DESC, metric, reason",
         parameters,
     )
-    return [NotScored(**row, what_to_do=WHAT_TO_DO[row["reason"]]) for row in rows]
+    return [NotScoredCount(**row, what_to_do=WHAT_TO_DO[row["reason"]]) for row in rows]
 
 
-def dead_letters(store: Readable, selection: Selection, *, limit: int = 50) -> DeadLetters:
+def dead_letters(store: Readable, selection: Selection, *, limit: int = 50) -> DeadLetterCounts:
     """Returns the dead letters of a span of time. Filters by dimension do not apply: an unreadable record has none.
 
     Raises:
@@ -207,7 +207,7 @@ def dead_letters(store: Readable, selection: Selection, *, limit: int = 50) -> D
         f"ORDER BY written_at DESC, letter_id LIMIT {min(limit, MAX_LISTED)}",
         span,
     )
-    return DeadLetters(
+    return DeadLetterCounts(
         by_reason={row["reason"]: row["n"] for row in counts},
         latest=[DeadLetterSummary(**row | {"written_at": in_utc(row["written_at"])}) for row in latest],
         replay_command=f"traceweir dlq replay --since {_option(selection.since)} --until {_option(selection.until)}",

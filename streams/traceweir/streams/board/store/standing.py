@@ -31,7 +31,7 @@ def standing(store: Readable, now: datetime) -> Standing:
     Raises:
         StoreError: the store cannot answer.
     """
-    (letters,) = store.query(
+    (dead_letters,) = store.query(
         "SELECT count(*) FILTER (reason = 'missed' AND written_at >= $since) AS gaps, count(*) FILTER (reason <> 'missed' "
         "AND letter_id NOT IN (SELECT letter_id FROM replays)) AS waiting FROM dead_letters",
         {"since": stored(now - LOSSES_OF)},
@@ -42,4 +42,4 @@ def standing(store: Readable, now: datetime) -> Standing:
         {"since": stored(now - SCORES_OF)},
     )
     failed = {row["reason"]: row["n"] for row in reasons if row["reason"] in UNANSWERED}
-    return Standing(letters["gaps"], letters["waiting"], sum(row["n"] for row in reasons), failed)
+    return Standing(dead_letters["gaps"], dead_letters["waiting"], sum(row["n"] for row in reasons), failed)

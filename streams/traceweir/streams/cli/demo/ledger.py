@@ -20,7 +20,7 @@ from traceweir.scorers.base import Measurement, MissingInput, Subject
 from traceweir.scorers.evaluation.metric import Metric
 from traceweir.scorers.evaluation.plan import Plan
 from traceweir.streams.cli.demo.agents import DUPLICATE, JOINED, Emission
-from traceweir.streams.cli.demo.margins import Span, below, spans_of
+from traceweir.streams.cli.demo.margins import ValueRange, below, spans_of
 
 CONFIG: JsonObject = {
     "criteria": {
@@ -60,7 +60,7 @@ def expected_counts(emissions: Iterable[Emission], plan: Plan) -> Counts:
     return +counts
 
 
-def spans_by_domain(emissions: Iterable[Emission]) -> dict[str, list[Span]]:
+def spans_by_domain(emissions: Iterable[Emission]) -> dict[str, list[ValueRange]]:
     """Returns the range of values that each trace of these records can have, by domain."""
     traces = {trace.id: trace for session in sessions_of(list(emissions)) for trace in session.traces}
     by_domain: dict[str, list[ReasoningTrace]] = defaultdict(list)
@@ -70,7 +70,7 @@ def spans_by_domain(emissions: Iterable[Emission]) -> dict[str, list[Span]]:
 
 
 @dataclass(slots=True)
-class SessionRecords:
+class SentRecords:
     """The events and traces of a session's records."""
 
     name: str
@@ -91,13 +91,13 @@ class SessionRecords:
         )
 
 
-def sessions_of(emissions: Sequence[Emission]) -> list[SessionRecords]:
+def sessions_of(emissions: Sequence[Emission]) -> list[SentRecords]:
     """Returns the sessions of these records."""
-    found: dict[str, SessionRecords] = {}
+    found: dict[str, SentRecords] = {}
     for one in emissions:
         if one.fate != JOINED:
             continue
-        session = found.setdefault(one.session, SessionRecords(one.session))
+        session = found.setdefault(one.session, SentRecords(one.session))
         if one.topic == "traces":
             session.traces.append(ReasoningTrace.model_validate_json(one.value or b""))
         else:

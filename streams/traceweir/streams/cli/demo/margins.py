@@ -24,7 +24,7 @@ class OrderMattersError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class ValueRange:
     """The values that a trace can have over all orders of arrival."""
 
     trace_id: str
@@ -46,7 +46,7 @@ class Span:
         )
 
 
-def spans_of(traces: Sequence[ReasoningTrace]) -> list[Span]:
+def spans_of(traces: Sequence[ReasoningTrace]) -> list[ValueRange]:
     """Returns the possible values of the traces of one domain, from the similarity of each trace to all others."""
     if not traces:
         return []
@@ -57,7 +57,7 @@ def spans_of(traces: Sequence[ReasoningTrace]) -> list[Span]:
     return [_span(traces, similarity[place], place) for place in range(len(traces))]
 
 
-def below(spans: Sequence[Span], threshold: float) -> set[str]:
+def below(spans: Sequence[ValueRange], threshold: float) -> set[str]:
     """Returns the ids of the traces below the threshold; of twins, by convention, the twin with the greater id.
 
     Raises:
@@ -78,7 +78,7 @@ def below(spans: Sequence[Span], threshold: float) -> set[str]:
 
 def _span(
     traces: Sequence[ReasoningTrace], similarity: np.ndarray[tuple[int], np.dtype[np.float64]], place: int
-) -> Span:
+) -> ValueRange:
     trace = traces[place]
     others = similarity[~np.isnan(similarity)]
     twins = np.flatnonzero(np.nan_to_num(similarity, nan=-1.0) >= TWIN_SIMILARITY)
@@ -90,10 +90,10 @@ def _span(
     novelties = [0.5, *(1.0 - apart)]
     lowest, highest = _value(trace, min(novelties)), _value(trace, max(novelties))
     if not len(twins):
-        return Span(trace.id, lowest, highest)
+        return ValueRange(trace.id, lowest, highest)
     twin = int(twins[0])
     second = _value(trace, 1.0 - float(similarity[twin]))
-    return Span(trace.id, lowest, highest, traces[twin].id, (second, second))
+    return ValueRange(trace.id, lowest, highest, traces[twin].id, (second, second))
 
 
 def _value(trace: ReasoningTrace, novelty: float) -> float:

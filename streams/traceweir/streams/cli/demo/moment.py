@@ -23,7 +23,7 @@ class Moment:
     planned: int
 
 
-class View(Protocol):
+class DemoView(Protocol):
     """Displays a demo while it runs."""
 
     def update(self, moment: Moment, seen: Observed) -> None:

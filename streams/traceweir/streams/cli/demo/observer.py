@@ -48,7 +48,7 @@ class Observed:
     counts: Counter[str] = field(default_factory=Counter)
     """Counts from the output topics, by the ledger's names."""
     results: int = 0
-    letters: int = 0
+    dead_letters_seen: int = 0
     subjects: dict[Version, int] = field(default_factory=dict)
     """Number of subjects of each closed session: its invocations and the session itself."""
     answered: set[Version] = field(default_factory=set)
@@ -97,7 +97,7 @@ class Observed:
             and score["scored"] + dead_lettered(score) == score["consumed"]
             and score["candidates"] == self.counts["candidates"] == gate["consumed"] - gate["replayed"]
             and self.results == scores + 2 * (gate["accepted"] + gate["rejected"])
-            and self.letters == dead_letters
+            and self.dead_letters_seen == dead_letters
             and self.counts["network"] == gate["accepted"]
             and not self.open_sessions
         )
@@ -188,7 +188,7 @@ class Observer:
         if marked(message.headers() or ()) is not None:
             return
         letter = DeadLetter.read(message.key(), message.value(), message.headers() or ())
-        self.seen.letters += 1
+        self.seen.dead_letters_seen += 1
         self.seen.counts[f"dead letters: {letter.reason}"] += 1
         self.seen.latest_letters.append(letter)
         self.seen.news.append(

@@ -19,7 +19,7 @@ from traceweir.streams.cli.demo.agents import JOINED, Emission
 from traceweir.streams.cli.demo.fleet import SECRETS, Fleet, build_fleet
 from traceweir.streams.cli.demo.interruption import Interrupted, Interruption
 from traceweir.streams.cli.demo.ledger import CONFIG, Counts
-from traceweir.streams.cli.demo.moment import Moment, View
+from traceweir.streams.cli.demo.moment import DemoView, Moment
 from traceweir.streams.cli.demo.observer import Observer
 from traceweir.streams.cli.demo.summary import Summary, equations_of, observed_counts, redaction_of
 from traceweir.streams.cli.demo.worker_process import WorkerProcess
@@ -45,7 +45,7 @@ def play(
     *,
     keep: bool,
     expect: Expect,
-    view: AbstractContextManager[View],
+    view: AbstractContextManager[DemoView],
     interruption: Interruption,
 ) -> Summary:
     """Runs the demo once, in real time; returns its summary.
@@ -98,7 +98,7 @@ class _Performance:
         settings: Settings,
         worker: WorkerProcess,
         observer: Observer,
-        view: View,
+        view: DemoView,
         interruption: Interruption,
         allowed: int,
     ) -> None:
@@ -136,7 +136,7 @@ class _Performance:
         for one in greetings:
             self._send(one)
         until = time.monotonic() + START_WITHIN_S
-        while self._observer.seen.letters < len(greetings):
+        while self._observer.seen.dead_letters_seen < len(greetings):
             self._turn("the worker starts", allowed=0)
             if time.monotonic() > until:
                 raise DemoError(

@@ -16,7 +16,7 @@ from rich.text import Text
 
 from traceweir.schemas.figures import figure
 from traceweir.schemas.text import printable
-from traceweir.streams.cli.demo.moment import Moment, NoView, View
+from traceweir.streams.cli.demo.moment import DemoView, Moment, NoView
 from traceweir.streams.cli.demo.observer import SHOWN_LETTERS, Observed, SessionSeen
 
 BAR_CELLS = 6
@@ -31,7 +31,7 @@ _DIMENSIONS = ("complexity", "novelty", "tool_diversity", "outcome_confidence")
 _SHADES = {"PASSED": "green", "FAILED": "red", "NOT_EVALUATED": "dim"}
 
 
-def view_for(console: Console) -> AbstractContextManager[View]:
+def view_for(console: Console) -> AbstractContextManager[DemoView]:
     """Returns a live view for a terminal, else a view of plain lines."""
     return LiveView(console) if console.is_terminal else LineView(console)
 
@@ -125,7 +125,7 @@ def _totals(moment: Moment, seen: Observed) -> Text:
     first = f"{moment.phase}   {moment.at_s:.0f} s   {moment.emitted} of {moment.planned} records sent"
     second = (
         f"sessions {counts['sessions']} closed, {opened} open   accepted {counts['decisions: accepted']}   "
-        f"rejected {counts['decisions: rejected']}   results {seen.results}   dead letters {seen.letters}   "
+        f"rejected {counts['decisions: rejected']}   results {seen.results}   dead letters {seen.dead_letters_seen}   "
         f"duplicates {assemble['duplicate']}   forwarded {counts['forwarded']}"
     )
     return Text(f"{first}\n{second}")
@@ -186,4 +186,4 @@ def _letters(seen: Observed) -> Panel:
         for letter in reversed(seen.latest_letters)
     ]
     text = Text("\n", no_wrap=True, overflow="ellipsis").join(lines) if lines else Text("none")
-    return Panel(text, title=f"dead letters: {seen.letters}", title_align="left")
+    return Panel(text, title=f"dead letters: {seen.dead_letters_seen}", title_align="left")

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from traceweir.streams.lab.comparison.bounds import Bound
     from traceweir.streams.lab.comparison.document import BoundKind
-    from traceweir.streams.lab.comparison_sides import Selection, Source
+    from traceweir.streams.lab.comparison_sides import ScoreSelection, ScoreSource
 
 BOUNDS_ON = ("mean", "interval")
 _BOUND_METAVAR = "METRIC=LIMIT"
@@ -87,13 +87,13 @@ def diff(
     from traceweir.scorers.databricks_names import full_name
     from traceweir.streams.cli.diff.run import Form, run_diff
     from traceweir.streams.cli.diff.sources import wanted_levels
-    from traceweir.streams.lab.comparison_sides import Selection
+    from traceweir.streams.lab.comparison_sides import ScoreSelection
 
     try:
         levels = wanted_levels(level or ())
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="--level") from None
-    options = Selection(frozenset(map(full_name, metric or ())), dimensions, levels)
+    options = ScoreSelection(frozenset(map(full_name, metric or ())), dimensions, levels)
 
     bounds = [
         *_bounds("max_drop", max_drop),
@@ -113,7 +113,7 @@ def diff(
     raise typer.Exit(code)
 
 
-def _source(text: str, hint: str, options: Selection) -> Source:
+def _source(text: str, hint: str, options: ScoreSelection) -> ScoreSource:
     """Returns what a side names, with the selection of the options beside its own.
 
     Raises:

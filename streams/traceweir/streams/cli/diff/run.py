@@ -18,7 +18,7 @@ from traceweir.streams.lab.comparison.compare import compare
 from traceweir.streams.lab.comparison.document import BoundOn
 from traceweir.streams.lab.comparison.rows import Kinds, SideRows
 from traceweir.streams.lab.comparison.texts import Texts
-from traceweir.streams.lab.comparison_sides import Source, read_file, read_topic
+from traceweir.streams.lab.comparison_sides import ScoreSource, read_file, read_topic
 
 
 class Form(Enum):
@@ -29,7 +29,9 @@ class Form(Enum):
     MARKDOWN = auto()
 
 
-def run_diff(base: Source, challenger: Source, bounds: Sequence[Bound], *, on: BoundOn, flips: int, form: Form) -> int:
+def run_diff(
+    base: ScoreSource, challenger: ScoreSource, bounds: Sequence[Bound], *, on: BoundOn, flips: int, form: Form
+) -> int:
     """Compares two sources, prints the comparison, and returns the exit code.
 
     Raises:
@@ -58,7 +60,7 @@ def run_diff(base: Source, challenger: Source, bounds: Sequence[Bound], *, on: B
     return 0 if comparison.keeps_bounds and not is_incomplete else FAILED
 
 
-def _read(source: Source, side: SideRows) -> int:
+def _read(source: ScoreSource, side: SideRows) -> int:
     with progress_bar(f"scores read of {side.name}") as advance:
         if source.path is not None:
             return read_file(source, side, complain, advance)

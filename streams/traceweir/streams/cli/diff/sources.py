@@ -12,7 +12,7 @@ from traceweir.schemas.invocation import Level
 from traceweir.scorers.databricks_names import full_name
 from traceweir.streams.base.topics import Topics
 from traceweir.streams.cli.times import read_time
-from traceweir.streams.lab.comparison_sides import Selection, Source
+from traceweir.streams.lab.comparison_sides import ScoreSelection, ScoreSource
 from traceweir.streams.tools.results.selection import DIMENSIONS, LABEL, is_dimension
 
 LIVE, SHADOW = "results", "results.shadow."
@@ -21,7 +21,7 @@ LEVELS: tuple[str, ...] = get_args(Level)
 _MAX_PARTS = 50
 
 
-def read_source(text: str, now: datetime, *selections: Selection) -> Source:
+def read_source(text: str, now: datetime, *selections: ScoreSelection) -> ScoreSource:
     """Returns what a side names: the topic `results`, a shadow, or else a file, each with an optional selection.
 
     The selection stands after a question mark, as in a URL: `NAME=VALUE`, joined by `&`. A name that is repeated selects
@@ -51,14 +51,14 @@ def read_source(text: str, now: datetime, *selections: Selection) -> Source:
         raise ValueError("a file has no time of writing; since and until select from a topic")
     if not place:
         raise ValueError("name a file, `results` or `results.shadow.NAME` before the question mark")
-    return Source(
+    return ScoreSource(
         name="standard input" if text == "-" else text,
         path=None if is_topic else place,
         shadow=shadow,
         since_ms=times.get("since"),
         until_ms=times.get("until"),
         selections=(
-            Selection(
+            ScoreSelection(
                 frozenset(full_name(value) for name, value in parts if name == "metric"),
                 _dimensions(parts),
                 wanted_levels([value for name, value in parts if name == "level"]),

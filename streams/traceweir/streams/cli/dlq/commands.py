@@ -15,7 +15,7 @@ from traceweir.streams.cli.times import time_option
 
 if TYPE_CHECKING:
     from traceweir.streams.base.settings import Settings
-    from traceweir.streams.tools.dead_letters.reader import LetterId, Wanted
+    from traceweir.streams.tools.dead_letters.reader import DeadLetterFilter, LetterId
 
 REASONS: tuple[str, ...] = get_args(Reason)
 STAGE_NAMES = (*ALL_STAGES, "export")
@@ -177,12 +177,12 @@ def _wanted(
     topics: Sequence[str] | None,
     since: str | None,
     until: str | None,
-) -> Wanted:
-    from traceweir.streams.tools.dead_letters.reader import Wanted
+) -> DeadLetterFilter:
+    from traceweir.streams.tools.dead_letters.reader import DeadLetterFilter
 
     if ids and any((reasons, stages, topics, since, until)):
         raise typer.BadParameter("ids and filters exclude each other; remove the filters or the ids", param_hint="ID")
-    return Wanted(
+    return DeadLetterFilter(
         ids=frozenset(_ids(ids or ())),
         reasons=_chosen(reasons, REASONS, "--reason"),
         stages=_chosen(stages, STAGE_NAMES, "--stage"),

@@ -15,10 +15,10 @@ from traceweir.streams.intake.formats.documents import name_of, read_documents
 from traceweir.streams.intake.formats.files import open_input
 from traceweir.streams.tools.dead_letters.mending import export_line, read_mended
 from traceweir.streams.tools.dead_letters.originals import Originals
-from traceweir.streams.tools.dead_letters.reader import DeadLetters, Wanted
+from traceweir.streams.tools.dead_letters.reader import DeadLetterFilter, DeadLetters
 
 
-def export_letters(settings: Settings, wanted: Wanted) -> int:
+def export_letters(settings: Settings, wanted: DeadLetterFilter) -> int:
     """Writes the matching dead letters that were not replayed, one line of JSON each, and returns the exit code.
 
     Raises:
@@ -29,10 +29,10 @@ def export_letters(settings: Settings, wanted: Wanted) -> int:
     return asyncio.run(_export(settings, wanted))
 
 
-async def _export(settings: Settings, wanted: Wanted) -> int:
+async def _export(settings: Settings, wanted: DeadLetterFilter) -> int:
     missing, exported, replayed, failed = set(wanted.ids), 0, 0, False
-    async with DeadLetters(settings) as letters, Originals(settings) as originals:
-        async for found in letters.matching(wanted):
+    async with DeadLetters(settings) as dead_letter_reader, Originals(settings) as originals:
+        async for found in dead_letter_reader.matching(wanted):
             missing.discard(found.id)
             if found.replayed:
                 replayed += 1
@@ -53,7 +53,9 @@ async def _export(settings: Settings, wanted: Wanted) -> int:
     elif not (exported or failed or missing):
         complain("no dead letters match, so nothing is exported")
     for letter_id in sorted(missing):
-        complain(f"{letters.topic} has no dead letter {letter_id}; `traceweir dlq list` lists all dead letters")
+        complain(
+            f"{dead_letter_reader.topic} has no dead letter {letter_id}; `traceweir dlq list` lists all dead letters"
+        )
     return FAILED if failed or missing else 0
 
 
@@ -75,6 +77,6 @@ def replay_mended(path: str, *, again: bool, dry_run: bool, as_json: bool) -> in
     if not mended.values:
         complain(f"{path}: contains no dead letter, so nothing is sent")
         return FAILED
-    wanted = Wanted(ids=frozenset(mended.values))
+    wanted = DeadLetterFilter(ids=frozenset(mended.values))
     code = replay_letters(settings, wanted, again=again, dry_run=dry_run, as_json=as_json, mended=mended.values)
     return code or (FAILED if mended.problems else 0)

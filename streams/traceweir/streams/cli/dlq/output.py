@@ -18,7 +18,7 @@ from traceweir.streams.cli.rows import line_of, print_rows
 from traceweir.streams.cli.rows import write_line as _write
 from traceweir.streams.cli.terminal import complain, mute_clients, progress_bar
 from traceweir.streams.tools.dead_letters.originals import Originals
-from traceweir.streams.tools.dead_letters.reader import DeadLetters, Found, LetterId, Wanted
+from traceweir.streams.tools.dead_letters.reader import DeadLetterFilter, DeadLetters, FoundDeadLetter, LetterId
 from traceweir.streams.tools.dead_letters.replay import ReplayStep, replay
 
 _NAMED = 20
@@ -27,7 +27,7 @@ _HEADINGS = ("id", "state", "written (UTC)", "stage", "reason", "from", "detail"
 
 
 def list_letters_matching(
-    settings: Settings, wanted: Wanted, *, open_only: bool, limit: int | None, as_json: bool
+    settings: Settings, wanted: DeadLetterFilter, *, open_only: bool, limit: int | None, as_json: bool
 ) -> None:
     """Prints the matching dead letters: the `limit` latest, or all in the order of reading.
 
@@ -64,7 +64,7 @@ def show_letter(settings: Settings, letter_id: LetterId, *, raw: bool) -> int:
 
 def replay_letters(
     settings: Settings,
-    wanted: Wanted,
+    wanted: DeadLetterFilter,
     *,
     again: bool,
     dry_run: bool,
@@ -90,9 +90,11 @@ def replay_letters(
     return asyncio.run(_replay(settings, wanted, again, dry_run, as_json, mended))
 
 
-async def _list(settings: Settings, wanted: Wanted, open_only: bool, limit: int | None, as_json: bool) -> None:
-    async with DeadLetters(settings) as letters:
-        matching = (found async for found in letters.matching(wanted) if not (open_only and found.replayed))
+async def _list(
+    settings: Settings, wanted: DeadLetterFilter, open_only: bool, limit: int | None, as_json: bool
+) -> None:
+    async with DeadLetters(settings) as dead_letter_reader:
+        matching = (found async for found in dead_letter_reader.matching(wanted) if not (open_only and found.replayed))
         if limit is None:
             async for found in matching:
                 _write(_json(found) if as_json else line_of(_cells(found)))
@@ -102,15 +104,16 @@ async def _list(settings: Settings, wanted: Wanted, open_only: bool, limit: int 
             if count > len(shown):
                 complain(f"the latest {len(shown)} of {count}; --limit shows more")
             elif not count and not as_json:
-                _write("no dead letters" if wanted == Wanted() and not open_only else "no dead letters match")
-        if letters.foreign:
+                _write("no dead letters" if wanted == DeadLetterFilter() and not open_only else "no dead letters match")
+        if dead_letter_reader.foreign:
             complain(
-                f"{letters.topic}: {counted(letters.foreign, 'record')} omitted, because not a dead letter of Traceweir"
+                f"{dead_letter_reader.topic}: {counted(dead_letter_reader.foreign, 'record')} omitted, because not a dead "
+                "letter of Traceweir"
             )
 
 
-async def _latest(matching: AsyncIterator[Found], limit: int) -> tuple[list[Found], int]:
-    kept: list[tuple[int, LetterId, Found]] = []
+async def _latest(matching: AsyncIterator[FoundDeadLetter], limit: int) -> tuple[list[FoundDeadLetter], int]:
+    kept: list[tuple[int, LetterId, FoundDeadLetter]] = []
     count = 0
     async for found in matching:
         count += 1
@@ -120,16 +123,21 @@ async def _latest(matching: AsyncIterator[Found], limit: int) -> tuple[list[Foun
     return [found for _, _, found in sorted(kept, key=lambda each: each[:2])], count
 
 
-async def _find(settings: Settings, letter_id: LetterId, *, whole: bool) -> Found | None:
+async def _find(settings: Settings, letter_id: LetterId, *, whole: bool) -> FoundDeadLetter | None:
     only = None
-    async with DeadLetters(settings) as letters, Originals(settings) as originals:
-        async for found in letters.matching(Wanted(frozenset({letter_id}))):
+    async with DeadLetters(settings) as dead_letter_reader, Originals(settings) as originals:
+        async for found in dead_letter_reader.matching(DeadLetterFilter(frozenset({letter_id}))):
             only = await originals.completed(found) if whole else found
     return only
 
 
 async def _replay(
-    settings: Settings, wanted: Wanted, again: bool, dry_run: bool, as_json: bool, mended: Mapping[LetterId, bytes]
+    settings: Settings,
+    wanted: DeadLetterFilter,
+    again: bool,
+    dry_run: bool,
+    as_json: bool,
+    mended: Mapping[LetterId, bytes],
 ) -> int:
     counts: Counter[str] = Counter()
     places: Counter[str] = Counter()
@@ -172,7 +180,7 @@ def _summary(counts: Counter[str], places: Counter[str], dry_run: bool) -> str:
 # The format of one dead letter
 
 
-def _json(found: Found) -> str:
+def _json(found: FoundDeadLetter) -> str:
     letter = found.letter
     about = {
         "id": str(found.id),
@@ -204,7 +212,7 @@ def _step(step: ReplayStep) -> str:
     return f"{step.found.id} ({step.found.letter.reason}) to {topic}[{partition}]"
 
 
-def _cells(found: Found) -> Sequence[str]:
+def _cells(found: FoundDeadLetter) -> Sequence[str]:
     letter = found.letter
     return str(found.id), _state(found), _time(found.at), letter.stage, letter.reason, _origin(found), letter.detail
 
@@ -213,7 +221,7 @@ def _time(milliseconds: int) -> str:
     return iso(milliseconds, "milliseconds")
 
 
-def print_letters(shown: Iterable[Found], *, as_json: bool) -> None:
+def print_letters(shown: Iterable[FoundDeadLetter], *, as_json: bool) -> None:
     """Prints dead letters: as a table on a terminal, elsewhere as one line of text or JSON each."""
     if as_json:
         for found in shown:
@@ -222,7 +230,7 @@ def print_letters(shown: Iterable[Found], *, as_json: bool) -> None:
         print_rows(_HEADINGS, map(_cells, shown))
 
 
-def print_page(found: Found) -> None:
+def print_page(found: FoundDeadLetter) -> None:
     """Prints all fields of a dead letter, and its whole value."""
     letter = found.letter
     about = {
@@ -251,11 +259,11 @@ def print_page(found: Found) -> None:
     _write(_text(value))
 
 
-def _state(found: Found) -> str:
+def _state(found: FoundDeadLetter) -> str:
     return "replayed" if found.replayed else "open"
 
 
-def _origin(found: Found) -> str:
+def _origin(found: FoundDeadLetter) -> str:
     return f"{found.letter.topic}[{found.letter.partition}]@{found.letter.offset}"
 
 

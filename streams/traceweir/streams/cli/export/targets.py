@@ -14,7 +14,7 @@ from traceweir.streams.cli.up_broker import kafka_settings
 from traceweir.streams.tools.export.http_post import HttpPost
 from traceweir.streams.tools.export.otlp_environment import Signal, read_otlp_environment
 from traceweir.streams.tools.export.otlp_target import OtlpTarget
-from traceweir.streams.tools.export.problems import Problems
+from traceweir.streams.tools.export.problems import ProblemLog
 from traceweir.streams.tools.export.run import default_group, run_export
 from traceweir.streams.tools.export.webhook_event import EVENT_TYPES, EventType
 from traceweir.streams.tools.export.webhook_target import WebhookTarget
@@ -32,7 +32,7 @@ def export_otlp(signal: Signal, *, group: str | None, only_new: bool, port: int 
     settings, environment = kafka_settings(), read_otlp_environment(os.environ, signal)
 
     @asynccontextmanager
-    async def target(problems: Problems) -> AsyncIterator[OtlpTarget]:
+    async def target(problems: ProblemLog) -> AsyncIterator[OtlpTarget]:
         async with HttpPost(
             environment.url,
             timeout_s=environment.timeout_s,
@@ -89,7 +89,7 @@ def export_webhook(
         )
 
     @asynccontextmanager
-    async def target(problems: Problems) -> AsyncIterator[WebhookTarget]:
+    async def target(problems: ProblemLog) -> AsyncIterator[WebhookTarget]:
         async with HttpPost(
             url.get_secret_value(), timeout_s=settings.webhook_timeout_s, connections=settings.webhook_connections
         ) as post:

@@ -12,7 +12,7 @@ from traceweir.streams.cli.record_options import SHOWN, Metrics, Where, latest, 
 from traceweir.streams.cli.times import time_option
 
 if TYPE_CHECKING:
-    from traceweir.streams.tools.results.reader import Wanted
+    from traceweir.streams.tools.results.reader import ScoreFilter
 
 results_app = CommandApp(invoke_without_command=True)
 
@@ -119,13 +119,13 @@ def _wanted(
     failed: bool,
     not_evaluated: bool,
     all_revisions: bool,
-) -> Wanted:
+) -> ScoreFilter:
     since_ms = time_option(since, "--since")
     from traceweir.scorers.databricks_names import full_name
-    from traceweir.streams.tools.results.reader import Wanted
+    from traceweir.streams.tools.results.reader import ScoreFilter
 
     statuses = {"FAILED": failed, "NOT_EVALUATED": not_evaluated}
-    return Wanted(
+    return ScoreFilter(
         session_id=session,
         metrics=frozenset(map(full_name, metrics or ())),
         dimensions=where_option(where),

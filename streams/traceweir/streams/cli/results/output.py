@@ -18,13 +18,13 @@ from traceweir.streams.cli.score.cells import reason_of, status_of, subject_of, 
 from traceweir.streams.cli.table_files import open_table
 from traceweir.streams.cli.terminal import complain, mute_clients, progress_bar
 from traceweir.streams.lab.evals.writing import whole_file
-from traceweir.streams.tools.results.reader import FoundScore, Results, Wanted
-from traceweir.streams.tools.results.table import Table, UnwritableScoreError
+from traceweir.streams.tools.results.reader import FoundScore, Results, ScoreFilter
+from traceweir.streams.tools.results.table import ScoreRows, UnwritableScoreError
 
 _HEADINGS = ("written (UTC)", "session", "subject", "metric", "value", "status", "reason")
 
 
-def show_results(settings: Settings, wanted: Wanted, *, limit: int | None, follow: bool, as_json: bool) -> None:
+def show_results(settings: Settings, wanted: ScoreFilter, *, limit: int | None, follow: bool, as_json: bool) -> None:
     """Prints the selected scores: the `limit` latest, or all in the order of reading; with `follow` also new scores.
 
     Raises:
@@ -36,7 +36,7 @@ def show_results(settings: Settings, wanted: Wanted, *, limit: int | None, follo
     asyncio.run(_show(settings, wanted, limit, follow, as_json))
 
 
-def export_results(settings: Settings, wanted: Wanted, file: Path) -> None:
+def export_results(settings: Settings, wanted: ScoreFilter, file: Path) -> None:
     """Writes the selected scores to a CSV or Parquet file, by the suffix of its name.
 
     Raises:
@@ -62,7 +62,7 @@ def json_line(value: bytes) -> bytes:
     return text.encode()
 
 
-async def _show(settings: Settings, wanted: Wanted, limit: int | None, follow: bool, as_json: bool) -> None:
+async def _show(settings: Settings, wanted: ScoreFilter, limit: int | None, follow: bool, as_json: bool) -> None:
     async with Results(settings, wanted) as results:
         try:
             shown = await _show_written(results, wanted, limit, follow, as_json)
@@ -78,7 +78,7 @@ async def _show(settings: Settings, wanted: Wanted, limit: int | None, follow: b
                 complain(f"{results.topic}: {counted(results.foreign, 'record')} omitted, because not a score")
 
 
-async def _show_written(results: Results, wanted: Wanted, limit: int | None, follow: bool, as_json: bool) -> int:
+async def _show_written(results: Results, wanted: ScoreFilter, limit: int | None, follow: bool, as_json: bool) -> int:
     """Prints the scores that were written before the start; returns how many are selected."""
     count = 0
     if limit is None:
@@ -105,7 +105,7 @@ async def _show_written(results: Results, wanted: Wanted, limit: int | None, fol
     return count
 
 
-async def _export(settings: Settings, wanted: Wanted, table: Table) -> int:
+async def _export(settings: Settings, wanted: ScoreFilter, table: ScoreRows) -> int:
     rows, unwritable = 0, 0
     async with Results(settings, wanted) as results:
         with progress_bar("rows written") as advance:
@@ -124,7 +124,7 @@ async def _export(settings: Settings, wanted: Wanted, table: Table) -> int:
     return rows
 
 
-def _nothing(results: Results, wanted: Wanted) -> str:
+def _nothing(results: Results, wanted: ScoreFilter) -> str:
     """Returns why no score is shown."""
     if results.is_empty and wanted.session_id is None:
         return f"{results.topic} has no scores: a worker writes scores when a session closes"
@@ -135,18 +135,18 @@ def _nothing(results: Results, wanted: Wanted) -> str:
     return "no scores match"
 
 
-def _print_one(found: FoundScore, wanted: Wanted, as_json: bool) -> None:
+def _print_one(found: FoundScore, wanted: ScoreFilter, as_json: bool) -> None:
     if as_json:
         sys.stdout.buffer.write(json_line(found.value) + b"\n")
     else:
         write_line(line_of(_cells(found, wanted)))
 
 
-def _headings(wanted: Wanted) -> Sequence[str]:
+def _headings(wanted: ScoreFilter) -> Sequence[str]:
     return (*_HEADINGS[:3], "revision", *_HEADINGS[3:]) if wanted.all_revisions else _HEADINGS
 
 
-def _cells(found: FoundScore, wanted: Wanted) -> Sequence[str]:
+def _cells(found: FoundScore, wanted: ScoreFilter) -> Sequence[str]:
     score = found.score
     version = f"{score.revision}.{score.attempt}" if score.attempt else str(score.revision)
     return (

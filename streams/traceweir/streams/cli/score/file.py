@@ -13,7 +13,7 @@ from traceweir.streams.cli.table_files import open_table
 from traceweir.streams.intake.formats.documents import InputError
 from traceweir.streams.lab.evals.writing import whole_file
 from traceweir.streams.tools.results.reader import FoundScore
-from traceweir.streams.tools.results.table import Table, UnwritableScoreError
+from traceweir.streams.tools.results.table import ScoreRows, UnwritableScoreError
 
 
 @contextmanager
@@ -52,7 +52,7 @@ def _lines(stream: BinaryIO) -> Write:
     return lambda scores: stream.writelines([score + b"\n" for score in scores])
 
 
-def _rows(table: Table) -> Write:
+def _rows(table: ScoreRows) -> Write:
     row = 0
 
     def write(scores: Sequence[bytes]) -> None:

@@ -51,7 +51,7 @@ def shadow(
     Example: `traceweir shadow --name v2 --config v2.json --from -7d --budget 5usd`
     """
     from traceweir.streams.base.topics import Topics
-    from traceweir.streams.lab.shadow.definition import Wanted, read_sample, read_usd
+    from traceweir.streams.lab.shadow.definition import ShadowOptions, read_sample, read_usd
     from traceweir.streams.lab.shadow.errors import ShadowOptionError
 
     try:
@@ -86,7 +86,7 @@ def shadow(
         raise typer.BadParameter(str(error), param_hint="--budget") from None
     from traceweir.streams.cli.shadow.run import run
 
-    wanted = Wanted(name=name, since=since, until=until, app=app, sample=share, budget_usd=usd)
+    wanted = ShadowOptions(name=name, since=since, until=until, app=app, sample=share, budget_usd=usd)
     raise typer.Exit(run(wanted, config, times, yes=yes, only_estimate=estimate))
 
 

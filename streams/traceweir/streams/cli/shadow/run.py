@@ -17,10 +17,10 @@ from traceweir.streams.cli.errors import FAILED, INTERRUPTED
 from traceweir.streams.cli.score.commands import read_config_file
 from traceweir.streams.cli.terminal import complain, progress_bar
 from traceweir.streams.cli.up_broker import kafka_settings
-from traceweir.streams.lab.shadow.creation import Found, Times, found_or_created
-from traceweir.streams.lab.shadow.definition import Definition, Wanted
+from traceweir.streams.lab.shadow.creation import RunnableShadow, Times, found_or_created
+from traceweir.streams.lab.shadow.definition import Definition, ShadowOptions
 from traceweir.streams.lab.shadow.errors import ShadowError
-from traceweir.streams.lab.shadow.estimate import ANSWER_TOKENS, Estimate, none_selected
+from traceweir.streams.lab.shadow.estimate import ANSWER_TOKENS, CostEstimate, none_selected
 from traceweir.streams.lab.shadow.expiry import known_losses, losses_in_words, note_losses
 from traceweir.streams.lab.shadow.names import ShadowNames
 from traceweir.streams.lab.shadow.removal import drop, stop
@@ -32,7 +32,7 @@ class _OnlyEstimated(Exception):  # noqa: N818  # an outcome that the caller han
     """The estimate is printed, and nothing more is wanted."""
 
 
-def run(wanted: Wanted, config: Path | None, times: Times, *, yes: bool, only_estimate: bool) -> int:
+def run(wanted: ShadowOptions, config: Path | None, times: Times, *, yes: bool, only_estimate: bool) -> int:
     """Runs a process of a shadow, which it creates if necessary; returns the exit code.
 
     Raises:
@@ -53,7 +53,7 @@ def run(wanted: Wanted, config: Path | None, times: Times, *, yes: bool, only_es
         wanted = replace(wanted, config=text.decode(json.detect_encoding(text)), config_digest=plan.digest)
         check_needs(settings, plan)
 
-    def agree(definition: Definition, plan: Plan, estimate: Estimate) -> None:
+    def agree(definition: Definition, plan: Plan, estimate: CostEstimate) -> None:
         complain(estimate_text(definition, estimate))
         if only_estimate:
             raise _OnlyEstimated
@@ -95,7 +95,7 @@ def drop_shadow(name: str) -> int:
     return 0
 
 
-def reason_to_ask(definition: Definition, plan: Plan, estimate: Estimate) -> str | None:
+def reason_to_ask(definition: Definition, plan: Plan, estimate: CostEstimate) -> str | None:
     """Returns why a person must agree to the cost of a new shadow; None if the budget limits it and covers the estimate.
 
     Args:
@@ -122,7 +122,7 @@ def reason_to_ask(definition: Definition, plan: Plan, estimate: Estimate) -> str
     return None
 
 
-def estimate_text(definition: Definition, estimate: Estimate) -> str:
+def estimate_text(definition: Definition, estimate: CostEstimate) -> str:
     """Returns the estimate as lines for a person."""
     lines = [
         (
@@ -151,7 +151,7 @@ def _ask(why: str) -> None:
         raise ShadowError("nobody agreed to the cost, and nothing was created")
 
 
-def _run(settings: Settings, found: Found) -> int:
+def _run(settings: Settings, found: RunnableShadow) -> int:
     definition = found.definition
     check_needs(settings, found.plan)
     results = ShadowNames.of(settings, definition.name).topics.results

@@ -207,7 +207,7 @@ def _tell(found: Addresses, *, demo: bool, as_json: bool) -> None:
     if as_json:
         sys.stdout.write(orjson.dumps(found._asdict()).decode() + "\n")
     else:
-        told = "Simulated agents send records now." if demo else "Simulated agents: `traceweir up --demo`."
+        agents_line = "Simulated agents send records now." if demo else "Simulated agents: `traceweir up --demo`."
         over_grpc = "" if found.otlp_grpc is None else f"  # or over gRPC: {found.otlp_grpc}\n"
         sys.stdout.write(
             f"The page: {found.dashboard}\n\n"
@@ -217,7 +217,7 @@ def _tell(found: Addresses, *, demo: bool, as_json: bool) -> None:
             f"{over_grpc}\n"
             "Other commands and programs reach Kafka here:\n"
             f"  export {SERVERS}={found.kafka}\n\n"
-            f"{told} Ctrl-C ends everything.\n"
+            f"{agents_line} Ctrl-C ends everything.\n"
         )
     sys.stdout.flush()
 

@@ -24,7 +24,7 @@ from traceweir.streams.intake.formats.base import (
     RecordsOfObject,
     records_of_rows,
 )
-from traceweir.streams.intake.formats.databricks_rows import RowReader, request
+from traceweir.streams.intake.formats.databricks_rows import DatabricksRowReader, request
 from traceweir.streams.intake.formats.tables import ReadCell, Row, number, text
 
 REQUEST_ID_COLUMNS = ("databricks_request_id", "client_request_id", "request_id")
@@ -47,7 +47,7 @@ COLUMNS: Mapping[str, ReadCell] = {
 }
 
 
-class InferenceTableReader(RowReader):
+class InferenceTableReader(DatabricksRowReader):
     """Converts the rows of one inference table to records."""
 
     def __init__(self, context: InputContext) -> None:

@@ -65,7 +65,7 @@ COLUMNS: Mapping[str, ReadCell] = {
 }
 
 
-class RowReader:
+class DatabricksRowReader:
     """Converts the rows of one input to records."""
 
     def __init__(self, context: InputContext) -> None:
@@ -211,7 +211,7 @@ class EvaluationRows:
 
     def __init__(self, context: InputContext) -> None:
         self._context = context
-        self._reader = RowReader(context)
+        self._reader = DatabricksRowReader(context)
         self._count = 0
         self._first_omitted_row = 0
         """The number of the first row after the limit; 0 if the set has no such row."""
@@ -233,7 +233,7 @@ class EvaluationRows:
 
 
 def _reader(context: InputContext) -> RecordsOfObject:
-    rows = RowReader(context)
+    rows = DatabricksRowReader(context)
     return lambda found, document: rows.records(_with_trace_in_its_column(Row(document.number, found)))
 
 

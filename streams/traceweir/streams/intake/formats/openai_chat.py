@@ -29,7 +29,13 @@ from traceweir.streams.intake.formats.base import (
     records_of_objects,
 )
 from traceweir.streams.intake.formats.documents import Document
-from traceweir.streams.intake.formats.openai_chat_messages import ChatTurn, Message, Place, messages_of, turns_of
+from traceweir.streams.intake.formats.openai_chat_messages import (
+    ChatMessage,
+    ChatTurn,
+    TranscriptPlace,
+    messages_of,
+    turns_of,
+)
 from traceweir.streams.intake.formats.session_records import RecordRules, SessionRecords, digest
 
 _RULES = RecordRules(
@@ -61,7 +67,7 @@ def transcript_events(
     Raises:
         InputError: the document is not a transcript; the message names the document and the field.
     """
-    place = Place(source, index)
+    place = TranscriptPlace(source, index)
     messages = messages_of(document, place)
     trace = _trace(document, messages, task_domain, place)
     session_id = _session_id(document, place)
@@ -99,7 +105,9 @@ def _add_turn(session: SessionRecords, invocation_id: str, turn: ChatTurn) -> No
         event("invocation.completed", {"final_response": _content(turn.messages[turn.final].text, "model")})
 
 
-def _trace(document: JsonObject, messages: Sequence[Message], task_domain: str, place: Place) -> JsonObject:
+def _trace(
+    document: JsonObject, messages: Sequence[ChatMessage], task_domain: str, place: TranscriptPlace
+) -> JsonObject:
     """Returns the trace without ids and time."""
     steps = _steps(messages)
     if not steps:
@@ -128,7 +136,7 @@ def _trace(document: JsonObject, messages: Sequence[Message], task_domain: str, 
     }
 
 
-def _steps(messages: Sequence[Message]) -> list[JsonObject]:
+def _steps(messages: Sequence[ChatMessage]) -> list[JsonObject]:
     steps: list[JsonObject] = []
     failed = False
     for message in messages:
@@ -166,7 +174,7 @@ def _dimensions(document: JsonObject) -> JsonObject:
     return usable_dimensions(found).known
 
 
-def _session_id(document: JsonObject, place: Place) -> str:
+def _session_id(document: JsonObject, place: TranscriptPlace) -> str:
     for name in ("session_id", "id", "conversation_id"):
         value = document.get(name)
         if value is None or value == "":
@@ -179,7 +187,7 @@ def _session_id(document: JsonObject, place: Place) -> str:
     return _RULES.id_of(f"session {place.file_name} {place.number} {fingerprint}")
 
 
-def _start_time(document: JsonObject, base_time: datetime, place: Place) -> datetime:
+def _start_time(document: JsonObject, base_time: datetime, place: TranscriptPlace) -> datetime:
     name = "created" if document.get("created") is not None else "created_at"
     value = document.get(name)
     if value is None:

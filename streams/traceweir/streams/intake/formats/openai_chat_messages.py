@@ -18,7 +18,7 @@ _IGNORED_ROLES = ("system", "developer")
 _KNOWN_ROLES = "system, developer, user, assistant, tool, function"
 
 
-class Place(NamedTuple):
+class TranscriptPlace(NamedTuple):
     """The source of a transcript and its number there, for error messages and ids."""
 
     source: str
@@ -37,7 +37,7 @@ class Place(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class ChatToolCall:
     """A tool call."""
 
     id: str | None
@@ -46,12 +46,12 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class ChatMessage:
     """A message of the user, the agent or a tool."""
 
     role: Literal["user", "assistant", "tool"]
     text: str
-    calls: tuple[Call, ...] = ()
+    calls: tuple[ChatToolCall, ...] = ()
     call_id: str | None = None
     """For the answer of a tool: the id of the call that it answers."""
     tool: str = ""
@@ -64,9 +64,9 @@ class Message:
 class ChatTurn:
     """A user message and all messages before the next user message."""
 
-    question: Message | None
+    question: ChatMessage | None
     """The user message; None for messages of the agent before the first user message."""
-    messages: tuple[Message, ...]
+    messages: tuple[ChatMessage, ...]
     """The messages after the user message."""
 
     @property
@@ -76,7 +76,7 @@ class ChatTurn:
         return with_text[-1] if with_text else None
 
 
-def messages_of(document: JsonObject, place: Place) -> list[Message]:
+def messages_of(document: JsonObject, place: TranscriptPlace) -> list[ChatMessage]:
     """Returns the messages of a transcript, from `messages` or otherwise `traj`, without system messages.
 
     Raises:
@@ -98,7 +98,7 @@ def messages_of(document: JsonObject, place: Place) -> list[Message]:
     return messages
 
 
-def turns_of(messages: Sequence[Message]) -> list[ChatTurn]:
+def turns_of(messages: Sequence[ChatMessage]) -> list[ChatTurn]:
     """Groups the messages into turns, in order; each user message begins a turn."""
     return [
         ChatTurn(group[0], tuple(group[1:])) if group[0].role == "user" else ChatTurn(None, tuple(group))
@@ -106,8 +106,8 @@ def turns_of(messages: Sequence[Message]) -> list[ChatTurn]:
     ]
 
 
-def _groups(messages: Sequence[Message]) -> Iterator[list[Message]]:
-    group: list[Message] = []
+def _groups(messages: Sequence[ChatMessage]) -> Iterator[list[ChatMessage]]:
+    group: list[ChatMessage] = []
     for message in messages:
         if message.role == "user" and group:
             yield group
@@ -117,28 +117,28 @@ def _groups(messages: Sequence[Message]) -> Iterator[list[Message]]:
         yield group
 
 
-def _message(item: JsonValue, field: str, tools: dict[str, str], place: Place) -> Message | None:
+def _message(item: JsonValue, field: str, tools: dict[str, str], place: TranscriptPlace) -> ChatMessage | None:
     if not isinstance(item, dict):
         raise place.error(f"{field} is {_summary(item)}; a message must be an object with a role")
     text = _text(item.get("content"), f"{field}.content", place)
     match item.get("role"):
         case "user":
-            return Message("user", text)
+            return ChatMessage("user", text)
         case "assistant":
             refusal = item.get("refusal")
             text = text or (refusal if isinstance(refusal, str) else "")
-            return Message("assistant", text, calls=tuple(_calls(item, field, place)))
+            return ChatMessage("assistant", text, calls=tuple(_calls(item, field, place)))
         case "tool" | "function":
             call_id, name = _identifier(item.get("tool_call_id")), item.get("name")
             tool = name if isinstance(name, str) and name else tools.get(call_id or "", "")
-            return Message("tool", text, call_id=call_id, tool=tool, failed=_failed(item, text))
+            return ChatMessage("tool", text, call_id=call_id, tool=tool, failed=_failed(item, text))
         case role if role in _IGNORED_ROLES:
             return None
         case role:
             raise place.error(f"{field}.role is {_summary(role)}; the role must be one of {_KNOWN_ROLES}")
 
 
-def _text(content: JsonValue, field: str, place: Place) -> str:
+def _text(content: JsonValue, field: str, place: TranscriptPlace) -> str:
     """Returns the text of a message's content, one line for each part; a part without text is its type in brackets."""
     if content is None:
         return ""
@@ -160,7 +160,7 @@ def _text(content: JsonValue, field: str, place: Place) -> str:
     return "\n".join(texts)
 
 
-def _calls(item: JsonObject, field: str, place: Place) -> Iterator[Call]:
+def _calls(item: JsonObject, field: str, place: TranscriptPlace) -> Iterator[ChatToolCall]:
     calls = item.get("tool_calls") or []
     if not isinstance(calls, list):
         raise place.error(f"{field}.tool_calls is {_summary(calls)}; tool_calls must be a list")
@@ -173,11 +173,11 @@ def _calls(item: JsonObject, field: str, place: Place) -> Iterator[Call]:
         yield _call(item["function_call"], None, f"{field}.function_call", place)
 
 
-def _call(function: JsonValue, call_id: str | None, field: str, place: Place) -> Call:
+def _call(function: JsonValue, call_id: str | None, field: str, place: TranscriptPlace) -> ChatToolCall:
     name = function.get("name") if isinstance(function, dict) else None
     if not isinstance(function, dict) or not isinstance(name, str) or not name:
         raise place.error(f"{field} is {_summary(function)}; a function must be an object with the tool's name")
-    return Call(call_id, name, _arguments(function.get("arguments")))
+    return ChatToolCall(call_id, name, _arguments(function.get("arguments")))
 
 
 def _arguments(arguments: JsonValue) -> JsonObject:

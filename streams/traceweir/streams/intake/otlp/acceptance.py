@@ -41,7 +41,7 @@ _FIRST_TAG = b"\n"
 """The first byte of every request in protobuf; in JSON it is white space."""
 
 
-class Accepted(NamedTuple):
+class AcceptedRequest(NamedTuple):
     """The usable part of a request."""
 
     records: list[bytes]
@@ -54,7 +54,7 @@ class Accepted(NamedTuple):
     """Why spans or log records were rejected; empty if none was."""
 
 
-def accept(request: bytes, signal: Signal, *, json: bool, max_record_bytes: int) -> Accepted:
+def accept(request: bytes, signal: Signal, *, json: bool, max_record_bytes: int) -> AcceptedRequest:
     """Checks a request completely, and returns the records that hold its usable spans or log records.
 
     A request without a problem stays as it is, byte for byte. If it is too large for a record, or if spans are left out,
@@ -72,7 +72,7 @@ def accept(request: bytes, signal: Signal, *, json: bool, max_record_bytes: int)
     if not request:
         if json:
             raise OtlpError("the body is empty; an empty request in JSON is {}")
-        return Accepted([], 0, 0, "")
+        return AcceptedRequest([], 0, 0, "")
     if json != is_json(request) and (json or not request.startswith(_FIRST_TAG)):
         raise OtlpError(
             "the body is not JSON, which its content type promises"
@@ -89,16 +89,16 @@ def accept(request: bytes, signal: Signal, *, json: bool, max_record_bytes: int)
         _check_entries(request, signal, json=json)
     count = None if json else _count_if_valid(request, signal)
     if count == 0:
-        return Accepted([], 0, 0, "")
+        return AcceptedRequest([], 0, 0, "")
     if count is not None and len(request) <= max_record_bytes:
-        return Accepted([request], count, 0, "")
+        return AcceptedRequest([request], count, 0, "")
     problems: list[str] = []
     if count is None:
         usable, problems = _usable(request, signal, decode=not json)
         if not usable and not problems:
-            return Accepted([], 0, 0, "")
+            return AcceptedRequest([], 0, 0, "")
         if json and not problems and len(request) <= max_record_bytes:
-            return Accepted([request], len(usable), 0, "")
+            return AcceptedRequest([request], len(usable), 0, "")
         request = b"".join(usable)
     records, accepted = [], 0
     for record, items in _split(RequestView.FromString(request), max_record_bytes):
@@ -112,7 +112,7 @@ def accept(request: bytes, signal: Signal, *, json: bool, max_record_bytes: int)
             accepted += items
     if not accepted and problems:
         raise OtlpError(listed(problems))
-    return Accepted(records, accepted, len(problems), listed(problems))
+    return AcceptedRequest(records, accepted, len(problems), listed(problems))
 
 
 def _check_entries(request: bytes, signal: Signal, *, json: bool) -> None:

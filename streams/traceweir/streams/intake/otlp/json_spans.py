@@ -120,8 +120,8 @@ def _frame(request: _Request) -> Any:
             _add_attributes(resource.attributes, each.resource.attributes)
         resource_view = view.resources.add(resource=[resource.SerializeToString()])
         for each_scope in each.scope_spans or ():
-            told = each_scope.scope or _Scope()
-            scope = InstrumentationScope(name=told.name or "", version=told.version or "")
+            json_scope = each_scope.scope or _Scope()
+            scope = InstrumentationScope(name=json_scope.name or "", version=json_scope.version or "")
             spans = [_span(span).SerializeToString() for span in each_scope.spans or ()]
             resource_view.scopes.add(scope=[scope.SerializeToString()], items=spans)
     return view
@@ -153,22 +153,22 @@ def _span(found: _Span) -> Span:
 
 def _add_attributes(attributes: Any, found: Iterable[_Attribute] | None) -> None:
     for each in found or ():
-        value, told = attributes.add(key=each.key).value, each.value
+        value, json_value = attributes.add(key=each.key).value, each.value
         # A value that is set as a field of its message is not copied, as one that is passed to a constructor is.
-        if told is None:
+        if json_value is None:
             value.SetInParent()
-        elif told.string_value is not None:
-            value.string_value = told.string_value
-        elif told.bool_value is not None:
-            value.bool_value = told.bool_value
-        elif told.int_value is not None:
-            value.int_value = _integer(told.int_value)
+        elif json_value.string_value is not None:
+            value.string_value = json_value.string_value
+        elif json_value.bool_value is not None:
+            value.bool_value = json_value.bool_value
+        elif json_value.int_value is not None:
+            value.int_value = _integer(json_value.int_value)
         else:
             others = {
-                "doubleValue": told.double_value,
-                "bytesValue": told.bytes_value,
-                "arrayValue": told.array_value,
-                "kvlistValue": told.kvlist_value,
+                "doubleValue": json_value.double_value,
+                "bytesValue": json_value.bytes_value,
+                "arrayValue": json_value.array_value,
+                "kvlistValue": json_value.kvlist_value,
             }
             value.CopyFrom(encoded_value(others))
 

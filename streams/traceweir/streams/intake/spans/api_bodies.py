@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from traceweir.streams.intake.spans.attributes import decoded, structure
-from traceweir.streams.intake.spans.message import Message, is_hidden
+from traceweir.streams.intake.spans.message import SpanMessage, is_hidden
 from traceweir.streams.intake.spans.messages import read_message, read_messages
 
 PYTHON_TEXT = re.compile(r"[A-Za-z_.]{0,128}[A-Z]\w{0,64}\([\w.]{1,64}=")
@@ -16,7 +16,7 @@ Names are bounded: with unbounded ones, the time grows with the square of a long
 """
 
 
-def requested(value: Any) -> list[Message]:
+def requested(value: Any) -> list[SpanMessage]:
     """Returns the messages of a request to a model: `messages`, `contents`, `input`, `prompt`, or a list of messages."""
     if value is None:
         return []
@@ -34,11 +34,11 @@ def requested(value: Any) -> list[Message]:
         if isinstance(inner, dict) and key != "messages":
             return requested(inner)
         if isinstance(inner, str) and inner and not is_hidden(inner):
-            return [Message("user", [inner])]
+            return [SpanMessage("user", [inner])]
     return []
 
 
-def answered(value: Any, depth: int = 0) -> list[Message]:
+def answered(value: Any, depth: int = 0) -> list[SpanMessage]:
     """Returns the messages of a model's response: choices, generations, candidates, items, or one message."""
     if value is None or depth > 5:
         return []
@@ -49,7 +49,7 @@ def answered(value: Any, depth: int = 0) -> list[Message]:
         value = decoded(value) if value.startswith('"') else value
         if not isinstance(value, str) or not value or PYTHON_TEXT.match(value):
             return []
-        return [Message("assistant", [] if is_hidden(value) else [value], hidden=is_hidden(value))]
+        return [SpanMessage("assistant", [] if is_hidden(value) else [value], hidden=is_hidden(value))]
     if not isinstance(value, dict):
         return []
     for key in ("choices", "generations", "candidates", "messages", "outputs"):

@@ -71,7 +71,7 @@ def _without(span: Span, limit: int, limit_of_events: int) -> Span:
     events, cut_in_events = span.events, 0
     if limit_of_events:
         kept = [(event, *_kept(event.attributes, limit_of_events)) for event in events]
-        events = [event._replace(attributes=told) for event, told, _ in kept]
+        events = [event._replace(attributes=shortened) for event, shortened, _ in kept]
         cut_in_events = sum(number for _, _, number in kept)
     if not cut and not cut_in_events:
         return span
@@ -83,8 +83,10 @@ def _kept(attributes: Attributes, limit: int) -> tuple[Attributes, int]:
     if not _ANY_ONLY_JSON.isdisjoint(attributes):
         cut = [key for key in _ONLY_JSON if isinstance(value := attributes.get(key), str) and _has_no_end(value)]
     if limit:
-        told = ((key, value) for key, value in attributes.items() if isinstance(value, str) and len(value) == limit)
-        cut += (key for key, value in told if not _is_json(value))
+        long_texts = (
+            (key, value) for key, value in attributes.items() if isinstance(value, str) and len(value) == limit
+        )
+        cut += (key for key, value in long_texts if not _is_json(value))
     return ({**attributes, **dict.fromkeys(cut)}, len(set(cut))) if cut else (attributes, 0)
 
 

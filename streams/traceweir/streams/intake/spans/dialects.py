@@ -7,8 +7,8 @@ from typing import Any
 
 from traceweir.streams.intake.spans.attributes import first_text
 from traceweir.streams.intake.spans.conventions import CONVENTIONS, keys_of, sources_of
-from traceweir.streams.intake.spans.conventions.source import Place, Source, read_all
-from traceweir.streams.intake.spans.message import Message
+from traceweir.streams.intake.spans.conventions.source import Source, SourcePlace, read_all
+from traceweir.streams.intake.spans.message import SpanMessage
 from traceweir.streams.intake.spans.span import Span
 from traceweir.streams.intake.spans.spread_messages import spread_attributes
 
@@ -17,17 +17,17 @@ _CALLING = {"tool_calls", "tool_call", "tool_use", "function_call"}
 _FINISH = keys_of(lambda each: each.finishes)
 _INPUTS = sources_of(lambda each: each.inputs)
 _OUTPUTS = sources_of(lambda each: each.outputs)
-_SPREAD = tuple(source.key for source in (*_INPUTS, *_OUTPUTS) if source.place is Place.SPREAD)
+_SPREAD = tuple(source.key for source in (*_INPUTS, *_OUTPUTS) if source.place is SourcePlace.SPREAD)
 _STEPS = tuple(each.step for each in CONVENTIONS if each.step is not None)
 _ROUNDS = tuple(each.rounds for each in CONVENTIONS if each.rounds is not None)
 
 
-def input_messages(span: Span) -> list[Message]:
+def input_messages(span: Span) -> list[SpanMessage]:
     """Returns the messages that a model read, oldest first; empty if the span does not have them."""
     return with_content(_told(span, _INPUTS))
 
 
-def output_messages(span: Span) -> list[Message]:
+def output_messages(span: Span) -> list[SpanMessage]:
     """Returns the messages that a model wrote; empty if the span does not have them."""
     found = with_content(_told(span, _OUTPUTS))
     asks = found and (found[-1].finish in _CALLING or first_text(span.attributes, *_FINISH) in _CALLING)
@@ -41,19 +41,19 @@ def output_messages(span: Span) -> list[Message]:
     return found
 
 
-def step_message(span: Span) -> Message | None:
+def step_message(span: Span) -> SpanMessage | None:
     """Returns what a model wrote, from the span around that of its call; None for any other span."""
     return next((found for step in _STEPS if (found := step(span)) is not None), None)
 
 
-def played_rounds(span: Span) -> list[Message]:
+def played_rounds(span: Span) -> list[SpanMessage]:
     """Returns the tool calls and results of the rounds that a client played by itself in one call."""
     return next((found for rounds in _ROUNDS if (found := rounds(span))), [])
 
 
-def with_content(candidates: Iterable[list[Message]]) -> list[Message]:
+def with_content(candidates: Iterable[list[SpanMessage]]) -> list[SpanMessage]:
     """Returns the first messages of which one has content; else the first messages, which are without."""
-    hidden: list[Message] = []
+    hidden: list[SpanMessage] = []
     for found in candidates:
         if not found:  # as most are
             continue
@@ -64,7 +64,7 @@ def with_content(candidates: Iterable[list[Message]]) -> list[Message]:
     return hidden
 
 
-def _told(span: Span, sources: tuple[Source, ...]) -> Iterator[list[Message]]:
+def _told(span: Span, sources: tuple[Source, ...]) -> Iterator[list[SpanMessage]]:
     return read_all(span, sources, _spread)
 
 

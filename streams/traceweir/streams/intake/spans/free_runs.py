@@ -9,7 +9,7 @@ from itertools import islice
 
 from traceweir.streams.intake.spans.attributes import ABSENT, args_text
 from traceweir.streams.intake.spans.conventions.mcp import is_mcp_call
-from traceweir.streams.intake.spans.message import Call
+from traceweir.streams.intake.spans.message import RequestedCall
 from traceweir.streams.intake.spans.tool_spans import HANDOFF, ToolRun
 from traceweir.streams.intake.spans.tree import Node
 from traceweir.streams.intake.spans.waiting import Waiting
@@ -49,11 +49,11 @@ class FreeRuns:
         """Yields the runs that are left."""
         return iter(self._free.values())
 
-    def take_same(self, call: Call) -> ToolRun | None:
+    def take_same(self, call: RequestedCall) -> ToolRun | None:
         """Takes the first run with the repeated id, the name and the arguments of a call, if there is one."""
         return self._taken(self._of_repeated.take((call.id, call.name, args_text(call.args))))
 
-    def take(self, call: Call, at_ns: int, since_ns: int) -> ToolRun | None:
+    def take(self, call: RequestedCall, at_ns: int, since_ns: int) -> ToolRun | None:
         """Takes the run of a call: by the id; else by name and arguments; else by name and order of start.
 
         An id that neither a span nor a result has is another id of the call, such as that of an item of OpenAI's
@@ -90,7 +90,7 @@ class FreeRuns:
         runs = islice(self._by_name.get(own, ()), _MAX_COMPARED) if own != name else ()
         return [index for index in runs if is_mcp_call(self._free[index][1].span.attributes)]
 
-    def _is_earlier(self, index: int, call: Call, since_ns: int) -> bool:
+    def _is_earlier(self, index: int, call: RequestedCall, since_ns: int) -> bool:
         run = self._free[index][1]
         differs = isinstance(run.args, dict) and isinstance(call.args, dict) and run.args != call.args
         return differs and 0 < run.span.end_ns <= since_ns

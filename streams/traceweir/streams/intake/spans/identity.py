@@ -50,8 +50,8 @@ def user_of(nodes: Sequence[Node]) -> str:
     """Returns the id of the user from the outermost span that has one; empty if no span has one."""
     for node in nodes:
         attributes = node.span.attributes
-        told = "" if _ANY_USER.isdisjoint(attributes) else usable_id(first_text(attributes, *_USER))
-        found = told or in_metadata(attributes, "user_id")
+        user_id = "" if _ANY_USER.isdisjoint(attributes) else usable_id(first_text(attributes, *_USER))
+        found = user_id or in_metadata(attributes, "user_id")
         if found:
             return found
         for event in node.span.events:

@@ -17,7 +17,7 @@ HIDDEN = frozenset({"__REDACTED__", "<elided>", "[REDACTED]", "redacted-by-litel
 """The texts that OpenInference, ADK, Strands and LiteLLM write in place of hidden content."""
 
 
-class Call(NamedTuple):
+class RequestedCall(NamedTuple):
     """A tool call that a model asks for."""
 
     id: str
@@ -28,7 +28,7 @@ class Call(NamedTuple):
     """Arguments as decoded; ABSENT if the message does not have them."""
 
 
-def differs(one: Call, other: Call) -> bool:
+def differs(one: RequestedCall, other: RequestedCall) -> bool:
     """Returns whether two calls with one id are two calls: the names or the arguments of both are known, and differ.
 
     Streams write a call first without its name, or with an empty object in place of its arguments.
@@ -39,21 +39,21 @@ def differs(one: Call, other: Call) -> bool:
     return bool(known) and one.args != other.args
 
 
-def is_first(call: Call, told: dict[str, list[Call]]) -> bool:
+def is_first(call: RequestedCall, calls_by_id: dict[str, list[RequestedCall]]) -> bool:
     """Returns whether a call with an id is told for the first time, and adds it to the calls that were told.
 
     Args:
         call: The call.
-        told: The different calls that were told, by their ids.
+        calls_by_id: The different calls that were told, by their ids.
     """
-    same_id = told.setdefault(call.id, [])
+    same_id = calls_by_id.setdefault(call.id, [])
     if any(not differs(each, call) for each in same_id[-_MAX_COMPARED:]):
         return False
     same_id.append(call)
     return True
 
 
-class Result(NamedTuple):
+class ToolResult(NamedTuple):
     """The result of a tool, as the model reads it."""
 
     id: str
@@ -69,20 +69,20 @@ class Result(NamedTuple):
 
 
 @dataclass(slots=True)
-class Message:
+class SpanMessage:
     """A message: its role, its texts, and the tool calls and tool results in it."""
 
     role: Role
     texts: list[str] = field(default_factory=list)
-    calls: list[Call] = field(default_factory=list)
-    results: list[Result] = field(default_factory=list)
+    calls: list[RequestedCall] = field(default_factory=list)
+    results: list[ToolResult] = field(default_factory=list)
     name: str = ""
     finish: str = ""
     hidden: bool = False
     """Whether the message had content that was taken out."""
-    _told: dict[str, list[Call]] = field(default_factory=dict, compare=False, repr=False)
+    _told: dict[str, list[RequestedCall]] = field(default_factory=dict, compare=False, repr=False)
 
-    def add_call(self, call: Call) -> None:
+    def add_call(self, call: RequestedCall) -> None:
         """Adds a call, unless the message tells it already: a call with its id that has no other content."""
         if not call.id or is_first(call, self._told):
             self.calls.append(call)
@@ -98,7 +98,7 @@ class Message:
         return "\n".join(text for text in self.texts if text)
 
 
-def newest_turn(messages: Sequence[Message]) -> list[Message]:
+def newest_turn(messages: Sequence[SpanMessage]) -> list[SpanMessage]:
     """Returns the messages after the newest text of the user."""
     asked = (i for i, message in enumerate(messages) if message.role == "user" and (message.text or message.hidden))
     last = max(asked, default=-1)

@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 from traceweir.streams.intake.spans.attributes import ABSENT, structure, text_of
-from traceweir.streams.intake.spans.message import HIDDEN, Call, Message, Result, Role, is_hidden
+from traceweir.streams.intake.spans.message import HIDDEN, RequestedCall, Role, SpanMessage, ToolResult, is_hidden
 
 _ROLES: dict[str, Role] = {
     "system": "system",
@@ -40,20 +40,20 @@ _RESULT_BLOCKS = ("toolResult", "functionResponse", "function_response", "tool_c
 """The keys of blocks with a tool's result: of Bedrock, Gemini, and Haystack."""
 
 
-def read_messages(value: Any, role: Role = "user") -> list[Message]:
+def read_messages(value: Any, role: Role = "user") -> list[SpanMessage]:
     """Returns the messages in a list, in a list of lists, or in an object with `messages`.
 
     Args:
         value: The messages, or a JSON text of them.
         role: The role of a text without a role.
     """
-    found: list[Message] = []
+    found: list[SpanMessage] = []
     if value is not None:
         _collect(structure(value), role, found, 0)
     return found
 
 
-def _collect(value: Any, role: Role, found: list[Message], depth: int) -> None:
+def _collect(value: Any, role: Role, found: list[SpanMessage], depth: int) -> None:
     if depth > MAX_DEPTH:
         return
     if isinstance(value, list):
@@ -68,7 +68,7 @@ def _collect(value: Any, role: Role, found: list[Message], depth: int) -> None:
         else:
             found.append(read_message(value, role))
     elif isinstance(value, str) and value:
-        found.append(Message(role, [] if is_hidden(value) else [value], hidden=is_hidden(value)))
+        found.append(SpanMessage(role, [] if is_hidden(value) else [value], hidden=is_hidden(value)))
 
 
 def _is_block(value: dict[str, Any]) -> bool:
@@ -78,13 +78,13 @@ def _is_block(value: dict[str, Any]) -> bool:
     return "toolUse" in value or "toolResult" in value or set(value) == {"text"} or value.get("type") == "text"
 
 
-def read_message(value: dict[str, Any], role: Role = "user") -> Message:
+def read_message(value: dict[str, Any], role: Role = "user") -> SpanMessage:
     """Returns a message in any of the known shapes."""
     value, name = _unpacked(value)
     word = value.get("role") or value.get("type") or name or ""
     if isinstance(word, dict):  # AutoGen and Haystack: {"value": "user"}
         word = word.get("value", "")
-    message = Message(_ROLES.get(str(word).lower().rpartition(".")[2], role))
+    message = SpanMessage(_ROLES.get(str(word).lower().rpartition(".")[2], role))
     if message.role == "user" and isinstance(value.get("tool_call_id"), str) and value["tool_call_id"]:
         message.role = "tool"  # Anthropic's results are in a message of the user
     message.name = text_of(value.get("name")) if message.role != "tool" else ""
@@ -149,7 +149,7 @@ def _listed(value: Any) -> list[dict[str, Any]]:
     return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
 
 
-def _read_item(value: dict[str, Any], message: Message) -> None:
+def _read_item(value: dict[str, Any], message: SpanMessage) -> None:
     """Reads an item of OpenAI's Responses API, which is no message: a call, or the output of a call."""
     match value.get("type"):
         case "function_call" | "custom_tool_call" | "tool_call" | "mcp_call" if "name" in value:
@@ -158,7 +158,7 @@ def _read_item(value: dict[str, Any], message: Message) -> None:
         case "function_call_output" | "custom_tool_call_output":
             message.role = "tool"
             call = text_of(value.get("call_id"))
-            message.results.append(Result(call, text_of(value.get("name")), value.get("output", ABSENT)))
+            message.results.append(ToolResult(call, text_of(value.get("name")), value.get("output", ABSENT)))
         case "reasoning":
             message.role = "assistant"
 
@@ -167,7 +167,7 @@ def _without(value: dict[str, Any], key: str) -> dict[str, Any]:
     return {each: inner for each, inner in value.items() if each != key}
 
 
-def _read_call(value: dict[str, Any], message: Message) -> None:
+def _read_call(value: dict[str, Any], message: SpanMessage) -> None:
     if isinstance(value.get("tool_call"), dict):  # OpenInference
         value = value["tool_call"]
     inner = value["function"] if isinstance(value.get("function"), dict) else value
@@ -178,7 +178,7 @@ def _read_call(value: dict[str, Any], message: Message) -> None:
     args = next((inner[key] for key in keys if inner.get(key) is not None), ABSENT)
     if not name and args is ABSENT:
         return
-    message.add_call(Call(call, name, ABSENT if is_hidden(args) else arguments(args)))
+    message.add_call(RequestedCall(call, name, ABSENT if is_hidden(args) else arguments(args)))
 
 
 def arguments(value: Any) -> Any:
@@ -188,11 +188,11 @@ def arguments(value: Any) -> Any:
     return value
 
 
-def _read_tool_message(value: dict[str, Any], content_key: str, message: Message) -> None:
+def _read_tool_message(value: dict[str, Any], content_key: str, message: SpanMessage) -> None:
     """Reads a message that answers a call: with blocks of results, or with the result as its content."""
     content = structure(value[content_key]) if content_key and content_key != "content" else value.get(content_key)
     if isinstance(content, list):
-        inner = Message("tool")
+        inner = SpanMessage("tool")
         read_content(content, inner, 0)
         message.results += inner.results
         if message.results:
@@ -206,10 +206,10 @@ def _read_tool_message(value: dict[str, Any], content_key: str, message: Message
     found = content if content_key else ABSENT
     hidden = is_hidden(found)
     message.hidden = message.hidden or hidden or found is ABSENT
-    message.results.append(Result(call, name, ABSENT if hidden else found, value.get("status") == "error"))
+    message.results.append(ToolResult(call, name, ABSENT if hidden else found, value.get("status") == "error"))
 
 
-def read_content(content: Any, message: Message, depth: int) -> None:
+def read_content(content: Any, message: SpanMessage, depth: int) -> None:
     """Adds the texts, the calls and the results of a message's content."""
     if depth > MAX_DEPTH:
         return
@@ -239,7 +239,7 @@ def _known(block: dict[str, Any]) -> bool:
     return block.get("type") in kinds
 
 
-def _read_block(block: dict[str, Any], message: Message, depth: int) -> None:
+def _read_block(block: dict[str, Any], message: SpanMessage, depth: int) -> None:
     if isinstance(block.get("message_content"), dict):  # OpenInference
         block = block["message_content"]
     call = next(
@@ -270,20 +270,20 @@ def _is_map(block: dict[str, Any], key: str) -> bool:
     return isinstance(block.get(key), dict)
 
 
-def _read_result(value: dict[str, Any], message: Message, *, framed: bool = False) -> None:
+def _read_result(value: dict[str, Any], message: SpanMessage, *, framed: bool = False) -> None:
     keys = ("id", "tool_use_id", "toolUseId", "toolCallId", "call_id", "tool_call_id")
     origin = value["origin"] if isinstance(value.get("origin"), dict) else {}  # Haystack: the call
-    told = {**origin, **value}
-    call = text_of(next((told[key] for key in keys if isinstance(told.get(key), str)), ""))
-    name = text_of(told.get("name") or told.get("toolName") or origin.get("tool_name") or "")
+    fields = {**origin, **value}
+    call = text_of(next((fields[key] for key in keys if isinstance(fields.get(key), str)), ""))
+    name = text_of(fields.get("name") or fields.get("toolName") or origin.get("tool_name") or "")
     found = next((value[key] for key in ("response", "result", "output", "content") if key in value), ABSENT)
     if isinstance(found, list) and found and all(isinstance(each, dict) and _known(each) for each in found):
-        inner = Message("tool")
+        inner = SpanMessage("tool")
         read_content(found, inner, 1)
         found = inner.text if inner.texts else json_blocks(found)
     failed = value.get("status") == "error" or value.get("is_error") is True or value.get("error") is True
     message.hidden = message.hidden or found is ABSENT
-    message.results.append(Result(call, name, found, failed, framed))
+    message.results.append(ToolResult(call, name, found, failed, framed))
 
 
 def json_blocks(blocks: list[Any]) -> Any:

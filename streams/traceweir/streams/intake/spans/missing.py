@@ -9,7 +9,7 @@ from typing import Any
 
 from traceweir.streams.intake.spans.attributes import ABSENT, is_cut, plain_text, structure
 from traceweir.streams.intake.spans.conventions import CONVENTIONS
-from traceweir.streams.intake.spans.conventions.seen import Seen
+from traceweir.streams.intake.spans.conventions.seen import SeenInvocation
 from traceweir.streams.intake.spans.identity import own_agent_name
 from traceweir.streams.intake.spans.message import is_hidden, newest_turn
 from traceweir.streams.intake.spans.model_calls import ModelCall
@@ -69,7 +69,7 @@ class Missing:
         if not agent:
             parts |= _of_agent(turn, why)
         scopes = {node.span.scope for node in turn.nodes}
-        seen = Seen(turn.nodes, scopes, models, calls, agent, own_agent_name, why)
+        seen = SeenInvocation(turn.nodes, scopes, models, calls, agent, own_agent_name, why)
         for quirks in _QUIRKS:
             parts |= quirks(seen)
         if any(_is_overwritten(model) for model in models):
@@ -114,8 +114,8 @@ def _of_calls(
             # If the span of the tool is whole, what was cut can be the answer of the model.
             source = why if has_cut_texts and not (call.run and call.run.span.cut_texts) else reason
             parts[f"args:{place}"] = f"the arguments of the call of tool {call.name!r} are not in the spans: {source()}"
-        told = call.run.error if call.run is not None else call.error
-        if told == "" and call.result is ABSENT:
+        run_error = call.run.error if call.run is not None else call.error
+        if run_error == "" and call.result is ABSENT:
             parts[f"error:{place}"] = (
                 f"the error message of the call of tool {call.name!r} is not in the spans: {reason()}"
             )
@@ -191,8 +191,8 @@ def _may_have_asked(model: ModelCall) -> bool:
 
 def _finish_reasons(model: ModelCall) -> set[str]:
     """Returns why the answers of a model ended, in lower case; some instrumentations write the list as JSON."""
-    told = structure(model.nodes[0].span.attributes.get("gen_ai.response.finish_reasons"))
-    return {str(each).lower() for each in told} if isinstance(told, list) else set()
+    finish_reasons = structure(model.nodes[0].span.attributes.get("gen_ai.response.finish_reasons"))
+    return {str(each).lower() for each in finish_reasons} if isinstance(finish_reasons, list) else set()
 
 
 def _is_overwritten(model: ModelCall) -> bool:

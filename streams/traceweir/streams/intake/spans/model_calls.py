@@ -16,7 +16,7 @@ from traceweir.streams.intake.spans.dialects import (
     with_content,
 )
 from traceweir.streams.intake.spans.identity import agent_name
-from traceweir.streams.intake.spans.message import Call, Message
+from traceweir.streams.intake.spans.message import RequestedCall, SpanMessage
 from traceweir.streams.intake.spans.metadata import in_metadata
 from traceweir.streams.intake.spans.span import Attributes, Span
 from traceweir.streams.intake.spans.span_events import DETAILS, event_fields, named_events
@@ -55,9 +55,9 @@ class ModelCall:
 
     nodes: list[Node]
     """The spans that recorded the call, the most detailed one first."""
-    inputs: list[Message]
+    inputs: list[SpanMessage]
     """The messages that the model read."""
-    outputs: list[Message]
+    outputs: list[SpanMessage]
     """The messages that the model wrote."""
     model: str
     """Name of the model; empty if unknown."""
@@ -69,7 +69,7 @@ class ModelCall:
     """Name of the agent that called; empty if unknown."""
     earlier: Sequence[EarlierCall] = ()
     """The calls that were on the same span before this one, the oldest first."""
-    rounds: Sequence[Message] = ()
+    rounds: Sequence[SpanMessage] = ()
     """The tool calls and the results of the rounds that the client played by itself before the answer."""
     response_id: str = ""
     """Id that the provider gave to the answer; empty if unknown."""
@@ -85,7 +85,7 @@ class ModelCall:
         return max(node.span.end_ns for node in self.nodes)
 
     @property
-    def calls(self) -> list[Call]:
+    def calls(self) -> list[RequestedCall]:
         """The tool calls that the model asked for."""
         return [call for message in self.outputs if message.role == "assistant" for call in message.calls]
 
@@ -95,7 +95,7 @@ class ModelCall:
         return any(_is_google(node.span.attributes) for node in self.nodes)
 
     @property
-    def all_calls(self) -> list[Call]:
+    def all_calls(self) -> list[RequestedCall]:
         """The tool calls that the model asked for, those of the rounds first."""
         return [call for message in self.rounds for call in message.calls] + self.calls
 
@@ -129,8 +129,8 @@ def read_model_calls(nodes: Iterable[Node]) -> list[ModelCall]:
             groups.append(group)
         leaves[id(node)] = group
     calls = [_read(group) for group in groups]
-    told = {id(call) for call in calls if call.outputs or call.output_tokens is not None}
-    kept = [call for call in calls if id(call) in told or not told or call.nodes[0].span.status == "ERROR"]
+    complete = {id(call) for call in calls if call.outputs or call.output_tokens is not None}
+    kept = [call for call in calls if id(call) in complete or not complete or call.nodes[0].span.status == "ERROR"]
     found = _without_doubles(sorted(kept, key=lambda call: call.nodes[-1].order))
     _complete_outputs(found)
     return found
@@ -151,7 +151,7 @@ def _complete_outputs(calls: list[ModelCall]) -> None:
                 break
 
 
-def _conversation(messages: Sequence[Message]) -> list[Message]:
+def _conversation(messages: Sequence[SpanMessage]) -> list[SpanMessage]:
     """Returns the messages without the instructions, which differ between the agents of a conversation."""
     return [message for message in messages if message.role != "system"]
 
@@ -265,6 +265,6 @@ def _same(one: ModelCall, other: ModelCall) -> bool:
     return _told(one.outputs) == _told(other.outputs)
 
 
-def _told(messages: Sequence[Message]) -> tuple[str, list[str]]:
+def _told(messages: Sequence[SpanMessage]) -> tuple[str, list[str]]:
     texts = "\n".join(message.text for message in messages).strip()
     return texts, [call.name for message in messages for call in message.calls]

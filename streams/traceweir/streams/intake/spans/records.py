@@ -106,8 +106,8 @@ def events_of(reading: Reading, names: Mapping[int, str]) -> list[dict[str, Any]
             counts = {"input_tokens": earlier.input_tokens, "output_tokens": earlier.output_tokens}
             found.append((at, {"id": f"{span.span_id}:model:{earlier.time_ns}", **called, **counts}))
         tokens = {"input_tokens": each.input_tokens, "output_tokens": each.output_tokens}
-        told = {name: value for name, value in tokens.items() if value is not None}
-        found.append((where, {"id": f"{span.span_id}:model", **called, **told}))
+        known_tokens = {name: value for name, value in tokens.items() if value is not None}
+        found.append((where, {"id": f"{span.span_id}:model", **called, **known_tokens}))
         text = each.text
         if text and not is_protocol(text) and (each.calls or without_thought(text).strip() != reading.answer.strip()):
             said = {

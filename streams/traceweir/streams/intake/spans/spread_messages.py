@@ -8,7 +8,7 @@ from typing import Any
 
 from traceweir.streams.intake.spans.api_bodies import answered, requested
 from traceweir.streams.intake.spans.attributes import ABSENT
-from traceweir.streams.intake.spans.message import Message, Role
+from traceweir.streams.intake.spans.message import Role, SpanMessage
 from traceweir.streams.intake.spans.messages import read_message
 from traceweir.streams.intake.spans.span import Span
 
@@ -35,7 +35,7 @@ def _spread_keys(keys: tuple[str, ...], beginnings: tuple[str, ...]) -> list[str
     return [key for key in keys if key.startswith(beginnings)]
 
 
-def openinference(span: Span, spread: Mapping[str, Any], prefix: str, role: Role) -> list[Message]:
+def openinference(span: Span, spread: Mapping[str, Any], prefix: str, role: Role) -> list[SpanMessage]:
     """Returns OpenInference's messages. A call without arguments has no attribute for them, unless one was dropped.
 
     Nor has a call whose arguments are an object, which the SDK refuses: smolagents has such; `output.value` tells them.
@@ -45,8 +45,8 @@ def openinference(span: Span, spread: Mapping[str, Any], prefix: str, role: Role
     calls = [call for message in messages for call in message.calls]
     if span.dropped_attributes or cut or all(call.args is not ABSENT for call in calls):
         return messages
-    told = [call for message in answered(span.attributes.get("output.value")) for call in message.calls]
-    args = {call.id: call.args for call in told if call.id and call.args is not ABSENT}
+    known_calls = [call for message in answered(span.attributes.get("output.value")) for call in message.calls]
+    args = {call.id: call.args for call in known_calls if call.id and call.args is not ABSENT}
     for message in messages:
         message.calls = [
             call._replace(args=args.get(call.id, {})) if call.args is ABSENT and call.name else call
@@ -55,7 +55,7 @@ def openinference(span: Span, spread: Mapping[str, Any], prefix: str, role: Role
     return messages
 
 
-def with_failures(messages: list[Message], request: Any) -> list[Message]:
+def with_failures(messages: list[SpanMessage], request: Any) -> list[SpanMessage]:
     """Returns the messages with the results marked of which the request says that the tool failed."""
     if isinstance(request, str) and any(mark in request for mark in _FAILED):
         failed = {result.id for message in requested(request) for result in message.results if result.failed}
@@ -67,7 +67,7 @@ def with_failures(messages: list[Message], request: Any) -> list[Message]:
     return messages
 
 
-def indexed(spread: Mapping[str, Any], prefix: str, role: Role = "user") -> list[Message]:
+def indexed(spread: Mapping[str, Any], prefix: str, role: Role = "user") -> list[SpanMessage]:
     """Returns messages that are spread over attributes such as `llm.input_messages.0.message.role`."""
     if not spread:
         return []

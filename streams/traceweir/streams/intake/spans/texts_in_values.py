@@ -7,7 +7,7 @@ from typing import Any
 
 from traceweir.streams.intake.spans.api_bodies import PYTHON_TEXT
 from traceweir.streams.intake.spans.attributes import ABSENT, decoded, structure
-from traceweir.streams.intake.spans.message import Message, is_hidden
+from traceweir.streams.intake.spans.message import SpanMessage, is_hidden
 from traceweir.streams.intake.spans.messages import read_message, read_messages
 
 _QUESTION_KEYS = ("new_message", "task", "message", "question", "query", "user_query", "user_input", "user_message")
@@ -42,7 +42,7 @@ def answer_in(value: Any) -> str:
     return _answer(structure(value), 0)
 
 
-def newest_user_text(messages: Sequence[Message]) -> str:
+def newest_user_text(messages: Sequence[SpanMessage]) -> str:
     """Returns the newest text of the user; notes that a framework writes in the user's name are left out."""
     for message in reversed(messages):
         if message.role != "user" or message.results:
@@ -124,7 +124,7 @@ def _answer(value: Any, depth: int) -> str:
             found = _answer(inner, depth + 1)
             if found:
                 return found
-            told = value[key]  # an answer that is JSON, as the model wrote it
-            if key in _TEXT_KEYS and isinstance(told, str) and told.startswith("{"):
-                return told
+            answer = value[key]  # an answer that is JSON, as the model wrote it
+            if key in _TEXT_KEYS and isinstance(answer, str) and answer.startswith("{"):
+                return answer
     return ""

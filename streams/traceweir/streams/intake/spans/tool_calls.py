@@ -11,7 +11,14 @@ from traceweir.streams.intake.spans.attributes import ABSENT, args_text, plain, 
 from traceweir.streams.intake.spans.conventions import CONVENTIONS, keys_of
 from traceweir.streams.intake.spans.free_runs import FreeRuns, asked_name
 from traceweir.streams.intake.spans.identity import agent_name
-from traceweir.streams.intake.spans.message import Call, Message, Result, differs, is_first, newest_turn
+from traceweir.streams.intake.spans.message import (
+    RequestedCall,
+    SpanMessage,
+    ToolResult,
+    differs,
+    is_first,
+    newest_turn,
+)
 from traceweir.streams.intake.spans.messages import arguments
 from traceweir.streams.intake.spans.model_calls import ModelCall
 from traceweir.streams.intake.spans.tool_runs import read_runs
@@ -75,12 +82,12 @@ def read_tool_calls(nodes: Sequence[Node], models: Sequence[ModelCall], *, bare:
             calls.append(_joined(each, found, results, (own_ns, place, each.source)))
     is_cut = any(node.span.cut_texts for model in models for node in model.nodes)
     for node, left in free:
-        call = Call(left.call_id, asked_name(left), left.args)
+        call = RequestedCall(left.call_id, asked_name(left), left.args)
         if not isinstance(left.args, dict):
-            told = results.args_of(call)
-            if told is ABSENT and is_cut:
+            recorded_args = results.args_of(call)
+            if recorded_args is ABSENT and is_cut:
                 left.args = ABSENT  # the only argument without its name, which the answer that was cut would tell
-            call = call._replace(args=left.args if told is ABSENT else told)
+            call = call._replace(args=left.args if recorded_args is ABSENT else recorded_args)
         span_id = left.span.span_id
         alone = _Asked(call, 0, agent_name(node), span_id)
         calls.append(_joined(alone, left, results, (left.span.start_ns, 0, span_id)))
@@ -106,7 +113,7 @@ def _is_submission(call: ToolCall) -> bool:
 
 @dataclass(slots=True)
 class _Asked:
-    call: Call
+    call: RequestedCall
     at_ns: int
     agent: str
     source: str
@@ -116,7 +123,7 @@ class _Asked:
 
 def _asked(models: Sequence[ModelCall], *, bare: bool) -> Iterator[list[_Asked]]:
     """Yields the calls that the models asked for, those of one answer together, each once."""
-    seen: dict[str, list[Call]] = {}
+    seen: dict[str, list[RequestedCall]] = {}
     if bare and models:
         repeated = {_told(call) for model in models for call in model.all_calls}
         span = models[0].nodes[0].span
@@ -148,16 +155,16 @@ def _asked(models: Sequence[ModelCall], *, bare: bool) -> Iterator[list[_Asked]]
             yield found
 
 
-def _was_read(call: Call, model: ModelCall) -> bool:
+def _was_read(call: RequestedCall, model: ModelCall) -> bool:
     return any(_told(call) == _told(each) for message in model.inputs for each in message.calls)
 
 
-def _told(call: Call) -> tuple[str, bytes | None]:
+def _told(call: RequestedCall) -> tuple[str, bytes | None]:
     """Returns the name and the arguments of a call, by which a call without an id is recognised."""
     return call.name, args_text(call.args)
 
 
-def _identified(call: Call) -> Call:
+def _identified(call: RequestedCall) -> RequestedCall:
     return call._replace(id="") if has_made_up_id(call) else call
 
 
@@ -172,15 +179,15 @@ class _Results:
     def __init__(self, models: Sequence[ModelCall], repeated: Set[str]) -> None:
         self.answered: set[str] = set()
         """The ids of all results."""
-        self._by_id: dict[str, tuple[Result, Call | None]] = {}
-        histories: dict[str, list[Message]] = {}
+        self._by_id: dict[str, tuple[ToolResult, RequestedCall | None]] = {}
+        histories: dict[str, list[SpanMessage]] = {}
         several: set[str] = set()
         for model in models:
             history = [*newest_turn(model.inputs), *model.rounds]
             if len(history) > len(histories.get(model.agent, ())):
                 histories[model.agent] = history
             in_input: set[str] = set()
-            asked: dict[str, Call] = {}
+            asked: dict[str, RequestedCall] = {}
             for message in (*model.inputs, *model.rounds):
                 asked |= {call.id: call for call in message.calls}
                 for result in message.results:
@@ -192,20 +199,20 @@ class _Results:
                         self._by_id.setdefault(result.id, (result, asked.get(result.id)))
         for call_id in several:  # one history has results of several calls, of which only one is known here
             self._by_id.pop(call_id, None)
-        self._pairs: Waiting[Result] = Waiting()
+        self._pairs: Waiting[ToolResult] = Waiting()
         for history in histories.values():
             for call, result in _paired(history):
                 self._pairs.add(result, (call.name, None), (call.name, args_text(arguments(call.args))))
                 if has_made_up_id(call):
                     self._by_id.pop(call.id, None)
-        self._asked: Waiting[Call] = Waiting()
+        self._asked: Waiting[RequestedCall] = Waiting()
         for history in histories.values():
             for message in history:
                 for call in message.calls:
                     values = (None, args_text(_only(call.args)))
                     self._asked.add(call, *((call.name, value, name) for value in values for name in (None, call.id)))
 
-    def args_of(self, call: Call) -> Any:
+    def args_of(self, call: RequestedCall) -> Any:
         """Returns the arguments that a later input of a model repeats; ABSENT if there are none.
 
         OpenInference's LangChain writes the only argument of a tool without its name; it tells equal names apart.
@@ -214,10 +221,10 @@ class _Results:
         asked = self._asked.take(*((call.name, value, name) for name in (("", call.id) if call.id else (None,))))
         return ABSENT if asked is None else asked.args
 
-    def of(self, name: str, call_id: str, args: Any) -> Result | None:
+    def of(self, name: str, call_id: str, args: Any) -> ToolResult | None:
         """Returns the result of a call: by the id; else of the first call with the same name and arguments."""
         result, asked = self._by_id.get(call_id, (None, None)) if call_id else (None, None)
-        if result is not None and (asked is None or not differs(asked, Call(call_id, name, args))):
+        if result is not None and (asked is None or not differs(asked, RequestedCall(call_id, name, args))):
             return result
         return self._pairs.take((name, args_text(arguments(args)))) if self._pairs else None
 
@@ -227,15 +234,15 @@ def _only(args: Any) -> Any:
     return next(iter(args.values())) if isinstance(args, dict) and len(args) == 1 else ABSENT
 
 
-def has_made_up_id(call: Call) -> bool:
+def has_made_up_id(call: RequestedCall) -> bool:
     """Returns whether the id of a call is its name and a number, which ADK writes for calls without one; it repeats."""
     return call.id.startswith(f"{call.name}_") and call.id[len(call.name) + 1 :].isdecimal()
 
 
-def _paired(history: Sequence[Message]) -> list[tuple[Call, Result]]:
+def _paired(history: Sequence[SpanMessage]) -> list[tuple[RequestedCall, ToolResult]]:
     """Returns the calls of a history with their results: by the id, by the name, or in the order of the calls."""
-    pairs: list[tuple[Call, Result]] = []
-    waiting: Waiting[Call] = Waiting()
+    pairs: list[tuple[RequestedCall, ToolResult]] = []
+    waiting: Waiting[RequestedCall] = Waiting()
     answered = {result.id for message in history for result in message.results}
     known: set[str] = set()
     for message in history:
@@ -264,12 +271,12 @@ def _joined(asked: _Asked, run: ToolRun | None, results: _Results, order: tuple[
     if run is not None and not isinstance(args, dict) and run.args is not ABSENT and not run.is_handoff:
         args = run.args
     call_id = call.id or (run.call_id if run else "")
-    told = results.of(call.name, call_id, args)
-    value, failed = (run.result if run else ABSENT), told is not None and told.failed
+    recorded = results.of(call.name, call_id, args)
+    value, failed = (run.result if run else ABSENT), recorded is not None and recorded.failed
     adk = call_id.startswith("adk-") or (run is not None and run.span.scope == "gcp.vertex.agent")
-    if value is ABSENT and told is not None and told.value is not ABSENT:
-        value, _, is_error = unwrapped_result(structure(told.value), adk=adk or told.framed)
-        is_failure = told.framed and isinstance(value, dict) and set(value) == {"error"}  # as Gemini's API says it
+    if value is ABSENT and recorded is not None and recorded.value is not ABSENT:
+        value, _, is_error = unwrapped_result(structure(recorded.value), adk=adk or recorded.framed)
+        is_failure = recorded.framed and isinstance(value, dict) and set(value) == {"error"}  # as Gemini's API says it
         failed = failed or is_error or is_failure
     error = run.error if run is not None else None
     in_result = error_in(value) or (value if isinstance(value, str) else "")

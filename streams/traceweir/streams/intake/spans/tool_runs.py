@@ -132,13 +132,13 @@ def _may_be_equal(one: ToolRun, other: ToolRun) -> bool:
 
 def _complete(known: _Known, other: _Known) -> None:
     """Adds to a run what another span of the same run tells."""
-    run, told = known.run, other.run
+    run, other_run = known.run, other.run
     known.scopes |= other.scopes
-    run.call_id = run.call_id or told.call_id
-    if run.args is ABSENT or (not isinstance(run.args, dict) and isinstance(told.args, dict)):
-        run.args = told.args
+    run.call_id = run.call_id or other_run.call_id
+    if run.args is ABSENT or (not isinstance(run.args, dict) and isinstance(other_run.args, dict)):
+        run.args = other_run.args
     # A tool can call a server and live with its error; the tool's own span tells whether the tool failed.
-    is_lived_with = is_mcp_call(told.span.attributes) and (run.result is not ABSENT or run.error is not None)
-    run.result = told.result if run.result is ABSENT else run.result
+    is_lived_with = is_mcp_call(other_run.span.attributes) and (run.result is not ABSENT or run.error is not None)
+    run.result = other_run.result if run.result is ABSENT else run.result
     if not is_lived_with:
-        run.error = run.error or told.error if run.error is not None or told.error is not None else None
+        run.error = run.error or other_run.error if run.error is not None or other_run.error is not None else None

@@ -11,7 +11,7 @@ from traceweir.streams.intake.spans.attributes import ABSENT, first_text, struct
 from traceweir.streams.intake.spans.conventions import CONVENTIONS, keys_of, openai_agents, sources_of
 from traceweir.streams.intake.spans.conventions.mcp import is_mcp_call
 from traceweir.streams.intake.spans.conventions.source import Identified, Source, read_all
-from traceweir.streams.intake.spans.message import Message, is_hidden
+from traceweir.streams.intake.spans.message import SpanMessage, is_hidden
 from traceweir.streams.intake.spans.messages import read_content
 from traceweir.streams.intake.spans.python_text import python_value
 from traceweir.streams.intake.spans.span import Span
@@ -150,16 +150,16 @@ def unwrapped_result(value: Any, *, adk: bool = False, depth: int = 0) -> tuple[
     if "content" in value and ("tool_call_id" in value or value.get("type") in ("tool", "ToolMessage")):
         content, call = value["content"], text_of(value.get("tool_call_id"))
         if isinstance(content, list) and content and all(isinstance(each, dict) for each in content):
-            message = Message("tool")
+            message = SpanMessage("tool")
             read_content(content, message, 0)
             content = message.text
         return python_value(structure(content)), call, value.get("status") == "error"
     if set(value) <= _MCP_RESULT and (kinds := _mcp_kinds(value.get("content"))):
-        message = Message("tool")
+        message = SpanMessage("tool")
         read_content(value["content"], message, 0)
         is_text = kinds == {"text"} and message.texts
-        told = structure(message.text) if is_text else value.get("structuredContent", value["content"])
-        return told, "", value.get("isError") is True
+        body = structure(message.text) if is_text else value.get("structuredContent", value["content"])
+        return body, "", value.get("isError") is True
     if "raw_output" in value and ("tool_name" in value or "blocks" in value):
         return structure(value["raw_output"]), "", value.get("is_error") is True
     if set(value) <= {"id", "name", "response", "will_continue", "scheduling", "parts"} and {"name", "response"} <= set(
@@ -227,8 +227,8 @@ def _without_stack(text: str) -> str:
 
 def error_in(result: Any) -> str:
     """Returns the error message that a result is, as `{"error": message}`; empty if it is none."""
-    told = result.get("error") if isinstance(result, dict) and len(result) <= 2 else None
-    return told if isinstance(told, str) else ""
+    error = result.get("error") if isinstance(result, dict) and len(result) <= 2 else None
+    return error if isinstance(error, str) else ""
 
 
 def error_of(span: Span, result: Any, failed: bool) -> str | None:

@@ -48,16 +48,16 @@ def _joined(versions: list[Span]) -> Span:
         return versions[0]
     heaviest_first = sorted(versions, key=_weight, reverse=True)
     fullest = heaviest_first[0]
-    known = {_told(event) for event in fullest.events}
+    known = {_identity_of(event) for event in fullest.events}
     others: dict[str, SpanEvent] = {}
     for span in heaviest_first[1:]:
         for event in span.events:
-            if (told := _told(event)) not in known:
-                others.setdefault(told, event)
+            if (identity := _identity_of(event)) not in known:
+                others.setdefault(identity, event)
     return replace(fullest, events=[*fullest.events, *others.values()]) if others else fullest
 
 
-def _told(event: SpanEvent) -> str:
+def _identity_of(event: SpanEvent) -> str:
     return repr(event._replace(attributes=dict(sorted(event.attributes.items()))))
 
 

@@ -12,7 +12,7 @@ from traceweir.schemas.figures import counted
 from traceweir.schemas.text import listed
 from traceweir.streams.base.statistics.intervals import CONFIDENCE, Estimate, paired_difference, unpaired_difference
 from traceweir.streams.base.statistics.significance import holm
-from traceweir.streams.lab.comparison.document import Diff, Difference, Figures, MetricComparison, SideSummary
+from traceweir.streams.lab.comparison.document import Diff, Difference, MetricComparison, SideFigures, SideSummary
 from traceweir.streams.lab.comparison.pairing import Indexes, Pairs, pair
 from traceweir.streams.lab.comparison.rows import (
     FAILED,
@@ -164,9 +164,9 @@ def _difference(
     )
 
 
-def _figures(rows: Rows) -> Figures:
+def _figures(rows: Rows) -> SideFigures:
     reasons = np.bincount(rows["reason"][rows["status"] == NOT_EVALUATED], minlength=len(REASONS))
-    return Figures(
+    return SideFigures(
         results=len(rows),
         passed=int((_is_judged(rows) & (rows["status"] == PASSED)).sum()),
         failed=int((_is_judged(rows) & (rows["status"] == FAILED)).sum()),

@@ -30,7 +30,7 @@ class SideSummary(_Part):
     """Number of lines or records that are not scores that can be compared."""
 
 
-class Figures(_Part):
+class SideFigures(_Part):
     """One metric on one side, over all results that count."""
 
     results: int
@@ -106,7 +106,7 @@ class Flip(_Part):
     """The verdict of the challenger."""
 
 
-class Verdicts(_Part):
+class VerdictAgreement(_Part):
     """How the verdicts of pairs agree. Values that no threshold judges have no part in it."""
 
     both_passed: int
@@ -138,9 +138,9 @@ class MetricComparison(_Part):
     """What is measured: `invocation`, `trace` or `session`."""
     how: How
     """`paired`: results of the same subject are compared. `unpaired`: all results of both sides are compared."""
-    base: Figures
+    base: SideFigures
     """The base."""
-    challenger: Figures
+    challenger: SideFigures
     """The challenger."""
     pairs: int
     """Number of results that both sides have."""
@@ -158,7 +158,7 @@ class MetricComparison(_Part):
     """The difference of the shares of PASSED among PASSED and FAILED, from 0 to 1; null if a side has no verdict."""
     cost_usd: Difference | None
     """The difference of the price of a result, in USD; null if nothing was paid on either side."""
-    verdicts: Verdicts | None
+    verdicts: VerdictAgreement | None
     """The verdicts of pairs; null if no pair has two verdicts."""
 
 

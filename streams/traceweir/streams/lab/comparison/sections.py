@@ -11,10 +11,10 @@ from traceweir.streams.lab.comparison.document import (
     BoundCheck,
     Diff,
     Difference,
-    Figures,
     Flip,
     FlipSide,
     MetricComparison,
+    SideFigures,
     SideSummary,
 )
 
@@ -214,7 +214,7 @@ def _cost(each: MetricComparison) -> Sequence[str] | None:
     )
 
 
-def _tokens(side: Figures) -> str:
+def _tokens(side: SideFigures) -> str:
     return str(side.input_tokens + side.output_tokens)
 
 

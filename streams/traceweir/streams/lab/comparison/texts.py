@@ -56,14 +56,14 @@ class Texts:
         rationale = score.rationale
         if len(rationale) > MAX_RATIONALE_CHARS:
             rationale = rationale[: MAX_RATIONALE_CHARS - 1] + "…"
-        told = (
+        fields = (
             score.session_id,
             score.segment,
             score.invocation_id or score.trace_id or "",
             score.threshold,
             rationale,
         )
-        line = orjson.dumps(told) + b"\n"
+        line = orjson.dumps(fields) + b"\n"
         place, self._end = self._end, self._end + len(line)
         self._file.write(line)
         return place

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from traceweir.streams.base.statistics.significance import cohens_kappa, exact_mcnemar
-from traceweir.streams.lab.comparison.document import Flip, FlipSide, Verdicts
+from traceweir.streams.lab.comparison.document import Flip, FlipSide, VerdictAgreement
 from traceweir.streams.lab.comparison.pairing import Indexes
 from traceweir.streams.lab.comparison.rows import PASSED, Rows
 from traceweir.streams.lab.comparison.texts import Texts
 
 
-def compare_verdicts(base: Rows, challenger: Rows, texts: Texts, limit: int) -> Verdicts | None:
+def compare_verdicts(base: Rows, challenger: Rows, texts: Texts, limit: int) -> VerdictAgreement | None:
     """Returns how the verdicts of pairs agree; None if no pair has a verdict on both sides.
 
     Args:
@@ -31,7 +31,7 @@ def compare_verdicts(base: Rows, challenger: Rows, texts: Texts, limit: int) -> 
     both_passed, both_failed, to_failed, to_passed = counts
     p_value = exact_mcnemar(to_failed, to_passed)
     listed = _worst_first(base, challenger)[:limit]
-    return Verdicts(
+    return VerdictAgreement(
         both_passed=both_passed,
         both_failed=both_failed,
         to_failed=to_failed,

@@ -12,9 +12,9 @@ from traceweir.scorers.evaluation.plan import Plan, read_plan
 from traceweir.streams.base.clock import utc_now
 from traceweir.streams.base.settings import Settings
 from traceweir.streams.lab.shadow.challenger_name import has_scores, require_no_challenger
-from traceweir.streams.lab.shadow.definition import Definition, Wanted
+from traceweir.streams.lab.shadow.definition import Definition, ShadowOptions
 from traceweir.streams.lab.shadow.errors import ShadowError
-from traceweir.streams.lab.shadow.estimate import Estimate, estimated, none_selected
+from traceweir.streams.lab.shadow.estimate import CostEstimate, estimated, none_selected
 from traceweir.streams.lab.shadow.known_verdicts import known_verdicts
 from traceweir.streams.lab.shadow.log import names_of_shadows, read_definition, send, write_definition
 from traceweir.streams.lab.shadow.names import ShadowNames
@@ -23,12 +23,12 @@ from traceweir.streams.worker.kafka.topic_admin import check_partitions, create_
 
 Times = tuple[int | None, int | None]
 """Begin and end of the range, in milliseconds since 1970; None: the oldest session, and now."""
-Agree = Callable[[Definition, Plan, Estimate], None]
+Agree = Callable[[Definition, Plan, CostEstimate], None]
 """Receives a shadow that does not exist yet with its plan and its estimate; raises if nobody agrees to run it."""
 _NAMED = 10
 
 
-class Found(NamedTuple):
+class RunnableShadow(NamedTuple):
     """A shadow that can run."""
 
     definition: Definition
@@ -37,8 +37,8 @@ class Found(NamedTuple):
 
 
 def found_or_created(
-    settings: Settings, wanted: Wanted, times: Times, agree: Agree, tell: Callable[[str], object]
-) -> Found:
+    settings: Settings, wanted: ShadowOptions, times: Times, agree: Agree, tell: Callable[[str], object]
+) -> RunnableShadow:
     """Returns the shadow of a name: the existing one, or a new one after `agree` has returned.
 
     Args:
@@ -68,7 +68,7 @@ def found_or_created(
     if existing is not None:
         _check_fits(settings, wanted, existing)
         create_named(settings, names.own, names.retention_days)
-        return Found(existing, plan_of(existing), is_new=False)
+        return RunnableShadow(existing, plan_of(existing), is_new=False)
     if wanted.config is None:
         names_known = [] if is_first else asyncio.run(names_of_shadows(settings))
         raise ShadowError(_without_config(wanted.name, names_known))
@@ -95,10 +95,10 @@ def found_or_created(
     write_definition(settings, definition)  # last, so that an interrupted creation is repeated from its start
     final = asyncio.run(read_definition(settings, wanted.name)) or definition
     if final == definition:
-        return Found(definition, plan, is_new=True)
+        return RunnableShadow(definition, plan, is_new=True)
     _check_fits(settings, wanted, final)  # another process was faster
     write_definition(settings, final)  # compaction keeps the last record of a name, which is then the one in effect
-    return Found(final, plan_of(final), is_new=False)
+    return RunnableShadow(final, plan_of(final), is_new=False)
 
 
 def plan_of(definition: Definition) -> Plan:
@@ -119,7 +119,7 @@ def plan_of(definition: Definition) -> Plan:
     return limited(plan, definition.budget_usd)
 
 
-async def _new(settings: Settings, wanted: Wanted, times: Times, tell: Callable[[str], object]) -> Definition:
+async def _new(settings: Settings, wanted: ShadowOptions, times: Times, tell: Callable[[str], object]) -> Definition:
     sessions = settings.topics.sessions
     span = await resolve_span(settings, *times)
     if span.cut:
@@ -151,7 +151,7 @@ def _without_config(name: str, existing: Sequence[str]) -> str:
     )
 
 
-def _check_fits(settings: Settings, wanted: Wanted, existing: Definition) -> None:
+def _check_fits(settings: Settings, wanted: ShadowOptions, existing: Definition) -> None:
     """Raises ShadowError if the options differ from those of an existing shadow, or its sessions are gone."""
     name = wanted.name
     ways_out = f"take another --name, or remove the shadow with `traceweir shadow --name {name} --drop`"

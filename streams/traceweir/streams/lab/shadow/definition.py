@@ -67,7 +67,7 @@ class Definition(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ShadowOptions:
     """The options of `traceweir shadow`, as they were given; None: not given."""
 
     name: str

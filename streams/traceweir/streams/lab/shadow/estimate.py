@@ -46,7 +46,7 @@ _NAMED_APPS = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Estimate:
+class CostEstimate:
     """What a shadow will cost."""
 
     sessions: int
@@ -94,7 +94,7 @@ class _Sample:
     apps: set[str] = field(default_factory=set)
 
 
-async def estimated(settings: Settings, definition: Definition, plan: Plan, verdicts: Rows) -> Estimate:
+async def estimated(settings: Settings, definition: Definition, plan: Plan, verdicts: Rows) -> CostEstimate:
     """Returns the estimate for a shadow.
 
     Args:
@@ -128,7 +128,7 @@ async def estimated(settings: Settings, definition: Definition, plan: Plan, verd
                 new += count
                 usd += count * prices.usd(question)
     factor = sessions / len(judged) if judged else 0.0
-    return Estimate(
+    return CostEstimate(
         sessions=sessions,
         questions=round(new * factor),
         known=round(known * factor),
@@ -141,7 +141,7 @@ async def estimated(settings: Settings, definition: Definition, plan: Plan, verd
     )
 
 
-def none_selected(definition: Definition, estimate: Estimate) -> str | None:
+def none_selected(definition: Definition, estimate: CostEstimate) -> str | None:
     """Returns a sentence if none of the sessions that were read will be scored; None if one will be.
 
     >>> from datetime import UTC, datetime

@@ -18,7 +18,7 @@ from traceweir.streams.worker.kafka.topic_admin import reach
 _NAMED = 10
 
 
-class Span(NamedTuple):
+class OffsetRange(NamedTuple):
     """The offsets of a range, by partition."""
 
     begins: Mapping[int, int]
@@ -30,7 +30,7 @@ class Span(NamedTuple):
     """
 
 
-async def resolve_span(settings: Settings, since_ms: int | None, until_ms: int | None) -> Span:
+async def resolve_span(settings: Settings, since_ms: int | None, until_ms: int | None) -> OffsetRange:
     """Returns the offsets of the sessions that were written in a span of time.
 
     Args:
@@ -53,7 +53,7 @@ async def resolve_span(settings: Settings, since_ms: int | None, until_ms: int |
             has_expired = any(reader.begins.values())
             raise ShadowError(_empty(topic, since_ms, until_ms, await reader.times(), has_expired=has_expired))
         cut = {} if since_ms is None else await _cut(reader, since_ms)
-    return Span(begins, ends, cut)
+    return OffsetRange(begins, ends, cut)
 
 
 async def _cut(reader: BoundedReader, since_ms: int) -> dict[int, int | None]:

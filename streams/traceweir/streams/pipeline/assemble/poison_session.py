@@ -26,13 +26,13 @@ def dead_letters(session: OpenSession, read: Read, topics: Topics, partition: in
     """
     rows = [read(session.key(number)) for number in range(session.sealed)]
     bodies = [body for row in rows if row is not None for body in _bodies(row)]
-    letters = []
+    outputs = []
     for body in [*bodies, b"".join([session.tail, *session.new])]:
         for kind, raw in _entries(body):
             topic = topics.traces if kind == TRACE else topics.invocations
             about = DeadLetter(why.reason, why.detail, "assemble", topic, partition, _UNKNOWN_OFFSET, session.id, None)
-            letters.append(Output(topics.dead_letters, partition, session.id, raw, about.wire_headers()))
-    return letters
+            outputs.append(Output(topics.dead_letters, partition, session.id, raw, about.wire_headers()))
+    return outputs
 
 
 def _bodies(row: bytes) -> list[bytes]:

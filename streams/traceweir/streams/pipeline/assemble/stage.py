@@ -306,17 +306,17 @@ class AssembleStage:
         found = self._open.pop(session, None)
         if found is None:
             return
-        letters = dead_letters(found, self._read, self._topics, self._partition, why)
-        self._outputs += letters
+        outputs = dead_letters(found, self._read, self._topics, self._partition, why)
+        self._outputs += outputs
         self._rows += [(found.key(number), None) for number in range(found.saved)]
-        self.counters["joined"] -= len(letters)
-        self.counters[f"dead_lettered.{why.reason}"] += len(letters)
+        self.counters["joined"] -= len(outputs)
+        self.counters[f"dead_lettered.{why.reason}"] += len(outputs)
         self.counters["reopened" if found.revision else "opened"] -= 1
 
     def _reject(self, source: str, record: Record, why: RecordRejected) -> None:
         self.counters[f"dead_lettered.{why.reason}"] += 1
-        letters, number = self._topics.dead_letters, self._partition
-        self._outputs.append(dead_letter(letters, source, number, record, "assemble", why.reason, why.detail))
+        target, number = self._topics.dead_letters, self._partition
+        self._outputs.append(dead_letter(target, source, number, record, "assemble", why.reason, why.detail))
 
     def _refuse_future(self, what: str) -> NoReturn:
         raise RecordRejected("future_timestamp", f"{what} is more than {self._closing.max_future_ms} ms ahead of now")

@@ -13,7 +13,7 @@ from traceweir.streams.intake.spans.reader import TraceRecords, read_trace
 from traceweir.streams.intake.spans.reasoning_ids import moved_id, reasoning_trace_id
 from traceweir.streams.intake.spans.span import Span
 from traceweir.streams.pipeline.collect.collecting_rules import CollectingRules
-from traceweir.streams.pipeline.collect.document import LARGEST, Document, Rooms
+from traceweir.streams.pipeline.collect.document import LARGEST, CollectedDocument, Rooms
 from traceweir.streams.pipeline.collect.late_events import Event, late_events
 from traceweir.streams.pipeline.collect.late_traces import ReasoningTrace, late_traces
 from traceweir.streams.pipeline.collect.open_trace import OpenTrace
@@ -117,8 +117,8 @@ def _can_move(
 ) -> bool:
     """Returns whether the former session can be withdrawn, and all documents fit; its size is estimated from above."""
     documents = [
-        *(Document(True, each["session_id"], orjson.dumps(each)) for each in changes.events),
-        *(Document(False, each["metadata"]["session_id"], orjson.dumps(each)) for each in changes.traces),
+        *(CollectedDocument(True, each["session_id"], orjson.dumps(each)) for each in changes.events),
+        *(CollectedDocument(False, each["metadata"]["session_id"], orjson.dumps(each)) for each in changes.traces),
     ]
     if not all(each.fits(rooms) for each in documents):
         return False

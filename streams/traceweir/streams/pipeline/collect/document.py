@@ -13,7 +13,7 @@ class Rooms(NamedTuple):
     event: int = MAX_OUTPUT_BYTES
     trace: int = MAX_OUTPUT_BYTES
 
-    def of(self, document: Document) -> int:
+    def of(self, document: CollectedDocument) -> int:
         """Returns the limit for a document."""
         return self.event if document.is_event else self.trace
 
@@ -22,7 +22,7 @@ LARGEST = Rooms()
 """What every record can have where its topic has no lower limit."""
 
 
-class Document(NamedTuple):
+class CollectedDocument(NamedTuple):
     """An event or a reasoning trace to publish."""
 
     is_event: bool

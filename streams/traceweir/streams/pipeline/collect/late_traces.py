@@ -44,8 +44,8 @@ def late_traces(
     """
     former = {_invocation(each): each for each in before}
     sessions = {each["id"]: _session(each) for each in before}
-    told = {each["id"] for each in after}
-    free = [name for name in dict.fromkeys(ids) if name not in told and is_published(name)]
+    taken = {each["id"] for each in after}
+    free = [name for name in dict.fromkeys(ids) if name not in taken and is_published(name)]
 
     def name_before(invocation: str) -> str:
         return next((name for name in free if was_kept(kept(invocation, name))), "")

@@ -23,7 +23,7 @@ from traceweir.streams.intake.otlp.slices import MAX_SPAN_BYTES, log_slices, spa
 from traceweir.streams.intake.spans.span import Span
 from traceweir.streams.pipeline.collect.changes import Changes, changes_of
 from traceweir.streams.pipeline.collect.collecting_rules import CollectingRules
-from traceweir.streams.pipeline.collect.document import LARGEST, Document, Rooms
+from traceweir.streams.pipeline.collect.document import LARGEST, CollectedDocument, Rooms
 from traceweir.streams.pipeline.collect.open_trace import OpenTrace
 from traceweir.streams.pipeline.collect.published import Published, identity_of
 from traceweir.streams.pipeline.collect.requests import joined
@@ -45,11 +45,11 @@ class Unusable(NamedTuple):
 class Publication:
     """What a trace tells that was not published before."""
 
-    documents: list[Document]
+    documents: list[CollectedDocument]
     unusable: list[Unusable]
     published: Published
     """What is published with these documents and before."""
-    first_left_out: Document | None
+    first_left_out: CollectedDocument | None
     """The first document that is left out because the trace has more than the limit; None if none is."""
     left_out: int
     """Number of documents that are left out."""
@@ -82,7 +82,7 @@ class Publication:
             new.setdefault(identity, (False, trace_document["metadata"]["session_id"], trace_document))
         damaged = {identity: each for each in unusable if (identity := identity_of(each.data)) not in before.identities}
         room = max(0, rules.max_documents - len(before.identities))
-        encoded = (Document(is_event, name, orjson.dumps(each)) for is_event, name, each in new.values())
+        encoded = (CollectedDocument(is_event, name, orjson.dumps(each)) for is_event, name, each in new.values())
         chosen = list(islice(encoded, room))
         first_left_out = next(encoded, None)
         remembered = islice(chain(new, changes.identities, damaged), room)
@@ -133,11 +133,11 @@ def dead_letters(
     with suppress(RuntimeError, struct.error):
         for entry in trace.entries(read):
             entries.append(entry)  # noqa: PERF402  # a comprehension would lose the entries before the damage
-    letters: list[Output] = []
+    refused: list[Output] = []
     for kind in (SPAN, LOG):
         found = [entry.data for entry in entries if entry.kind == kind]
-        letters += _request_letters(topics, partition, kind, found, why, limits)
-    return letters
+        refused += _request_letters(topics, partition, kind, found, why, limits)
+    return refused
 
 
 def _decoded(entries: list[Entry]) -> tuple[list[Span], list[Unusable]]:
@@ -164,7 +164,9 @@ def _decoded(entries: list[Entry]) -> tuple[list[Span], list[Unusable]]:
     return spans, unusable
 
 
-def _document_letter(topics: Topics, partition: int, partitions: int, document: Document, problem: str) -> Output:
+def _document_letter(
+    topics: Topics, partition: int, partitions: int, document: CollectedDocument, problem: str
+) -> Output:
     is_event, session_id, value = document
     topic, key = topics.invocations if is_event else topics.traces, session_id.encode()
     letter = _letter(RecordRejected("too_large", problem), topic, partition_of(key, partitions), key, value)

@@ -14,7 +14,7 @@ from traceweir.streams.intake.spans.span_events import GENAI_EVENT, is_genai_eve
 from traceweir.streams.pipeline.decoding.envelopes import described, opened
 
 
-class Part(NamedTuple):
+class RequestPart(NamedTuple):
     """A span or a log record of a request."""
 
     trace_id: bytes
@@ -27,7 +27,7 @@ class Part(NamedTuple):
 class Request(NamedTuple):
     """The usable spans or log records of a request."""
 
-    parts: list[Part]
+    parts: list[RequestPart]
     problems: list[str]
     """A sentence for each span or log record that cannot be used."""
     other_logs: int
@@ -80,7 +80,7 @@ def _spans(value: bytes) -> Request:
         if len(data) > MAX_SPAN_BYTES:
             problems.append(f"span {span_id} of trace {trace_id} {_too_large(data)}")
         else:
-            parts.append(Part(bytes.fromhex(trace_id), not parent_id, data))
+            parts.append(RequestPart(bytes.fromhex(trace_id), not parent_id, data))
     return Request(parts, problems, 0)
 
 
@@ -94,7 +94,7 @@ def _logs(value: bytes) -> Request:
             elif len(found.data) > MAX_SPAN_BYTES:
                 problems.append(f"a log record of trace {found.trace_id} {_too_large(found.data)}")
             else:
-                parts.append(Part(bytes.fromhex(found.trace_id), False, found.data))
+                parts.append(RequestPart(bytes.fromhex(found.trace_id), False, found.data))
         except OtlpError as error:
             problems.append(str(error))
     return Request(parts, problems, others)

@@ -25,7 +25,7 @@ from traceweir.streams.pipeline.collect.document import Rooms
 from traceweir.streams.pipeline.collect.open_trace import OpenTrace
 from traceweir.streams.pipeline.collect.publication import Publication, dead_letters
 from traceweir.streams.pipeline.collect.published import identity_of
-from traceweir.streams.pipeline.collect.requests import Part, joined, read_request
+from traceweir.streams.pipeline.collect.requests import RequestPart, joined, read_request
 from traceweir.streams.pipeline.collect.span_rows import (
     HEADER_KEY,
     LOG,
@@ -135,9 +135,9 @@ class CollectStage:
         trace = self._traces.get(session)
         if trace is None or not trace.is_open:
             return
-        letters = dead_letters(trace, self._read, self._topics, self._partition, why, self._limits)
-        self._outputs += letters
-        self.counters[f"dead_lettered.{why.reason}"] += len(letters)
+        refused = dead_letters(trace, self._read, self._topics, self._partition, why, self._limits)
+        self._outputs += refused
+        self.counters[f"dead_lettered.{why.reason}"] += len(refused)
         self._forget(trace)
 
     def tick(self, now: float, behind: Mapping[str, float]) -> None:
@@ -213,7 +213,7 @@ class CollectStage:
             detail = listed([*found.problems, *problems, *unfit], 200)
             raise RecordRejected("invalid" if found.problems else "too_large", detail)
 
-    def _add(self, part: Part, kind: bytes, timestamp: int) -> bool:
+    def _add(self, part: RequestPart, kind: bytes, timestamp: int) -> bool:
         """Adds a span or a log record to its trace; returns False if the trace has reached a limit."""
         identity = identity_of(part.data)
         trace = self._traces.get(part.trace_id)
@@ -354,5 +354,5 @@ class CollectStage:
 
     def _reject(self, source: str, record: Record, why: RecordRejected) -> None:
         self.counters[f"dead_lettered.{why.reason}"] += 1
-        letters, number = self._topics.dead_letters, self._partition
-        self._outputs.append(dead_letter(letters, source, number, record, "collect", why.reason, why.detail))
+        target, number = self._topics.dead_letters, self._partition
+        self._outputs.append(dead_letter(target, source, number, record, "collect", why.reason, why.detail))

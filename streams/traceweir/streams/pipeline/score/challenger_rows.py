@@ -121,11 +121,11 @@ class ChallengerRows:
             revision waits already; `dropped` if there is no room.
         """
         row_key = row_key_of(_KEY, record.key or b"", result.segment)
-        before, became = self._waiting.get(row_key), "waiting"
+        before, state = self._waiting.get(row_key), "waiting"
         if before is not None:
             if (result.last_record_ms, result.revision) < (before.last_record_ms, before.revision):
                 return "earlier"
-            became = "superseded"
+            state = "superseded"
             self._release(row_key)
         elif len(self._waiting) >= MAX_WAITING:
             return "dropped"
@@ -135,7 +135,7 @@ class ChallengerRows:
         self._ready[row_key] = None
         if self._held_bytes.take(len(record.value or b"")):
             self._held[row_key] = record
-        return became
+        return state
 
     def get(self, row_key: bytes) -> WaitingSession | None:
         """Returns the waiting session of a row key; None if it no longer waits."""

@@ -73,9 +73,9 @@ class ChallengerWork:
         """Takes a session whose scores by the champion are ready, if a challenger scores it too."""
         if not result.challenger or self._challengers is None or self._dropped:
             return
-        became = self._rows.note(record, result)
-        if became != "waiting":
-            self._counters[f"challenger.{became}"] += 1
+        state = self._rows.note(record, result)
+        if state != "waiting":
+            self._counters[f"challenger.{state}"] += 1
         self._start(None)
 
     def tick(self, now: float) -> None:
@@ -97,12 +97,14 @@ class ChallengerWork:
         if self._challengers is not None:
             for challenger, payments in self._rows.paid():
                 for minute, tokens, usd in payments:
-                    self._challengers.how.record_spend(challenger, Paid(minute, sign * tokens, sign * usd))
+                    self._challengers.challenger_scoring.record_spend(
+                        challenger, Paid(minute, sign * tokens, sign * usd)
+                    )
 
     def _start(self, now: float | None) -> None:
         if self._challengers is not None:
             for row_key in self._rows.take_ready(now):
-                self._challengers.how.pool.add(self._work, row_key)
+                self._challengers.challenger_scoring.pool.add(self._work, row_key)
 
     async def _work(self, row_key: bytes) -> None:
         waiting, challengers = self._rows.get(row_key), self._challengers
@@ -130,16 +132,18 @@ class ChallengerWork:
             RecordUnavailable: the session cannot be read now.
             ChallengerUnavailable: the challenger cannot score, or its scores cannot be written, now.
         """
-        how, key = challengers.how, session_of(row_key)
+        challenger_scoring, key = challengers.challenger_scoring, session_of(row_key)
         challenger = challengers.in_effect.get(waiting.challenger)
         if challenger is None:
             if self._is_behind():
                 raise ChallengerUnavailable
             self._end(row_key, waiting, "ended")
             return
-        if not (how.writable(challenger.name) and how.available(challenger)):
+        if not (challenger_scoring.writable(challenger.name) and challenger_scoring.available(challenger)):
             raise ChallengerUnavailable
-        record = self._rows.held(row_key) or await how.read(self._topics.sessions, self._partition, waiting.offset)
+        record = self._rows.held(row_key) or await challenger_scoring.read(
+            self._topics.sessions, self._partition, waiting.offset
+        )
         if self._dropped or self._rows.get(row_key) is not waiting:
             return
         if not is_revision(record, key, segment_of(row_key), waiting.revision):
@@ -147,7 +151,7 @@ class ChallengerWork:
             return
         scores: Sequence[bytes] = ()
         try:
-            result = await how.score(challenger, record.value or b"", self._verdicts.known(key))
+            result = await challenger_scoring.score(challenger, record.value or b"", self._verdicts.known(key))
             judged, scores, outcome = result.judged, result.scores, "scored"
             topic = self._topics.shadow_results(challenger.name)
             if any(self._limits.problem(topic, key, score) for score in scores):
@@ -160,7 +164,7 @@ class ChallengerWork:
         # A retry of the champion can have got another answer to the same question meanwhile: the champion's answer stays.
         known = {verdict.key for verdict in self._verdicts.known(key)}
         self._verdicts.learn(key, JudgeUsage([verdict for verdict in judged.verdicts if verdict.key not in known]))
-        if not how.writable(challenger.name):  # the topic has gone meanwhile
+        if not challenger_scoring.writable(challenger.name):  # the topic has gone meanwhile
             self._changed()
             raise ChallengerUnavailable
         self._end(row_key, waiting, outcome, challenger.name, scores)

@@ -46,8 +46,8 @@ class Challengers:
         how: How the process scores by them.
     """
 
-    def __init__(self, file: Challenger | None, log: ConfigLog | None, how: ChallengerScoring) -> None:
-        self._file, self._log, self.how = file, log, how
+    def __init__(self, file: Challenger | None, log: ConfigLog | None, challenger_scoring: ChallengerScoring) -> None:
+        self._file, self._log, self.challenger_scoring = file, log, challenger_scoring
         self.held_bytes = HeldBytes()
         """Limits the waiting sessions in memory."""
 

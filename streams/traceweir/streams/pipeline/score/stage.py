@@ -122,12 +122,12 @@ class ScoreStage:
                 self.counters["left_out"] += 1
                 self._finish(record)
                 continue
-            now, worthless = self._revision_queue.admit(record)
+            now, superseded = self._revision_queue.admit(record)
             if now:
                 self._pool.add(self._work, record)
-            elif worthless is not None:
+            elif superseded is not None:
                 self.counters["superseded"] += 1
-                self._finish(worthless)
+                self._finish(superseded)
 
     def reject(self, topic: str, record: Record, why: RecordRejected) -> None:
         """Turns the next record of the input topic into a dead letter, without any other effect."""

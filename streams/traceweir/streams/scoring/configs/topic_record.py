@@ -42,7 +42,7 @@ class BadRecord:
     """Why, in a sentence for a person."""
 
 
-class Document(NamedTuple):
+class ConfigDocument(NamedTuple):
     """A config in a record."""
 
     name: str
@@ -59,7 +59,7 @@ class ParsedRecord:
     """What the key says; None if it says nothing."""
     found: ConfigRecord | None
     """The content; None if it cannot be read."""
-    document: Document | None
+    document: ConfigDocument | None
     """The config; None if the record has none, or cannot be read."""
     problem: str | None
     """Why the record cannot be read."""
@@ -81,7 +81,7 @@ def parsed(record: TopicRecord) -> ParsedRecord:
         document = None
         if found.pushed is not None and found.pushed.config is not None:
             text = canonical(found.pushed.config)
-            document = Document(sha256(text), text.encode())
+            document = ConfigDocument(sha256(text), text.encode())
     except (ValueError, RecursionError) as error:
         newer = isinstance(error, UnreadableConfigError) and error.newer
         return ParsedRecord(record, key, None, None, str(error), newer)

@@ -9,7 +9,7 @@ import msgspec
 from traceweir.streams.scoring.judges.service import Attempt, Judging
 
 
-class Batch(NamedTuple):
+class EmbedderCall(NamedTuple):
     """One call of the embedder."""
 
     texts: int
@@ -23,7 +23,7 @@ class ScoringActivity(msgspec.Struct, array_like=True, gc=False):
 
     attempts: list[Attempt] = []
     """Requests to judges that have ended."""
-    batches: list[Batch] = []
+    batches: list[EmbedderCall] = []
     """Calls of the embedder. An embedder that runs inline, without a model, is not measured."""
     breakers: dict[str, bool] = {}
     """Whether the circuit breaker of a model is open."""
@@ -38,7 +38,7 @@ class ActivityNotes:
 
     def __init__(self) -> None:
         self._attempts: list[Attempt] = []
-        self._batches: list[Batch] = []
+        self._batches: list[EmbedderCall] = []
         self._texts_reused = 0
 
     def attempted(self, attempt: Attempt) -> None:
@@ -47,7 +47,7 @@ class ActivityNotes:
 
     def embedded(self, texts: int, seconds: float) -> None:
         """Notes a call of the embedder."""
-        self._batches.append(Batch(texts, seconds))
+        self._batches.append(EmbedderCall(texts, seconds))
 
     def reused(self, texts: int) -> None:
         """Notes texts that needed no call of the embedder."""

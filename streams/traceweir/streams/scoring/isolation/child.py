@@ -95,11 +95,11 @@ class _Child(asyncio.Protocol):
     async def _answer(self, ask: protocol.Ask) -> None:
         scoring = score_bytes(self._configs.under(ask.configs)) if ask.configs else self._scoring
         try:
-            answer: protocol.Answer | protocol.Refusal = protocol.Answer(
+            answer: protocol.Answer | protocol.ScoringRefusal = protocol.Answer(
                 ask.number, await scoring(ask.session, ask.known, ask.attempt)
             )
         except SessionRejected as why:
-            answer = protocol.Refusal(ask.number, why.reason, printable(why.detail, DETAIL), why.judged)
+            answer = protocol.ScoringRefusal(ask.number, why.reason, printable(why.detail, DETAIL), why.judged)
         if self._writer is not None:
             self._writer.write(answer)
 

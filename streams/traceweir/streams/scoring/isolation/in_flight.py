@@ -11,7 +11,7 @@ from traceweir.streams.scoring.sessions.errors import SessionRejected
 from traceweir.streams.scoring.sessions.result import ScoringResult
 
 
-class InFlight(NamedTuple):
+class ScoringInFlight(NamedTuple):
     """A scoring that has begun."""
 
     ended: asyncio.Future[ScoringResult]

@@ -32,7 +32,7 @@ class OpenRequests:
         answer = self._waiting[self.asked] = asyncio.get_running_loop().create_future()
         return self.asked, answer
 
-    def take(self, answer: protocol.Answer | protocol.Refusal) -> JudgeUsage | None:
+    def take(self, answer: protocol.Answer | protocol.ScoringRefusal) -> JudgeUsage | None:
         """Passes an answer on, even if no task waits for it any more; returns what judges cost.
 
         Returns None, and logs a warning, if no such request is open: a scorer that forks the process makes both answer.

@@ -63,7 +63,7 @@ class ScoringProcess(asyncio.Protocol):
         self._requests = OpenRequests()
         self._closed = False
         self._silence = Silence(use_of(self._process.pid))
-        self.lost: Callable[[str], object] = lambda how: None
+        self.lost: Callable[[str], object] = lambda reason: None
         """Called after an unexpected end, with its cause, when all waiting requests have failed."""
         self.paid: Callable[[Sequence[Paid]], object] = lambda paid: None
         """Called with the cost of a session, even if no task waits for its answer."""
@@ -90,9 +90,9 @@ class ScoringProcess(asyncio.Protocol):
                 f"the scoring process sent nothing for {SILENT_START_S:g} s before it was ready"
             ) from None
         except (EOFError, OSError):
-            how = self._ended()
+            reason = self._ended()
             raise ScoringProcessDiedError(
-                f"the scoring process ended before it was ready ({how}); its log lines are above"
+                f"the scoring process ended before it was ready ({reason}); its log lines are above"
             ) from None
         if ready.unavailable:
             raise (JudgeUnavailableError if ready.judge else EmbedderUnavailableError)(ready.unavailable)
@@ -198,7 +198,7 @@ class ScoringProcess(asyncio.Protocol):
         """Fails all open requests after an unexpected end."""
         if self._closed:
             return
-        how = self._ended()
+        reason = self._ended()
         self.close()
         # The scoring process starts sessions in the order of the requests. Answers that wait in its `FrameWriter` are lost
         # with it. Answers that wait because the socket is full are lost too, and are not counted here: that needs a worker
@@ -208,11 +208,11 @@ class ScoringProcess(asyncio.Protocol):
             if not each.done():
                 begun = place < most_begun
                 each.set_exception(
-                    ScoringProcessDiedError(f"the scoring process ended unexpectedly ({how})")
+                    ScoringProcessDiedError(f"the scoring process ended unexpectedly ({reason})")
                     if begun
                     else NotStarted()
                 )
-        self.lost(how)
+        self.lost(reason)
 
     def _send(
         self,

@@ -175,7 +175,7 @@ class Answer(msgspec.Struct, tag=True, array_like=True, gc=False):
     result: ScoringResult
 
 
-class Refusal(msgspec.Struct, tag=True, array_like=True, gc=False):
+class ScoringRefusal(msgspec.Struct, tag=True, array_like=True, gc=False):
     """To the worker: why a session cannot be scored, as in `SessionRejected`."""
 
     number: int
@@ -192,7 +192,7 @@ class Heartbeat(msgspec.Struct, tag=True, array_like=True, gc=False):
     """What the process has done since the last heartbeat."""
 
 
-Frame = Ask | AddConfig | UpdateReference | RecordSpend | SetBudgetShare | Answer | Refusal | Heartbeat
+Frame = Ask | AddConfig | UpdateReference | RecordSpend | SetBudgetShare | Answer | ScoringRefusal | Heartbeat
 _encode = msgspec.msgpack.Encoder().encode
 _decode: Callable[[bytes], Any] = msgspec.msgpack.Decoder(Frame).decode
 

@@ -18,7 +18,7 @@ from traceweir.schemas.reference import Reference
 from traceweir.streams.base.service_tasks import intervals, service_task
 from traceweir.streams.scoring.configs.selectors import NO_CONFIGS, Configs
 from traceweir.streams.scoring.isolation.activity import ScoringActivity
-from traceweir.streams.scoring.isolation.in_flight import InFlight
+from traceweir.streams.scoring.isolation.in_flight import ScoringInFlight
 from traceweir.streams.scoring.isolation.launch import LaunchedProcess
 from traceweir.streams.scoring.isolation.process import (
     LOOK_EVERY_S,
@@ -74,7 +74,7 @@ class ScoringSupervisor(Service):  # type: ignore[misc]  # Faust's services are 
         self._learned: dict[str, bytes] = {}
         self._spending, self._share = Spending(), Share()
         self._configs: dict[str, bytes] = {}
-        self._asked: dict[tuple[bytes, int, Configs], InFlight] = {}
+        self._asked: dict[tuple[bytes, int, Configs], ScoringInFlight] = {}
         self._quarantine = Quarantine(self._death_counts, self._start_quarantine_process, self._fail, limits)
         self._starting: set[asyncio.Task[ScoringProcess]] = set()
         self.looks = 0
@@ -167,7 +167,7 @@ class ScoringSupervisor(Service):  # type: ignore[misc]  # Faust's services are 
             if not same.ended.cancelled() and same.agrees(known):
                 return same.ended.result()
         ended: asyncio.Future[ScoringResult] = asyncio.get_running_loop().create_future()
-        self._asked[raw, attempt, configs] = InFlight(ended, known)
+        self._asked[raw, attempt, configs] = ScoringInFlight(ended, known)
         try:
             scored = await self._scored(raw, known, attempt, configs)
         except SessionRejected as why:
@@ -297,10 +297,10 @@ class ScoringSupervisor(Service):  # type: ignore[misc]  # Faust's services are 
         if not process.ended:  # otherwise `_lost` was called meanwhile, and another process is being started
             self._ready.set()
 
-    def _lost(self, how: str) -> None:
+    def _lost(self, reason: str) -> None:
         self._ready.clear()
         self.restarts += 1
-        log.warning("the scoring process ended unexpectedly (%s); another process replaces it", how)
+        log.warning("the scoring process ended unexpectedly (%s); another process replaces it", reason)
         self.add_future(self._replace())
 
     async def _replace(self) -> None:

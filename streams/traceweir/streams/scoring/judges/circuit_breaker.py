@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-from traceweir.streams.scoring.judges.errors import Refused
+from traceweir.streams.scoring.judges.errors import FinalFailure
 
 
 class CircuitBreaker:
@@ -52,7 +52,7 @@ class CircuitBreaker:
         except TimeoutError:
             if not wait.expired():
                 raise
-            raise Refused(
+            raise FinalFailure(
                 f"not asked: the circuit breaker opened while this question waited; last failure: {self._last_failure}"
             ) from None
 
@@ -70,12 +70,12 @@ class CircuitBreaker:
             return
         remaining_s = self._opened_at_s + self._open_s - self._clock()
         if remaining_s > 0:
-            raise Refused(
+            raise FinalFailure(
                 f"not asked: the circuit breaker opened after {self._consecutive_failures} consecutive failures; "
                 f"next attempt possible in {remaining_s:.0f} s; last failure: {self._last_failure}"
             )
         if self._probing:
-            raise Refused(
+            raise FinalFailure(
                 "not asked: the circuit breaker is half-open and another question tests the model; "
                 f"last failure: {self._last_failure}"
             )

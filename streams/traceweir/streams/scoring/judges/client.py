@@ -26,7 +26,7 @@ from traceweir.schemas.judge_config import JudgeConfig
 from traceweir.scorers.judge import Question
 from traceweir.streams.base.clock import utc_now
 from traceweir.streams.base.process_setup import paused_gc
-from traceweir.streams.scoring.judges.errors import JudgeUnavailableError, Refused, Secrets, Transient
+from traceweir.streams.scoring.judges.errors import FinalFailure, JudgeUnavailableError, Secrets, Transient
 from traceweir.streams.scoring.judges.http_limits import (
     AnswerTooLargeError,
     RedirectError,
@@ -226,20 +226,22 @@ class JudgeClient:
         taken = _count(usage, "prompt_tokens"), _count(usage, "completion_tokens")
         tokens = taken if any(taken) else (estimated_tokens(question.prompt), estimated_tokens(text))
         if not text.strip():
-            raise Refused(f"{model.name} sent an answer without text", unknown=True)
+            raise FinalFailure(f"{model.name} sent an answer without text", unknown=True)
         return Answered(self.secrets.known(text), *tokens, model.usd(*tokens))
 
-    def _refused(self, model: str, error: RedirectError | AnswerTooLargeError) -> Refused:
+    def _refused(self, model: str, error: RedirectError | AnswerTooLargeError) -> FinalFailure:
         message = f"{model}: {self.secrets.hide(str(error))}"
-        return Refused(message, down=isinstance(error, RedirectError), unknown=isinstance(error, AnswerTooLargeError))
+        return FinalFailure(
+            message, down=isinstance(error, RedirectError), unknown=isinstance(error, AnswerTooLargeError)
+        )
 
-    def _classify(self, model: str, error: Exception) -> Transient | Refused:
+    def _classify(self, model: str, error: Exception) -> Transient | FinalFailure:
         status = getattr(error, "status_code", None)
         # For a missing key or an answer of an unexpected shape, litellm appends a whole traceback to the message.
         text = str(error).removeprefix("litellm.").partition("Traceback (most recent call last)")[0].rstrip()
         message = f"{model}: {self.secrets.hide(text) or type(error).__name__}"
         if not isinstance(status, int):
-            return Refused(message)
+            return FinalFailure(message)
         spent = "insufficient_quota" in str(error)  # OpenAI reports an exhausted quota with status 429, for days
         if status in _TRANSIENT and not spent:
             after = retry_after(getattr(error, "litellm_response_headers", None), utc_now())
@@ -247,7 +249,7 @@ class JudgeClient:
         if status >= 500 or status < 300:  # below 300: the provider answered, but the answer cannot be read
             after = retry_after(getattr(error, "litellm_response_headers", None), utc_now())
             return Transient(message, after_s=after, unknown=status < 300)
-        return Refused(message, down=spent or status in _FAIL_EVERY_QUESTION)
+        return FinalFailure(message, down=spent or status in _FAIL_EVERY_QUESTION)
 
     def _model(self, name: str) -> _Model:
         if (found := self._models.get(name)) is None:
@@ -259,7 +261,7 @@ class JudgeClient:
         try:
             provider = str(litellm.get_llm_provider(name)[1])
         except Exception:  # noqa: BLE001  # any error means that litellm does not know the provider of the model
-            raise Refused(
+            raise FinalFailure(
                 f"the provider of the model {name!r} is unknown: use litellm's name (`openai/...`, `gemini/...`), map the name in the "
                 "config's judge.models, or set TRACEWEIR_JUDGE_API_BASE to a server that serves the model"
             ) from None

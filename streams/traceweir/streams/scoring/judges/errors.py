@@ -42,7 +42,7 @@ class Transient(Exception):  # noqa: N818  # an outcome that the caller handles
         self.after_s, self.down, self.unknown, self.unreachable = after_s, down, unknown, unreachable
 
 
-class Refused(Exception):  # noqa: N818  # an outcome that the caller handles
+class FinalFailure(Exception):  # noqa: N818  # an outcome that the caller handles
     """A failed attempt that would fail again.
 
     Args:

@@ -16,7 +16,7 @@ from traceweir.streams.scoring.judges.answer_watch import NO_ANSWER_S, AnswerWat
 from traceweir.streams.scoring.judges.budget import JudgeBudget, Paid, Reservation
 from traceweir.streams.scoring.judges.circuit_breaker import CircuitBreaker
 from traceweir.streams.scoring.judges.client import Access, Answered, JudgeClient, check_judge
-from traceweir.streams.scoring.judges.errors import Refused, Transient
+from traceweir.streams.scoring.judges.errors import FinalFailure, Transient
 from traceweir.streams.scoring.judges.models import Use
 from traceweir.streams.scoring.judges.rate_limits import Limits
 from traceweir.streams.scoring.judges.retrying import Sleep, retrying
@@ -191,7 +191,7 @@ class Judging:
                             breaker.open()
                         asked.given_up()
                         raise
-        except (Transient, Refused) as error:
+        except (Transient, FinalFailure) as error:
             raise JudgeFailed(str(error)) from None
         return answered
 
@@ -226,7 +226,7 @@ class Judging:
                 else:
                     breaker.abandoned()
                 raise
-            except Refused as error:
+            except FinalFailure as error:
                 outcome = "refused"
                 if error.unknown:
                     reservation.record_use(prompt_use)

@@ -21,7 +21,7 @@ Attribute = str | bool | int | float | Sequence[str]
 _SAMPLED = TraceFlags(TraceFlags.SAMPLED)
 
 
-class Receiver(Protocol):
+class SpanReceiver(Protocol):
     """Takes finished spans, as OpenTelemetry's span processors do."""
 
     def on_end(self, span: ReadableSpan) -> None: ...
@@ -58,7 +58,7 @@ class SessionSpans:
         resource: What the spans say about this process.
     """
 
-    def __init__(self, share: float, receiver: Receiver, resource: Resource) -> None:
+    def __init__(self, share: float, receiver: SpanReceiver, resource: Resource) -> None:
         self._bound = bound_of(share)
         self.receiver, self.resource = receiver, resource
 

@@ -14,7 +14,7 @@ from pydantic import JsonValue
 from traceweir.schemas.base import JsonObject
 from traceweir.schemas.text import printable
 from traceweir.streams.intake.formats.documents import Document, InputError
-from traceweir.streams.tools.dead_letters.reader import Found, LetterId
+from traceweir.streams.tools.dead_letters.reader import FoundDeadLetter, LetterId
 
 _VALUE_KEYS = ("value", "text", "base64")
 _FORM = 'write {"id": "2:17", "value": {...}}, with `text` or `base64` in place of `value` for a value that is not JSON'
@@ -30,7 +30,7 @@ class Mended:
     """A sentence for each line that cannot be used."""
 
 
-def export_line(found: Found) -> str:
+def export_line(found: FoundDeadLetter) -> str:
     """Returns a dead letter as a line of JSON: what it is, and its value.
 
     The value is `value` if it is JSON, with its numbers as written; else `text` if it is UTF-8; else `base64`. Characters

@@ -17,7 +17,7 @@ from traceweir.streams.base.settings import Settings
 from traceweir.streams.base.stages.errors import RecordUnavailable
 from traceweir.streams.base.topics import ALL_STAGES
 from traceweir.streams.pipeline.topology import topics_of
-from traceweir.streams.tools.dead_letters.reader import Found
+from traceweir.streams.tools.dead_letters.reader import FoundDeadLetter
 from traceweir.streams.worker.kafka.client_options import consumer_options
 from traceweir.streams.worker.kafka.fetch import offsets_of, read_as_parsed, records_of
 from traceweir.streams.worker.kafka.record_reader import RecordReader
@@ -45,7 +45,7 @@ class Originals:
     ) -> None:
         await self._reader.disconnect()
 
-    async def records(self, found: Found) -> list[Found]:
+    async def records(self, found: FoundDeadLetter) -> list[FoundDeadLetter]:
         """Returns the dead letter with its whole value, or one dead letter for each record of its batch.
 
         A batch that could not be decompressed can be readable now, for example by a later version of Traceweir.
@@ -76,7 +76,7 @@ class Originals:
             return []
         return [] if None in records else records
 
-    async def completed(self, found: Found) -> Found:
+    async def completed(self, found: FoundDeadLetter) -> FoundDeadLetter:
         """Returns the dead letter with the whole value if the value was cut; otherwise returns it unchanged.
 
         Also returns the dead letter unchanged if the topic no longer holds the record, or holds a record with another
@@ -95,7 +95,7 @@ class Originals:
         return replace(found, letter=replace(letter, value=value, size=None, sha256=None))
 
 
-def _of_batch(found: Found, record: Any) -> Found:
+def _of_batch(found: FoundDeadLetter, record: Any) -> FoundDeadLetter:
     """Returns the dead letter that a record of the batch would have alone."""
     letter = replace(
         found.letter,

@@ -46,7 +46,7 @@ class LetterId(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundDeadLetter:
     """A dead letter with its id, its timestamp and its state."""
 
     id: LetterId
@@ -58,7 +58,7 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class DeadLetterFilter:
     """A filter for dead letters. A field that is empty or None excludes none."""
 
     ids: frozenset[LetterId] = frozenset()
@@ -71,7 +71,7 @@ class Wanted:
     until: int | None = None
     """Selects dead letters that were written before this time, in milliseconds since 1970."""
 
-    def matches(self, found: Found) -> bool:
+    def matches(self, found: FoundDeadLetter) -> bool:
         """Returns whether the filter selects this dead letter."""
         letter = found.letter
         return (
@@ -113,7 +113,7 @@ class DeadLetters:
     ) -> None:
         await self._reader.__aexit__(kind, error, trace)
 
-    async def matching(self, wanted: Wanted) -> AsyncIterator[Found]:
+    async def matching(self, wanted: DeadLetterFilter) -> AsyncIterator[FoundDeadLetter]:
         """Yields the dead letters that `wanted` selects: partition by partition, in the order of their offsets.
 
         This reads the topic twice, because the mark of a replay comes after the dead letter that it marks.
@@ -136,7 +136,7 @@ class DeadLetters:
                 self.foreign += 1
                 continue
             replayed = record.offset in marks[record.partition]
-            found = Found(LetterId(record.partition, record.offset), record.timestamp, letter, replayed)
+            found = FoundDeadLetter(LetterId(record.partition, record.offset), record.timestamp, letter, replayed)
             if wanted.matches(found):
                 yield found
 

@@ -23,11 +23,17 @@ from traceweir.streams.base.stages.base import MAX_BATCH_BYTES, Output, envelope
 from traceweir.streams.base.stages.record_limits import record_bytes
 from traceweir.streams.base.topics import Topics, export_waiting_key
 from traceweir.streams.tools.dead_letters.originals import Originals, UnreadableRecordsError
-from traceweir.streams.tools.dead_letters.reader import DeadLetters, DeadLettersError, Found, LetterId, Wanted
+from traceweir.streams.tools.dead_letters.reader import (
+    DeadLetterFilter,
+    DeadLetters,
+    DeadLettersError,
+    FoundDeadLetter,
+    LetterId,
+)
 from traceweir.streams.worker.kafka.client_options import producer_options
 from traceweir.streams.worker.kafka.embedded_broker import is_embedded
 from traceweir.streams.worker.kafka.topic_admin import check_partitions, reach
-from traceweir.streams.worker.runtime.delivery import Delivery, PlainSends, Transaction, stop_in_time
+from traceweir.streams.worker.runtime.delivery import CheckpointDelivery, PlainSends, Transaction, stop_in_time
 
 TIMESTAMP = PREFIX + "timestamp"
 """Header of a replayed record: the record's original timestamp, in milliseconds since 1970."""
@@ -46,7 +52,7 @@ class NotReplayable(Exception):  # noqa: N818  # an outcome that the caller hand
 class ReplayStep(NamedTuple):
     """The outcome of the replay of one dead letter."""
 
-    found: Found
+    found: FoundDeadLetter
     outcome: Outcome
     to: tuple[str, int] | None = None
     """Topic and partition that receive the record."""
@@ -56,7 +62,7 @@ class ReplayStep(NamedTuple):
 
 async def replay(
     settings: Settings,
-    wanted: Wanted,
+    wanted: DeadLetterFilter,
     *,
     again: bool,
     dry_run: bool,
@@ -88,7 +94,7 @@ async def replay(
         name: problem for name in optional for problem in await asyncio.to_thread(check_partitions, settings, [name])
     }
 
-    async def planned(found: Found, originals: Originals) -> tuple[ReplayStep, list[Output]]:
+    async def planned(found: FoundDeadLetter, originals: Originals) -> tuple[ReplayStep, list[Output]]:
         if found.replayed and not again:
             return ReplayStep(found, "already_replayed"), []
         try:
@@ -105,8 +111,8 @@ async def replay(
         return ReplayStep(found, "would_send", place), outputs
 
     if dry_run:
-        async with DeadLetters(settings) as letters, Originals(settings) as originals:
-            async for found in letters.matching(wanted):
+        async with DeadLetters(settings) as dead_letter_reader, Originals(settings) as originals:
+            async for found in dead_letter_reader.matching(wanted):
                 yield (await planned(found, originals))[0]
         return
     sender = _Sender(settings, transactions=settings.delivery != "at_least_once" and not embedded)
@@ -114,8 +120,8 @@ async def replay(
         await (
             sender.start()
         )  # before reading: this fences other replays, so that the marks read afterwards are complete
-        async with DeadLetters(settings, up_to_all=True) as letters, Originals(settings) as originals:
-            async for found in letters.matching(wanted):
+        async with DeadLetters(settings, up_to_all=True) as dead_letter_reader, Originals(settings) as originals:
+            async for found in dead_letter_reader.matching(wanted):
                 step, outputs = await planned(found, originals)
                 if not outputs:
                     yield step
@@ -130,7 +136,7 @@ async def replay(
         await sender.stop()
 
 
-def resend(found: Found, topics: Topics, partitions: int) -> Output:
+def resend(found: FoundDeadLetter, topics: Topics, partitions: int) -> Output:
     """Returns the record of a dead letter, as an output to the topic and partition that the record came from.
 
     A record of an added partition goes to the partition whose worker has read it. A record of the topic `strays` or
@@ -192,7 +198,7 @@ def resend(found: Found, topics: Topics, partitions: int) -> Output:
     return Output(topic, partition, key, letter.value, headers)
 
 
-def _mended(found: Found, value: bytes) -> Found:
+def _mended(found: FoundDeadLetter, value: bytes) -> FoundDeadLetter:
     """Returns a dead letter with a new value.
 
     Raises:
@@ -222,7 +228,7 @@ class _Sender:
         options = producer_options(settings)
         name = f"{settings.topic_prefix}dlq"
         timeout_s = settings.transaction_timeout_s
-        self._delivery: Delivery = (
+        self._delivery: CheckpointDelivery = (
             Transaction(options, name, timeout_s=timeout_s) if transactions else PlainSends(options)
         )
         self._steps: list[ReplayStep] = []
@@ -260,7 +266,7 @@ class _Sender:
         """Disconnects."""
         await stop_in_time(self._delivery)
 
-    def _mark(self, found: Found) -> Output:
+    def _mark(self, found: FoundDeadLetter) -> Output:
         return Output(self._letters, found.id.partition, None, None, [(REPLAYED, str(found.id).encode())])
 
     async def _with_timeout(self, done: Awaitable[object]) -> None:

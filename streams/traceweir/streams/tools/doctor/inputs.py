@@ -53,7 +53,7 @@ class Latest(NamedTuple):
 
 
 @dataclass
-class Seen:
+class ObservedProducer:
     """What was seen of one producer on one topic."""
 
     records: int = 0
@@ -84,14 +84,14 @@ class Producers:
     """Collects what was seen by producer; the number of producers is bounded."""
 
     def __init__(self) -> None:
-        self.seen: dict[str, Seen] = {}
+        self.seen: dict[str, ObservedProducer] = {}
 
-    def of(self, name: object) -> Seen:
+    def of(self, name: object) -> ObservedProducer:
         """Returns what was seen of a producer so far."""
         shown = printable(name, 100) if isinstance(name, str) and name else UNNAMED
         if shown not in self.seen and len(self.seen) >= MAX_PRODUCERS:
             shown = OTHERS
-        return self.seen.setdefault(shown, Seen())
+        return self.seen.setdefault(shown, ObservedProducer())
 
 
 async def check_inputs(settings: Settings, now_ms: int, minutes: float, *, spans: bool) -> AsyncIterator[Finding]:
@@ -247,7 +247,7 @@ def _decoded(part: bytes, problems: list[str]) -> list[Span]:
         return []
 
 
-def _findings(topic: str, name: str, seen: Seen, unit: str) -> Iterator[Finding]:
+def _findings(topic: str, name: str, seen: ObservedProducer, unit: str) -> Iterator[Finding]:
     where = f"{topic}, {name}"
     before = 0
     if seen.unreadable:

@@ -27,7 +27,7 @@ CHECK = "positions"
 
 
 @dataclass
-class Comparison:
+class TakeoverCheck:
     """What stored offsets and logs say about the next takeover, a sentence each."""
 
     refused: list[str] = field(default_factory=list)
@@ -42,7 +42,7 @@ class Comparison:
     """Number of offsets that were compared."""
 
 
-async def compare_positions(settings: Settings, stages: Collection[StageName]) -> Comparison:
+async def compare_positions(settings: Settings, stages: Collection[StageName]) -> TakeoverCheck:
     """Compares what workers with these stages have stored with the logs of their inputs. This writes nothing.
 
     An input that is missing, or has too few partitions, is left out: the check of the topics names it.
@@ -54,7 +54,7 @@ async def compare_positions(settings: Settings, stages: Collection[StageName]) -
     cluster = await asyncio.to_thread(Cluster, settings, WITHIN_S)
     counts = await asyncio.to_thread(cluster.partition_counts)
     if counts.get(log) != settings.partitions:
-        return Comparison(unchecked=[f"the changelog {log} is missing or has another number of partitions"])
+        return TakeoverCheck(unchecked=[f"the changelog {log} is missing or has another number of partitions"])
     inputs = {topic for stage in stages for topic in topics_of(stage, settings.topics).inputs}
     usable = sorted(topic for topic in inputs if counts.get(topic, 0) >= settings.partitions)
     ids, _ = await asyncio.to_thread(log_ids, cluster, [log, *usable])
@@ -66,7 +66,7 @@ async def compare_positions(settings: Settings, stages: Collection[StageName]) -
         }
         begins, ends = await _bounds(settings, places)
     except (OffsetsUnreadableError, KafkaError, OSError) as error:
-        return Comparison(unchecked=[f"the stored offsets cannot be compared with the topics: {error}"])
+        return TakeoverCheck(unchecked=[f"the stored offsets cannot be compared with the topics: {error}"])
     return compare(stored, begins, ends, ids)
 
 
@@ -75,7 +75,7 @@ def compare(
     begins: Mapping[TopicPartition, int],
     ends: Mapping[TopicPartition, int],
     ids: Mapping[str, str],
-) -> Comparison:
+) -> TakeoverCheck:
     """Compares stored offsets with logs, by the rules of a takeover.
 
     Args:
@@ -84,7 +84,7 @@ def compare(
         ends: The offset after the last record, committed or not.
         ids: By topic, the id of the log.
     """
-    found, partitions = Comparison(), defaultdict[tuple[str, str], list[int]](list)
+    found, partitions = TakeoverCheck(), defaultdict[tuple[str, str], list[int]](list)
     missed: dict[str, int] = defaultdict(int)
     for place in sorted(begins):
         topic, number = place
@@ -116,7 +116,7 @@ def compare(
     return found
 
 
-def check_positions(found: Comparison) -> Iterator[Finding]:
+def check_positions(found: TakeoverCheck) -> Iterator[Finding]:
     """Yields what a comparison has found."""
     yield from (Finding(CHECK, "failure", text) for text in (*found.refused, *found.lost))
     yield from (Finding(CHECK, "warning", text) for text in found.changed)

@@ -16,7 +16,7 @@ from traceweir.streams.base.stages.inputs import Place
 from traceweir.streams.base.topics import ALL_STAGES, STAGES, StageName, application_id
 from traceweir.streams.pipeline.topology import topics_of
 from traceweir.streams.tools.doctor.finding import Finding, State
-from traceweir.streams.worker.kafka.consumer_group import Member
+from traceweir.streams.worker.kafka.consumer_group import GroupMember
 from traceweir.streams.worker.kafka.group_states import GroupReader, GroupState, GroupStates, furthest
 
 WORKERS, REMOVED = "workers", "removed records"
@@ -196,7 +196,7 @@ class _Lag:
         gaps = (self._found.begins[place] - offset for place, offset in committed.items() if place.topic == topic)
         return sum(gap for gap in gaps if gap > 1)  # one offset is the end of a transaction, as a takeover counts
 
-    def is_read_by(self, place: Place, member: Member) -> bool:
+    def is_read_by(self, place: Place, member: GroupMember) -> bool:
         """Returns whether a member reads a partition: an added one belongs to whoever has its number."""
         return Place(place.topic, place.partition % self.settings.partitions) in member.places
 
@@ -205,5 +205,5 @@ def _inputs(stages: Collection[StageName], settings: Settings) -> set[str]:
     return {topic for stage in stages for topic in topics_of(stage, settings.topics).inputs}
 
 
-def _name(member: Member) -> str:
+def _name(member: GroupMember) -> str:
     return member.instance_id or member.host.removeprefix("/")

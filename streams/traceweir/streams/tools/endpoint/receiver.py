@@ -14,7 +14,7 @@ from traceweir.schemas.figures import counted
 from traceweir.schemas.text import printable
 from traceweir.scorers.redaction.redaction import redact_text
 from traceweir.streams.base.settings import Settings
-from traceweir.streams.intake.otlp.acceptance import Accepted, accept
+from traceweir.streams.intake.otlp.acceptance import AcceptedRequest, accept
 from traceweir.streams.intake.otlp.errors import OtlpError
 from traceweir.streams.intake.otlp.json_requests import Signal
 from traceweir.streams.tools.endpoint.in_flight import Admission, InFlight
@@ -100,7 +100,7 @@ class Receiver:
             raise Refusal(Reason.UNAVAILABLE, "the endpoint is stopping; send the request again")
         return self.in_flight.admit()
 
-    async def receive(self, admission: Admission, signal: Signal, body: bytes, *, json: bool) -> Accepted:
+    async def receive(self, admission: Admission, signal: Signal, body: bytes, *, json: bool) -> AcceptedRequest:
         """Checks a body and writes what can be used; returns when Kafka has acknowledged all of it.
 
         The memory of the request counts until Kafka has answered, even if the client is answered before.
@@ -132,7 +132,7 @@ class Receiver:
             self._warn(f"rejected.{signal}", f"rejected {what} of a request: ", quoting=found.problem)
         return found
 
-    async def _check_large(self, signal: Signal, body: bytes, size: int, *, json: bool) -> Accepted:
+    async def _check_large(self, signal: Signal, body: bytes, size: int, *, json: bool) -> AcceptedRequest:
         # One at a time: a check needs up to 40 times the memory of its body, and threads share one core.
         async with self._large_checks.turn(size):
             limit = self._writer.max_record_bytes

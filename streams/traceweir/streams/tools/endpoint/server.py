@@ -31,7 +31,7 @@ STOP_WITHIN_S = 10.0
 """Seconds that the requests in work have to end after a stop signal; then their connections are closed."""
 
 
-class Addresses(NamedTuple):
+class ListenAddresses(NamedTuple):
     """Where the endpoint listens."""
 
     http: str
@@ -40,7 +40,7 @@ class Addresses(NamedTuple):
     """The URL of OTLP/gRPC; None if the endpoint serves no gRPC."""
 
 
-def run_endpoint(settings: Settings, ready: Callable[[Addresses], None]) -> None:
+def run_endpoint(settings: Settings, ready: Callable[[ListenAddresses], None]) -> None:
     """Receives until SIGTERM or Ctrl-C.
 
     Args:
@@ -90,7 +90,7 @@ def is_loopback(host: str) -> bool:
 
 
 @asynccontextmanager
-async def serving(settings: Settings, writer: Writer) -> AsyncIterator[tuple[Receiver, Addresses]]:
+async def serving(settings: Settings, writer: Writer) -> AsyncIterator[tuple[Receiver, ListenAddresses]]:
     """Receives within the block; at its end, waits for the requests in work.
 
     Raises:
@@ -108,7 +108,7 @@ async def serving(settings: Settings, writer: Writer) -> AsyncIterator[tuple[Rec
         host = f"[{settings.otlp_host}]" if ":" in settings.otlp_host else settings.otlp_host
         yield (
             receiver,
-            Addresses(f"http://{host}:{http_port}", f"http://{host}:{grpc_port}" if grpc is not None else None),
+            ListenAddresses(f"http://{host}:{http_port}", f"http://{host}:{grpc_port}" if grpc is not None else None),
         )
     finally:
         receiver.stopping = True
@@ -117,7 +117,7 @@ async def serving(settings: Settings, writer: Writer) -> AsyncIterator[tuple[Rec
         taken.close()
 
 
-async def _run(settings: Settings, ready: Callable[[Addresses], None]) -> None:
+async def _run(settings: Settings, ready: Callable[[ListenAddresses], None]) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     async with KafkaWriter(settings) as writer:
@@ -173,7 +173,7 @@ def _bound(settings: Settings) -> socket.socket:
         ) from error
 
 
-def _log_start(settings: Settings, addresses: Addresses) -> None:
+def _log_start(settings: Settings, addresses: ListenAddresses) -> None:
     topics = settings.topics
     log.info("OTLP/HTTP on %s, health on %s%s", addresses.http, addresses.http, HEALTH)
     if addresses.grpc is not None:

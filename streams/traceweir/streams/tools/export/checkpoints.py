@@ -32,7 +32,7 @@ _LASTING = (IncompatibleBrokerVersion, InvalidTransactionTimeout, UnsupportedVer
 """What refuses transactions until somebody changes the cluster or the settings. All else can pass, as an outage does."""
 
 
-class Checkpoints:
+class ExportTransactions:
     """Writes records and offsets in one transaction; on the embedded broker records first, then the offsets.
 
     Args:

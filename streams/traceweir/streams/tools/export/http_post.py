@@ -17,7 +17,7 @@ from traceweir.streams.tools.export.answers import Later
 SHOWN_CHARACTERS = 300
 
 
-class Reply(NamedTuple):
+class HttpReply(NamedTuple):
     """An answer over HTTP."""
 
     status: int
@@ -69,13 +69,13 @@ class HttpPost:
         """Returns what a target says, safe to print: without what it repeats of the address and the secrets."""
         return printable(self._secrets.hide_in_beginning(text.strip()), SHOWN_CHARACTERS)
 
-    async def post(self, body: bytes, headers: Mapping[str, str]) -> Reply | Later:
+    async def post(self, body: bytes, headers: Mapping[str, str]) -> HttpReply | Later:
         """Returns the answer; `Later` if there is none."""
         try:
             async with self._session.post(
                 self._url, data=body, headers={"Accept-Encoding": "identity", **headers}, allow_redirects=False
             ) as response:
-                return Reply(response.status, response.headers, await beginning(response.content))
+                return HttpReply(response.status, response.headers, await beginning(response.content))
         except TimeoutError:
             return Later(f"the target has not answered within {self._timeout_s:g} s")
         except aiohttp.InvalidURL:

@@ -25,10 +25,10 @@ from traceweir.streams.tools.export import otlp_scores
 from traceweir.streams.tools.export.answers import Accepted, Answer, Later, Refused, answer_to_status
 from traceweir.streams.tools.export.content import Content
 from traceweir.streams.tools.export.delivery import Delivery
-from traceweir.streams.tools.export.http_post import HttpPost, Reply
+from traceweir.streams.tools.export.http_post import HttpPost, HttpReply
 from traceweir.streams.tools.export.not_taken import NotTaken
 from traceweir.streams.tools.export.otlp_environment import PREFIX, OtlpEnvironment, Signal
-from traceweir.streams.tools.export.problems import Problems
+from traceweir.streams.tools.export.problems import ProblemLog
 from traceweir.streams.tools.results.reader import FoundScore
 
 MAX_RECORDS = 512
@@ -68,7 +68,7 @@ class OtlpTarget:
         *,
         content: Content,
         version: str,
-        problems: Problems,
+        problems: ProblemLog,
         now: Callable[[], datetime],
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
@@ -132,7 +132,7 @@ class OtlpTarget:
         spans.scope_spans.add(scope=self._scope, spans=messages)
         return traces
 
-    def _answer(self, reply: Reply) -> Answer:
+    def _answer(self, reply: HttpReply) -> Answer:
         is_protobuf = reply.headers.get("Content-Type", "").partition(";")[0].strip() == _PROTOBUF
         said = self._post.shown(_said(reply.body) if is_protobuf else reply.body.decode(errors="replace"))
         way_out = f"check {PREFIX}ENDPOINT (the backend must receive OTLP/HTTP {self._signal}) and {PREFIX}HEADERS; no score is lost"

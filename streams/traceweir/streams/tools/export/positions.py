@@ -9,7 +9,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from traceweir.streams.base.settings import Settings
 from traceweir.streams.tools.export.kept_offsets import KeptOffsets
-from traceweir.streams.tools.export.starting import Found, Start, start_of
+from traceweir.streams.tools.export.starting import KnownPartition, Start, start_of
 from traceweir.streams.worker.kafka.request_thread import in_request_thread
 from traceweir.streams.worker.kafka.topic_admin import topic_ids
 
@@ -69,7 +69,7 @@ class Positions:
         starts, moved = {}, {}
         for place in sorted(places):
             committed = await consumer.committed(place)
-            found = Found(begins[place], ends[place], committed, kept.get(place.partition), topic_id)
+            found = KnownPartition(begins[place], ends[place], committed, kept.get(place.partition), topic_id)
             start = starts[place] = start_of(found, only_new=self._only_new)
             consumer.seek(place, start.offset)
             if start.offset != committed:

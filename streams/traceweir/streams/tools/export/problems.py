@@ -17,7 +17,7 @@ MOST_LOSSES_LOGGED = 20
 """Lost scores within `LINE_EVERY_S` that have a line each; further ones are counted."""
 
 
-class Problems:
+class ProblemLog:
     """Logs troubles and losses.
 
     Args:

@@ -33,11 +33,11 @@ from traceweir.streams.base.clock import utc_now
 from traceweir.streams.base.settings import Settings
 from traceweir.streams.base.stages.base import Output
 from traceweir.streams.tools.export.batch import Batch, done_unless
-from traceweir.streams.tools.export.checkpoints import Checkpoints
+from traceweir.streams.tools.export.checkpoints import ExportTransactions
 from traceweir.streams.tools.export.errors import ExportError
 from traceweir.streams.tools.export.not_taken import NotTaken
 from traceweir.streams.tools.export.positions import Positions
-from traceweir.streams.tools.export.problems import Problems
+from traceweir.streams.tools.export.problems import ProblemLog
 from traceweir.streams.tools.export.readiness import Readiness
 from traceweir.streams.tools.export.undelivered import Undelivered
 from traceweir.streams.tools.results.reader import FoundScore
@@ -97,7 +97,7 @@ class Relay:
         target: Target,
         *,
         group: str,
-        problems: Problems,
+        problems: ProblemLog,
         only_new: bool = False,
         lost_after_s: float = LOST_AFTER_S,
         now: Callable[[], datetime] = utc_now,
@@ -107,7 +107,7 @@ class Relay:
         self._topic = settings.topics.results
         self._problems = problems
         self._batch = Batch()
-        self._checkpoints = Checkpoints(settings, group)
+        self._checkpoints = ExportTransactions(settings, group)
         self._undelivered = Undelivered(settings, group, problems, now)
         self._positions = Positions(settings, group, only_new=only_new)
         self._known: set[int] = set()

@@ -14,7 +14,7 @@ from traceweir.streams.base.process_log import log_to_stderr
 from traceweir.streams.base.process_setup import event_loop
 from traceweir.streams.base.settings import Settings
 from traceweir.streams.tools.export.pages import ReportedTarget, exporter_health
-from traceweir.streams.tools.export.problems import Problems
+from traceweir.streams.tools.export.problems import ProblemLog
 from traceweir.streams.tools.export.relay import Relay, Target
 from traceweir.streams.worker.runtime.activity import in_key_values
 from traceweir.streams.worker.runtime.health import bind
@@ -30,7 +30,7 @@ class ReportingTarget(Target, ReportedTarget, Protocol):
     """A target that counts what it has done, and says whether it takes anything."""
 
 
-OpenTarget = Callable[[Problems], AbstractAsyncContextManager[ReportingTarget]]
+OpenTarget = Callable[[ProblemLog], AbstractAsyncContextManager[ReportingTarget]]
 """Opens a target; its block closes the connections."""
 
 
@@ -72,7 +72,7 @@ async def _run(settings: Settings, open_target: OpenTarget, group: str, *, only_
     for number in (signal.SIGINT, signal.SIGTERM):
         with suppress(NotImplementedError):  # Windows; there Ctrl-C cancels this coroutine
             loop.add_signal_handler(number, stop.set)
-    problems = Problems(settings.topics.results, monotonic)
+    problems = ProblemLog(settings.topics.results, monotonic)
     async with open_target(problems) as target:
         relay = Relay(settings, target, group=group, problems=problems, only_new=only_new)
         pages: AbstractAsyncContextManager[object] = (

@@ -17,7 +17,7 @@ class Kept(NamedTuple):
     """When it stood there."""
 
 
-class Found(NamedTuple):
+class KnownPartition(NamedTuple):
     """What is known of a partition before it is read."""
 
     begin: int
@@ -44,7 +44,7 @@ class Start(NamedTuple):
     """Whether a person should know."""
 
 
-def start_of(found: Found, *, only_new: bool) -> Start:
+def start_of(found: KnownPartition, *, only_new: bool) -> Start:
     """Returns where to begin: at the group's offset, else where the exporter stood, else at an end of the topic.
 
     >>> start_of(Found(0, 9, None, None, None), only_new=True)[:2]

@@ -17,8 +17,8 @@ from traceweir.streams.base.settings import Settings
 from traceweir.streams.base.stages.base import Output
 from traceweir.streams.tools.export.answers import Refused
 from traceweir.streams.tools.export.not_taken import NotTaken
-from traceweir.streams.tools.export.problems import Problems
-from traceweir.streams.tools.export.waiting import Place, Waiting, WaitingScore
+from traceweir.streams.tools.export.problems import ProblemLog
+from traceweir.streams.tools.export.waiting import Place, WaitingScore, WaitingScores
 from traceweir.streams.tools.export.waiting_topic import WaitingTopic
 from traceweir.streams.tools.results.reader import FoundScore
 
@@ -36,9 +36,9 @@ class Undelivered:
         now: The clock, in UTC.
     """
 
-    def __init__(self, settings: Settings, group: str, problems: Problems, now: Callable[[], datetime]) -> None:
+    def __init__(self, settings: Settings, group: str, problems: ProblemLog, now: Callable[[], datetime]) -> None:
         self._settings, self._group, self._problems, self._now = settings, group, problems, now
-        self._topic, self._waiting = WaitingTopic(settings, group), Waiting()
+        self._topic, self._waiting = WaitingTopic(settings, group), WaitingScores()
         self.counts: Counter[str] = Counter()
         """Since the start: `waited`, scores that had to wait; of these `given_up`; and `refused` for good."""
 

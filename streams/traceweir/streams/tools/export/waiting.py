@@ -106,7 +106,7 @@ class _Session:
     """Those behind them that are on the topic alone, each with an offset of that topic before which its row is not."""
 
 
-class Waiting:
+class WaitingScores:
     """Scores that wait, in the order of their sessions."""
 
     def __init__(self) -> None:

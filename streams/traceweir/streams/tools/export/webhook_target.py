@@ -13,7 +13,7 @@ from traceweir.streams.tools.export.content import Content
 from traceweir.streams.tools.export.delivery import Delivery
 from traceweir.streams.tools.export.http_post import HttpPost
 from traceweir.streams.tools.export.not_taken import NotTaken
-from traceweir.streams.tools.export.problems import Problems
+from traceweir.streams.tools.export.problems import ProblemLog
 from traceweir.streams.tools.export.webhook_event import (
     EventType,
     WebhookEvent,
@@ -60,7 +60,7 @@ class WebhookTarget:
         metrics: Collection[str] = (),
         content: Content,
         version: str,
-        problems: Problems,
+        problems: ProblemLog,
         now: Callable[[], datetime],
         connections: int,
     ) -> None:

@@ -48,7 +48,7 @@ def values(outputs: Iterable[Output], topic: str) -> Iterator[bytes]:
     return (output.value or b"" for output in outputs if output.topic == topic)
 
 
-def letters(outputs: Iterable[Output]) -> Iterator[DeadLetter]:
+def dead_letters_of(outputs: Iterable[Output]) -> Iterator[DeadLetter]:
     """Yields the dead letters among outputs."""
     found = (output for output in outputs if output.topic == TOPICS.dead_letters)
     return (DeadLetter.read(output.key, output.value, output.headers) for output in found)

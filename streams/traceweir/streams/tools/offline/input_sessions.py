@@ -14,7 +14,7 @@ from traceweir.streams.base.stages.counters import COUNTERS_ROW
 from traceweir.streams.intake.formats.base import DocumentRecords
 from traceweir.streams.pipeline.topology import Topology
 from traceweir.streams.tools.offline.block_file import BlockFile
-from traceweir.streams.tools.offline.in_process_stages import TOPICS, StageRecord, letters, new_stage
+from traceweir.streams.tools.offline.in_process_stages import TOPICS, StageRecord, dead_letters_of, new_stage
 from traceweir.streams.tools.offline.problems import Problem, Problems
 from traceweir.streams.tools.offline.record_buckets import KEPT_BYTES, InputRecord, RecordBuckets
 from traceweir.streams.tools.offline.sorted_runs import SortedRuns
@@ -118,7 +118,7 @@ class InputSessions:
                     rows.pop(key, None)
                 else:
                     rows[key] = row
-            for letter in letters(found.outputs):
+            for letter in dead_letters_of(found.outputs):
                 self._problems.add(Problem(origins.documents[letter.offset], letter.detail, letter.reason))
             origins.documents.clear()
             sessions = origins.sessions(found.outputs)

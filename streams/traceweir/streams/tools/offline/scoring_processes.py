@@ -27,7 +27,7 @@ _STARTS = 3
 """Starts after which a process that ends before it is ready is given up."""
 
 
-class ScoringProcesses:
+class ChunkProcesses:
     """Processes that score chunks. They start with the constructor, and take chunks inside `async with`.
 
     Args:
@@ -83,8 +83,8 @@ class ScoringProcesses:
         process = self._processes[place]
         try:
             return await process.ask(sessions)
-        except ChunkProcessDied as how:
-            log.warning("a scoring process ended (%s); its sessions are scored again, one at a time", how)
+        except ChunkProcessDied as died:
+            log.warning("a scoring process ended (%s); its sessions are scored again, one at a time", died)
             async with self._replacing:
                 if self._processes[place] is process:  # otherwise the other chunk of the process has replaced it
                     process.close()  # what a scorer started in it ends too
@@ -105,15 +105,15 @@ class ScoringProcesses:
             process, fresh = self._quarantine, self._quarantine.fresh
             try:
                 [outputs] = await process.ask([session])
-            except ChunkProcessDied as how:
+            except ChunkProcessDied as died:
                 process.close()
                 self._quarantine = None
                 if process.ready and fresh:
-                    detail = f"the process that scored this session ended ({how}), and had served no other session"
+                    detail = f"the process that scored this session ended ({died}), and had served no other session"
                     return SessionOutputs([], [], [], Unscored("poison", detail))
                 failed_starts += not process.ready
                 if failed_starts == _STARTS:
-                    raise ScoringProcessDiedError(f"a scoring process ended before it was ready ({how})") from None
+                    raise ScoringProcessDiedError(f"a scoring process ended before it was ready ({died})") from None
             else:
                 return outputs
 

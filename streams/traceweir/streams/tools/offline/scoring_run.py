@@ -33,7 +33,7 @@ from traceweir.streams.tools.offline.session_chunks import ChunkScoring, ChunkSe
 
 if TYPE_CHECKING:  # a run of one small file starts no process and asks no judge, and begins earlier without the imports
     from traceweir.streams.scoring.judges.service import Judging
-    from traceweir.streams.tools.offline.scoring_processes import ScoringProcesses
+    from traceweir.streams.tools.offline.scoring_processes import ChunkProcesses
 
 MANY_DOCUMENTS = 10_000
 """Number of documents from which on several processes are worth their start."""
@@ -100,7 +100,7 @@ class ScoringRun:
     ) -> None:
         self._jobs = 1 if why_one_job(plan, embedder) is not None else jobs
         self._setup = ProcessSetup(settings, plan, embedder, clock)
-        self._processes: ScoringProcesses | None = None
+        self._processes: ChunkProcesses | None = None
         entities = load_entities(plan.gate.presidio)
         resources = Resources(clock, scoring=None, encode_score=encode_score, entities=entities)
         self._topology = Topology.of(one_partition(settings), plan, resources)
@@ -214,10 +214,10 @@ class ScoringRun:
         """Starts the processes while the input is still read, because a start takes a second."""
         jobs = self._jobs or usable_cores()
         if self._processes is None and jobs > 1:
-            from traceweir.streams.tools.offline.scoring_processes import ScoringProcesses
+            from traceweir.streams.tools.offline.scoring_processes import ChunkProcesses
 
             try:
-                self._processes = ScoringProcesses(self._setup, jobs)
+                self._processes = ChunkProcesses(self._setup, jobs)
             except ConfigError:
                 if self._jobs is not None:
                     raise

@@ -40,7 +40,7 @@ class FoundScore(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ScoreFilter:
     """A filter for scores. A field that is empty or None excludes none."""
 
     session_id: str | None = None
@@ -104,7 +104,7 @@ class Results:
         ResultsError: the topic is missing or wrong, or cannot be read.
     """
 
-    def __init__(self, settings: Settings, wanted: Wanted, topic: str | None = None) -> None:
+    def __init__(self, settings: Settings, wanted: ScoreFilter, topic: str | None = None) -> None:
         self.topic = settings.topics.results if topic is None else topic
         home = None
         if wanted.session_id is not None:

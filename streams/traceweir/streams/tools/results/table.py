@@ -77,7 +77,7 @@ class UnwritableScoreError(ValueError):
     """A score has a number or a time that the type of its column cannot represent."""
 
 
-class Table(Protocol):
+class ScoreRows(Protocol):
     """Receives scores, and writes them as rows."""
 
     def add(self, found: FoundScore) -> None:
@@ -90,7 +90,7 @@ class Table(Protocol):
 
 
 @contextmanager
-def csv_table(stream: BinaryIO) -> Iterator[Table]:
+def csv_table(stream: BinaryIO) -> Iterator[ScoreRows]:
     """Yields a table that writes CSV in UTF-8: a header, times in ISO 8601, an empty cell for a missing value.
 
     An agent can choose ids and can be quoted in a rationale. A text that a spreadsheet would run as a formula
@@ -107,7 +107,7 @@ def csv_table(stream: BinaryIO) -> Iterator[Table]:
 
 
 @contextmanager
-def parquet_table(stream: BinaryIO) -> Iterator[Table]:
+def parquet_table(stream: BinaryIO) -> Iterator[ScoreRows]:
     """Yields a table that writes Parquet, with typed columns and times in UTC.
 
     Raises:

@@ -224,10 +224,10 @@ class Flow:
             return self.topics.shadow_results(name) not in self.refused_topics
 
         places = pool_of_challengers(self.settings, pool)
-        how = ChallengerScoring(
+        challenger_scoring = ChallengerScoring(
             self.score_by_challenger, lambda challenger: True, writable, record_spend, self.read_record, places
         )
-        challengers = Challengers(self.plan.challenger, log, how)
+        challengers = Challengers(self.plan.challenger, log, challenger_scoring)
         return challengers
 
     # Events outside the worker
@@ -531,7 +531,7 @@ class Flow:
             Resources(self.clock, scoring, entities=self._entities, spans=self._spans, limits=self.limits),
         )
         retries = [topology.retries] if topology.retries is not None else []
-        self._pools[partition] = [pool, *retries, challengers.how.pool]
+        self._pools[partition] = [pool, *retries, challengers.challenger_scoring.pool]
         specs = [self.wrap(stage if isinstance(stage, StageSpec) else topology.spec(stage)) for stage in self._stages]
         self._outputs = {topic for spec in specs for topic in spec.outputs}
         beginnings = dict.fromkeys((topic for spec in specs for topic in spec.inputs), 0)

@@ -19,7 +19,7 @@ from traceweir.schemas.text import printable
 from traceweir.streams.base.clock import seconds_now
 from traceweir.streams.base.http_answers import beginning
 from traceweir.streams.worker.kafka.errors import TokenError
-from traceweir.streams.worker.kafka.tokens import Token
+from traceweir.streams.worker.kafka.tokens import AccessToken
 
 TIMEOUT_S = 8.0
 """Seconds for a request. confluent-kafka's clients wait 10 s for their first token."""
@@ -40,7 +40,7 @@ class ClientCredentials:
     scope: str | None = None
     """The scopes that are asked for, with spaces between; None: the default of the endpoint."""
 
-    def token(self) -> Token:
+    def token(self) -> AccessToken:
         """Returns a new token.
 
         Raises:
@@ -51,7 +51,7 @@ class ClientCredentials:
         with ThreadPoolExecutor(1) as thread:
             return thread.submit(lambda: asyncio.run(self._ask(secret))).result()
 
-    async def _ask(self, secret: str) -> Token:
+    async def _ask(self, secret: str) -> AccessToken:
         fields = {"grant_type": "client_credentials", **({"scope": self.scope} if self.scope else {})}
         login = f"{quote_plus(self.client_id)}:{quote_plus(secret)}"
         headers = {
@@ -74,7 +74,7 @@ class ClientCredentials:
         except (aiohttp.ClientError, OSError, ValueError) as error:
             raise self._unreachable(printable(str(error) or repr(error), 300)) from None
 
-    def _read(self, status: int, body: bytes, asked_at: float) -> Token:
+    def _read(self, status: int, body: bytes, asked_at: float) -> AccessToken:
         try:
             answer = json.loads(body)
         except ValueError:
@@ -90,7 +90,7 @@ class ClientCredentials:
         match answer:
             case {"access_token": str(token), "expires_in": int() | float() | str() as lifetime}:
                 try:
-                    return Token(token, asked_at + float(lifetime))
+                    return AccessToken(token, asked_at + float(lifetime))
                 except ValueError:
                     pass
         raise TokenError(

@@ -18,7 +18,7 @@ from traceweir.streams.base.settings import Settings
 from traceweir.streams.worker.kafka.client_credentials import ClientCredentials
 from traceweir.streams.worker.kafka.errors import TokenError
 from traceweir.streams.worker.kafka.token_providers import token_provider
-from traceweir.streams.worker.kafka.tokens import Token, TokenSource
+from traceweir.streams.worker.kafka.tokens import AccessToken, TokenSource
 
 TOKEN_TIMEOUT_S = 10.0
 """Time limit of aiokafka's clients for a token; aiokafka has none. confluent-kafka's clients have the same."""
@@ -128,7 +128,7 @@ class AiokafkaTokens(AbstractTokenProvider):  # type: ignore[misc]
         """
         try:
             async with asyncio.timeout(TOKEN_TIMEOUT_S):
-                found: Token = await asyncio.to_thread(self._tokens.token)
+                found: AccessToken = await asyncio.to_thread(self._tokens.token)
         except TokenError as error:
             raise KafkaConnectionError(str(error)) from error
         except TimeoutError:

@@ -97,7 +97,7 @@ class ConfigDigests(Service):  # type: ignore[misc]  # Faust's services are unty
             attempts.over = isinstance(error, MessageSizeTooLargeError)
             attempts.not_before = self._clock() + RETRY_AFTER_S[min(attempts.failures, len(RETRY_AFTER_S) - 1)]
             attempts.failures += 1
-            self._say(plan, self._reason(error))
+            self._warn(plan, self._reason(error))
             return not _is_without_answer(error)
         attempts.not_before = (
             self._clock() + RETRY_AFTER_S[0]
@@ -118,16 +118,16 @@ class ConfigDigests(Service):  # type: ignore[misc]  # Faust's services are unty
         try:
             key, value = digest_record(plan, utc_now())
         except ValidationError as error:
-            self._say(plan, explain(error))
+            self._warn(plan, explain(error))
         except (ValueError, RecursionError) as error:
-            self._say(plan, str(error))
+            self._warn(plan, str(error))
         else:
             if (size := len(key) + len(value)) <= MAX_OUTPUT_BYTES:
                 return Output(self._topic, HOME, key, value)
-            self._say(plan, f"the record would have {size} bytes, and {MAX_OUTPUT_BYTES} is the most")
+            self._warn(plan, f"the record would have {size} bytes, and {MAX_OUTPUT_BYTES} is the most")
         return None
 
-    def _say(self, plan: Plan, problem: str) -> None:
+    def _warn(self, plan: Plan, problem: str) -> None:
         sentence = (
             f"the config with the digest {plan.digest[:12]} is not on the topic {self._topic}, so that `traceweir config show "
             f"--digest` does not find it: {printable(problem, 500)}"

@@ -19,7 +19,7 @@ REQUEST_TIMEOUT_S = 10.0
 _LOOK_EVERY_S = 0.2
 
 
-class Member(NamedTuple):
+class GroupMember(NamedTuple):
     """A member of a consumer group."""
 
     member_id: str
@@ -73,7 +73,7 @@ class GroupOffsets:
         self._consumer.close()
 
 
-def members(settings: Settings, group: str) -> list[Member] | None:
+def members(settings: Settings, group: str) -> list[GroupMember] | None:
     """Returns the members of a group; None from a broker that cannot say it, as the embedded broker.
 
     Raises:
@@ -87,7 +87,7 @@ def members(settings: Settings, group: str) -> list[Member] | None:
         raise KafkaUnreachableError(f"no broker described the group {group!r} ({error.args[0].str()})") from error
 
 
-def members_of(description: Future[Any]) -> list[Member] | None:
+def members_of(description: Future[Any]) -> list[GroupMember] | None:
     """Returns the members of a described group, as `members` does.
 
     Raises:
@@ -103,7 +103,7 @@ def members_of(description: Future[Any]) -> list[Member] | None:
             return None
         raise
     return [
-        Member(
+        GroupMember(
             each.member_id,
             each.group_instance_id,
             each.host,

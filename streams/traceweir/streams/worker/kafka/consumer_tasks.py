@@ -87,10 +87,10 @@ def _of_ended(consumer: Any, name: str, task: asyncio.Task[None]) -> ConsumerTas
         return None
     error = None if task.cancelled() else task.exception()
     cause = (error.__cause__ or error) if error is not None else None
-    how = f"{type(cause).__name__}: {printable(str(cause), 200)}" if cause is not None else "without an error"
+    reason = f"{type(cause).__name__}: {printable(str(cause), 200)}" if cause is not None else "without an error"
     if task.cancelled():
-        how = "cancelled"
+        reason = "cancelled"
     return ConsumerTaskEndedError(
-        f"the task of Kafka's client that {name} has ended ({how}), so the worker would stand still. No data is lost: "
+        f"the task of Kafka's client that {name} has ended ({reason}), so the worker would stand still. No data is lost: "
         "start the worker again"
     )

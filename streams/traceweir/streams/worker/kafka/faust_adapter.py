@@ -43,7 +43,7 @@ from traceweir.streams.worker.kafka.fetch import PartitionRecords, read_as_parse
 from traceweir.streams.worker.kafka.fetch_pace import space_fetches
 from traceweir.streams.worker.kafka.fetch_times import FetchTimes
 from traceweir.streams.worker.kafka.partition_assignor import join_for_added_partitions
-from traceweir.streams.worker.kafka.rejoin import Place, end_if_replaced, rejoin_on_error
+from traceweir.streams.worker.kafka.rejoin import StaticPlace, end_if_replaced, rejoin_on_error
 from traceweir.streams.worker.kafka.steady_thread import SteadyThread
 from traceweir.streams.worker.kafka.topic_creation import create_no_topics
 
@@ -134,7 +134,7 @@ class Intake(Protocol):
     """Receives the records."""
 
     inputs: Mapping[str, object]
-    place: Place | None
+    place: StaticPlace | None
     """The place of a static member; None: a dynamic one."""
 
     def full(self, tp: TP) -> bool:
@@ -401,7 +401,7 @@ class LocalRowsError(WorkerError):
     """The local rows of a partition cannot be opened or written; the message contains the reason and the way out."""
 
 
-class Table:
+class PartitionTable:
     """Reads and writes Faust's table of one application by partition."""
 
     _source_key = b"__traceweir\0source__"

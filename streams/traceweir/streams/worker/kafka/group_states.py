@@ -12,7 +12,7 @@ from confluent_kafka.admin import OffsetSpec
 
 from traceweir.streams.base.settings import Settings
 from traceweir.streams.base.stages.inputs import Place
-from traceweir.streams.worker.kafka.consumer_group import REQUEST_TIMEOUT_S, Member, admin_client, members_of
+from traceweir.streams.worker.kafka.consumer_group import REQUEST_TIMEOUT_S, GroupMember, admin_client, members_of
 from traceweir.streams.worker.kafka.embedded_broker import is_embedded
 from traceweir.streams.worker.kafka.errors import KafkaUnreachableError
 
@@ -24,7 +24,7 @@ class GroupState(NamedTuple):
 
     committed: Mapping[Place, int]
     """The offset that is read next, by partition; a partition without one is left out."""
-    members: tuple[Member, ...] | None
+    members: tuple[GroupMember, ...] | None
     """The processes in the group; None from a broker that cannot say it, as the embedded broker."""
 
 

@@ -30,7 +30,7 @@ class GroupRefusedError(WorkerError):
     """The worker is not allowed to join its consumer group, or fails to join it."""
 
 
-class Place(Protocol):
+class StaticPlace(Protocol):
     """The place of this process in the group, as a static member."""
 
     def joined(self, member_id: str) -> None:
@@ -40,7 +40,7 @@ class Place(Protocol):
         """Returns why this process must not join its group again, None if it can; blocks while it asks the brokers."""
 
 
-def end_if_replaced(coordinator: Any, place: Place, give_up: Callable[[WorkerError], object]) -> None:
+def end_if_replaced(coordinator: Any, place: StaticPlace, give_up: Callable[[WorkerError], object]) -> None:
     """Lets a static member that Kafka does not know any more end if another process has its place.
 
     Otherwise both would join again and again, each in the place of the other.
@@ -73,7 +73,7 @@ def end_if_replaced(coordinator: Any, place: Place, give_up: Callable[[WorkerErr
     coordinator._do_rejoin_group, coordinator.reset_generation = join_unless_replaced, note_and_forget
 
 
-async def _is_replaced(coordinator: Any, place: Place, give_up: Callable[[WorkerError], object]) -> bool:
+async def _is_replaced(coordinator: Any, place: StaticPlace, give_up: Callable[[WorkerError], object]) -> bool:
     if coordinator.member_id:
         place.joined(coordinator.member_id)
     reason = await asyncio.to_thread(place.successor)
@@ -87,7 +87,7 @@ async def _is_replaced(coordinator: Any, place: Place, give_up: Callable[[Worker
 def rejoin_on_error(
     coordinator: Any,
     give_up: Callable[[WorkerError], object],
-    place: Place | None = None,
+    place: StaticPlace | None = None,
 ) -> Callable[[BaseException], Awaitable[None]]:
     """Returns a replacement for aiokafka's `GroupCoordinator._push_error_to_user`, which joins the group again.
 

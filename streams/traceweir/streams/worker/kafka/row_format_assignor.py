@@ -36,8 +36,8 @@ class RowFormatAssignor(AddedPartitionsAssignor):
 
     def metadata(self, topics: set[str]) -> ConsumerProtocolMemberMetadata:
         """Returns what this member tells when it joins its group."""
-        told = super().metadata(topics)
-        return ConsumerProtocolMemberMetadata(told.version, told.subscription, _with(told.user_data, self._newest))
+        known = super().metadata(topics)
+        return ConsumerProtocolMemberMetadata(known.version, known.subscription, _with(known.user_data, self._newest))
 
     def assign(self, cluster: Any, member_metadata: Any) -> dict[str, ConsumerProtocolMemberAssignment]:
         """Returns the assignments of all members; the leader calls this."""

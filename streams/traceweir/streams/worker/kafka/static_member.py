@@ -23,7 +23,7 @@ from time import monotonic, sleep
 
 from traceweir.schemas.text import printable
 from traceweir.streams.base.errors import WorkerError
-from traceweir.streams.worker.kafka.consumer_group import Member
+from traceweir.streams.worker.kafka.consumer_group import GroupMember
 from traceweir.streams.worker.kafka.errors import KafkaUnreachableError
 
 log = logging.getLogger(__name__)
@@ -46,7 +46,7 @@ class StaticMember:
         members: Asks for the members of the group. Raises KafkaUnreachableError.
     """
 
-    def __init__(self, instance_id: str, note: Path, members: Callable[[], list[Member]]) -> None:
+    def __init__(self, instance_id: str, note: Path, members: Callable[[], list[GroupMember]]) -> None:
         self._instance_id, self._note, self._members = instance_id, note, members
         self._own = {note.read_text()} if note.exists() else set()
 
@@ -72,7 +72,7 @@ class StaticMember:
             InstanceTakenError: another process has the place.
             KafkaUnreachableError: no broker answers.
         """
-        deadline, told = now() + session_timeout_s + MARGIN_S, False
+        deadline, is_logged = now() + session_timeout_s + MARGIN_S, False
         while True:
             try:
                 other = self._other()
@@ -89,7 +89,7 @@ class StaticMember:
                         "worker first. If it does not run any more, it had a longer session timeout: start this worker "
                         "again later"
                     )
-                if not told:
+                if not is_logged:
                     log.warning(
                         "a member with the same TRACEWEIR_GROUP_INSTANCE_ID (%r) is in the consumer group, from %s, which "
                         "is not known in the state directory of this worker; this worker waits up to %g s to see whether "
@@ -98,7 +98,7 @@ class StaticMember:
                         printable(other.host),
                         session_timeout_s + MARGIN_S,
                     )
-                    told = True
+                    is_logged = True
             wait(LOOK_EVERY_S)
 
     def successor(self) -> InstanceTakenError | None:
@@ -115,7 +115,7 @@ class StaticMember:
             "if that is not the successor of this worker. No data is lost"
         )
 
-    def _other(self) -> Member | None:
+    def _other(self) -> GroupMember | None:
         """Returns the member with this instance id that is another process."""
         for member in self._members():
             if member.instance_id == self._instance_id and member.member_id not in self._own:

@@ -26,7 +26,7 @@ _TOKEN = re.compile(r"[A-Za-z0-9\-._~+/]+=*")
 """The characters of a bearer token (RFC 6750). Others could end the message of the login that holds the token."""
 
 
-class Token(NamedTuple):
+class AccessToken(NamedTuple):
     """A token and its end."""
 
     value: str
@@ -47,12 +47,12 @@ class TokenSource:
     def __init__(self, name: str, issue: Callable[[], object], clock: Callable[[], float] = seconds_now) -> None:
         self._name, self._issue, self._clock = name, issue, clock
         self._lock = threading.Lock()
-        self._token: Token | None = None
+        self._token: AccessToken | None = None
         self._renewed_from = -math.inf
         self._failure: TokenError | None = None
         self._failed_at = -math.inf
 
-    def token(self) -> Token:
+    def token(self) -> AccessToken:
         """Returns a token that has not ended. A call can take as long as a new token takes.
 
         A token that cannot be renewed is returned until it ends.
@@ -88,10 +88,10 @@ class TokenSource:
         if self._token is not None and (left := self._token.expires_at - self._failed_at) > 0:
             log.warning("the token for Kafka is not renewed, and ends in %.0f s: %s", left, failure)
 
-    def _checked(self, issued: object, now: float) -> Token:
+    def _checked(self, issued: object, now: float) -> AccessToken:
         match issued:
             case (str(value), int() | float() as expires_at) if _TOKEN.fullmatch(value) and math.isfinite(expires_at):
-                token = Token(value, float(expires_at))
+                token = AccessToken(value, float(expires_at))
             case _:
                 raise TokenError(
                     f"{self._name} returned no token for Kafka (the value is not shown): a pair is expected, of the token as "

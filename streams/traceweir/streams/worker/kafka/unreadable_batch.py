@@ -46,11 +46,13 @@ def unreadable_batch(topic: str, partition: int, raw: bytes, begin: int, error: 
     if not batch.validate_crc():
         raise UnreadableBatchError(f"{topic}[{partition}]: offsets {first} to {last} {_CHANGED}") from error
     codec = batch.compression_type
-    how = f"compressed with {_CODECS[codec]}" if codec in _CODECS else f"compressed with the unknown codec {codec}"
+    compression = (
+        f"compressed with {_CODECS[codec]}" if codec in _CODECS else f"compressed with the unknown codec {codec}"
+    )
     known = not isinstance(error, UnsupportedCodecError)
     why = printable(f"{type(error).__name__}: {error}", _ERROR_CHARS) if known else "Traceweir cannot decompress it"
     problem = (
-        f"offsets {first} to {last}, a batch of {counted(batch._num_records, 'record')} {how if codec else 'without compression'}, "
+        f"offsets {first} to {last}, a batch of {counted(batch._num_records, 'record')} {compression if codec else 'without compression'}, "
         f"cannot be read ({why})"
     )
     return UnreadableBatch(topic, partition, last, batch.max_timestamp, raw, problem)

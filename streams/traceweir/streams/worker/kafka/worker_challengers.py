@@ -53,10 +53,10 @@ class WorkerChallengers(NamedTuple):
         processes = scoring.challengers = ChallengerProcesses(setup, folder, scoring.references, beacon=beacon)
         topics = ChallengerTopics(settings, lambda: challengers.in_effect, processes.keep, beacon=beacon)
         places = pool_of_challengers(settings, pool)
-        how = ChallengerScoring(
+        challenger_scoring = ChallengerScoring(
             processes.score, processes.available, topics.writable, processes.record_spend, read, places
         )
-        challengers = Challengers(setup.plan.challenger, configs, how)
+        challengers = Challengers(setup.plan.challenger, configs, challenger_scoring)
         return cls(challengers, processes, topics)
 
     @property

@@ -36,9 +36,9 @@ from traceweir.streams.base.service_tasks import TaskCancelledError
 from traceweir.streams.base.settings import TRANSACTION_TIMEOUT_S
 from traceweir.streams.base.stages.base import End, Record, StageSpec, handed_topics
 from traceweir.streams.base.stages.inputs import input_name
-from traceweir.streams.worker.kafka.faust_adapter import Table, install, verify
+from traceweir.streams.worker.kafka.faust_adapter import PartitionTable, install, verify
 from traceweir.streams.worker.kafka.log_facts import LogFacts
-from traceweir.streams.worker.kafka.rejoin import Place
+from traceweir.streams.worker.kafka.rejoin import StaticPlace
 from traceweir.streams.worker.runtime.checkpoint_rounds import CheckpointRounds
 from traceweir.streams.worker.runtime.delivery import TRANSACTIONS_ENDED
 from traceweir.streams.worker.runtime.failure import in_words
@@ -106,7 +106,7 @@ class Checkpoints:
             formats: The formats of rows of this version.
         """
         verify()
-        self._app, self._table, self._new_ownership = app, Table(table), ownership
+        self._app, self._table, self._new_ownership = app, PartitionTable(table), ownership
         self._parts = Parts(self._table, specs, facts, client_options, partitions, formats)
         self._ownership: Ownership | None = None
         self._limit = limit
@@ -138,7 +138,7 @@ class Checkpoints:
         """Returns a counter of the work that is done before the worker joins its group; for the watchdog."""
         self.retention_s: Mapping[str, float] = {}
         """How long Kafka keeps the records of an input, in seconds by topic; without topics that say nothing."""
-        self.place: Place | None = None
+        self.place: StaticPlace | None = None
         """The place of a static member of the group; None: a dynamic one."""
         self.problems: list[str] = []
         """The reason why the worker failed; empty before a failure. The sentence contains no text from records."""

@@ -10,7 +10,7 @@ from aiokafka import TopicPartition
 
 from traceweir.streams.base.clock import seconds_now
 from traceweir.streams.base.stages.base import Cut, Output, Rows
-from traceweir.streams.worker.runtime.delivery import Changes
+from traceweir.streams.worker.runtime.delivery import CheckpointChanges
 from traceweir.streams.worker.runtime.lane import Lane
 from traceweir.streams.worker.runtime.suspects import StageFailed
 
@@ -64,7 +64,7 @@ class CheckpointContent:
         """Whether the changes have as many bytes as a transaction can have."""
         return self.bytes >= self._most_bytes
 
-    def cut(self, lanes: Iterable[Lane]) -> Changes | None:
+    def cut(self, lanes: Iterable[Lane]) -> CheckpointChanges | None:
         """Cuts lanes, and returns their changes; None if there are none.
 
         Lanes whose changes do not fit the transaction are left out, and come with a later checkpoint.
@@ -97,7 +97,7 @@ class CheckpointContent:
                 offsets |= {TopicPartition(*lane.places[name]): offset for name, offset in group_offsets.items()}
         self.sent = outputs
         self.offsets |= offsets
-        return Changes(rows, outputs, offsets) if len(self.counted) > before else None
+        return CheckpointChanges(rows, outputs, offsets) if len(self.counted) > before else None
 
     def place(self, lane: Lane) -> TopicPartition:
         """Returns the partition of the changelog that has the rows of a lane."""

@@ -67,7 +67,7 @@ _Content = tuple[bytes | None, bytes | None, int | None, list[tuple[str, bytes |
 """Key, value, timestamp and headers of a record."""
 
 
-class Changes(NamedTuple):
+class CheckpointChanges(NamedTuple):
     """What a checkpoint sends."""
 
     rows: RowsByPlace
@@ -75,7 +75,7 @@ class Changes(NamedTuple):
     offsets: Offsets
 
 
-Further = Callable[[Firsts], Awaitable[Changes | None]]
+Further = Callable[[Firsts], Awaitable[CheckpointChanges | None]]
 """Called after a part was written. Returns the next part of the same transaction, or None if there is none."""
 
 
@@ -92,7 +92,7 @@ class MissingPartitionError(WorkerError):
     """A topic has lost a partition; the message contains its name and the way out."""
 
 
-class Delivery(Protocol):
+class CheckpointDelivery(Protocol):
     """Sends checkpoints."""
 
     async def start(self) -> None:
@@ -185,7 +185,7 @@ class Transaction:
     ) -> Mapping[TopicPartition, int]:
         """Sends everything in one transaction."""
         try:
-            return await self._send(Changes(rows, outputs, offsets), further)
+            return await self._send(CheckpointChanges(rows, outputs, offsets), further)
         except (KafkaError, IllegalOperation, AssertionError) as error:
             reason = self._first_failure() or error
             if isinstance(reason.__cause__, TRANSACTIONS_ENDED):  # aiokafka has wrapped it
@@ -205,11 +205,11 @@ class Transaction:
             return None
         return ended.exception()  # type: ignore[no-any-return]  # untyped
 
-    async def _send(self, changes: Changes, further: Further | None) -> Mapping[TopicPartition, int]:
+    async def _send(self, changes: CheckpointChanges, further: Further | None) -> Mapping[TopicPartition, int]:
         ends: dict[TopicPartition, int] = {}
         offsets: dict[TopicPartition, int] = {}
         await self._producer.begin_transaction()
-        more: Changes | None = changes
+        more: CheckpointChanges | None = changes
         while more is not None:
             batches = _by_partition(more.outputs, self._limits) | _contents(more.rows)
             # All partitions are added in one request first: while the broker adds a partition, it refuses other requests.
@@ -235,7 +235,7 @@ def _is_unexpected(record: logging.LogRecord) -> bool:
     return record.exc_info is None or not isinstance(record.exc_info[1], TRANSACTIONS_ENDED)
 
 
-async def stop_in_time(delivery: Delivery) -> None:
+async def stop_in_time(delivery: CheckpointDelivery) -> None:
     """Disconnects, and gives up after `STOP_WITHIN_S`. A caller that is cancelled leaves the end to a task."""
     stopping = asyncio.ensure_future(_stopped(delivery))
     _stopping.add(stopping)
@@ -243,7 +243,7 @@ async def stop_in_time(delivery: Delivery) -> None:
     await asyncio.shield(stopping)
 
 
-async def _stopped(delivery: Delivery) -> None:
+async def _stopped(delivery: CheckpointDelivery) -> None:
     with suppress(TimeoutError, KafkaError):
         await asyncio.wait_for(delivery.stop(), STOP_WITHIN_S)
 

@@ -22,7 +22,7 @@ from aiokafka import TopicPartition
 from traceweir.schemas.dead_letter import Headers
 from traceweir.streams.base.stages.base import Output
 from traceweir.streams.worker.runtime.checkpoint_content import CheckpointContent
-from traceweir.streams.worker.runtime.delivery import Changes, Firsts
+from traceweir.streams.worker.runtime.delivery import CheckpointChanges, Firsts
 from traceweir.streams.worker.runtime.lane import Lane
 from traceweir.streams.worker.runtime.suspects import StageFailed
 
@@ -56,7 +56,7 @@ class HandOver:
         self._lanes, self._content, self._worked = lanes, content, worked
         self._rounds = 0
 
-    async def further(self, firsts: Firsts) -> Changes | None:
+    async def further(self, firsts: Firsts) -> CheckpointChanges | None:
         """Hands over the outputs that were sent last, and returns what has to be sent in the same transaction."""
         takers = self._give(firsts)
         if not takers or self._rounds == ROUNDS:

@@ -34,7 +34,7 @@ from traceweir.streams.base.settings import TRANSACTION_TIMEOUT_S
 from traceweir.streams.base.stages.base import Rows
 from traceweir.streams.base.stages.record_limits import RecordLimits
 from traceweir.streams.worker.runtime.cluster_clock import ClusterClock
-from traceweir.streams.worker.runtime.delivery import Delivery, Offsets, PlainSends, Transaction, stop_in_time
+from traceweir.streams.worker.runtime.delivery import CheckpointDelivery, Offsets, PlainSends, Transaction, stop_in_time
 from traceweir.streams.worker.runtime.lane import WRITER_ROW
 from traceweir.streams.worker.runtime.row_formats import FORMAT_ROW
 
@@ -45,7 +45,7 @@ class Ownership(Protocol):
     """The right to write the checkpoints of some partitions, from one assignment to the next."""
 
     @property
-    def delivery(self) -> Delivery:
+    def delivery(self) -> CheckpointDelivery:
         """Sends the checkpoints of all these partitions, after `claim`."""
 
     @property
@@ -101,7 +101,7 @@ class ClaimedPartitions:
         options: Mapping[str, Any],
         application: str,
         changelog: str,
-        timed: Callable[[Delivery], Delivery],
+        timed: Callable[[CheckpointDelivery], CheckpointDelivery],
         clock: ClusterClock,
         *,
         timeout_s: float = TRANSACTION_TIMEOUT_S,
@@ -114,7 +114,7 @@ class ClaimedPartitions:
         self._writer = self._transaction(self._name, application)
         self.delivery = timed(self._writer)
         self._claims: dict[int, Transaction] = {}
-        self._started: list[Delivery] = []
+        self._started: list[CheckpointDelivery] = []
         self._stopped = False
         self._stepped: Callable[[], object] = lambda: None
 
@@ -123,7 +123,7 @@ class ClaimedPartitions:
         self._stepped = stepped
         self._claims = {number: self._transaction(f"{self._application}-{number}") for number in numbers}
 
-        async def start(delivery: Delivery) -> None:
+        async def start(delivery: CheckpointDelivery) -> None:
             await delivery.start()
             self._started.append(delivery)
             stepped()
@@ -199,7 +199,7 @@ class SharedPartitions:
         self,
         options: Mapping[str, Any],
         commit: Callable[[Offsets], Awaitable[object]],
-        timed: Callable[[Delivery], Delivery],
+        timed: Callable[[CheckpointDelivery], CheckpointDelivery],
         limits: RecordLimits | None = None,
     ) -> None:
         self.delivery = timed(PlainSends(options, commit, limits=limits))

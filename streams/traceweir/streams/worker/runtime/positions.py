@@ -25,7 +25,7 @@ class OtherClusterError(WorkerError):
     """The stored offsets are those of another cluster; the message contains the way out."""
 
 
-class Start(NamedTuple):
+class StartPosition(NamedTuple):
     """Where to read on."""
 
     offset: int
@@ -39,7 +39,7 @@ class Start(NamedTuple):
 
 def start_of(
     place: str, stored: int | None, stored_id: str | None, begin: int, end: int | None, log_id: str | None
-) -> Start:
+) -> StartPosition:
     """Returns where to read on in an input.
 
     >>> start_of("traces/0", 70, "a/1", 0, 90, "a/1")
@@ -57,7 +57,7 @@ def start_of(
         OtherClusterError: the stored offset belongs to a log of another cluster.
     """
     if stored is None:
-        return Start(begin)
+        return StartPosition(begin)
     if None not in (stored_id, log_id) and stored_id != log_id:
         if _cluster(stored_id) != _cluster(log_id):
             raise OtherClusterError(
@@ -66,7 +66,7 @@ def start_of(
                 "create it again with `traceweir topics create`, and start the worker again: it reads the inputs from their "
                 "beginning"
             )
-        return Start(
+        return StartPosition(
             begin,
             is_new_log=True,
             problem=f"{place} was deleted and created again (its id was {stored_id}, and is {log_id}); it is read from its "
@@ -74,9 +74,9 @@ def start_of(
         )
     if stored == begin - 1:
         # The last entry of a log is often the marker of a transaction, which is no record.
-        return Start(begin)
+        return StartPosition(begin)
     if stored < begin:
-        return Start(
+        return StartPosition(
             begin,
             missed=begin - stored,
             problem=f"{begin - stored} offsets of {place} were never read: retention has deleted the records from {stored} to "
@@ -84,20 +84,20 @@ def start_of(
         )
     if end is not None and stored > end:
         if None in (stored_id, log_id):
-            return Start(
+            return StartPosition(
                 begin,
                 is_new_log=True,
                 problem=f"{place} ends at offset {end}, before the stored offset {stored}; the topic was created again, and "
                 f"is read from its beginning, offset {begin}",
             )
-        return Start(
+        return StartPosition(
             end,
             is_new_log=True,
             problem=f"{place} ends at offset {end}, before the stored offset {stored}: the log has lost records that were "
             "read (an unclean election, or a restored broker). It is read on from its end; records that were written again "
             "below that are not read",
         )
-    return Start(stored)
+    return StartPosition(stored)
 
 
 def _cluster(log_id: str | None) -> str:

@@ -20,7 +20,7 @@ from faust.types import TP
 from traceweir.streams.base.clock import seconds_now
 from traceweir.streams.base.stages.base import StageSpec
 from traceweir.streams.base.stages.inputs import input_name
-from traceweir.streams.worker.kafka.faust_adapter import Table
+from traceweir.streams.worker.kafka.faust_adapter import PartitionTable
 from traceweir.streams.worker.kafka.log_facts import LogFacts
 from traceweir.streams.worker.runtime.changelog_restore import ChangelogRestore
 from traceweir.streams.worker.runtime.lane import Lane
@@ -32,7 +32,7 @@ from traceweir.streams.worker.runtime.row_formats import FORMAT_ROW, RowFormats
 class Parts(NamedTuple):
     """The parts of a worker that each of its takeovers uses."""
 
-    table: Table
+    table: PartitionTable
     specs: Sequence[StageSpec]
     """The stages, in the order of processing."""
     facts: Callable[[], Awaitable[LogFacts]]

@@ -8,7 +8,7 @@ from time import monotonic
 from aiokafka import TopicPartition
 
 from traceweir.streams.base.stages.base import Output
-from traceweir.streams.worker.runtime.delivery import Delivery, Further, Offsets, RowsByPlace
+from traceweir.streams.worker.runtime.delivery import CheckpointDelivery, Further, Offsets, RowsByPlace
 from traceweir.streams.worker.telemetry import catalogue
 from traceweir.streams.worker.telemetry.measured import Measured
 
@@ -21,7 +21,7 @@ class CheckpointTimes:
         self._began: float | None = None
         measured.add(catalogue.CHECKPOINT_FAILURES, 0)
 
-    def timed(self, delivery: Delivery) -> Delivery:
+    def timed(self, delivery: CheckpointDelivery) -> CheckpointDelivery:
         """Returns a delivery that is measured."""
         return _Timed(delivery, self)
 
@@ -31,7 +31,7 @@ class CheckpointTimes:
 
     async def send(
         self,
-        delivery: Delivery,
+        delivery: CheckpointDelivery,
         rows: RowsByPlace,
         outputs: Sequence[Output],
         offsets: Offsets,
@@ -53,7 +53,7 @@ class CheckpointTimes:
 class _Timed:
     """A delivery whose checkpoints are measured."""
 
-    def __init__(self, delivery: Delivery, times: CheckpointTimes) -> None:
+    def __init__(self, delivery: CheckpointDelivery, times: CheckpointTimes) -> None:
         self._delivery, self._times = delivery, times
 
     async def start(self) -> None:

@@ -21,14 +21,14 @@ LOOP_WINDOW_S = 15.0
 _LOOP_STEP_S = 0.25
 
 
-class Lane(Protocol):
+class ObservedLane(Protocol):
     """A partition that the worker owns."""
 
     @property
     def stages(self) -> Mapping[str, Any]: ...
 
 
-class Worker(Protocol):
+class ObservedWorker(Protocol):
     """What the gauges read of a worker's checkpoints."""
 
     @property
@@ -57,7 +57,7 @@ class Worker(Protocol):
         """Returns for how long an open transaction has held back records, by topic."""
 
 
-class Scoring(Protocol):
+class ObservedScoring(Protocol):
     """What the gauges read of the scoring processes."""
 
     @property
@@ -111,8 +111,8 @@ class PresentState:
 
     def __init__(
         self,
-        worker: Worker,
-        scoring: Scoring | None,
+        worker: ObservedWorker,
+        scoring: ObservedScoring | None,
         problems: Callable[[], Sequence[str]],
         checkpoint_age_s: Callable[[], float],
         loop_lag_s: Callable[[], float],

@@ -11,7 +11,7 @@ from traceweir.streams.base.otel_environment import is_sent
 from traceweir.streams.worker.telemetry.checkpoint_times import CheckpointTimes
 from traceweir.streams.worker.telemetry.committed_work import CommittedWork
 from traceweir.streams.worker.telemetry.measured import Measured, Point
-from traceweir.streams.worker.telemetry.present_state import LoopLag, PresentState, Scoring, Worker
+from traceweir.streams.worker.telemetry.present_state import LoopLag, ObservedScoring, ObservedWorker, PresentState
 from traceweir.streams.worker.telemetry.prometheus import exposition
 from traceweir.streams.worker.telemetry.scoring_work import ScoringWork
 
@@ -45,8 +45,8 @@ class WorkerMetrics:
 
     def services(
         self,
-        worker: Worker,
-        scoring: Scoring | None,
+        worker: ObservedWorker,
+        scoring: ObservedScoring | None,
         problems: Callable[[], Sequence[str]],
         config_problems: Callable[[], Sequence[str]] = tuple,
         challenger_problems: Callable[[], Sequence[str]] = tuple,

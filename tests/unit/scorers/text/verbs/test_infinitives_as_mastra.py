@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from traceweir.scorers.text.elements import elements, elements_as_mastra, tokens_as_mastra
-from traceweir.scorers.text.verbs.compromise.contexts import Outcome, outcomes
+from traceweir.scorers.text.verbs.compromise.contexts import WordOutcome, outcomes
 
 
 @pytest.mark.parametrize(
@@ -41,16 +41,16 @@ def test_a_text_has_the_words_that_compromise_returns(text: str, left: str) -> N
 @pytest.mark.parametrize(
     ("text", "word", "outcome"),
     [
-        ("it was deleted by him", "was", Outcome.DROPPED),
-        ("it was deleted by him", "deleted", Outcome.CHANGED),
-        ("the server was very slow", "was", Outcome.CHANGED),
-        ("the deleted files are there", "deleted", Outcome.KEPT),
-        ("she wants it", "wants", Outcome.CHANGED),
-        ("can you help me?", "can", Outcome.KEPT),
-        ("they can help me", "can", Outcome.DROPPED),
+        ("it was deleted by him", "was", WordOutcome.DROPPED),
+        ("it was deleted by him", "deleted", WordOutcome.CHANGED),
+        ("the server was very slow", "was", WordOutcome.CHANGED),
+        ("the deleted files are there", "deleted", WordOutcome.KEPT),
+        ("she wants it", "wants", WordOutcome.CHANGED),
+        ("can you help me?", "can", WordOutcome.KEPT),
+        ("they can help me", "can", WordOutcome.DROPPED),
     ],
 )
-def test_the_neighbours_of_a_verb_decide_its_outcome(text: str, word: str, outcome: Outcome) -> None:
+def test_the_neighbours_of_a_verb_decide_its_outcome(text: str, word: str, outcome: WordOutcome) -> None:
     tokens = tokens_as_mastra(text)
     assert outcomes(tokens)[[token.text for token in tokens].index(word)] is outcome
 

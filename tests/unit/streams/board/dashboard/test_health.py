@@ -10,7 +10,7 @@ import pytest
 from traceweir.streams.base.settings import Settings
 from traceweir.streams.base.stages.inputs import Place
 from traceweir.streams.board.dashboard.feed import FeedState
-from traceweir.streams.board.dashboard.health import OLD_AFTER_S, Health, Workers
+from traceweir.streams.board.dashboard.health import OLD_AFTER_S, HealthWatch, Workers
 from traceweir.streams.board.store.errors import StoreUnavailableError
 from traceweir.streams.board.store.standing import Standing
 from traceweir.streams.tools.doctor.finding import Finding
@@ -32,7 +32,7 @@ class Around:
         self.workers: Sequence[Finding] | Exception = [RUNNING]
         self.standing: Standing | Exception = Standing(0, 0, 12, {})
         self.last_answer = LastAnswer(lambda: self.s)
-        self.health = Health(
+        self.health = HealthWatch(
             lambda: self.state,
             self.last_answer,
             lambda: _given(self.workers),

@@ -9,11 +9,11 @@ from aiokafka import TopicPartition
 from tests.support.scoring import NOW
 
 from traceweir.streams.board.dashboard.withdrawals import Withdrawals
-from traceweir.streams.board.store.rows import Batch, Source
+from traceweir.streams.board.store.rows import Batch, SourcePartition
 
 KEPT = timedelta(hours=24)
 PLACE, OTHER = TopicPartition("network", 0), TopicPartition("results", 0)
-STORED = {Source("network", 0): 5, Source("results", 0): 9}
+STORED = {SourcePartition("network", 0): 5, SourcePartition("results", 0): 9}
 BEGINS = {PLACE: 0, OTHER: 0}
 
 
@@ -47,7 +47,7 @@ def test_offsets_before_the_first_record_of_the_topic_are_not_used() -> None:
 
 
 def test_removed_records_and_missing_offsets_of_other_topics_do_not_matter() -> None:
-    assert withdrawals(None).lost({Source("results", 0): 9}, {PLACE: 3, OTHER: 20}, NOW) is None
+    assert withdrawals(None).lost({SourcePartition("results", 0): 9}, {PLACE: 3, OTHER: 20}, NOW) is None
 
 
 def test_the_time_is_that_of_the_question_for_the_ends_and_counts_once_they_are_reached() -> None:

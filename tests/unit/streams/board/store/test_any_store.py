@@ -17,7 +17,7 @@ from traceweir.schemas.score import Score
 from traceweir.streams.board.store import duckdb_store
 from traceweir.streams.board.store.errors import StoreLostError
 from traceweir.streams.board.store.opening import Store
-from traceweir.streams.board.store.rows import Batch, Source
+from traceweir.streams.board.store.rows import Batch, SourcePartition
 
 
 def values(open_store: OpenStore, table: str = "results") -> list[tuple[object, ...]]:
@@ -335,14 +335,14 @@ def test_a_topic_that_is_started_over_has_no_rows_and_offsets_and_is_stored_agai
 
     assert store.start_over("network", "network", NOW - timedelta(hours=1)) == 2
     assert store.query("SELECT trace_id FROM network") == []
-    assert store.offsets() == {Source("results", 0): 1}
+    assert store.offsets() == {SourcePartition("results", 0): 1}
     assert store.current_at() == {"network": NOW - timedelta(hours=1)}
     store.write(batch_of("network", kept))
     store.write(Batch(current_at={"network": NOW - timedelta(minutes=30)}))
 
     again = open_store()
     assert again.query("SELECT trace_id, accepted FROM network") == [{"trace_id": "kept", "accepted": True}]
-    assert again.offsets() == {Source("results", 0): 1, Source("network", 0): 8}
+    assert again.offsets() == {SourcePartition("results", 0): 1, SourcePartition("network", 0): 8}
     assert again.current_at() == {"network": NOW - timedelta(minutes=30)}
     assert again.topic_ids() == {"network": "id"}
     assert again.query("SELECT session_id FROM results") == [{"session_id": "a"}]

@@ -16,7 +16,7 @@ from tests.support.stores import FakeRecord, batch_of, chdb_database, figures, s
 
 from traceweir.streams.board.store.errors import StoreError, StoreUnavailableError
 from traceweir.streams.board.store.opening import Store, open_store
-from traceweir.streams.board.store.rows import Source
+from traceweir.streams.board.store.rows import SourcePartition
 from traceweir.streams.board.store.tables import RESULTS, SESSIONS
 
 pytestmark = pytest.mark.clickhouse
@@ -54,11 +54,11 @@ def test_rows_whose_offsets_were_not_stored_come_again_and_count_once(store: Sto
     with pytest.raises(StoreUnavailableError):
         store.write(again)
     client.command("RENAME TABLE hidden TO feed_state")
-    assert store.offsets() == {Source("results", 0): 1}
+    assert store.offsets() == {SourcePartition("results", 0): 1}
 
     store.write(again)
 
-    assert store.offsets() == {Source("results", 0): 3}
+    assert store.offsets() == {SourcePartition("results", 0): 3}
     assert [row["n"] for row in store.query("SELECT count(*) AS n FROM results")] == [2]
     assert [row["value"] for row in store.query("SELECT value FROM replaced_results")] == [0.2]
     assert sum(row["n"] for row in figures(store)) == 2

@@ -14,7 +14,7 @@ from tests.support.results import make_score
 from tests.support.stores import FakeRecord, batch_of, figures, open_store, recomputed_figures
 
 from traceweir.schemas.score import Score
-from traceweir.streams.board.store.rows import Source
+from traceweir.streams.board.store.rows import SourcePartition
 
 KILLS = 20
 RECORDS, IN_BATCH = 1_000, 20
@@ -29,7 +29,7 @@ def score_at(offset: int) -> Score:
 def store_from_the_stored_offset(file: Path, progress: Connection) -> None:
     """Writes batches from the stored offset to the end of the topic, as a feed does, and reports each of them."""
     store = open_store(file)
-    begin = store.offsets().get(Source("results", 0), 0)
+    begin = store.offsets().get(SourcePartition("results", 0), 0)
     for first in range(begin, RECORDS, IN_BATCH):
         progress.send(first)
         offsets = range(first, min(first + IN_BATCH, RECORDS))

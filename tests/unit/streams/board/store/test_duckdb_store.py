@@ -17,7 +17,7 @@ from tests.support.stores import figures, open_store, scores_batch
 from traceweir.streams.board.store import duckdb_store
 from traceweir.streams.board.store.duckdb_store import DuckDBStore
 from traceweir.streams.board.store.errors import StoreError, StoreUnavailableError
-from traceweir.streams.board.store.rows import Batch, Source
+from traceweir.streams.board.store.rows import Batch, SourcePartition
 
 
 @pytest.fixture
@@ -54,10 +54,10 @@ def test_rows_of_a_batch_and_its_offsets_are_stored_together_or_not_at_all(
         store.write(scores_batch(make_score("b"), offset=1))
 
     assert store.query("SELECT session_id FROM results") == [{"session_id": "a"}]
-    assert store.offsets() == {Source("results", 0): 1}
+    assert store.offsets() == {SourcePartition("results", 0): 1}
     monkeypatch.undo()
     store.write(scores_batch(make_score("b"), offset=1))
-    assert store.offsets() == {Source("results", 0): 2}
+    assert store.offsets() == {SourcePartition("results", 0): 2}
 
 
 def test_the_message_names_the_process_that_has_the_file(file: Path) -> None:
@@ -119,7 +119,7 @@ def test_a_store_of_the_first_version_is_brought_up_to_date_with_its_rows(file: 
 
     assert store.current_at() == {"network": NOW}
     assert store.topic_ids() == {"results": "new"}
-    assert store.offsets() == {Source("results", 0): 1}
+    assert store.offsets() == {SourcePartition("results", 0): 1}
     assert store.query("SELECT session_id FROM results") == [{"session_id": "a"}]
     assert store.query("SELECT minute, n FROM rollup_hours") == store.query("SELECT minute, n FROM rollups") != []
     assert store.query("SELECT reason, n FROM rejections") == [{"reason": "duplicate", "n": 1}]

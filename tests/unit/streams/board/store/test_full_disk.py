@@ -17,12 +17,12 @@ from tests.support.stores import figures, open_store, recomputed_figures, scores
 from traceweir.streams.board.store import duckdb_store
 from traceweir.streams.board.store.duckdb_store import DuckDBStore
 from traceweir.streams.board.store.errors import StoreError, StoreUnavailableError
-from traceweir.streams.board.store.rows import Batch, Source
+from traceweir.streams.board.store.rows import Batch, SourcePartition
 
 pytestmark = pytest.mark.slow
 
 IN_BATCH = 200
-PLACE = Source("results", 0)
+PLACE = SourcePartition("results", 0)
 
 
 @pytest.fixture

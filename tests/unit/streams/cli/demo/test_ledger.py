@@ -15,7 +15,7 @@ from traceweir.scorers.metrics.novelty import NoveltyCache
 from traceweir.scorers.metrics.trace_value import evaluate_value
 from traceweir.streams.cli.demo.fleet import build_fleet
 from traceweir.streams.cli.demo.ledger import CONFIG, expected_counts, sessions_of, spans_by_domain
-from traceweir.streams.cli.demo.margins import OrderMattersError, Span, below
+from traceweir.streams.cli.demo.margins import OrderMattersError, ValueRange, below
 
 pytestmark = pytest.mark.slow  # each test computes a demo
 
@@ -44,7 +44,7 @@ def test_values_measured_in_random_orders_lie_within_their_spans() -> None:
             _assert_within(unique, spans)
 
 
-def _assert_within(traces: list[ReasoningTrace], spans: dict[str, Span]) -> None:
+def _assert_within(traces: list[ReasoningTrace], spans: dict[str, ValueRange]) -> None:
     embedder, cache, before = HashingEmbedder(), NoveltyCache(), set[str]()
     for trace in traces:
         value, span = evaluate_value(trace, embedder=embedder, cache=cache).value, spans[trace.id]
@@ -55,11 +55,15 @@ def _assert_within(traces: list[ReasoningTrace], spans: dict[str, Span]) -> None
 
 def test_a_value_span_across_the_threshold_is_rejected() -> None:
     with pytest.raises(OrderMattersError, match="kp:trace:x has a value from 0"):
-        below([Span("kp:trace:x", 0.7, 0.8)], 0.75)
+        below([ValueRange("kp:trace:x", 0.7, 0.8)], 0.75)
 
 
 def test_exactly_one_of_two_twins_is_below_the_threshold() -> None:
-    spans = [Span("a", 0.8, 0.9, "b", (0.6, 0.6)), Span("b", 0.8, 0.9, "a", (0.6, 0.6)), Span("c", 0.1, 0.2)]
+    spans = [
+        ValueRange("a", 0.8, 0.9, "b", (0.6, 0.6)),
+        ValueRange("b", 0.8, 0.9, "a", (0.6, 0.6)),
+        ValueRange("c", 0.1, 0.2),
+    ]
     assert below(spans, 0.75) == {"b", "c"}
 
 

@@ -12,7 +12,7 @@ from traceweir.schemas.dead_letter import DeadLetter
 from traceweir.streams.cli.dlq import output as dlq_output
 from traceweir.streams.cli.main import main
 from traceweir.streams.cli.times import read_time
-from traceweir.streams.tools.dead_letters.reader import Found, LetterId
+from traceweir.streams.tools.dead_letters.reader import FoundDeadLetter, LetterId
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 HOSTILE = "[red]x[/nope]\x1b[31m\r\n\u202e\x9b"
@@ -69,7 +69,7 @@ def test_invalid_options_are_rejected_without_a_connection_to_kafka(
     assert said in capsys.readouterr().err
 
 
-def hostile(**changes: Any) -> Found:
+def hostile(**changes: Any) -> FoundDeadLetter:
     raw = HOSTILE.encode()
     about: dict[str, Any] = {
         "value": raw + b"\xff\x00",
@@ -79,7 +79,7 @@ def hostile(**changes: Any) -> Found:
         **changes,
     }
     letter = DeadLetter("late", HOSTILE, HOSTILE, HOSTILE, 0, 0, **about)
-    return Found(LetterId(0, 1), -(10**18), letter, replayed=False)
+    return FoundDeadLetter(LetterId(0, 1), -(10**18), letter, replayed=False)
 
 
 def test_hostile_text_is_escaped_in_the_page_the_table_and_the_json(capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from traceweir.streams.lab.shadow.definition import Definition, Wanted, read_sample, read_usd
+from traceweir.streams.lab.shadow.definition import Definition, ShadowOptions, read_sample, read_usd
 from traceweir.streams.lab.shadow.errors import ShadowOptionError
 from traceweir.streams.lab.shadow.watch import done_of
 
@@ -27,8 +27,11 @@ FOUND = Definition(
 
 
 def test_options_that_are_not_given_are_those_of_the_existing_shadow() -> None:
-    assert list(Wanted("v2").differences(FOUND)) == []
-    assert list(Wanted("v2", config_digest="a" * 64, since="-7d", sample=0.1, budget_usd=5).differences(FOUND)) == []
+    assert list(ShadowOptions("v2").differences(FOUND)) == []
+    assert (
+        list(ShadowOptions("v2", config_digest="a" * 64, since="-7d", sample=0.1, budget_usd=5).differences(FOUND))
+        == []
+    )
 
 
 def test_an_existing_shadow_is_told_by_the_options_that_were_given() -> None:
@@ -38,7 +41,9 @@ def test_an_existing_shadow_is_told_by_the_options_that_were_given() -> None:
 
 
 def test_each_option_that_differs_is_named_with_both_values() -> None:
-    wanted = Wanted("v2", config_digest="b" * 64, since="-8d", until="-1d", app="shop\x1b", sample=0.2, budget_usd=6)
+    wanted = ShadowOptions(
+        "v2", config_digest="b" * 64, since="-8d", until="-1d", app="shop\x1b", sample=0.2, budget_usd=6
+    )
     assert list(wanted.differences(FOUND)) == [
         "--config has the digest aaaaaaaaaaaa, not bbbbbbbbbbbb",
         "--from is '-7d', not '-8d'",

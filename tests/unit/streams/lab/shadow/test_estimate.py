@@ -13,7 +13,7 @@ from traceweir.scorers.evaluation.plan import Plan, read_plan
 from traceweir.scorers.evaluation.runner import evaluate
 from traceweir.streams.base.settings import Settings
 from traceweir.streams.lab.shadow import estimate
-from traceweir.streams.lab.shadow.estimate import JUDGED_SESSIONS, PLACES, READ_AT_A_PLACE, Estimate, estimated
+from traceweir.streams.lab.shadow.estimate import JUDGED_SESSIONS, PLACES, READ_AT_A_PLACE, CostEstimate, estimated
 from traceweir.streams.tools.testing.memory import Message
 
 VOTES = 3
@@ -47,7 +47,7 @@ class Sessions:
 
 async def estimate_of(
     apps: list[str], monkeypatch: pytest.MonkeyPatch, config: object = JUDGED | PRICE, **changes: Any
-) -> Estimate:
+) -> CostEstimate:
     sessions = Sessions(apps)
     monkeypatch.setattr(estimate, "BoundedReader", sessions)
     plan: Plan = read_plan(json.dumps(config))

@@ -12,7 +12,7 @@ from traceweir.scorers.evaluation.limited_plan import limited
 from traceweir.scorers.evaluation.plan import read_plan
 from traceweir.streams.cli.shadow.run import estimate_text, reason_to_ask, summary
 from traceweir.streams.lab.shadow.definition import Definition
-from traceweir.streams.lab.shadow.estimate import Estimate
+from traceweir.streams.lab.shadow.estimate import CostEstimate
 from traceweir.streams.lab.shadow.run import Ended
 
 
@@ -20,16 +20,16 @@ def shadow(budget_usd: float | None) -> Definition:
     return make_definition(budget_usd=budget_usd)
 
 
-def estimate(**changes: Any) -> Estimate:
+def estimate(**changes: Any) -> CostEstimate:
     """Returns the estimate of nine sessions, all of which were read and will be scored, without questions."""
     fields: dict[str, Any] = {
         "sessions": 9, "questions": 0, "known": 0, "usd": 0.0, "unpriced": (), "looked_at": 9, "chosen": 9,
         "is_whole": True, "apps": (),
     }  # fmt: skip
-    return Estimate(**(fields | changes))
+    return CostEstimate(**(fields | changes))
 
 
-def reason(budget_usd: float | None, found: Estimate, own_usd: float | None = None, *, judged: bool = True) -> str:
+def reason(budget_usd: float | None, found: CostEstimate, own_usd: float | None = None, *, judged: bool = True) -> str:
     """Returns why a person is asked, or nothing, for a config with this `judge.budget.usd`."""
     config: dict[str, Any] = {"criteria": {"safety_v1": 1.0} if judged else {}}
     if own_usd is not None:

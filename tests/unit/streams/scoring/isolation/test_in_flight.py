@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from traceweir.streams.scoring.isolation.in_flight import InFlight
+from traceweir.streams.scoring.isolation.in_flight import ScoringInFlight
 from traceweir.streams.scoring.judges.verdicts import JudgeUsage, JudgeVerdict
 from traceweir.streams.scoring.sessions.errors import SessionRejected
 from traceweir.streams.scoring.sessions.result import ScoringResult
@@ -42,4 +42,4 @@ def ended(learned: Sequence[JudgeVerdict], *, rejected: bool) -> asyncio.Future[
 async def test_a_scoring_is_taken_only_with_the_same_answers(
     former: list[JudgeVerdict], learned: list[JudgeVerdict], known: list[JudgeVerdict], *, agrees: bool, rejected: bool
 ) -> None:
-    assert InFlight(ended(learned, rejected=rejected), former).agrees(known) is agrees
+    assert ScoringInFlight(ended(learned, rejected=rejected), former).agrees(known) is agrees

@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from traceweir.streams.scoring.isolation.open_requests import OpenRequests
-from traceweir.streams.scoring.isolation.protocol import Answer, Refusal
+from traceweir.streams.scoring.isolation.protocol import Answer, ScoringRefusal
 from traceweir.streams.scoring.judges.verdicts import JudgeUsage
 from traceweir.streams.scoring.sessions.errors import SessionRejected
 from traceweir.streams.scoring.sessions.result import ScoringResult
@@ -32,7 +32,7 @@ async def test_a_request_gets_the_answer_of_its_number() -> None:
 async def test_a_refusal_reaches_the_task_that_waits() -> None:
     requests = OpenRequests()
     number, answer = requests.begin()
-    assert requests.take(Refusal(number, "unreadable_session", "no id", JUDGED)) is JUDGED
+    assert requests.take(ScoringRefusal(number, "unreadable_session", "no id", JUDGED)) is JUDGED
     with pytest.raises(SessionRejected, match="no id"):
         await answer
 
@@ -43,7 +43,7 @@ async def test_a_second_answer_changes_nothing_and_is_not_paid(caplog: pytest.Lo
     requests.take(Answer(number, result(1)))
     with caplog.at_level(logging.WARNING):
         assert requests.take(Answer(number, result(2))) is None
-        assert requests.take(Refusal(number, "unreadable_session", "no id", JUDGED)) is None
+        assert requests.take(ScoringRefusal(number, "unreadable_session", "no id", JUDGED)) is None
         assert requests.take(Answer(99, result())) is None
     assert (await answer).attempt == 1
     assert not other.done()

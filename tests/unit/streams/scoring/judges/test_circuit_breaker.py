@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from traceweir.streams.scoring.judges.circuit_breaker import CircuitBreaker
-from traceweir.streams.scoring.judges.errors import Refused
+from traceweir.streams.scoring.judges.errors import FinalFailure
 
 LIMIT_S = 20
 """Seconds after which a hanging test fails; no test takes this long."""
@@ -30,7 +30,7 @@ async def wait_in_queue(breaker: CircuitBreaker, turn: asyncio.Event) -> None:
 
 async def refusal_of(waiting: asyncio.Task[None]) -> str:
     async with asyncio.timeout(LIMIT_S):
-        with pytest.raises(Refused) as caught:
+        with pytest.raises(FinalFailure) as caught:
             await waiting
     return str(caught.value)
 

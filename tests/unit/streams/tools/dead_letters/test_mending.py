@@ -11,11 +11,13 @@ from tests.support.dlq import letter
 
 from traceweir.streams.intake.formats.documents import read_documents
 from traceweir.streams.tools.dead_letters.mending import Mended, export_line, read_mended
-from traceweir.streams.tools.dead_letters.reader import Found, LetterId
+from traceweir.streams.tools.dead_letters.reader import FoundDeadLetter, LetterId
 
 
 def exported(value: bytes | None) -> str:
-    return export_line(Found(LetterId(1, 7), 0, letter(1, value=value, reason="invalid", topic="invocations"), False))
+    return export_line(
+        FoundDeadLetter(LetterId(1, 7), 0, letter(1, value=value, reason="invalid", topic="invocations"), False)
+    )
 
 
 def read(text: str) -> Mended:

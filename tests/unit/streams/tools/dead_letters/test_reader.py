@@ -10,7 +10,7 @@ import pytest
 
 from traceweir.schemas.dead_letter import KEPT_BYTES, DeadLetter, is_replay, marked
 from traceweir.streams.base.topics import Topics
-from traceweir.streams.tools.dead_letters.reader import Found, LetterId, Marks, Wanted
+from traceweir.streams.tools.dead_letters.reader import DeadLetterFilter, FoundDeadLetter, LetterId, Marks
 from traceweir.streams.tools.dead_letters.replay import NotReplayable, resend
 
 TOPICS = Topics.of("acme.")
@@ -28,8 +28,8 @@ LETTER = DeadLetter(
 )
 
 
-def found(letter: DeadLetter = LETTER, at: int = 5_000, *, replayed: bool = False, **changes: Any) -> Found:
-    return Found(LetterId(2, 40), at, replace(letter, **changes), replayed)
+def found(letter: DeadLetter = LETTER, at: int = 5_000, *, replayed: bool = False, **changes: Any) -> FoundDeadLetter:
+    return FoundDeadLetter(LetterId(2, 40), at, replace(letter, **changes), replayed)
 
 
 # --- wire format
@@ -92,23 +92,23 @@ def test_an_overlong_id_is_cut_in_the_message() -> None:
 @pytest.mark.parametrize(
     ("wanted", "selected"),
     [
-        (Wanted(), True),
-        (Wanted(ids=frozenset({LetterId(2, 40)})), True),
-        (Wanted(ids=frozenset({LetterId(2, 41)})), False),
-        (Wanted(reasons=frozenset({"late", "empty"})), True),
-        (Wanted(reasons=frozenset({"empty"})), False),
-        (Wanted(stages=frozenset({"assemble"})), True),
-        (Wanted(stages=frozenset({"gate"})), False),
-        (Wanted(topics=frozenset({TOPICS.traces})), True),
-        (Wanted(topics=frozenset({TOPICS.strays})), False),
-        (Wanted(since=5_000), True),
-        (Wanted(since=5_001), False),
-        (Wanted(until=5_001), True),
-        (Wanted(until=5_000), False),
-        (Wanted(reasons=frozenset({"late"}), until=5_000), False),
+        (DeadLetterFilter(), True),
+        (DeadLetterFilter(ids=frozenset({LetterId(2, 40)})), True),
+        (DeadLetterFilter(ids=frozenset({LetterId(2, 41)})), False),
+        (DeadLetterFilter(reasons=frozenset({"late", "empty"})), True),
+        (DeadLetterFilter(reasons=frozenset({"empty"})), False),
+        (DeadLetterFilter(stages=frozenset({"assemble"})), True),
+        (DeadLetterFilter(stages=frozenset({"gate"})), False),
+        (DeadLetterFilter(topics=frozenset({TOPICS.traces})), True),
+        (DeadLetterFilter(topics=frozenset({TOPICS.strays})), False),
+        (DeadLetterFilter(since=5_000), True),
+        (DeadLetterFilter(since=5_001), False),
+        (DeadLetterFilter(until=5_001), True),
+        (DeadLetterFilter(until=5_000), False),
+        (DeadLetterFilter(reasons=frozenset({"late"}), until=5_000), False),
     ],
 )
-def test_a_dead_letter_is_selected_if_it_matches_every_filter(wanted: Wanted, selected: bool) -> None:
+def test_a_dead_letter_is_selected_if_it_matches_every_filter(wanted: DeadLetterFilter, selected: bool) -> None:
     assert wanted.matches(found()) is selected
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from aiokafka import TopicPartition
 
 from traceweir.streams.tools.doctor.finding import Finding
-from traceweir.streams.tools.doctor.positions import Comparison, check_positions, compare
+from traceweir.streams.tools.doctor.positions import TakeoverCheck, check_positions, compare
 from traceweir.streams.tools.doctor.stored_offsets import Stored
 
 IDS = {"events": "cluster/new", "traces": "cluster/traces"}
@@ -13,7 +13,7 @@ IDS = {"events": "cluster/new", "traces": "cluster/traces"}
 
 def compared(
     *partitions: Stored, begins: dict[str, int] | None = None, ends: dict[str, int] | None = None
-) -> Comparison:
+) -> TakeoverCheck:
     """Compares with logs from `begins` (0) to `ends` (100), which are the same for all partitions."""
     places = [TopicPartition(topic, number) for number, each in enumerate(partitions) for topic in each.offsets]
     return compare(
@@ -31,7 +31,7 @@ def stored(ids: dict[str, str] | None = None, *, is_whole: bool = True, **offset
 def test_offsets_within_the_same_logs_fit() -> None:
     found = compared(stored(events=7, traces=100), stored(events=0))
 
-    assert found == Comparison(compared=3)
+    assert found == TakeoverCheck(compared=3)
     assert list(check_positions(found)) == [Finding("positions", "ok", "the stored offsets fit the logs of the inputs")]
 
 

@@ -10,7 +10,7 @@ from traceweir.streams.base.topics import STAGES
 from traceweir.streams.pipeline.topology import topics_of
 from traceweir.streams.tools.doctor.finding import Finding
 from traceweir.streams.tools.doctor.workers import STILL_AFTER_S, check_workers, groups_of
-from traceweir.streams.worker.kafka.consumer_group import Member
+from traceweir.streams.worker.kafka.consumer_group import GroupMember
 from traceweir.streams.worker.kafka.group_states import GroupState, GroupStates
 
 SETTINGS = Settings(partitions=2)
@@ -19,8 +19,8 @@ TRACES, SESSIONS = "traceweir.traces", "traceweir.sessions"
 NOBODY = GroupState({}, ())
 
 
-def worker(name: str, *numbers: int) -> Member:
-    return Member(f"faust-{name}", name, "/10.0.0.1", frozenset(Place(TRACES, number) for number in numbers))
+def worker(name: str, *numbers: int) -> GroupMember:
+    return GroupMember(f"faust-{name}", name, "/10.0.0.1", frozenset(Place(TRACES, number) for number in numbers))
 
 
 def looked(
@@ -143,7 +143,7 @@ def test_a_broker_that_does_not_say_who_runs_is_not_taken_for_one_without_worker
 
 
 def test_names_of_members_are_inert() -> None:
-    hostile = Member("id", "a\x1b[31m<b>", "/10.0.0.1")
+    hostile = GroupMember("id", "a\x1b[31m<b>", "/10.0.0.1")
     (text,) = texts(looked({}, assemble_score_gate=GroupState({}, (hostile,))), "ok")[:1]
     assert text.isprintable()
 

@@ -16,7 +16,7 @@ from aiokafka.errors import (
 
 from traceweir.streams.base.settings import Settings
 from traceweir.streams.base.stages.base import Output
-from traceweir.streams.tools.export.checkpoints import Checkpoints
+from traceweir.streams.tools.export.checkpoints import ExportTransactions
 from traceweir.streams.tools.export.errors import ExportError
 from traceweir.streams.worker.kafka.errors import KafkaUnreachableError
 from traceweir.streams.worker.runtime.delivery import NoTransactionsError
@@ -43,13 +43,13 @@ class Sends:
             raise KafkaError("not written")
 
 
-async def opened(monkeypatch: pytest.MonkeyPatch, sends: Sends) -> Checkpoints:
+async def opened(monkeypatch: pytest.MonkeyPatch, sends: Sends) -> ExportTransactions:
     module = "traceweir.streams.tools.export.checkpoints"
     monkeypatch.setattr(f"{module}.reach", lambda _: None)
     monkeypatch.setattr(f"{module}.is_embedded", lambda _: True)
     monkeypatch.setattr(f"{module}.usable_transactions", lambda *_, **__: False)
     monkeypatch.setattr(f"{module}.PlainSends", lambda _: sends)
-    checkpoints = Checkpoints(Settings(), "hook")
+    checkpoints = ExportTransactions(Settings(), "hook")
     await checkpoints.open()
     return checkpoints
 
@@ -95,4 +95,4 @@ async def test_an_outage_of_the_coordinator_passes_and_a_refusal_does_not(
     monkeypatch.setattr(f"{module}.usable_transactions", lambda *_, **__: True)
     monkeypatch.setattr(f"{module}.Transaction", lambda *_, **__: Refused())
     with pytest.raises(expected):
-        await Checkpoints(Settings(), "hook").open()
+        await ExportTransactions(Settings(), "hook").open()

@@ -16,7 +16,7 @@ from tests.support.metrics import samples
 
 from traceweir.streams.base.settings import Settings
 from traceweir.streams.tools.export.pages import exporter_health
-from traceweir.streams.tools.export.problems import Problems
+from traceweir.streams.tools.export.problems import ProblemLog
 from traceweir.streams.tools.export.readiness import Readiness
 from traceweir.streams.tools.export.run import ReportingTarget, run_export
 from traceweir.streams.worker.kafka.silence import LastAnswer
@@ -125,7 +125,7 @@ async def test_the_metrics_count_from_zero_what_was_sent_waits_was_refused_and_g
 
 
 def test_a_port_that_is_taken_is_told_before_anything_is_opened() -> None:
-    def never(problems: Problems) -> AbstractAsyncContextManager[ReportingTarget]:
+    def never(problems: ProblemLog) -> AbstractAsyncContextManager[ReportingTarget]:
         pytest.fail("the target was opened")
 
     with (

@@ -15,7 +15,7 @@ from tests.support.results import make_score
 
 from traceweir.streams.base.settings import Settings
 from traceweir.streams.tools.export.not_taken import NotTaken
-from traceweir.streams.tools.export.problems import Problems
+from traceweir.streams.tools.export.problems import ProblemLog
 from traceweir.streams.tools.export.relay import Relay
 from traceweir.streams.tools.export.waiting import Row, WaitingScore
 from traceweir.streams.tools.export.waiting_topic import WaitingTopic
@@ -178,7 +178,7 @@ def group(monkeypatch: pytest.MonkeyPatch) -> Group:
     monkeypatch.setattr(f"{relay}.check_partitions", lambda *_: [])
     for name in ("install_fast_close", "require_broker_list", "create_no_topics", "read_as_parsed"):
         monkeypatch.setattr(f"{relay}.{name}", lambda _: None)
-    group.relay = Relay(Settings(), group, group="hook", problems=Problems("traceweir.results", lambda: 0.0))
+    group.relay = Relay(Settings(), group, group="hook", problems=ProblemLog("traceweir.results", lambda: 0.0))
     return group
 
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from traceweir.streams.tools.export.starting import Found, Kept, start_of
+from traceweir.streams.tools.export.starting import Kept, KnownPartition, start_of
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -18,30 +18,30 @@ def kept(offset: int, topic_id: str | None = "id") -> Kept:
 @pytest.mark.parametrize(
     ("found", "offset"),
     [
-        pytest.param(Found(2, 9, None, None, "id"), 2, id="new group"),
-        pytest.param(Found(2, 9, 5, kept(4), "id"), 5, id="the group's offset counts"),
-        pytest.param(Found(2, 9, None, kept(4), "id"), 4, id="expired"),
-        pytest.param(Found(6, 9, None, kept(4), "id"), 6, id="expired, and records removed"),
-        pytest.param(Found(2, 9, 5, kept(5), "other"), 2, id="another topic"),
-        pytest.param(Found(0, 3, 5, None, "id"), 0, id="offset after the end"),
-        pytest.param(Found(2, 9, 5, kept(5, None), "id"), 5, id="a broker without ids"),
+        pytest.param(KnownPartition(2, 9, None, None, "id"), 2, id="new group"),
+        pytest.param(KnownPartition(2, 9, 5, kept(4), "id"), 5, id="the group's offset counts"),
+        pytest.param(KnownPartition(2, 9, None, kept(4), "id"), 4, id="expired"),
+        pytest.param(KnownPartition(6, 9, None, kept(4), "id"), 6, id="expired, and records removed"),
+        pytest.param(KnownPartition(2, 9, 5, kept(5), "other"), 2, id="another topic"),
+        pytest.param(KnownPartition(0, 3, 5, None, "id"), 0, id="offset after the end"),
+        pytest.param(KnownPartition(2, 9, 5, kept(5, None), "id"), 5, id="a broker without ids"),
     ],
 )
-def test_the_start_follows_from_what_is_known(found: Found, offset: int) -> None:
+def test_the_start_follows_from_what_is_known(found: KnownPartition, offset: int) -> None:
     assert start_of(found, only_new=False).offset == offset
 
 
 def test_only_new_decides_about_a_new_group_alone() -> None:
-    assert start_of(Found(2, 9, None, None, "id"), only_new=True).offset == 9
-    assert start_of(Found(2, 9, None, kept(4), "id"), only_new=True).offset == 4
+    assert start_of(KnownPartition(2, 9, None, None, "id"), only_new=True).offset == 9
+    assert start_of(KnownPartition(2, 9, None, kept(4), "id"), only_new=True).offset == 4
 
 
 def test_removed_records_are_counted_and_named() -> None:
-    start = start_of(Found(6, 9, None, kept(4), "id"), only_new=False)
+    start = start_of(KnownPartition(6, 9, None, kept(4), "id"), only_new=False)
     assert start.removed == 2
     assert "from offset 4 to 6" in start.why
 
 
 def test_the_marker_of_the_last_transaction_is_no_removed_record() -> None:
-    start = start_of(Found(6, 9, 5, None, "id"), only_new=False)
+    start = start_of(KnownPartition(6, 9, 5, None, "id"), only_new=False)
     assert (start.offset, start.removed, start.unusual) == (6, 0, False)

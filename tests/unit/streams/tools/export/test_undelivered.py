@@ -17,7 +17,7 @@ from traceweir.streams.base.settings import Settings
 from traceweir.streams.base.topics import export_waiting_key
 from traceweir.streams.tools.export.answers import Later, Refused
 from traceweir.streams.tools.export.not_taken import NotTaken
-from traceweir.streams.tools.export.problems import Problems
+from traceweir.streams.tools.export.problems import ProblemLog
 from traceweir.streams.tools.export.undelivered import Undelivered
 from traceweir.streams.tools.results.reader import FoundScore
 
@@ -72,7 +72,7 @@ class CountedScore:
 async def taken_over(monkeypatch: pytest.MonkeyPatch, topic: Topic) -> Undelivered:
     monkeypatch.setattr(f"{WAITING}.MAX_LOADED", MEMORY)
     monkeypatch.setattr("traceweir.streams.tools.export.waiting_topic.BoundedReader", topic)
-    undelivered = Undelivered(Settings(), "hook", Problems("results", lambda: 0.0), lambda: NOW)
+    undelivered = Undelivered(Settings(), "hook", ProblemLog("results", lambda: 0.0), lambda: NOW)
     await undelivered.take_over({0})
     return undelivered
 
@@ -127,7 +127,7 @@ async def test_a_row_that_is_no_score_is_left_out_and_the_next_one_of_its_sessio
 def test_nothing_is_written_about_scores_that_have_moved_while_they_were_sent(
     answers: Sequence[Later | Refused],
 ) -> None:
-    undelivered = Undelivered(Settings(), "hook", Problems("results", lambda: 0.0), lambda: NOW)
+    undelivered = Undelivered(Settings(), "hook", ProblemLog("results", lambda: 0.0), lambda: NOW)
     undelivered.settle_new([], [found(1), found(2)])
     due = undelivered.due(10)
     undelivered.forget()

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traceweir.streams.tools.export.waiting import FIRST_PAUSE_S, MAX_PAUSE_S, Row, Waiting, WaitingScore
+from traceweir.streams.tools.export.waiting import FIRST_PAUSE_S, MAX_PAUSE_S, Row, WaitingScore, WaitingScores
 
 MODULE = "traceweir.streams.tools.export.waiting"
 
@@ -18,7 +18,7 @@ def score(session: str = "s", offset: int = 0, value: bytes = b"{}", since_s: fl
     return WaitingScore(0, offset, 1_000, session, value, since_s)
 
 
-def pauses(waiting: Waiting, number: int) -> list[float]:
+def pauses(waiting: WaitingScores, number: int) -> list[float]:
     found: list[float] = []
     now_s = 0.0
     for _ in range(number):
@@ -32,7 +32,7 @@ def pauses(waiting: Waiting, number: int) -> list[float]:
 
 
 def test_the_pauses_of_a_session_double_to_an_hour() -> None:
-    waiting = Waiting()
+    waiting = WaitingScores()
     waiting.add(score())
     found = pauses(waiting, 14)
     for number, pause_s in enumerate(found):
@@ -41,7 +41,7 @@ def test_the_pauses_of_a_session_double_to_an_hour() -> None:
 
 
 def test_sessions_that_fail_together_are_not_all_due_together() -> None:
-    waiting = Waiting()
+    waiting = WaitingScores()
     sessions = [f"s{number}" for number in range(100)]
     for session in sessions:
         waiting.add(score(session))
@@ -53,7 +53,7 @@ def test_sessions_that_fail_together_are_not_all_due_together() -> None:
 
 
 def test_a_target_that_names_a_time_is_not_asked_before() -> None:
-    waiting = Waiting()
+    waiting = WaitingScores()
     waiting.add(score())
     waiting.failed((0, "s"), 100.0, 600.0)
     assert waiting.due(699.0, 1) == []
@@ -61,7 +61,7 @@ def test_a_target_that_names_a_time_is_not_asked_before() -> None:
 
 
 def test_when_a_session_has_failed_no_score_of_it_is_due_and_other_sessions_are() -> None:
-    waiting = Waiting()
+    waiting = WaitingScores()
     for session in ("a", "b"):
         for offset in (1, 2):
             waiting.add(score(session, offset))
@@ -70,7 +70,7 @@ def test_when_a_session_has_failed_no_score_of_it_is_due_and_other_sessions_are(
 
 
 def test_the_next_score_of_a_session_is_due_at_once_when_the_first_one_is_gone() -> None:
-    waiting = Waiting()
+    waiting = WaitingScores()
     waiting.add(score(offset=1))
     waiting.add(score(offset=2))
     waiting.failed((0, "s"), 0.0, 600.0)
@@ -82,13 +82,13 @@ def test_the_next_score_of_a_session_is_due_at_once_when_the_first_one_is_gone()
 
 
 def test_a_score_that_is_read_again_waits_once() -> None:
-    waiting = Waiting()
+    waiting = WaitingScores()
     assert waiting.add(score())
     assert not waiting.add(score(since_s=5.0))
     assert len(waiting) == 1
 
 
-def test_a_score_that_is_on_the_topic_alone_waits_once_too(small: Waiting) -> None:
+def test_a_score_that_is_on_the_topic_alone_waits_once_too(small: WaitingScores) -> None:
     for offset in range(5):
         assert small.add(score(offset=offset))
     assert not small.add(score(offset=4, since_s=5.0))
@@ -96,18 +96,18 @@ def test_a_score_that_is_on_the_topic_alone_waits_once_too(small: Waiting) -> No
 
 
 @pytest.fixture
-def small(monkeypatch: pytest.MonkeyPatch) -> Waiting:
+def small(monkeypatch: pytest.MonkeyPatch) -> WaitingScores:
     """Has room for ten scores, or 1,000 bytes, and a session has two of the places."""
     for name, value in {"MAX_LOADED": 10, "MAX_LOADED_BYTES": 1_000, "SESSIONS_AT_LEAST": 5, "MAX_WAITING": 30}.items():
         monkeypatch.setattr(f"{MODULE}.{name}", value)
-    return Waiting()
+    return WaitingScores()
 
 
 def row(at: int, of: WaitingScore) -> Row:
     return Row(of.place, at, of)
 
 
-def load(kept: Waiting, topic: Sequence[Row | None]) -> int:
+def load(kept: WaitingScores, topic: Sequence[Row | None]) -> int:
     """Loads a part of a topic, whose offsets are the indices; returns how many rows were read."""
     load = kept.begin_load()
     number = 0
@@ -121,7 +121,7 @@ def load(kept: Waiting, topic: Sequence[Row | None]) -> int:
 
 
 @pytest.mark.parametrize("size", [1, 100])
-def test_what_is_in_memory_is_bounded_in_number_and_in_bytes(small: Waiting, size: int) -> None:
+def test_what_is_in_memory_is_bounded_in_number_and_in_bytes(small: WaitingScores, size: int) -> None:
     for number in range(29):
         small.add(score(f"s{number}", number, b"x" * size))
     assert len(small) == 29
@@ -131,14 +131,14 @@ def test_what_is_in_memory_is_bounded_in_number_and_in_bytes(small: Waiting, siz
     assert small.full
 
 
-def test_a_session_of_which_much_waits_leaves_room_for_the_others(small: Waiting) -> None:
+def test_a_session_of_which_much_waits_leaves_room_for_the_others(small: WaitingScores) -> None:
     for offset in range(20):
         small.add(score("hot", offset))
     small.add(score("other", 20))
     assert small.due(0.0, 100) == [score("hot", 0), score("hot", 1), score("other", 20)]
 
 
-def test_what_is_on_the_topic_alone_holds_back_later_scores_of_its_session(small: Waiting) -> None:
+def test_what_is_on_the_topic_alone_holds_back_later_scores_of_its_session(small: WaitingScores) -> None:
     topic: list[Row | None] = [row(offset, score("s", offset)) for offset in range(4)]
     for offset in range(3):
         small.add(score("s", offset))
@@ -152,7 +152,7 @@ def test_what_is_on_the_topic_alone_holds_back_later_scores_of_its_session(small
     assert small.due(0.0, 100) == [score("s", 2), score("s", 3)]
 
 
-def test_a_session_keeps_its_pause_when_its_scores_are_loaded(small: Waiting) -> None:
+def test_a_session_keeps_its_pause_when_its_scores_are_loaded(small: WaitingScores) -> None:
     others = [score(f"s{number}", number) for number in range(10)]
     for each in [*others, score("last", 10)]:
         small.add(each)
@@ -164,7 +164,7 @@ def test_a_session_keeps_its_pause_when_its_scores_are_loaded(small: Waiting) ->
     assert small.due(600.0, 10) == [score("last", 10)]
 
 
-def test_a_session_whose_scores_are_gone_from_the_topic_waits_no_longer(small: Waiting) -> None:
+def test_a_session_whose_scores_are_gone_from_the_topic_waits_no_longer(small: WaitingScores) -> None:
     for offset in range(3):
         small.add(score("s", offset))
     for offset in range(2):
@@ -174,7 +174,7 @@ def test_a_session_whose_scores_are_gone_from_the_topic_waits_no_longer(small: W
     assert (len(small), small.can_load(0.0)) == (0, False)
 
 
-def test_what_waits_is_loaded_when_half_of_the_memory_is_free(small: Waiting) -> None:
+def test_what_waits_is_loaded_when_half_of_the_memory_is_free(small: WaitingScores) -> None:
     scores = [score(f"s{number}", number) for number in range(12)]
     for each in scores:
         small.add(each)
@@ -185,7 +185,7 @@ def test_what_waits_is_loaded_when_half_of_the_memory_is_free(small: Waiting) ->
     assert small.can_load(0.0)
 
 
-def test_sessions_in_their_pauses_that_fill_half_of_the_memory_do_not_keep_the_others_out(small: Waiting) -> None:
+def test_sessions_in_their_pauses_that_fill_half_of_the_memory_do_not_keep_the_others_out(small: WaitingScores) -> None:
     scores = [score(f"s{number}", number) for number in range(12)]
     for each in scores:
         small.add(each)
@@ -198,7 +198,7 @@ def test_sessions_in_their_pauses_that_fill_half_of_the_memory_do_not_keep_the_o
 
 
 @pytest.mark.parametrize("sessions", [25, 1], ids=["a session each", "one session"])
-def test_each_row_is_loaded_once_and_read_about_once(small: Waiting, sessions: int) -> None:
+def test_each_row_is_loaded_once_and_read_about_once(small: WaitingScores, sessions: int) -> None:
     """Ten are in memory, or two of the one session; half of the memory is free at each load."""
     scores = [score(f"s{offset % sessions}", offset) for offset in range(25)]
     topic = [row(at, each) for at, each in enumerate(scores)]
@@ -217,7 +217,7 @@ def test_each_row_is_loaded_once_and_read_about_once(small: Waiting, sessions: i
     assert reads <= 25
 
 
-def test_the_rows_of_a_session_that_has_enough_are_not_read_for_the_others(small: Waiting) -> None:
+def test_the_rows_of_a_session_that_has_enough_are_not_read_for_the_others(small: WaitingScores) -> None:
     hot = [score("hot", offset) for offset in range(15)]
     others = [score(f"s{at}", at) for at in range(15, 29)]
     topic = [row(at, each) for at, each in enumerate([*hot, *others])]
@@ -230,7 +230,7 @@ def test_the_rows_of_a_session_that_has_enough_are_not_read_for_the_others(small
     assert small.due(0.0, 100) == [*hot[:2], *others[8:]]
 
 
-def test_a_score_that_waits_again_is_loaded_from_its_last_row(small: Waiting) -> None:
+def test_a_score_that_waits_again_is_loaded_from_its_last_row(small: WaitingScores) -> None:
     """The first row of the score has ended and is not compacted yet; a later one was written by a replay."""
     first = score("s", 0)
     again = score("s", 0, since_s=99.0)
@@ -252,7 +252,7 @@ def test_all_that_waits_is_taken_once_in_the_order_of_its_session_whatever_is_in
     with pytest.MonkeyPatch.context() as patched:
         for name, value in {"MAX_LOADED": 4, "SESSIONS_AT_LEAST": 2, "MAX_WAITING": 1_000}.items():
             patched.setattr(f"{MODULE}.{name}", value)
-        kept = Waiting()
+        kept = WaitingScores()
         topic: list[Row | None] = []
         taken: dict[str, list[int]] = {}
 
@@ -285,7 +285,7 @@ def test_all_that_waits_is_taken_once_in_the_order_of_its_session_whatever_is_in
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 5)), max_size=40), st.integers(1, 9))
 def test_what_is_due_is_a_beginning_of_each_session_in_its_order(added: list[tuple[str, int]], most: int) -> None:
-    waiting = Waiting()
+    waiting = WaitingScores()
     order: dict[str, list[int]] = {}
     for session, offset in added:
         if waiting.add(score(session, offset)):

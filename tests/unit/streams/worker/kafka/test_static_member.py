@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from traceweir.streams.worker.kafka.consumer_group import Member
+from traceweir.streams.worker.kafka.consumer_group import GroupMember
 from traceweir.streams.worker.kafka.errors import KafkaUnreachableError
 from traceweir.streams.worker.kafka.static_member import MARGIN_S, InstanceTakenError, StaticMember
 
-MINE, OTHER = Member("a", "worker-0", "/10.0.0.1"), Member("b", "worker-0", "/10.0.0.2")
+MINE, OTHER = GroupMember("a", "worker-0", "/10.0.0.1"), GroupMember("b", "worker-0", "/10.0.0.2")
 SESSION_TIMEOUT_S = 10.0
 
 
@@ -34,7 +34,7 @@ def note(tmp_path: Path) -> Path:
     return tmp_path / "member"
 
 
-def waited_s(note: Path, *answers: list[Member]) -> float:
+def waited_s(note: Path, *answers: list[GroupMember]) -> float:
     """Returns how long a process waits; the last answer of the group stays."""
     clock, left = Clock(), list(answers)
     member = StaticMember("worker-0", note, lambda: left.pop(0) if len(left) > 1 else left[0])
@@ -52,7 +52,7 @@ def waited_s(note: Path, *answers: list[Member]) -> float:
     ],
     ids=["nobody", "its predecessor", "another name", "a dynamic member"],
 )
-def test_a_process_takes_its_place_at_once_unless_another_has_it(note: Path, found: list[Member]) -> None:
+def test_a_process_takes_its_place_at_once_unless_another_has_it(note: Path, found: list[GroupMember]) -> None:
     assert waited_s(note, found) == 0
 
 
@@ -81,7 +81,7 @@ def test_the_wait_ends_after_the_session_timeout(note: Path) -> None:
 def test_a_start_asks_again_while_no_broker_answers(note: Path) -> None:
     clock = Clock()
 
-    def members() -> list[Member]:
+    def members() -> list[GroupMember]:
         if clock.s < SESSION_TIMEOUT_S:
             raise KafkaUnreachableError("not yet")
         return [MINE]
@@ -103,7 +103,7 @@ def test_only_another_process_in_its_place_is_a_successor(note: Path) -> None:
 
 
 def test_a_process_without_an_answer_joins_its_group_again(note: Path) -> None:
-    def unreachable() -> list[Member]:
+    def unreachable() -> list[GroupMember]:
         raise KafkaUnreachableError("no broker")
 
     assert StaticMember("worker-0", note, unreachable).successor() is None

@@ -15,7 +15,7 @@ from tests.unit.streams.worker.runtime.test_lane import Listing, ends, make_lane
 
 from traceweir.streams.base.stages.base import End, StageSpec
 from traceweir.streams.base.stages.inputs import Place
-from traceweir.streams.worker.kafka.faust_adapter import Table
+from traceweir.streams.worker.kafka.faust_adapter import PartitionTable
 from traceweir.streams.worker.runtime.changelog_restore import ChangelogRestore, Sources
 from traceweir.streams.worker.runtime.checkpoint import MAX_LOSSES, Checkpoints
 from traceweir.streams.worker.runtime.delivery import NoTransactionsError, RowsByPlace
@@ -575,8 +575,8 @@ async def test_partitions_are_claimed_in_the_format_that_the_group_has_agreed_on
         return empty(inputs)
 
     monkeypatch.setattr(ChangelogRestore, "read", read)
-    monkeypatch.setattr(Table, "read", lambda self, number, key: b"3")
-    monkeypatch.setattr(Table, "rows", lambda self, number: {FORMAT_ROW: b"3"})
+    monkeypatch.setattr(PartitionTable, "read", lambda self, number, key: b"3")
+    monkeypatch.setattr(PartitionTable, "rows", lambda self, number: {FORMAT_ROW: b"3"})
     owner = Claiming()
     owner.delivery.may_start.set()
     app = app_of()
@@ -615,7 +615,9 @@ async def test_rows_of_a_newer_format_are_refused_before_the_partition_is_claime
 
     monkeypatch.setattr(ChangelogRestore, "read", read)
     formats = {0: FORMAT}
-    monkeypatch.setattr(Table, "read", lambda self, number, key: b"%d" % formats[number] if key == FORMAT_ROW else None)
+    monkeypatch.setattr(
+        PartitionTable, "read", lambda self, number, key: b"%d" % formats[number] if key == FORMAT_ROW else None
+    )
     owner = Claiming()
     owner.delivery.may_start.set()
     app = app_of()

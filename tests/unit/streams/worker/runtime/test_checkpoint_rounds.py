@@ -20,7 +20,7 @@ from tests.unit.streams.worker.runtime.test_stage_failures import Kept
 from traceweir.streams.base.clock import seconds_now
 from traceweir.streams.base.stages.base import Cut, End, Output, StageSpec
 from traceweir.streams.testing import Message
-from traceweir.streams.worker.kafka.faust_adapter import Table
+from traceweir.streams.worker.kafka.faust_adapter import PartitionTable
 from traceweir.streams.worker.runtime.checkpoint import Checkpoints
 from traceweir.streams.worker.runtime.cluster_clock import ClocksApartError
 from traceweir.streams.worker.runtime.delivery import RowsByPlace
@@ -110,7 +110,9 @@ async def test_a_clock_that_has_gone_back_lets_the_worker_take_its_partitions_ov
 async def test_each_partition_gets_its_own_rows_with_its_own_offset(monkeypatch: pytest.MonkeyPatch) -> None:
     checkpoints, _, delivery = await three(monkeypatch)
     written: dict[int, int] = {}
-    monkeypatch.setattr(Table, "write", lambda self, partition, rows, offset, *_: written.update({partition: offset}))
+    monkeypatch.setattr(
+        PartitionTable, "write", lambda self, partition, rows, offset, *_: written.update({partition: offset})
+    )
 
     async def send(rows: RowsByPlace, *others: object) -> Mapping[TopicPartition, int]:
         return {place: 100 + place.partition for place in rows}
@@ -179,10 +181,12 @@ async def handing(monkeypatch: pytest.MonkeyPatch) -> tuple[Checkpoints, Handing
     """Returns checkpoints of a partition whose stage `two` reads what its stage `one` writes, and the rows as written."""
     written: dict[str, object] = {}
 
-    def write(self: Table, partition: int, rows: Sequence[tuple[bytes, bytes]], offset: int, *others: object) -> None:
+    def write(
+        self: PartitionTable, partition: int, rows: Sequence[tuple[bytes, bytes]], offset: int, *others: object
+    ) -> None:
         written.update({key.decode(): offset for key, _ in rows})
 
-    monkeypatch.setattr(Table, "write", write)
+    monkeypatch.setattr(PartitionTable, "write", write)
     delivery, app = Handing(), app_of()
     app.crash = AsyncMock()
     specs = [

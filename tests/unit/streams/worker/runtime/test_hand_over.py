@@ -14,7 +14,7 @@ from traceweir.streams.base.stages.base import Cut, End, Output, Read, Record, S
 from traceweir.streams.testing import MemoryTable, Message
 from traceweir.streams.worker.runtime import hand_over
 from traceweir.streams.worker.runtime.checkpoint_content import CheckpointContent
-from traceweir.streams.worker.runtime.delivery import Changes
+from traceweir.streams.worker.runtime.delivery import CheckpointChanges
 from traceweir.streams.worker.runtime.hand_over import HandOver
 from traceweir.streams.worker.runtime.lane import FAR_BEHIND, Lane
 from traceweir.streams.worker.runtime.suspects import Suspects
@@ -102,7 +102,7 @@ class Ground:
         """Passes on that the consumer has read `sessions` up to a position."""
         self.lane.fetched({TP(SESSIONS, 0): End(position, position + unread, 100.0)}, 100.0)
 
-    async def events(self, *values: str, first: int = 0) -> Changes:
+    async def events(self, *values: str, first: int = 0) -> CheckpointChanges:
         """Takes events, and returns the first part of a checkpoint."""
         batch = [Message("events", 0, first + n, 1, b"key", value.encode()) for n, value in enumerate(values)]
         await self.lane.take("events", batch)
@@ -119,7 +119,7 @@ class Ground:
         return [(record.offset, record.value) for record in self.second.taken]
 
 
-def values(changes: Changes | None) -> list[tuple[str, bytes | None]]:
+def values(changes: CheckpointChanges | None) -> list[tuple[str, bytes | None]]:
     return [(output.topic, output.value) for output in changes.outputs] if changes else []
 
 
@@ -202,7 +202,7 @@ async def test_a_record_that_was_fetched_is_not_handed_over() -> None:
     assert ground.taken() == [(7, b"fetched")]
 
 
-async def second_checkpoint(ground: Ground, first: int) -> Changes | None:
+async def second_checkpoint(ground: Ground, first: int) -> CheckpointChanges | None:
     await ground.events("b", first=1)
     return await HandOver({0: ground.lane}, ground.content, ground.worked).further({PLACE: first})
 

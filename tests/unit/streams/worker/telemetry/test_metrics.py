@@ -14,7 +14,7 @@ from tests.support.metrics import samples
 from tests.support.results import make_score
 
 from traceweir.streams.base.stages.base import Output
-from traceweir.streams.scoring.isolation.activity import Batch, ScoringActivity
+from traceweir.streams.scoring.isolation.activity import EmbedderCall, ScoringActivity
 from traceweir.streams.scoring.judges.service import Attempt
 from traceweir.streams.worker.telemetry import catalogue
 from traceweir.streams.worker.telemetry.catalogue import CATALOGUE
@@ -68,7 +68,7 @@ def test_what_the_scoring_process_says_is_measured() -> None:
     ScoringWork(measured).record(
         ScoringActivity(
             attempts=[Attempt("m", "answered", 0.2), Attempt("m", "answered", 3.0), Attempt("m", "refused", 0.01)],
-            batches=[Batch(3, 0.02), Batch(64, 0.5)],
+            batches=[EmbedderCall(3, 0.02), EmbedderCall(64, 0.5)],
             texts_reused=5,
         )
     )

@@ -30,7 +30,7 @@ DROPPED = "-"
 """Prefix of the kind of a word in the names of the weights for dropping the word."""
 
 
-class Outcome(IntEnum):
+class WordOutcome(IntEnum):
     """States whether compromise keeps, changes or drops a word."""
 
     KEPT = 0
@@ -52,11 +52,11 @@ _END = _Neighbour("", "stop", "stop", "stop")
 _Weights = dict[str, dict[str, int]]
 
 
-def outcomes(tokens: Sequence[Token]) -> list[Outcome]:
+def outcomes(tokens: Sequence[Token]) -> list[WordOutcome]:
     """Returns the outcome of each token; tokens that are neither verb forms nor auxiliaries are kept."""
-    found = [Outcome.KEPT] * len(tokens)
+    found = [WordOutcome.KEPT] * len(tokens)
     if alone := _alone(tokens):
-        return [Outcome.CHANGED if token is alone else Outcome.KEPT for token in tokens]
+        return [WordOutcome.CHANGED if token is alone else WordOutcome.KEPT for token in tokens]
     weights = _weights()
     seen = _as_seen(tokens)
     for place in reversed(_places(tokens)):
@@ -65,9 +65,9 @@ def outcomes(tokens: Sequence[Token]) -> list[Outcome]:
         single = _of_kind(seen, place, _main(tokens, found, place) if kind in AUXILIARIES else "")
         own = _own(tokens, seen, place)
         if _sum(weights, DROPPED + own, DROPPED + kind, common, single) > 0:
-            found[place] = Outcome.DROPPED
+            found[place] = WordOutcome.DROPPED
         elif _sum(weights, own, kind, common, single) > 0:
-            found[place] = Outcome.CHANGED
+            found[place] = WordOutcome.CHANGED
     return found
 
 
@@ -79,7 +79,7 @@ def _alone(tokens: Sequence[Token]) -> Token | None:
     return words[0] if words[0].word.form[1:2] in ("", "+") else None
 
 
-def features(tokens: Sequence[Token], found: Sequence[Outcome]) -> Iterator[tuple[int, list[str]]]:
+def features(tokens: Sequence[Token], found: Sequence[WordOutcome]) -> Iterator[tuple[int, list[str]]]:
     """Yields the position and the features of each verb form and each auxiliary of a text, for computing the weights.
 
     Args:
@@ -177,7 +177,7 @@ def _clause(tokens: Sequence[Token], place: int) -> str:
     return next((kind for kind in of_clause if kind in _OF_A_CLAUSE), "")
 
 
-def _main(tokens: Sequence[Token], found: Sequence[Outcome], place: int) -> str:
+def _main(tokens: Sequence[Token], found: Sequence[WordOutcome], place: int) -> str:
     """Returns the kind and the outcome of the next word after an auxiliary, its adverbs and its "not"."""
     for index in range(place + 1, min(place + 1 + _MAX_DISTANCE, len(tokens))):
         kind = tokens[index].word.kind

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from traceweir.scorers.text.verbs.compromise.contexts import Outcome, outcomes
+from traceweir.scorers.text.verbs.compromise.contexts import WordOutcome, outcomes
 from traceweir.scorers.text.verbs.infinitives import AUXILIARIES, is_between
 from traceweir.scorers.text.verbs.lexicon import Token
 
@@ -36,30 +36,30 @@ def with_infinitives_as_mastra(tokens: Sequence[Token]) -> list[str]:
             continue
         if _negates(tokens, decided, index):
             found += [_do_form(tokens, index - 1 if token.text == "non" else index), "not"]
-        if decided[index] is Outcome.CHANGED or (
-            decided[index] is Outcome.KEPT and _is_changed_infinitive(tokens, index)
+        if decided[index] is WordOutcome.CHANGED or (
+            decided[index] is WordOutcome.KEPT and _is_changed_infinitive(tokens, index)
         ):
             found.append(token.word.infinitive)
-        elif decided[index] is Outcome.KEPT and not _is_dropped_too(tokens, decided, index):
+        elif decided[index] is WordOutcome.KEPT and not _is_dropped_too(tokens, decided, index):
             found.append(token.text)
     return found
 
 
-def _negates(tokens: Sequence[Token], decided: Sequence[Outcome], index: int) -> bool:
+def _negates(tokens: Sequence[Token], decided: Sequence[WordOutcome], index: int) -> bool:
     """Returns whether compromise inserts "do not" or "does not" at a position."""
     text, before = tokens[index].text, _begin(tokens, index)
     if text == "no":
         return _is_negated_be(tokens, index - 1)
     if text == "non" and tokens[index].fixed and index > 0:  # "we use non-stop flights"
         return (
-            decided[index - 1] is not Outcome.KEPT
+            decided[index - 1] is not WordOutcome.KEPT
             or tokens[index - 1].word.kind in _VERBS
             or _is_infinitive(tokens, index - 1)
         )
     if text == "never" and before == index:
         after = tokens[index + 1] if index + 1 < len(tokens) else None
         return after is not None and (
-            decided[index + 1] is Outcome.CHANGED or after.word.kind in ("verb", "base", "have")
+            decided[index + 1] is WordOutcome.CHANGED or after.word.kind in ("verb", "base", "have")
         )
     return text in _NEGATIONS and before < index
 
@@ -71,7 +71,7 @@ def _is_negated_be(tokens: Sequence[Token], index: int) -> bool:
     )
 
 
-def _is_dropped_too(tokens: Sequence[Token], decided: Sequence[Outcome], index: int) -> bool:
+def _is_dropped_too(tokens: Sequence[Token], decided: Sequence[WordOutcome], index: int) -> bool:
     """Returns whether a word that is not a full verb is dropped: the "do" of "do not", or the "to" of "going to"."""
     kind = tokens[index].word.kind
     if kind == "do":
@@ -79,7 +79,7 @@ def _is_dropped_too(tokens: Sequence[Token], decided: Sequence[Outcome], index: 
     return (
         kind == "to"
         and index > 0
-        and decided[index - 1] is Outcome.DROPPED
+        and decided[index - 1] is WordOutcome.DROPPED
         and tokens[index - 1].text in ("going", "used")
     )
 

@@ -18,7 +18,7 @@ from traceweir.schemas.score import NotEvaluated, Status
 from traceweir.schemas.text import printable, shell_command
 from traceweir.streams.board.dashboard.cases import CaseAdded, NoCaseError, NoSessionError, add_session
 from traceweir.streams.board.dashboard.challengers import (
-    Challengers,
+    ChallengersInEffect,
     NoChallengers,
     UnknownChallengerError,
     challenger_diff,
@@ -78,7 +78,7 @@ class PageOptions:
     """Eval set to which sessions can be added; None: pages show the command."""
     budget: Budget | None = None
     """The budget of the workers' judges; None: it is not known."""
-    challengers: Challengers = field(default_factory=NoChallengers)
+    challengers: ChallengersInEffect = field(default_factory=NoChallengers)
     """The challengers that are in effect, and the shadows."""
     health: Callable[[], Sequence[Finding]] = tuple
     """Returns what is known of the brokers, the workers and losses, part by part."""

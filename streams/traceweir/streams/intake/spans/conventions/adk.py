@@ -9,7 +9,7 @@ from traceweir.streams.intake.spans.attributes import decoded
 from traceweir.streams.intake.spans.conventions.convention import Convention, Switch
 from traceweir.streams.intake.spans.conventions.genai import CAPTURE
 from traceweir.streams.intake.spans.conventions.openinference import OPENINFERENCE
-from traceweir.streams.intake.spans.conventions.seen import Seen
+from traceweir.streams.intake.spans.conventions.seen import SeenInvocation
 from traceweir.streams.intake.spans.conventions.source import Rank, Source, as_it_is, attributes
 from traceweir.streams.intake.spans.span import Kind, Span
 
@@ -33,7 +33,7 @@ def _agent_of(span: Span) -> str:
     return name.removeprefix("agent_run [").removesuffix("]") if is_run else ""
 
 
-def _quirks(seen: Seen) -> Mapping[str, str]:
+def _quirks(seen: SeenInvocation) -> Mapping[str, str]:
     """Tells of the nodes of a workflow that can be tools: no other span tells of their work."""
     names = [node.span.name for node in seen.nodes if node.kind == "workflow" and not node.children]
     nodes = ", ".join(sorted({name.removeprefix(_NODE) for name in names if name.startswith(_NODE)}))

@@ -7,7 +7,7 @@ from traceweir.streams.intake.spans.attributes import first_text, json_in_text, 
 from traceweir.streams.intake.spans.conventions.convention import Convention, Switch
 from traceweir.streams.intake.spans.conventions.genai import operation_of
 from traceweir.streams.intake.spans.conventions.source import Rank, Source, as_it_is, attributes
-from traceweir.streams.intake.spans.message import Message
+from traceweir.streams.intake.spans.message import SpanMessage
 from traceweir.streams.intake.spans.messages import read_message, read_messages
 from traceweir.streams.intake.spans.span import Kind, Span
 from traceweir.streams.intake.spans.texts_in_values import answer_in, question_in
@@ -31,7 +31,7 @@ def _agent_of(span: Span) -> str:
     return first_text(span.attributes, "ai.telemetry.functionId")
 
 
-def _read_output(span: Span, _: object) -> list[Message]:
+def _read_output(span: Span, _: object) -> list[SpanMessage]:
     text = next((span.attributes[k] for k in _TEXTS if k in span.attributes), None)
     calls = structure(next((span.attributes[k] for k in _CALLS if k in span.attributes), None))
     if text is None and not isinstance(calls, list):

@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from traceweir.streams.intake.spans.conventions.seen import Seen
+from traceweir.streams.intake.spans.conventions.seen import SeenInvocation
 from traceweir.streams.intake.spans.conventions.source import Source
-from traceweir.streams.intake.spans.message import Message
+from traceweir.streams.intake.spans.message import SpanMessage
 from traceweir.streams.intake.spans.span import Attributes, Kind, Span
 
 
@@ -97,9 +97,9 @@ class Convention:
     """Where the span of a model call has the messages that the model wrote; each source reads a list of messages."""
     finishes: tuple[str, ...] = ()
     """Attributes with the reason why an answer ended."""
-    step: Callable[[Span], Message | None] | None = None
+    step: Callable[[Span], SpanMessage | None] | None = None
     """Tells what a model wrote, from the span around that of its call; None for any other span."""
-    rounds: Callable[[Span], list[Message]] | None = None
+    rounds: Callable[[Span], list[SpanMessage]] | None = None
     """Tells the calls and results of the rounds that a client played by itself within one model call."""
 
     questions: tuple[Source, ...] = ()
@@ -148,7 +148,7 @@ class Convention:
     """Beginnings of attributes over which the documents of a retriever are spread, such as `retrieval.documents.`."""
     content_spans: tuple[str, ...] = ()
     """Beginnings of the names of spans in which the model and the tokens are a part of the content."""
-    quirks: Callable[[Seen], Mapping[str, str]] | None = None
+    quirks: Callable[[SeenInvocation], Mapping[str, str]] | None = None
     """Tells what the spans of an invocation cannot contain: a sentence for each part, as in `Missing.parts`."""
 
     def __post_init__(self) -> None:

@@ -10,14 +10,14 @@ from traceweir.streams.intake.spans.attributes import ABSENT, decoded, first_tex
 from traceweir.streams.intake.spans.conventions.convention import Convention, Switch
 from traceweir.streams.intake.spans.conventions.source import (
     Identified,
-    Place,
     Rank,
     Source,
+    SourcePlace,
     as_it_is,
     attributes,
     field_of_event,
 )
-from traceweir.streams.intake.spans.message import Message, Role
+from traceweir.streams.intake.spans.message import Role, SpanMessage
 from traceweir.streams.intake.spans.messages import read_message, read_messages
 from traceweir.streams.intake.spans.span import Attributes, Kind, Span, SpanEvent
 from traceweir.streams.intake.spans.span_events import DETAILS, event_fields, event_name
@@ -82,7 +82,7 @@ def _agent_of(span: Span) -> str:
     return name if name != span.name else ""
 
 
-def _choices(value: Any) -> list[Message]:
+def _choices(value: Any) -> list[SpanMessage]:
     """Returns the messages that a model wrote; the pieces of a stream, which end without a reason, become one message.
 
     ADK writes the pieces, and then the whole text again.
@@ -101,13 +101,13 @@ def _choices(value: Any) -> list[Message]:
     return [last]
 
 
-def _event_message(event: SpanEvent) -> Message:
+def _event_message(event: SpanEvent) -> SpanMessage:
     name = event_name(event)
     role: Role = "assistant" if name in CHOICES else "user"
     return read_message({**event_fields(event), "event.name": name}, role)
 
 
-def _of_events(span: Span, names: Set[str]) -> list[Message]:
+def _of_events(span: Span, names: Set[str]) -> list[SpanMessage]:
     """Returns the messages in the events of these names.
 
     If the user's text is there, content is not hidden, and a call without arguments has none: botocore's
@@ -124,11 +124,11 @@ def _of_events(span: Span, names: Set[str]) -> list[Message]:
     return messages
 
 
-def _read_inputs(span: Span, _: object) -> list[Message]:
+def _read_inputs(span: Span, _: object) -> list[SpanMessage]:
     return _of_events(span, _INPUT_EVENTS)
 
 
-def _read_choices(span: Span, _: object) -> list[Message]:
+def _read_choices(span: Span, _: object) -> list[SpanMessage]:
     return _of_events(span, CHOICES)
 
 
@@ -165,25 +165,25 @@ GENAI = Convention(
     inputs=(
         *attributes(read_messages, Rank.VALUE, "gen_ai.input.messages"),
         field_of_event(DETAILS, "gen_ai.input.messages", read_messages)._replace(rank=Rank.VALUE),
-        Source("gen_ai.", _read_inputs, Rank.EVENTS, Place.SPAN),
+        Source("gen_ai.", _read_inputs, Rank.EVENTS, SourcePlace.SPAN),
         field_of_event("gen_ai.content.prompt", "gen_ai.prompt", requested),
         *attributes(requested, Rank.REST, "gen_ai.request.messages"),
     ),
     outputs=(
         *attributes(_choices, Rank.VALUE, "gen_ai.output.messages"),
         field_of_event(DETAILS, "gen_ai.output.messages", _choices)._replace(rank=Rank.VALUE),
-        Source("gen_ai.", _read_choices, Rank.EVENTS, Place.SPAN),
+        Source("gen_ai.", _read_choices, Rank.EVENTS, SourcePlace.SPAN),
         field_of_event("gen_ai.content.completion", "gen_ai.completion", answered),
     ),
     tool_ids=("gen_ai.tool.call.id",),
     tool_names=("gen_ai.tool.name",),
     arguments=(
         Source("gen_ai.tool.call.arguments", as_it_is, Rank.VALUE),
-        Source("gen_ai.tool.message", _arguments, Rank.REST, Place.EVENT),
+        Source("gen_ai.tool.message", _arguments, Rank.REST, SourcePlace.EVENT),
     ),
     results=(
         *attributes(decoded, Rank.VALUE, "gen_ai.tool.call.result"),
-        Source("gen_ai.choice", _result, Rank.REST, Place.EVENT),
+        Source("gen_ai.choice", _result, Rank.REST, SourcePlace.EVENT),
     ),
     failures=("gen_ai.tool.status", "gen_ai.tool.call.status"),
 )

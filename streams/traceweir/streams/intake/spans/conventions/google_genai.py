@@ -6,15 +6,15 @@ from collections.abc import Mapping
 
 from traceweir.streams.intake.spans.attributes import structure
 from traceweir.streams.intake.spans.conventions.convention import Convention
-from traceweir.streams.intake.spans.conventions.seen import Seen
-from traceweir.streams.intake.spans.message import Message, newest_turn
+from traceweir.streams.intake.spans.conventions.seen import SeenInvocation
+from traceweir.streams.intake.spans.message import SpanMessage, newest_turn
 from traceweir.streams.intake.spans.messages import read_messages
 from traceweir.streams.intake.spans.span import Span
 
 _ROUNDS = "automatic_function_calling_history"
 
 
-def _rounds(span: Span) -> list[Message]:
+def _rounds(span: Span) -> list[SpanMessage]:
     """Returns the tool calls and results of the rounds with functions as tools, which OpenInference passes on."""
     value = span.attributes.get("output.value")
     if not isinstance(value, str) or _ROUNDS not in value:
@@ -23,7 +23,7 @@ def _rounds(span: Span) -> list[Message]:
     return newest_turn(read_messages(value.get(_ROUNDS))) if isinstance(value, dict) else []
 
 
-def _quirks(seen: Seen) -> Mapping[str, str]:
+def _quirks(seen: SeenInvocation) -> Mapping[str, str]:
     if not any(model.rounds for model in seen.models):
         return {}
     return {

@@ -12,9 +12,9 @@ from typing import Any
 from traceweir.streams.intake.spans.api_bodies import requested
 from traceweir.streams.intake.spans.attributes import first_text, structure, text_of
 from traceweir.streams.intake.spans.conventions.convention import Convention, Switch
-from traceweir.streams.intake.spans.conventions.seen import Seen
+from traceweir.streams.intake.spans.conventions.seen import SeenInvocation
 from traceweir.streams.intake.spans.conventions.source import Rank, Source, as_it_is, attributes
-from traceweir.streams.intake.spans.message import Message
+from traceweir.streams.intake.spans.message import SpanMessage
 from traceweir.streams.intake.spans.messages import read_messages
 from traceweir.streams.intake.spans.span import Attributes, Kind, Span
 from traceweir.streams.intake.spans.texts_in_values import answer_in, question_in
@@ -33,7 +33,7 @@ _INPUTS = ("haystack.agent.step.llm.input", "haystack.component.input")
 _OUTPUTS = ("haystack.agent.step.llm.output", "haystack.component.output")
 
 
-def _read_replies(span: Span, _: object) -> list[Message]:
+def _read_replies(span: Span, _: object) -> list[SpanMessage]:
     """Returns the messages that a model wrote: chat messages, or texts."""
     value = _output(span.attributes).get("replies")
     return read_messages(value, "assistant") if isinstance(value, list) else []
@@ -98,11 +98,11 @@ def _question_of_pipeline(value: Any) -> str:
 
 
 def _answer_of_pipeline(value: Any) -> str:
-    told = (answer_in(outputs) for outputs in _component_values(value))
-    return next((text for text in told if text), "")
+    component_answers = (answer_in(outputs) for outputs in _component_values(value))
+    return next((text for text in component_answers if text), "")
 
 
-def _quirks(seen: Seen) -> Mapping[str, str]:
+def _quirks(seen: SeenInvocation) -> Mapping[str, str]:
     if seen.agent or not any(node.span.name == _AGENT for node in seen.nodes):
         return {}
     return {

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from traceweir.streams.intake.spans.conventions.convention import Convention
-from traceweir.streams.intake.spans.conventions.seen import Seen
+from traceweir.streams.intake.spans.conventions.seen import SeenInvocation
 
 if TYPE_CHECKING:
     from traceweir.streams.intake.spans.model_calls import ModelCall
@@ -18,7 +18,7 @@ def _has_several_requests(model: ModelCall) -> bool:
     return sum(each.span.name == _REQUEST for each in model.nodes[0].children) > 1
 
 
-def _quirks(seen: Seen) -> Mapping[str, str]:
+def _quirks(seen: SeenInvocation) -> Mapping[str, str]:
     if not any(map(_has_several_requests, seen.models)):
         return {}
     return {

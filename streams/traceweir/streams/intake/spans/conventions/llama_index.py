@@ -7,7 +7,7 @@ from typing import Any
 
 from traceweir.streams.intake.spans.conventions.convention import Convention
 from traceweir.streams.intake.spans.conventions.source import Rank, Source
-from traceweir.streams.intake.spans.message import Message
+from traceweir.streams.intake.spans.message import SpanMessage
 from traceweir.streams.intake.spans.span import Kind, Span
 
 _KIND = "openinference.span.kind"
@@ -27,9 +27,9 @@ def _agent_of(span: Span) -> str:
     return found[1] if found else ""
 
 
-def _read_output(span: Span, value: Any) -> list[Message]:
+def _read_output(span: Span, value: Any) -> list[SpanMessage]:
     is_text = isinstance(value, str) and value.startswith("assistant: ") and "llama_index" in span.scope
-    return [Message("assistant", [value.removeprefix("assistant: ")])] if is_text else []
+    return [SpanMessage("assistant", [value.removeprefix("assistant: ")])] if is_text else []
 
 
 LLAMA_INDEX = Convention(

@@ -7,7 +7,7 @@ from typing import Any
 from traceweir.streams.intake.spans.attributes import structure, text_of
 from traceweir.streams.intake.spans.conventions.convention import Convention, Switch
 from traceweir.streams.intake.spans.conventions.source import Rank, attributes
-from traceweir.streams.intake.spans.message import Message, is_hidden
+from traceweir.streams.intake.spans.message import SpanMessage, is_hidden
 from traceweir.streams.intake.spans.messages import read_message
 from traceweir.streams.intake.spans.span import Span
 from traceweir.streams.intake.spans.texts_in_values import answer_in, question_in
@@ -16,30 +16,30 @@ _INPUT = "mastra.agent_run.input"
 _MESSAGE_KEYS = {"role", "content", "parts", "messages"}
 
 
-def _step(span: Span) -> Message | None:
+def _step(span: Span) -> SpanMessage | None:
     """Returns what a model wrote in a step; None for any other span.
 
     The span of the model call, which is inside, has the text alone, and a tool that the application runs has no span.
     """
-    told = structure(span.attributes.get("mastra.model_step.output"))
-    if not isinstance(told, dict):
+    output = structure(span.attributes.get("mastra.model_step.output"))
+    if not isinstance(output, dict):
         return None
-    message = {"role": "assistant", "content": told.get("text") or "", "tool_calls": told.get("toolCalls")}
+    message = {"role": "assistant", "content": output.get("text") or "", "tool_calls": output.get("toolCalls")}
     return read_message(message, "assistant")
 
 
 def _question_of_json(asked: Any) -> str:
     """Returns a question that is an object of JSON and no message, as it is."""
-    told = structure(asked) if isinstance(asked, str) else None
-    return str(asked) if isinstance(told, dict) and not told.keys() & _MESSAGE_KEYS else ""
+    asked_fields = structure(asked) if isinstance(asked, str) else None
+    return str(asked) if isinstance(asked_fields, dict) and not asked_fields.keys() & _MESSAGE_KEYS else ""
 
 
 def _answer(value: Any) -> str:
     """Returns the text that an agent returned, also if it is JSON, or else its object as JSON."""
     run = structure(value)
-    told = run.get("text") if isinstance(run, dict) else None
-    if isinstance(told, str) and told and not is_hidden(told):
-        return told
+    text = run.get("text") if isinstance(run, dict) else None
+    if isinstance(text, str) and text and not is_hidden(text):
+        return text
     made = run.get("object") if isinstance(run, dict) else None
     return text_of(made) if isinstance(made, (dict, list)) else ""
 

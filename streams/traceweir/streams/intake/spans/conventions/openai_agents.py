@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from traceweir.streams.intake.spans.attributes import first_text
 from traceweir.streams.intake.spans.conventions.convention import Convention
-from traceweir.streams.intake.spans.conventions.seen import Seen
+from traceweir.streams.intake.spans.conventions.seen import SeenInvocation
 from traceweir.streams.intake.spans.span import Span
 
 ERROR = "An error occurred while running the tool"
@@ -23,7 +23,7 @@ def _hides_error(span: Span) -> bool:
     return result.startswith(ERROR) and "Error: " not in result
 
 
-def _quirks(seen: Seen) -> Mapping[str, str]:
+def _quirks(seen: SeenInvocation) -> Mapping[str, str]:
     return {
         f"error:{place}": f"the error message of the call of tool {call.name!r} is not in the spans: OpenAI's Agents SDK tells it "
         "to nobody; give the tool a failure_error_function"

@@ -9,8 +9,8 @@ from traceweir.streams.intake.spans.api_bodies import answered, requested
 from traceweir.streams.intake.spans.attributes import ABSENT, decoded, first_text, structure
 from traceweir.streams.intake.spans.conventions.convention import Convention, Switch
 from traceweir.streams.intake.spans.conventions.smolagents import CLASSES
-from traceweir.streams.intake.spans.conventions.source import Place, Rank, Source, as_it_is, attributes
-from traceweir.streams.intake.spans.message import Message, is_hidden
+from traceweir.streams.intake.spans.conventions.source import Rank, Source, SourcePlace, as_it_is, attributes
+from traceweir.streams.intake.spans.message import SpanMessage, is_hidden
 from traceweir.streams.intake.spans.span import Kind, Span
 from traceweir.streams.intake.spans.spread_messages import indexed, openinference, with_failures
 from traceweir.streams.intake.spans.texts_in_values import answer_in, question_in
@@ -42,16 +42,16 @@ def _agent_of(span: Span) -> str:
     return "" if name in CLASSES else name
 
 
-def _read_inputs(span: Span, spread: Mapping[str, Any]) -> list[Message]:
+def _read_inputs(span: Span, spread: Mapping[str, Any]) -> list[SpanMessage]:
     messages = openinference(span, spread, "llm.input_messages.", "user")
     return with_failures(messages, span.attributes.get("input.value"))
 
 
-def _read_prompts(_: Span, spread: Mapping[str, Any]) -> list[Message]:
+def _read_prompts(_: Span, spread: Mapping[str, Any]) -> list[SpanMessage]:
     return indexed(spread, "llm.prompts.")
 
 
-def _read_outputs(span: Span, spread: Mapping[str, Any]) -> list[Message]:
+def _read_outputs(span: Span, spread: Mapping[str, Any]) -> list[SpanMessage]:
     return openinference(span, spread, "llm.output_messages.", "assistant")
 
 
@@ -65,9 +65,11 @@ def _read_text(span: Span, _: object) -> str:
 
 def _parameters(span: Span, value: object) -> Any:
     """Returns the arguments of a call, where some write the schema of the tool."""
-    told = decoded(value)
-    schema = isinstance(told, dict) and ("properties" in told or told.get("type") == "object" or "$schema" in told)
-    return ABSENT if schema or "input.value" in span.attributes else told
+    parsed = decoded(value)
+    schema = isinstance(parsed, dict) and (
+        "properties" in parsed or parsed.get("type") == "object" or "$schema" in parsed
+    )
+    return ABSENT if schema or "input.value" in span.attributes else parsed
 
 
 def _result(span: Span, value: object) -> Any:
@@ -90,12 +92,12 @@ OPENINFERENCE = Convention(
     documents=("output.value",),
     spread_documents=("retrieval.documents.", "reranker.output_documents."),
     inputs=(
-        Source("llm.input_messages.", _read_inputs, Rank.VALUE, Place.SPREAD),
+        Source("llm.input_messages.", _read_inputs, Rank.VALUE, SourcePlace.SPREAD),
         *attributes(requested, Rank.FRAME, "input.value"),
-        Source("llm.prompts.", _read_prompts, Rank.FRAME, Place.SPREAD),
+        Source("llm.prompts.", _read_prompts, Rank.FRAME, SourcePlace.SPREAD),
     ),
     outputs=(
-        Source("llm.output_messages.", _read_outputs, Rank.VALUE, Place.SPREAD),
+        Source("llm.output_messages.", _read_outputs, Rank.VALUE, SourcePlace.SPREAD),
         *attributes(answered, Rank.FRAME, "output.value"),
     ),
     finishes=("llm.finish_reason",),

@@ -8,7 +8,7 @@ from traceweir.streams.intake.spans.attributes import structure
 from traceweir.streams.intake.spans.conventions.convention import Convention, Switch
 from traceweir.streams.intake.spans.conventions.genai import CHOICES
 from traceweir.streams.intake.spans.conventions.source import Rank, Source, as_it_is, attributes
-from traceweir.streams.intake.spans.message import Message
+from traceweir.streams.intake.spans.message import SpanMessage
 from traceweir.streams.intake.spans.messages import read_message
 from traceweir.streams.intake.spans.span import Kind, Span
 from traceweir.streams.intake.spans.texts_in_values import answer_in
@@ -20,7 +20,7 @@ def _kind_of_name(span: Span) -> Kind | None:
     return "agent" if span.name == "agent run" else None
 
 
-def _event_list(value: Any) -> list[tuple[Message, bool]]:
+def _event_list(value: Any) -> list[tuple[SpanMessage, bool]]:
     """Returns the messages of pydantic-ai's list of events, each with whether the model wrote it in this call."""
     items = structure(value)
     if not isinstance(items, list):
@@ -29,11 +29,11 @@ def _event_list(value: Any) -> list[tuple[Message, bool]]:
     return [(read_message(item), item["event.name"] in CHOICES) for item in found]
 
 
-def _read_inputs(value: Any) -> list[Message]:
+def _read_inputs(value: Any) -> list[SpanMessage]:
     return [message for message, chosen in _event_list(value) if not chosen]
 
 
-def _read_outputs(value: Any) -> list[Message]:
+def _read_outputs(value: Any) -> list[SpanMessage]:
     return [message for message, chosen in _event_list(value) if chosen]
 
 

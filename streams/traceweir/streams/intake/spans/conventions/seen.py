@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from traceweir.streams.intake.spans.tree import Node
 
 
-class Seen(NamedTuple):
+class SeenInvocation(NamedTuple):
     """An invocation as read from its spans."""
 
     nodes: Sequence[Node]

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 
 from traceweir.streams.intake.spans.conventions.convention import Convention
-from traceweir.streams.intake.spans.conventions.seen import Seen
+from traceweir.streams.intake.spans.conventions.seen import SeenInvocation
 from traceweir.streams.intake.spans.message import is_hidden
 
 _SCOPE = "openinference.instrumentation.smolagents"
@@ -14,7 +14,7 @@ CLASSES = ("CodeAgent", "ToolCallingAgent", "MultiStepAgent")
 """The classes of agents: the class stands in the name of a span where the agent has no name."""
 
 
-def _untold_agents(seen: Seen) -> list[str]:
+def _untold_agents(seen: SeenInvocation) -> list[str]:
     """Returns the names of managed agents that ran more often than calls of them are told.
 
     Other frameworks write a span of a tool around an agent that another agent called.
@@ -27,7 +27,7 @@ def _untold_agents(seen: Seen) -> list[str]:
     return sorted(ran - Counter(call.name for call in seen.calls)) if ran else []
 
 
-def _quirks(seen: Seen) -> Mapping[str, str]:
+def _quirks(seen: SeenInvocation) -> Mapping[str, str]:
     agents = _untold_agents(seen) if _SCOPE in seen.scopes else []
     if not agents:
         return {}

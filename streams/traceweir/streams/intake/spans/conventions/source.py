@@ -25,7 +25,7 @@ class Rank(IntEnum):
     """A key that says little of its value, or that other conventions use for something else."""
 
 
-class Place(IntEnum):
+class SourcePlace(IntEnum):
     """Where in a span a source is."""
 
     ATTRIBUTE = 0
@@ -38,8 +38,8 @@ class Place(IntEnum):
     """The events of the span together, if it has some; `read` gets None."""
 
 
-_SPREAD = Place.SPREAD
-_SPAN = Place.SPAN
+_SPREAD = SourcePlace.SPREAD
+_SPAN = SourcePlace.SPAN
 
 
 class Source(NamedTuple):
@@ -48,7 +48,7 @@ class Source(NamedTuple):
     key: str
     read: Callable[[Span, Any], Any]
     rank: Rank
-    place: Place = Place.ATTRIBUTE
+    place: SourcePlace = SourcePlace.ATTRIBUTE
 
 
 class Identified(NamedTuple):
@@ -77,7 +77,7 @@ def attributes(read: Callable[[Any], Any], rank: Rank, *keys: str) -> tuple[Sour
 
 def field_of_event(name: str, key: str, read: Callable[[Any], Any]) -> Source:
     """Returns the source of a field of the events of this name: an attribute of the event, or a part of its body."""
-    return Source(name, lambda _, event: read(event_field(event, key)), Rank.EVENTS, Place.EVENT)
+    return Source(name, lambda _, event: read(event_field(event, key)), Rank.EVENTS, SourcePlace.EVENT)
 
 
 def ranked(sources: Iterable[Source]) -> tuple[Source, ...]:

@@ -9,9 +9,9 @@ from traceweir.streams.intake.spans.api_bodies import answered, requested
 from traceweir.streams.intake.spans.attributes import first_text, json_in_text, structure
 from traceweir.streams.intake.spans.conventions.convention import Convention, Switch
 from traceweir.streams.intake.spans.conventions.genai import OPERATION, OPERATION_NAMES, kind_of_operation, operation_of
-from traceweir.streams.intake.spans.conventions.seen import Seen
-from traceweir.streams.intake.spans.conventions.source import Place, Rank, Source, as_it_is, attributes
-from traceweir.streams.intake.spans.message import Message
+from traceweir.streams.intake.spans.conventions.seen import SeenInvocation
+from traceweir.streams.intake.spans.conventions.source import Rank, Source, SourcePlace, as_it_is, attributes
+from traceweir.streams.intake.spans.message import SpanMessage
 from traceweir.streams.intake.spans.span import Kind, Span
 from traceweir.streams.intake.spans.spread_messages import indexed
 from traceweir.streams.intake.spans.texts_in_values import answer_in, question_in
@@ -63,11 +63,11 @@ def _agent_of(span: Span) -> str:
     return first_text(span.attributes, "traceloop.entity.name")
 
 
-def _read_prompts(_: Span, spread: Mapping[str, Any]) -> list[Message]:
+def _read_prompts(_: Span, spread: Mapping[str, Any]) -> list[SpanMessage]:
     return indexed(spread, "gen_ai.prompt.")
 
 
-def _read_completions(_: Span, spread: Mapping[str, Any]) -> list[Message]:
+def _read_completions(_: Span, spread: Mapping[str, Any]) -> list[SpanMessage]:
     return indexed(spread, "gen_ai.completion.", "assistant")
 
 
@@ -77,7 +77,7 @@ def _is_nameless_handoff(span: Span) -> bool:
     return there.get(_KIND) == "handoff" and "gen_ai.handoff.to_agent" not in there
 
 
-def _quirks(seen: Seen) -> Mapping[str, str]:
+def _quirks(seen: SeenInvocation) -> Mapping[str, str]:
     spans = [node.span for node in seen.nodes]
     handoffs = sum(map(_is_nameless_handoff, spans))
     if handoffs and handoffs > sum(call.name.startswith("transfer_to_") for call in seen.calls):
@@ -109,12 +109,12 @@ TRACELOOP = Convention(
     only_json=("traceloop.entity.input", "traceloop.entity.output"),
     documents=("traceloop.entity.output",),
     inputs=(
-        Source("gen_ai.prompt.", _read_prompts, Rank.VALUE, Place.SPREAD),
+        Source("gen_ai.prompt.", _read_prompts, Rank.VALUE, SourcePlace.SPREAD),
         *attributes(requested, Rank.FRAME, "traceloop.entity.input"),
         *attributes(requested, Rank.REST, "gen_ai.task.input"),
     ),
     outputs=(
-        Source("gen_ai.completion.", _read_completions, Rank.VALUE, Place.SPREAD),
+        Source("gen_ai.completion.", _read_completions, Rank.VALUE, SourcePlace.SPREAD),
         *attributes(answered, Rank.FRAME, "traceloop.entity.output"),
     ),
     questions=attributes(question_in, Rank.FRAME, "traceloop.entity.input"),

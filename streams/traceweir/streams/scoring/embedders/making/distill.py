@@ -14,7 +14,7 @@ import numpy as np
 
 from traceweir.scorers.embedding import Vectors
 from traceweir.streams.scoring.embedders.making.new_folder import new_folder, refuse_used
-from traceweir.streams.scoring.embedders.making.source import Source, load_source
+from traceweir.streams.scoring.embedders.making.source import ModelSource, load_source
 from traceweir.streams.scoring.embedders.model_folder import About, write_about
 from traceweir.streams.scoring.embedders.onnx_embedder import TOKENIZER
 from traceweir.streams.scoring.embedders.static_embedder import VECTORS, StaticEmbedder
@@ -83,7 +83,7 @@ def static_vectors(tokens: Vectors, ignored: list[int], dimensions: int = MAX_DI
     return result
 
 
-def _token_vectors(source: Source, tokens: int) -> Vectors:
+def _token_vectors(source: ModelSource, tokens: int) -> Vectors:
     """Returns what the model computes for each token between its marks of begin and end."""
     import torch
 
@@ -104,12 +104,12 @@ def _token_vectors(source: Source, tokens: int) -> Vectors:
     return vectors
 
 
-def _marks(source: Source) -> tuple[list[int], list[int]]:
+def _marks(source: ModelSource) -> tuple[list[int], list[int]]:
     """Returns the ids that the tokenizer puts before and after a text."""
     found = source.tokenizer.encode("a", add_special_tokens=True)
     plain = [index for index, special in enumerate(found.special_tokens_mask) if not special]
     return list(found.ids[: plain[0]]), list(found.ids[plain[-1] + 1 :])
 
 
-def _special(source: Source) -> list[int]:
+def _special(source: ModelSource) -> list[int]:
     return [int(each) for each in source.model.tokenizer.all_special_ids]

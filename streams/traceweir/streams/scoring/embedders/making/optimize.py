@@ -15,7 +15,7 @@ from traceweir.streams.scoring.embedders.graph_runtimes import IDS, MASK
 from traceweir.streams.scoring.embedders.loading import WINDOW_TOKENS
 from traceweir.streams.scoring.embedders.making.errors import ModelMakingError
 from traceweir.streams.scoring.embedders.making.new_folder import new_folder, refuse_used
-from traceweir.streams.scoring.embedders.making.source import Source, load_source
+from traceweir.streams.scoring.embedders.making.source import ModelSource, load_source
 from traceweir.streams.scoring.embedders.model_folder import About, write_about
 from traceweir.streams.scoring.embedders.onnx_embedder import MODEL, TOKENIZER, OnnxEmbedder
 
@@ -86,14 +86,14 @@ def optimize(model: str, out: Path, kind: Literal["onnx", "onnx-bfloat16"] = "on
     return Optimized(made.id, source.id, difference, made.precision, size)
 
 
-def _vectors(source: Source, texts: tuple[str, ...] | list[str]) -> Vectors:
+def _vectors(source: ModelSource, texts: tuple[str, ...] | list[str]) -> Vectors:
     found: Vectors = source.model.encode(
         list(texts), normalize_embeddings=True, convert_to_numpy=True, show_progress_bar=False
     ).astype(np.float32)
     return found
 
 
-def _write_graph(source: Source, path: Path) -> None:
+def _write_graph(source: ModelSource, path: Path) -> None:
     """Exports the model with its pooling, and joins operations as far as ONNX Runtime knows the architecture."""
     import torch
     from onnxruntime.transformers.fusion_options import FusionOptions
@@ -131,7 +131,7 @@ def _write_graph(source: Source, path: Path) -> None:
         raise _no_graph(source, error) from error
 
 
-def _no_graph(source: Source, error: Exception) -> ModelMakingError:
+def _no_graph(source: ModelSource, error: Exception) -> ModelMakingError:
     reason = (str(error).strip() or type(error).__name__).splitlines()[0]
     return ModelMakingError(
         f"{source.name}: no graph could be made: {reason}. Use the model as it is, or `traceweir embedder distill`"

@@ -18,7 +18,7 @@ INSTALL = "pip install '.[embeddings-make]' in a clone of Traceweir"
 
 
 @dataclass(frozen=True)
-class Source:
+class ModelSource:
     """A loaded model."""
 
     model: Any
@@ -52,7 +52,7 @@ class Source:
         return str((self.model.prompts or {}).get(self.model.default_prompt_name) or "")
 
 
-def load_source(model: str, packages: Sequence[str]) -> Source:
+def load_source(model: str, packages: Sequence[str]) -> ModelSource:
     """Returns the model with this path or name; nothing is downloaded.
 
     Args:
@@ -88,4 +88,4 @@ def load_source(model: str, packages: Sequence[str]) -> Source:
     for parameter in loaded.parameters():
         parameter.requires_grad_(False)
     name = Path(shown).name
-    return Source(loaded.eval(), name, f"{name}@{weights_digest(loaded)}")
+    return ModelSource(loaded.eval(), name, f"{name}@{weights_digest(loaded)}")
