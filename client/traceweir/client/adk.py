@@ -113,7 +113,8 @@ class TraceweirPlugin(BasePlugin):
         if not event.is_final_response():
             run.record.said(text, event.author)
             return
-        if run.answer is not None:  # of an agent before the last one
+        # Of an agent before the last one.
+        if run.answer is not None:
             run.record.said(run.answer[1], run.answer[0])
         run.answer = (event.author, text)
 

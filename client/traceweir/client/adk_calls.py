@@ -99,7 +99,8 @@ class AdkCalls:
         if call is not None:
             call.is_answered = True
             self._return(call, response, None)
-        elif not self._calls.get(adk_id or name):  # a long-running tool, whose call an earlier run has written
+        elif not self._calls.get(adk_id or name):
+            # A long-running tool, whose call an earlier run has written.
             self._record.tool_returned(name, adk_id, response)
 
     def _return(self, call: _Call, response: Any, error: str | None) -> None:

@@ -49,6 +49,7 @@ def utc_text(microseconds: int) -> str:
     return f"{_second(seconds)}.{fraction:06d}Z"
 
 
-@lru_cache(maxsize=16)  # most events share their second with the one before
+# Most events share their second with the one before.
+@lru_cache(maxsize=16)
 def _second(seconds: int) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")

@@ -103,7 +103,8 @@ class _Context:
         finally:
             token, self._token = self._token, None
             if token is not None:
-                with suppress(ValueError):  # a generator was closed by another task than the one that ran it
+                # A generator was closed by another task than the one that ran it.
+                with suppress(ValueError):
                     self._recording.place.reset(token)
 
     def _stand(self, place: Place) -> None:
@@ -151,7 +152,8 @@ class Session(_Context):
         self._stand(Place(self))
 
     def _end(self, error: BaseException | None) -> None:
-        if self._is_generated:  # nobody else can continue it
+        # Nobody else can continue it.
+        if self._is_generated:
             self._put_end()
 
 

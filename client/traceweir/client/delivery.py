@@ -28,8 +28,8 @@ class Transport(Protocol):
         """Takes a record without waiting.
 
         Raises:
-            BufferError: The transport has no room now.
-            Exception: The record cannot be sent, at no time.
+            BufferError: the transport has no room now.
+            Exception: the record cannot be sent, at no time.
         """
 
     def poll(self, timeout_s: float) -> None:
@@ -68,7 +68,7 @@ class QueueLimits:
         """Checks the bounds.
 
         Raises:
-            ValueError: A bound is below 1.
+            ValueError: a bound is below 1.
         """
         if self.events < 1 or self.bytes < 1:
             raise ValueError(f"events and bytes of QueueLimits must be at least 1, got {self.events} and {self.bytes}")
@@ -143,10 +143,12 @@ class Delivery:
         thread = threading.Thread(target=self._run, name="traceweir-client", daemon=True)
         try:
             thread.start()
-        except RuntimeError as error:  # the process has as many threads as it may have; the next record tries again
+        except RuntimeError as error:
+            # The process has as many threads as it may have; the next record tries again.
             self._problems.report("start", f"no thread can be started that sends events: {error}")
         else:
-            self._thread = thread  # the thread waits until the caller gives `_changed` back
+            # The thread waits until the caller gives `_changed` back.
+            self._thread = thread
 
     @property
     def counts(self) -> Counts:
@@ -214,7 +216,8 @@ class Delivery:
             transport.poll(_POLL_S)
         except Exception as error:  # noqa: BLE001  # the thread must go on for later events
             self._problems.report("poll", f"the Kafka client failed: {type(error).__name__}: {error}")
-            time.sleep(_POLL_S)  # a client that fails at once must not keep a core busy
+            # A client that fails at once must not keep a core busy.
+            time.sleep(_POLL_S)
 
     def _is_idle(self) -> bool:
         return self._recorded == self._delivered + self._dropped + self._failed
@@ -237,7 +240,8 @@ class Delivery:
     def _settle(self, size: int, reason: str) -> None:
         with self._changed:
             if self._closed and self._thread is None:
-                return  # was counted as failed when the recorder closed
+                # Was counted as failed when the recorder closed.
+                return
             self._pending_bytes -= size
             if reason:
                 self._failed += 1

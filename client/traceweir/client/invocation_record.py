@@ -95,7 +95,8 @@ class InvocationRecord:
         self._call_ids.add(call_id)
         known, lost = plain({} if args is None else args)
         if not isinstance(known, dict):
-            known = {"input": known}  # as for tools that take a text instead of an object
+            # As for tools that take a text instead of an object.
+            known = {"input": known}
         missing = f"the arguments of the call of tool {name!r} are not recorded: {lost}" if lost else ""
         encoded = b"null" if lost else encode(known)
         fields = b'"name":%b,"call_id":%b,"args":%b' % (encode(name), encode(call_id), encoded)
@@ -170,7 +171,8 @@ class InvocationRecord:
         fields: dict[str, Any] = {}
         text, missing = (
             ("", "")
-            if failed and (answer is UNSET or answer is None)  # `==` would be the answer's own
+            # `==` would be the answer's own.
+            if failed and (answer is UNSET or answer is None)
             else _text_of(answer, "the answer", "set `answer` of the invocation")
         )
         if text and not missing:

@@ -94,7 +94,8 @@ class _Copying:
         found: Any
         if type(value) is dict:
             found = {}
-            for key, each in value.items():  # another thread can change the dict meanwhile, which raises
+            # Another thread can change the dict meanwhile, which raises.
+            for key, each in value.items():
                 if type(key) is not str:
                     return None
                 self.chars -= len(key)
@@ -105,10 +106,12 @@ class _Copying:
                     if not -(2**63) <= each < 2**64:
                         return None
                 elif kind is float:
-                    if each - each != 0:  # NaN or infinite
+                    # NaN or infinite.
+                    if each - each != 0:
                         return None
                 elif kind in _CONTAINERS:
-                    each = self.of(each, depth + 1)  # its copy
+                    # Its copy.
+                    each = self.of(each, depth + 1)
                     if each is None:
                         return None
                 elif each is not None and kind is not bool:
@@ -124,10 +127,12 @@ class _Copying:
                     if not -(2**63) <= each < 2**64:
                         return None
                 elif kind is float:
-                    if each - each != 0:  # NaN or infinite
+                    # NaN or infinite.
+                    if each - each != 0:
                         return None
                 elif kind in _CONTAINERS:
-                    each = self.of(each, depth + 1)  # its copy
+                    # Its copy.
+                    each = self.of(each, depth + 1)
                     if each is None:
                         return None
                 elif each is not None and kind is not bool:

@@ -20,10 +20,12 @@ _DEFAULTS: KafkaOptions = {
     # A topic that does not exist would get the brokers' default number of partitions, and no worker would start.
     "allow.auto.create.topics": False,
     "client.id": "traceweir-client",
-    "compression.type": "gzip",  # of all kinds, every Kafka client in Python reads this one without a further package
+    # Of all kinds, every Kafka client in Python reads this one without a further package.
+    "compression.type": "gzip",
     "enable.idempotence": True,
     "linger.ms": 50,
-    "log_level": 2,  # the state of connections is no news for an agent; what was lost is reported by its count
+    # The state of connections is no news for an agent; what was lost is reported by its count.
+    "log_level": 2,
     # With several requests in flight, brokers before 4.5 can acknowledge and lose the first records of a new topic.
     "max.in.flight.requests.per.connection": 1,
     "message.max.bytes": MAX_RECORD_BYTES,
@@ -39,7 +41,7 @@ class KafkaTransport:
         """Makes the producer, which connects in the background.
 
         Raises:
-            KafkaException: An option is unknown, or its value is not valid.
+            KafkaException: an option is unknown, or its value is not valid.
         """
         settings: dict[str, Any] = {"bootstrap.servers": bootstrap_servers, **_DEFAULTS, **(options or {})}
         self._producer = Producer(settings, logger=_QUIET)
@@ -48,8 +50,8 @@ class KafkaTransport:
         """Takes a record without waiting.
 
         Raises:
-            BufferError: The producer's buffer is full.
-            KafkaException: The record cannot be sent, for example because it is too large.
+            BufferError: the producer's buffer is full.
+            KafkaException: the record cannot be sent, for example because it is too large.
         """
         self._producer.produce(
             topic, value, key, on_delivery=lambda error, _: done("" if error is None else _reason(error))

@@ -46,7 +46,7 @@ class KafkaSpanExporter(SpanExporter):
             connect: Returns another way to Kafka than confluent-kafka, for tests.
 
         Raises:
-            ValueError: An argument is outside its range.
+            ValueError: an argument is outside its range.
         """
         if not bootstrap_servers and connect is None:
             raise ValueError("bootstrap_servers is empty; name the brokers, such as '127.0.0.1:9092'")
@@ -55,7 +55,8 @@ class KafkaSpanExporter(SpanExporter):
         if not 1_000 <= max_record_bytes <= MAX_RECORD_BYTES:
             raise ValueError(f"max_record_bytes must be from 1000 to {MAX_RECORD_BYTES}, got {max_record_bytes}")
         options: KafkaOptions = {
-            "linger.ms": 5,  # an export waits for its records
+            # An export waits for its records.
+            "linger.ms": 5,
             "message.timeout.ms": max(int(timeout_s * 1_000), 1),
             **(kafka or {}),
         }
@@ -117,7 +118,8 @@ class KafkaSpanExporter(SpanExporter):
     def _renew_after_fork(self) -> None:
         if self._process != os.getpid():
             if self._transport is not None:
-                self._abandoned.append(self._transport)  # freed, it would wait for threads that the child does not have
+                # Freed, it would wait for threads that the child does not have.
+                self._abandoned.append(self._transport)
             self._transport = None
             self._begin()
 
@@ -185,7 +187,8 @@ class KafkaSpanExporter(SpanExporter):
                 value, problem = self._encoded(part)
                 if not problem:
                     yield trace_id.to_bytes(16, "big"), value
-                elif len(part) > 1:  # a span that cannot be written costs no other
+                elif len(part) > 1:
+                    # A span that cannot be written costs no other.
                     half = len(part) // 2
                     waiting += [part[half:], part[:half]]
                 else:

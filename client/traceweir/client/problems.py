@@ -40,7 +40,8 @@ class Problems:
         self._logged_at[kind] = now
         before = self._unlogged.pop(kind, 0)
         more = f" ({before} more like this since the last message)" if before else ""
-        with suppress(Exception):  # a filter or handler of the agent's logging can raise
+        # A filter or handler of the agent's logging can raise.
+        with suppress(Exception):
             LOG.warning("%s%s", message, more)
 
     def raised(self, doing: str, error: BaseException) -> None:

@@ -34,7 +34,7 @@ class ReasoningTraces:
         """Checks the values.
 
         Raises:
-            ValueError: The domain is empty, or there is no such visibility.
+            ValueError: the domain is empty, or there is no such visibility.
         """
         if not self.task_domain:
             raise ValueError("task_domain is empty; name the domain of the traces, such as 'travel'")
@@ -85,7 +85,8 @@ class Reasoning:
         self._failed_before.discard(name)
         if args is not None:
             lost = ""
-            if size * _CHARS_OF_BYTE >= min(self._chars, _MAX_TEXT_CHARS):  # only then can a bound be reached
+            # Only then can a bound be reached.
+            if size * _CHARS_OF_BYTE >= min(self._chars, _MAX_TEXT_CHARS):
                 args, lost = plain(args, min(self._chars, _MAX_TEXT_CHARS))
             if not lost:
                 step["input"] = args

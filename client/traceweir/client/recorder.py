@@ -52,7 +52,7 @@ class Recorder:
             connect: Returns another way to Kafka than confluent-kafka, for tests.
 
         Raises:
-            ValueError: An argument is outside its range.
+            ValueError: an argument is outside its range.
         """
         if not bootstrap_servers and connect is None:
             raise ValueError("bootstrap_servers is empty; name the brokers, such as '127.0.0.1:9092'")
@@ -147,7 +147,8 @@ class Recorder:
         name = getattr(function, "__name__", type(function).__name__)
         try:
             signature: inspect.Signature | None = inspect.signature(function)
-        except (TypeError, ValueError):  # some functions in C have none
+        except (TypeError, ValueError):
+            # Some functions in C have none.
             signature = None
 
         def call_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> ToolCall:
@@ -209,7 +210,8 @@ def _by_name(signature: inspect.Signature | None, args: tuple[Any, ...], kwargs:
     if signature is not None:
         try:
             bound = dict(signature.bind(*args, **kwargs).arguments)
-        except TypeError:  # the call itself raises this to the agent
+        except TypeError:
+            # The call itself raises this to the agent.
             bound = None
         if bound is not None:
             bound.pop("self", None)

@@ -40,7 +40,8 @@ class Sink:
     def new_id(self) -> str:
         """Returns an id that no other process and no other recorder has: 128 random bits and a number."""
         ids = self._ids
-        if ids.process != os.getpid():  # a fork would repeat the ids of its parent
+        # A fork would repeat the ids of its parent.
+        if ids.process != os.getpid():
             # Threads that do this at the same time each use ids of their own.
             ids = self._ids = _Ids()
         return f"{ids.prefix}-{next(ids.numbers)}"

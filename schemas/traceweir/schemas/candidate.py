@@ -123,7 +123,7 @@ def decisive_part(wire: bytes) -> bytes:
         wire: The candidate as written by `Candidate.wire`, with every field set.
 
     Raises:
-        ValueError: The candidate lacks these fields.
+        ValueError: the candidate lacks these fields.
     """
     start, end = _cut(wire)
     return b"{" + wire[start:end] + b"}"
@@ -141,7 +141,7 @@ def changing_part(wire: bytes, *, default_rules: str | None = None) -> bytes:
             rules is that of a candidate without rules, because the decision is the same.
 
     Raises:
-        ValueError: The candidate lacks these fields.
+        ValueError: the candidate lacks these fields.
     """
     start, end = _cut(wire)
     # Between the embedding and the time of the session are numbers, and texts in which quotation marks are escaped.

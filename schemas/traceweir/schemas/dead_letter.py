@@ -106,7 +106,7 @@ class DeadLetter:
         """Returns the dead letter in a record of the `dead-letters` topic. Some records there are marks: see `marked`.
 
         Raises:
-            ValueError: A `traceweir.*` header is missing: the record is a mark, or Traceweir did not write it.
+            ValueError: a `traceweir.*` header is missing: the record is a mark, or Traceweir did not write it.
         """
         found = list(headers)
         # A header of another producer can have no value.

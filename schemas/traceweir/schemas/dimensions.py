@@ -95,7 +95,8 @@ def invocation_dimensions(events: Iterable[object]) -> Dimensions:
     before: tuple[Any, ...] | None = None
     for event in events:
         values = _values(event)
-        if values != before:  # most agents send the same dimensions with every event
+        # Most agents send the same dimensions with every event.
+        if values != before:
             found.update(
                 (name, value)
                 for name, value in zip(_NAMES, values, strict=True)

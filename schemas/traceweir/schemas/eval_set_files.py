@@ -21,7 +21,7 @@ def format_of(document: JsonValue) -> EvalFormat:
     """Returns the format of a document: an object is an eval set, a list is in one of the old formats.
 
     Raises:
-        UnknownFormatError: The document is in none of the formats.
+        UnknownFormatError: the document is in none of the formats.
     """
     if isinstance(document, dict):
         if "eval_cases" in document or "evalCases" in document:
@@ -54,7 +54,7 @@ def modern(document: JsonValue, name: str, initial_session: JsonValue = None) ->
         initial_session: The content of the session file of an old test file: `app_name`, `user_id` and `state`.
 
     Raises:
-        UnknownFormatError: The document is in none of the formats, or a value has the wrong type.
+        UnknownFormatError: the document is in none of the formats, or a value has the wrong type.
     """
     form = format_of(document)
     if form == "eval set":

@@ -104,7 +104,8 @@ class SpanTree:
     def outermost(self, kind: str) -> list[MlflowSpan]:
         """Returns the spans of a kind without an ancestor of the same kind, except spans with a missing ancestor."""
         by_id = {span.span_id: span for span in self.spans}
-        free: dict[str, bool] = {}  # by span id: whether neither the span nor any of its ancestors is of this kind
+        # By span id: whether neither the span nor any of its ancestors is of this kind.
+        free: dict[str, bool] = {}
         for span in self.spans:
             path: dict[str, MlflowSpan] = {}
             inner: MlflowSpan | None = span
@@ -135,7 +136,7 @@ def read_spans(document: JsonValue) -> SpanTree:
     An attribute that is not JSON does not affect the other attributes.
 
     Raises:
-        TraceUnreadable: The document is not a trace, or is truncated.
+        TraceUnreadable: the document is not a trace, or is truncated.
     """
     trace = _loaded(document) if isinstance(document, str) else document
     if not isinstance(trace, dict):
@@ -158,7 +159,7 @@ def decoded(text: str) -> JsonValue:
     """Returns the value of a JSON text; NaN and infinities, which Python writes although JSON has none, become null.
 
     Raises:
-        ValueError: The text is not JSON, is nested too deeply, or contains a lone surrogate.
+        ValueError: the text is not JSON, is nested too deeply, or contains a lone surrogate.
     """
     try:
         found: JsonValue = orjson.loads(text)
@@ -172,7 +173,8 @@ def decoded(text: str) -> JsonValue:
 def _lenient_json(text: str) -> JsonValue:
     try:
         found: JsonValue = json.loads(text, parse_constant=lambda _: None, parse_float=_finite)
-        json.dumps(found, ensure_ascii=False).encode()  # UTF-8 cannot encode a lone surrogate
+        # UTF-8 cannot encode a lone surrogate.
+        json.dumps(found, ensure_ascii=False).encode()
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
     return found
@@ -211,7 +213,8 @@ def _span(number: int, span: JsonValue) -> MlflowSpan:
     if not isinstance(span, dict):
         raise TraceUnreadable(f"{place} is not an object")
     context = span.get("context")
-    span_id = context.get("span_id") if isinstance(context, dict) else span.get("span_id")  # MLflow 2, and 3
+    # MLflow 2, and 3.
+    span_id = context.get("span_id") if isinstance(context, dict) else span.get("span_id")
     if not isinstance(span_id, str) or not span_id:
         raise TraceUnreadable(f"{place} has no span_id")
     parent = span.get("parent_id") or span.get("parent_span_id")

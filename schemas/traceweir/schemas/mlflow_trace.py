@@ -67,7 +67,7 @@ def read_mlflow_trace(document: JsonValue) -> MlflowTrace:
     messages of CHAT_MODEL spans, or else the TOOL spans. `trace_token_usage` defines the tokens.
 
     Raises:
-        TraceUnreadable: The document is not a trace, or is truncated.
+        TraceUnreadable: the document is not a trace, or is truncated.
     """
     tree = read_spans(document)
     unread = [
@@ -146,7 +146,8 @@ def _tool_calls(spans: Sequence[MlflowSpan], unread: list[str]) -> tuple[list[Fu
             calls = message.get("tool_calls") if message.get("role") == "assistant" else None
             for call in calls if isinstance(calls, list) else ():
                 use = _use(call, len(uses), unread)
-                if use is not None:  # the messages of the next model call repeat the earlier conversation
+                # The messages of the next model call repeat the earlier conversation.
+                if use is not None:
                     uses.setdefault(use.id or "", use)
             answered = message.get("tool_call_id") if message.get("role") == "tool" else None
             if isinstance(answered, str):

@@ -42,7 +42,7 @@ def time_since_1970(number: float) -> datetime:
     """Returns the time of a number of seconds, milliseconds, microseconds or nanoseconds since 1970, in UTC.
 
     Raises:
-        ValueError: The number is a time in the years 2001 to 2100 in none of these units.
+        ValueError: the number is a time in the years 2001 to 2100 in none of these units.
 
     >>> time_since_1970(1_767_225_600).isoformat(), time_since_1970(1_767_225_600_250).isoformat()
     ('2026-01-01T00:00:00+00:00', '2026-01-01T00:00:00.250000+00:00')
@@ -62,7 +62,7 @@ def read_event(value: bytes) -> InvocationEvent:
     """Returns the event in a JSON document, in the form of the schema or in another form.
 
     Raises:
-        ValidationError: The document is not an event.
+        ValidationError: the document is not an event.
         ValueError: `occurred_at` is a number that is no time, or a text with a number; the message names the key.
     """
     rewritten = rewritten_json(event_in_schema_form(_parsed(value)), value)
@@ -73,7 +73,7 @@ def read_reference(value: bytes) -> Reference:
     """Returns the reference in a JSON document, in the form of the schema or in another form.
 
     Raises:
-        ValidationError: The document is not a reference.
+        ValidationError: the document is not a reference.
     """
     rewritten = rewritten_json(_rewritten(_parsed(value), Reference), value)
     return Reference.model_validate_json(value if rewritten is None else rewritten)
@@ -92,7 +92,8 @@ def rewritten_json(document: JsonObject | None, original: bytes) -> bytes | None
         return None
     try:
         rewritten = orjson.dumps(document)
-    except orjson.JSONEncodeError:  # orjson reads deeper documents than it writes
+    except orjson.JSONEncodeError:
+        # orjson reads deeper documents than it writes.
         return None
     return None if loses_digits(rewritten, original) else rewritten
 

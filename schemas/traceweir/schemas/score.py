@@ -104,13 +104,15 @@ class Score(Dimensions):
     def wire(self) -> bytes:
         """Returns the Score as JSON, as on the topic `results`."""
         document = self.__dict__.copy()
-        document["cost"] = self.cost.__dict__  # orjson would call `_fields` for each Score
+        # orjson would call `_fields` for each Score.
+        document["cost"] = self.cost.__dict__
         for name in _LEFT_OUT_IF_NULL:
             if document[name] is None:
                 del document[name]
         try:
             return orjson.dumps(document, default=_fields, option=orjson.OPT_UTC_Z)
-        except TypeError:  # an integer of more than 64 bits in `details`
+        except TypeError:
+            # An integer of more than 64 bits in `details`.
             return self.model_dump_json(include=set(document)).encode()
 
     @model_validator(mode="after")

@@ -29,7 +29,7 @@ def utc_text(value: str) -> str:
     """Returns the text of a date-time in UTC.
 
     Raises:
-        ValueError: The text is not a date-time, or does not end in Z.
+        ValueError: the text is not a date-time, or does not end in Z.
     """
     if not _UTC_TEXT.fullmatch(value):
         raise ValueError("must be a UTC date-time that ends in Z, such as 2026-01-31T12:00:00Z")
@@ -205,7 +205,7 @@ def require_short_names(trace: ReasoningTrace) -> ReasoningTrace:
     KnowledgePulse limits no name, but a name becomes a record's key, and a part of rows and of other documents.
 
     Raises:
-        ValueError: The id, the session id, the invocation id or the domain has more than `MAX_IDENTIFIER_CHARS` characters.
+        ValueError: the id, the session id, the invocation id or the domain has more than `MAX_IDENTIFIER_CHARS` characters.
     """
     metadata = trace.metadata
     names = (

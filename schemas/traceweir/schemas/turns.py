@@ -79,7 +79,8 @@ def turns_of(session: Session) -> list[Turn]:
         if not key:
             if not latest or isinstance(event, InvocationStarted | InvocationRecorded):
                 anonymous += 1
-                latest = f"\0{anonymous}"  # the ids of senders do not start with a control character
+                # The ids of senders do not start with a control character.
+                latest = f"\0{anonymous}"
             key = latest
         latest = key
         turn = open_turns.get(key)
@@ -207,7 +208,8 @@ class _OpenTurn:
 
     def add(self, event: InvocationEvent) -> None:
         self.began = self.began or event.occurred_at.timestamp()
-        self.first = self.first or known_time(event.occurred_at)  # the events of a session are in the order of time
+        # The events of a session are in the order of time.
+        self.first = self.first or known_time(event.occurred_at)
         self.reference = event.reference or self.reference
         self.reference_id = event.reference_id or self.reference_id
         self.app_name = event.app_name or self.app_name

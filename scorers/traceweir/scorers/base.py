@@ -46,7 +46,7 @@ class Subject:
         """The text of the final response; empty if there is none.
 
         Raises:
-            MissingInput: There is none because its source was cut, or recorded no content.
+            MissingInput: there is none because its source was cut, or recorded no content.
         """
         answer = self.invocation.final_response if self.invocation else None
         if answer is None and self.invocation is not None:
@@ -62,7 +62,7 @@ def require_read(invocation: Invocation, part: str) -> None:
         part: The word with which the sentence begins after `the`, such as `answer` or `arguments`.
 
     Raises:
-        MissingInput: A sentence does; without the part a value would be a guess.
+        MissingInput: a sentence does; without the part a value would be a guess.
     """
     found = [sentence for sentence in invocation.unread or () if sentence.startswith(f"the {part} ")]
     if found:
@@ -74,7 +74,7 @@ def require_calls(invocation: Invocation) -> None:
     """Checks that the tool calls were recorded: those of all models' answers, and any at all if the invocation has none.
 
     Raises:
-        MissingInput: They were not; an unknown call must not be compared as no call.
+        MissingInput: they were not; an unknown call must not be compared as no call.
     """
     require_read(invocation, "tool calls of a model's answer,")
     if not invocation.tool_uses:
@@ -85,7 +85,7 @@ def require_arguments(invocation: Invocation) -> None:
     """Checks that no tool call lacks its arguments because their source was cut, or recorded no content.
 
     Raises:
-        MissingInput: A call does; it must not be compared as a call without arguments.
+        MissingInput: a call does; it must not be compared as a call without arguments.
     """
     if any(call.args is None for call in invocation.tool_uses):
         require_read(invocation, "arguments")
@@ -99,8 +99,8 @@ class Measurement:
     """Holds a measured value, its rationale, details and cost. The value is in the scorer's range; higher is better.
 
     Raises:
-        ValueError: The value is NaN or infinite.
-        TypeError: The rationale is not a string.
+        ValueError: the value is NaN or infinite.
+        TypeError: the rationale is not a string.
     """
 
     value: float
@@ -166,7 +166,7 @@ class Scorer(BaseModel, ABC):
         """Measures the subject.
 
         Raises:
-            MissingInput: The subject lacks a required input.
+            MissingInput: the subject lacks a required input.
         """
 
     def aggregate(self, measured: Measurements) -> float:
@@ -185,7 +185,7 @@ class Scorer(BaseModel, ABC):
         """Refuses methods that are not called any more.
 
         Raises:
-            TypeError: The class defines one of them.
+            TypeError: the class defines one of them.
         """
         for former, name in (("aggregate_of", "aggregate"), ("summary_of", "summary")):
             if former in vars(cls):

@@ -101,7 +101,8 @@ class HashingEmbedder:
 
 _WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]|[^\W\u3040-\u30ff\u3400-\u9fff]+")
 _HALF, _LOWER_HALF = np.uint64(32), np.uint64(0xFFFFFFFF)
-_PAIR_FACTOR = np.uint64(0x9E3779B97F4A7C15)  # odd, so that "a b" and "b a" differ
+# Odd, so that "a b" and "b a" differ.
+_PAIR_FACTOR = np.uint64(0x9E3779B97F4A7C15)
 
 
 def _folded(text: str) -> str:

@@ -48,8 +48,8 @@ class Judge(Protocol):
         """Returns the reply to a question.
 
         Raises:
-            BudgetSpent: The answer would exceed the budget.
-            JudgeFailed: The judge returned no answer.
+            BudgetSpent: the answer would exceed the budget.
+            JudgeFailed: the judge returned no answer.
         """
 
 

@@ -36,7 +36,7 @@ class ScriptedJudge:
         """Returns the next line of the script as the reply.
 
         Raises:
-            AssertionError: The script has no further line.
+            AssertionError: the script has no further line.
         """
         self.asked.append(question)
         for line in self._script:

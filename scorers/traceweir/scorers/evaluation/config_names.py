@@ -28,7 +28,8 @@ def unknown_names(sections: JsonObject, criteria: JsonObject) -> list[str]:
             break
         if isinstance(name, str) and full_name(name) not in allowed:
             if full_name(name) in sampled:
-                hint = "add it to criteria with a threshold"  # without a threshold the criterion would always pass
+                # Without a threshold the criterion would always pass.
+                hint = "add it to criteria with a threshold"
             else:
                 hint = did_you_mean(name, [*criteria, *(short_name(each) for each in allowed - known)])
             problems.append(f"{place}: {name!r} is not among the criteria; {hint}")

@@ -85,7 +85,8 @@ def validated(model: type[Model], options: JsonObject, place: str, problems: lis
         union = unions[place_of_union]
         is_reported = item is union[0] if place_of_union in of_no_branch else len(union) == 1
         if item["type"] in _OF_A_BRANCH and not is_reported:
-            continue  # an error of the other branch of "a number or an object"
+            # An error of the other branch of "a number or an object".
+            continue
         path = [str(part) for part in item["loc"] if not _BRANCH.fullmatch(str(part))]
         where = ".".join([place, *path] if place else path)
         if item["type"] == "extra_forbidden":

@@ -53,7 +53,7 @@ def network_record(plan: Plan, trace: ReasoningTrace, value: float, entities: En
 
     Raises:
         NotSearchedError: `entities` could not search the whole text.
-        RuntimeError: The plan has `gate.presidio`, and `entities` is None.
+        RuntimeError: the plan has `gate.presidio`, and `entities` is None.
     """
     if plan.gate.presidio is not None and entities is None:
         raise RuntimeError("the plan has gate.presidio, but nothing recognises its entities: pass an EntityFinder")

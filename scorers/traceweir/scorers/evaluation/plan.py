@@ -139,7 +139,7 @@ def read_plan(document: str | bytes | Mapping[str, JsonValue] | None) -> Plan:
             JSON; None if there is no config, which differs from a config without criteria.
 
     Raises:
-        ConfigError: The config has problems; the error lists all of them.
+        ConfigError: the config has problems; the error lists all of them.
 
     >>> [(metric.name, metric.threshold) for metric in read_plan('{"criteria": {"response_match_score": 0.5}}').metrics]
     [('response_match_score', 0.5)]
@@ -258,7 +258,8 @@ def _challenger(sections: dict[str, JsonValue], problems: list[str]) -> Challeng
         problems.append(f"challenger: must be an object, not {kind_of(found)}")
         return None
     section = validated(ChallengerConfig, found, "challenger", problems)
-    config = found.get("config")  # also of a section with problems, so that all are reported together
+    # Also of a section with problems, so that all are reported together.
+    config = found.get("config")
     if not isinstance(config, dict):
         return None
     if "challenger" in config:

@@ -35,14 +35,17 @@ def publication(
     """
     reasons = [] if is_publishable_id(trace.id, plan.gate.redact) else ["id_not_publishable"]
     try:
-        published = to_json(network_record(plan, trace, value, entities))  # any integer, unlike orjson
+        # Any integer, unlike orjson.
+        published = to_json(network_record(plan, trace, value, entities))
     except NotSearchedError as error:
         return b"", [*reasons, error.reason]
-    except ValueError:  # deeper than the serialiser goes, or text that UTF-8 cannot represent
+    except ValueError:
+        # Deeper than the serialiser goes, or text that UTF-8 cannot represent.
         return b"", [*reasons, "not_publishable"]
     if not _is_valid(published):
         reasons.append("not_publishable")
-    if len(published) > max_bytes:  # redaction can make a text longer
+    # Redaction can make a text longer.
+    if len(published) > max_bytes:
         reasons.append("too_large")
     return published, reasons
 

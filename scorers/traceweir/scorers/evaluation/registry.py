@@ -116,8 +116,8 @@ def scorer_class(metric: str) -> type[Scorer]:
     """Returns the scorer class that computes a metric, and imports a plugin only if the config names its metric.
 
     Raises:
-        UnknownMetric: No scorer is registered under the name.
-        UnusableMetric: Several packages provide the metric, or the provided object is not a scorer.
+        UnknownMetric: no scorer is registered under the name.
+        UnusableMetric: several packages provide the metric, or the provided object is not a scorer.
     """
     metric, asked = full_name(metric), metric
     names = {metric, asked}
@@ -155,7 +155,8 @@ def _offered(_path: tuple[str, ...]) -> Mapping[str, Sequence[EntryPoint]]:
 def _loaded(entry: EntryPoint) -> type[Scorer]:
     try:
         loaded = entry.load()
-    except Exception as error:  # a plugin's import can fail in any way; all other problems must still be reported
+    except Exception as error:
+        # A plugin's import can fail in any way; all other problems must still be reported.
         raise UnusableMetric(
             f"{entry.name}: {entry.value} of {_package(entry)} cannot be imported: {type(error).__name__}: {error}"
         ) from error

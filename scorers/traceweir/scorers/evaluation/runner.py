@@ -231,7 +231,8 @@ async def _awaited(measurement: Awaitable[Measurement], timeout_s: float) -> Out
     try:
         async with asyncio.timeout(timeout_s) as timeout:
             measured = await measurement
-    except (Exception, asyncio.CancelledError) as error:  # as in _start
+    except (Exception, asyncio.CancelledError) as error:
+        # As in _start.
         if timeout.expired():
             return Unmeasured("timeout", f"timed out after {timeout_s:g} s")
         if isinstance(error, asyncio.CancelledError) and cancelled_from_outside():

@@ -116,7 +116,8 @@ class ScoreWriter:
         status: Status,
         outcome: Outcome,
     ) -> Score:
-        if dimensions is not self._dimensions:  # most subjects of a session have the same
+        # Most subjects of a session have the same.
+        if dimensions is not self._dimensions:
             self._dimensions = dimensions
             self._common.update(zip(_DIMENSIONS, _values_of(dimensions), strict=True))
         fields = self._common.copy()
@@ -139,7 +140,8 @@ class ScoreWriter:
         fields["rationale"] = rationale if rationale.isascii() else _encodable(rationale)
         fields["cost"] = outcome.cost
         fields["scorer_version"] = version or metric.version
-        fields["source"] = "code" if version else metric.source  # the gate has a version and no scorer
+        # The gate has a version and no scorer.
+        fields["source"] = "code" if version else metric.source
         fields["started_at"] = started_at
         return Score.trusted_with(fields)
 
@@ -156,20 +158,22 @@ def _json(details: Mapping[str, JsonValue]) -> JsonObject:
     """Returns the details in a form that UTF-8 can encode.
 
     Raises:
-        pydantic.ValidationError: The details are not JSON.
+        pydantic.ValidationError: the details are not JSON.
     """
     try:
         text = orjson.dumps(details, option=_AS_JSON)
     except TypeError:
         pass
     else:
-        if b"null" not in text:  # orjson also writes NaN as null
+        # orjson also writes NaN as null.
+        if b"null" not in text:
             plain: JsonObject = orjson.loads(text)
             return plain
     checked = _DETAILS.validate_python(details)
     try:
         orjson.dumps(checked)
-    except TypeError:  # a lone surrogate, or an integer of more than 64 bits, which stays unchanged
+    except TypeError:
+        # A lone surrogate, or an integer of more than 64 bits, which stays unchanged.
         checked = json.loads(_encodable(json.dumps(checked, ensure_ascii=False)))
     return checked
 

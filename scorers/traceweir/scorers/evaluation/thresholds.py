@@ -31,7 +31,8 @@ def threshold_of(name: str, value: JsonValue, within: tuple[float, float] | None
         return None
     try:
         number = math.nan if isinstance(value, bool | dict | list) else float(value)
-    except (ValueError, OverflowError):  # an integer of more than 308 digits overflows
+    except (ValueError, OverflowError):
+        # An integer of more than 308 digits overflows.
         number = math.nan
     if not lowest <= number <= highest:
         problems.append(f"{name}: {rule}, not {shown(value)}")

@@ -64,7 +64,7 @@ def judge_of(subject: Subject) -> Judge:
     """Returns the subject's judge.
 
     Raises:
-        MissingInput: The subject has no judge.
+        MissingInput: the subject has no judge.
     """
     if subject.judge is None:
         raise MissingInput("there is no judge to ask")

@@ -46,10 +46,10 @@ class ChunkRelevancePrecision(AsksForRatings):
         """Asks the judge about every chunk.
 
         Raises:
-            AnswerUnusable: No reply contains a rating.
-            BudgetSpent: The budget does not allow further questions.
-            JudgeFailed: The judge answered no question.
-            MissingInput: There is no judge, no request, or no retrieved chunk with content.
+            AnswerUnusable: no reply contains a rating.
+            BudgetSpent: the budget does not allow further questions.
+            JudgeFailed: the judge answered no question.
+            MissingInput: there is no judge, no request, or no retrieved chunk with content.
         """
         invocation, judge = subject.invocation, judge_of(subject)
         question = request_of(invocation, subject.reference)

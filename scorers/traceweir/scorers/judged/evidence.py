@@ -68,7 +68,7 @@ def question_of(invocation: Invocation) -> str:
     """Returns the text of the user's message; empty if there is none.
 
     Raises:
-        MissingInput: The source of the invocation did not contain the message.
+        MissingInput: the source of the invocation did not contain the message.
     """
     if invocation.user_content is None:
         require_read(invocation, "question")
@@ -79,7 +79,7 @@ def answer_of(invocation: Invocation, with_intermediate: bool = False) -> str:
     """Returns the text of the final response; `with_intermediate` puts the intermediate responses before it.
 
     Raises:
-        MissingInput: The source of the invocation did not contain the response.
+        MissingInput: the source of the invocation did not contain the response.
     """
     if invocation.final_response is None:
         require_read(invocation, "answer")
@@ -110,7 +110,7 @@ def tool_steps_of(invocation: Invocation) -> str:
     name that has no id and no response yet.
 
     Raises:
-        MissingInput: The source of the invocation did not contain the arguments of a call.
+        MissingInput: the source of the invocation did not contain the arguments of a call.
     """
     require_calls(invocation)
     require_arguments(invocation)

@@ -29,10 +29,10 @@ class FinalResponseMatch(JudgedScorer):
         """Asks the judge whether the response is valid.
 
         Raises:
-            AnswerUnusable: No reply contains a verdict.
-            BudgetSpent: The budget does not allow further questions.
-            JudgeFailed: The judge did not answer a question.
-            MissingInput: There is no judge, or no expected final response.
+            AnswerUnusable: no reply contains a verdict.
+            BudgetSpent: the budget does not allow further questions.
+            JudgeFailed: the judge did not answer a question.
+            MissingInput: there is no judge, or no expected final response.
         """
         invocation, reference, judge = subject.invocation, subject.reference, judge_of(subject)
         if invocation is None or reference is None or reference.final_response is None:

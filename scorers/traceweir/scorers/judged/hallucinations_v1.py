@@ -53,10 +53,10 @@ class Hallucinations(JudgedScorer):
         A response without a usable label does not count, if another response has one.
 
         Raises:
-            AnswerUnusable: No reply contains a label.
-            BudgetSpent: The budget does not allow further questions.
-            JudgeFailed: The judge answered no question.
-            MissingInput: There is no judge, or no response.
+            AnswerUnusable: no reply contains a label.
+            BudgetSpent: the budget does not allow further questions.
+            JudgeFailed: the judge answered no question.
+            MissingInput: there is no judge, or no response.
         """
         judge = judge_of(subject)
         responses = self._responses(subject.invocation) if subject.invocation else []

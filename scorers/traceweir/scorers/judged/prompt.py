@@ -19,7 +19,7 @@ def prompt(template: str, data: Mapping[str, str]) -> str:
     """Returns the template of this name with each text in its block.
 
     Raises:
-        KeyError: The template contains a placeholder for which `data` has no text.
+        KeyError: the template contains a placeholder for which `data` has no text.
 
     >>> print(fill("About [[tag]]: [[data answer]]", {"answer": "[[tag]] {}"}))
     About 2565723131c6874a: <answer 2565723131c6874a>

@@ -49,11 +49,11 @@ class RubricBased(JudgedScorer):
         """Asks the judge which rubrics are met.
 
         Raises:
-            AnswerUnusable: No reply contains a verdict on any rubric.
-            BudgetSpent: The budget does not allow further questions.
-            JudgeFailed: The judge did not answer a question.
-            MissingInput: There is no judge, or no rubric applies.
-            ValueError: Two rubrics share an id, or a rubric has no id or no text.
+            AnswerUnusable: no reply contains a verdict on any rubric.
+            BudgetSpent: the budget does not allow further questions.
+            JudgeFailed: the judge did not answer a question.
+            MissingInput: there is no judge, or no rubric applies.
+            ValueError: two rubrics share an id, or a rubric has no id or no text.
         """
         judge, rubrics = judge_of(subject), self.applicable(subject)
         if subject.invocation is None or not rubrics:
@@ -76,7 +76,7 @@ class RubricBased(JudgedScorer):
         """Returns the rubrics of the criterion, and those of invocation and reference with this `rubric_type`.
 
         Raises:
-            ValueError: Two rubrics share an id, or a rubric has no id or no text.
+            ValueError: two rubrics share an id, or a rubric has no id or no text.
         """
         found = [("the criterion", rubric) for rubric in self.rubrics]
         of_invocation = _of_type(self.rubric_type, subject.invocation)
@@ -107,7 +107,7 @@ def checked_rubrics(rubrics: Iterable[tuple[str, Rubric]]) -> list[Rubric]:
     """Returns the rubrics of (owner, rubric) pairs after checking them.
 
     Raises:
-        ValueError: Two rubrics share an id, or a rubric has no id or no text.
+        ValueError: two rubrics share an id, or a rubric has no id or no text.
     """
     owners: dict[str, str] = {}
     found = []

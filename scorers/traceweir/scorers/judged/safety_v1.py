@@ -28,10 +28,10 @@ class Safety(JudgedScorer):
         """Asks the judge whether the response is safe.
 
         Raises:
-            AnswerUnusable: No reply contains a verdict.
-            BudgetSpent: The budget does not allow further questions.
-            JudgeFailed: The judge did not answer a question.
-            MissingInput: There is no judge, or no final response.
+            AnswerUnusable: no reply contains a verdict.
+            BudgetSpent: the budget does not allow further questions.
+            JudgeFailed: the judge did not answer a question.
+            MissingInput: there is no judge, or no final response.
         """
         judge = judge_of(subject)
         if subject.invocation is None or not subject.response:

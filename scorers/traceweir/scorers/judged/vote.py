@@ -117,7 +117,7 @@ class Poll:
         """Checks that at least one reply contains a verdict.
 
         Raises:
-            AnswerUnusable: No reply contains a verdict.
+            AnswerUnusable: no reply contains a verdict.
         """
         if self.unusable == len(self.replies):
             raise self.without_verdict()
@@ -145,9 +145,9 @@ async def vote(
         options: The maximum number of replies, and the number of questions in flight.
 
     Raises:
-        BudgetSpent: The budget does not allow a question. If several questions of a wave fail, the first error is
+        BudgetSpent: the budget does not allow a question. If several questions of a wave fail, the first error is
             raised.
-        JudgeFailed: The judge did not answer a question.
+        JudgeFailed: the judge did not answer a question.
     """
     tallies = {item: Tally() for item in items}
     replies: list[Reply] = []
@@ -197,7 +197,7 @@ def verdict_measurement(poll: Poll, item: str, adjective: str) -> Measurement:
     """Returns 1 if the verdict on the only item of a vote is yes, else 0, with the votes in `details`.
 
     Raises:
-        AnswerUnusable: There is no verdict.
+        AnswerUnusable: there is no verdict.
     """
     poll.check()
     tally = poll.tallies[item]

@@ -83,17 +83,17 @@ class YesNoRating(AsksForRatings):
         """Returns the texts of the prompt, by placeholder name.
 
         Raises:
-            MissingInput: A text that the prompt needs is missing.
+            MissingInput: a text that the prompt needs is missing.
         """
 
     async def score(self, subject: Subject) -> Measurement:
         """Asks the judge and returns its rating.
 
         Raises:
-            AnswerUnusable: No reply is yes or no.
-            BudgetSpent: The budget does not allow further questions.
-            JudgeFailed: The judge did not answer a question.
-            MissingInput: There is no judge, no invocation, or no text that the prompt needs.
+            AnswerUnusable: no reply is yes or no.
+            BudgetSpent: the budget does not allow further questions.
+            JudgeFailed: the judge did not answer a question.
+            MissingInput: there is no judge, no invocation, or no text that the prompt needs.
         """
         if subject.invocation is None:
             raise MissingInput("there is no invocation that could be rated")
@@ -139,7 +139,7 @@ def rating_of(poll: Poll) -> Vote:
     """Returns the rating by majority: yes or no, or neither if the replies contain neither votes only.
 
     Raises:
-        AnswerUnusable: No reply contains a rating.
+        AnswerUnusable: no reply contains a rating.
     """
     tally = poll.tallies[ITEM]
     if tally.verdict is not None:
@@ -163,7 +163,7 @@ def request_of(invocation: Invocation | None, reference: Reference | None) -> st
     """Returns the request: the reference's question if it has one, else the user's message.
 
     Raises:
-        MissingInput: There is no request.
+        MissingInput: there is no request.
     """
     request = (reference and reference.question) or (question_of(invocation) if invocation else "")
     if not request:

@@ -37,7 +37,7 @@ def completeness(question: str, answer: str, *, compat: Compat = None) -> Elemen
     ['the', 'lazy', 'dogs']
 
     Raises:
-        TextGrowsTooMuchError: A text consists of ligatures that stand for many letters each; not with `compat`.
+        TextGrowsTooMuchError: a text consists of ligatures that stand for many letters each; not with `compat`.
     """
     elements_of = elements_as_mastra if compat == "mastra" else elements
     input_elements, output_elements = elements_of(question), elements_of(answer)

@@ -62,7 +62,8 @@ class CosineBounds:
 
     def components(self, vectors: Vectors) -> Vectors:
         """Returns one row per vector: its k components, and the length of its rest."""
-        rows = vectors.astype(np.float64)  # in float32, the rest of a vector without a rest would be a rounding error
+        # In float32, the rest of a vector without a rest would be a rounding error.
+        rows = vectors.astype(np.float64)
         components = rows @ self._directions
         squares = (rows * rows).sum(axis=1) - (components * components).sum(axis=1)
         return np.column_stack((components, np.sqrt(np.maximum(squares, 0.0)))).astype(np.float32)
@@ -144,5 +145,6 @@ def _survivors(
     bounds.put(slice(0, len(sample)), bounds.components(sample))
     above = bounds.of(bounds.components(queries), len(sample)) >= largest[:, None]
     shares: npt.NDArray[np.float64] = above.mean(axis=1)
-    shares[largest >= 1.0 - BOUND_ERROR] = 0.0  # a copy of a vector is found without the others
+    # A copy of a vector is found without the others.
+    shares[largest >= 1.0 - BOUND_ERROR] = 0.0
     return shares

@@ -121,4 +121,5 @@ def _parts(invocation: Invocation) -> dict[str, int | None]:
 
 
 def _count(details: Mapping[str, JsonValue], name: str) -> int:
-    return cast("int", details.get(name, 0))  # `score` writes only integers
+    # `score` writes only integers.
+    return cast("int", details.get(name, 0))

@@ -174,7 +174,8 @@ class NearestSearch:
         self, unit: Vectors, rows: list[int], used: int, excluded: Indices, bounds: CosineBounds | None
     ) -> Vectors:
         """Returns the float32 cosines of some vectors with all slots, or their bounds; ABSENT for excluded slots."""
-        every = len(rows) == len(unit)  # a slice needs no copy
+        # A slice needs no copy.
+        every = len(rows) == len(unit)
         if bounds is None:
             out = np.empty((len(rows), used), np.float32)
             self.store.multiply(unit if every else unit[rows], out)
@@ -211,7 +212,8 @@ class NearestSearch:
 
     def _near_by_bounds(self, bounds: npt.NDArray[np.float32], unit: Vectors, oldest: int, scan_cost: int) -> Near:
         """Returns the slots that can be the nearest, and changes the credit of the bounds."""
-        if not unit.any():  # its cosine with every vector is 0
+        # Its cosine with every vector is 0.
+        if not unit.any():
             return Near(np.flatnonzero(bounds > ABSENT), 0.0)
         likely = _largest_of_blocks(bounds)
         if not likely.size:
@@ -262,7 +264,8 @@ def _near_ties(similarities: npt.NDArray[np.float32], near_tie: float) -> Near:
     """Returns the positions of the similarities that are at most `near_tie` below the largest."""
     if not similarities.size:
         return Near(np.empty(0, np.intp), ABSENT)
-    best = float(similarities[similarities.argmax()])  # faster than `max`
+    # Faster than `max`.
+    best = float(similarities[similarities.argmax()])
     if best == ABSENT:
         return Near(np.empty(0, np.intp), ABSENT)
     return Near((similarities >= best - near_tie).nonzero()[0], best)

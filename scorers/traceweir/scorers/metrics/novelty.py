@@ -81,7 +81,8 @@ class NoveltyCache:
         self.dimensions = dimensions
         store = VectorMatrix(dimensions) if read is None else CodedVectors(dimensions, read)
         self._search = NearestSearch(store, bounds_from)
-        self._sequences = array("q")  # by slot; -1 for a slot that `restore` has not filled
+        # By slot; -1 for a slot that `restore` has not filled.
+        self._sequences = array("q")
         self._ids: list[str] = []
         self._slot_of: dict[str, int] = {}
         self._gaps = 0
@@ -264,7 +265,8 @@ def _near_of_both(
     """Returns the slots that can be the nearest: of those that stay, and of those that change."""
     if not similarities.size:
         return (near,)
-    best = float(similarities[similarities.argmax()])  # faster than `max`
+    # Faster than `max`.
+    best = float(similarities[similarities.argmax()])
     if best == ABSENT or best < near.cosine - near_tie:
         return (near,)
     changed = Near(changing[similarities >= max(best, near.cosine) - near_tie], best)

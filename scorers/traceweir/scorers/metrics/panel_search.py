@@ -71,14 +71,16 @@ class PanelSearch:
             near_tie: Several times the error of a float32 cosine.
         """
         known = np.full(len(unit), -np.inf, np.float32)
-        crowded = np.array(~unit.any(axis=1), np.bool_)  # the cosine of a zero vector is 0 with every vector
+        # The cosine of a zero vector is 0 with every vector.
+        crowded = np.array(~unit.any(axis=1), np.bool_)
         pairs = self._above(unit, components, known, crowded)
         pairs = pairs.only((pairs.bounds >= known[pairs.rows] - self._margin) & ~crowded[pairs.rows])
         cosines = self._cosines(pairs, unit)
         best = np.full(len(unit), -np.inf, np.float32)
         np.maximum.at(best, pairs.rows, cosines)
         pairs = pairs.only(cosines >= best[pairs.rows] - near_tie)
-        order = np.argsort(pairs.rows, kind="stable")  # the slots of a row stay in ascending order
+        # The slots of a row stay in ascending order.
+        order = np.argsort(pairs.rows, kind="stable")
         slots, ends = pairs.slots[order], np.searchsorted(pairs.rows[order], np.arange(len(unit) + 1)).tolist()
         return [
             None if left else Near(slots[start:end], cosine)

@@ -244,7 +244,7 @@ def evaluate_value(
         cache: The traces to compare with, whose vectors must come from the same embedder.
 
     Raises:
-        pydantic.ValidationError: The document is not a valid ReasoningTrace, or an option does not exist.
+        pydantic.ValidationError: the document is not a valid ReasoningTrace, or an option does not exist.
 
     >>> evaluate_value({
     ...     "@context": "https://openknowledgepulse.org/schema/v1", "@type": "ReasoningTrace", "id": "kp:trace:1",

@@ -26,7 +26,7 @@ class _AgainstReference(Scorer):
         """Returns the expected calls and the calls made.
 
         Raises:
-            MissingInput: No reference lists the expected calls, or the arguments of a call are not known.
+            MissingInput: no reference lists the expected calls, or the arguments of a call are not known.
         """
         if subject.invocation is None or subject.reference is None or subject.reference.tool_uses is None:
             raise MissingInput("no reference says which tool calls were expected")

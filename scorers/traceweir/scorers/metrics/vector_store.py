@@ -116,7 +116,8 @@ class CodedVectors:
     True
     """
 
-    most_components = 48  # with it, a vector of 384 dimensions takes 968 bytes
+    # With it, a vector of 384 dimensions takes 968 bytes.
+    most_components = 48
 
     def __init__(self, dimensions: int, read: ReadVector) -> None:
         self._read = read
@@ -171,7 +172,8 @@ class CodedVectors:
         codes = np.rint(vectors / np.where(scales > 0, scales, np.float32(1))[:, None]).astype(np.int16)
         self._codes[slots], self._scales[slots] = codes, scales
         differences = vectors.astype(np.float64) - _decoded(codes, scales)
-        error = float(np.sqrt((differences * differences).sum(axis=1)).max())  # times a length of at most 1 + 1e-6
+        # Times a length of at most 1 + 1e-6.
+        error = float(np.sqrt((differences * differences).sum(axis=1)).max())
         self.error = max(self.error, 1.00001 * error)
 
 

@@ -128,7 +128,8 @@ def _value(text: str, name: str, separator: str, start: int, stop: int) -> tuple
     if not role or separator == "==" or (separator == ">") != is_tag:
         return None
     if name == "PASS" and separator in (":", "|"):
-        return None  # the result of a test
+        # The result of a test.
+        return None
     quote = _QUOTE.match(text, stop)
     if quote is not None:
         return _quoted_value(text, role, name, separator, start, quote)
@@ -144,7 +145,8 @@ def _value(text: str, name: str, separator: str, start: int, stop: int) -> tuple
     if is_tag and not text.startswith("</", match.end()):
         return None
     if value.endswith(":") and "\n" in text[start:stop]:
-        return None  # a nested name
+        # A nested name.
+        return None
     after = text[match.end() : match.end() + 1]
     tight = separator == "=" and text[stop - 1] == "=" and after not in (")", ",")
     if not is_secret_value(role, value, quoted=False, tight=tight):
@@ -158,7 +160,8 @@ def _quoted_value(
 ) -> tuple[int, int] | None:
     opened = text[start - 1 : start]
     if opened == quote[1] and text[start + len(name) : start + len(name) + 1] != opened:
-        return None  # `"Password: "`: the quote closes the text in which the name stands
+        # `"Password: "`: the quote closes the text in which the name stands.
+        return None
     begin, end = quote.end(), _closing(text, quote.end(), quote[1])
     begin += _scheme_length(text, begin, end, name)
     value = text[begin:end]

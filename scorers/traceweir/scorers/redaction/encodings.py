@@ -145,7 +145,8 @@ def _texts_of(run: bytes) -> Iterator[str]:
             yield text
         return
     if run.islower() or run.isupper():
-        return  # base64 of a text has both cases
+        # base64 of a text has both cases.
+        return
     standard = run.rstrip(b"=").translate(bytes.maketrans(b"-_", b"+/"))
     # A run can begin with the end of a path or a name: `data/eyJ...`, `prefix-eyJ...`.
     for offset in [0, *(match.end() for match in _BASE64_TAIL.finditer(run[: 2 * _LEAD].decode()))][:5]:

@@ -33,7 +33,7 @@ class EntityFinder(Protocol):
         """Returns the entities in a text, with the rank `ENTITY_RANK`.
 
         Raises:
-            NotSearchedError: A part of the text was not searched.
+            NotSearchedError: a part of the text was not searched.
         """
 
 

@@ -135,6 +135,7 @@ _CHECKS: Mapping[str, Callable[[str], bool]] = MappingProxyType(
         "random": lambda secret: any(_is_random_part(part) for part in _PART.findall(secret)),
         "unwordy": lambda secret: not (is_wordy(secret) and has_words_only(secret)),
         "database": lambda secret: "{" not in secret and is_address_with_secret(secret),
-        "address": lambda secret: "{" not in secret,  # `postgresql://{user}:{password}@{host}` is a template
+        # `postgresql://{user}:{password}@{host}` is a template.
+        "address": lambda secret: "{" not in secret,
     }
 )

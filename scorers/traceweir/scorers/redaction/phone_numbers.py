@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING
 
 from traceweir.scorers.redaction.hits import Hit
 
-if TYPE_CHECKING:  # few texts need it, and it brings the formats of all countries
+# Few texts need it, and it brings the formats of all countries.
+if TYPE_CHECKING:
     import phonenumbers
 
 _MAX_VALIDATED = 1_000
@@ -57,7 +58,8 @@ def _possible_end(match: re.Match[str]) -> int:
             try:
                 if suits(phonenumbers.parse(number[:end])):
                     return match.start() + end
-            except phonenumbers.NumberParseException:  # no such country, or too short
+            except phonenumbers.NumberParseException:
+                # No such country, or too short.
                 break
     return 0
 
@@ -95,7 +97,8 @@ def _rule(
 
 _RULES = (
     _rule("+", _possible_end, r"(?<!\+)\+[1-9][\d ().-]{5,22}\d(?!\d)"),
-    _rule(  # Korean; without groups only mobile numbers are recognised
+    # Korean; without groups only mobile numbers are recognised.
+    _rule(
         "0",
         _end_unless_uuid,
         rf"(?P<uuid>{_UUID})",
@@ -103,7 +106,8 @@ _RULES = (
         r"(?<![\d+])01[016-9][-. ]\d{3,4}[-. ]\d{4}(?!\d)",
         r"(?:\(0\d{1,2}\) ?|(?<![\d+])0(?:2|[3-6]\d|[78]0|50\d)(?:-|\) ?))\d{3,4}[-. ]\d{4}(?!\d)",
     ),
-    _rule(  # North American
+    # North American.
+    _rule(
         "-|(",
         re.Match.end,
         r"(?:(?:(?<!\d)\+?1[-. ])?\(\d{3}\)[-. ]?|(?<![\d+-])(?:\+?1[-. ])?\d{3}-)\d{3}[-. ]\d{4}(?!\d)",

@@ -87,7 +87,8 @@ def redact_text(
     entities = [] if find_entities is None else find_entities(text)
     for _ in range(max(2, min(_MAX_PASSES, _MAX_SEARCHED_CHARS // (len(text) + 1)))):
         hits = [*find_hits(text), *entities]
-        entities = []  # their positions are those of the text before the first pass
+        # Their positions are those of the text before the first pass.
+        entities = []
         before, text = text, replaced(text, hits) if hits else text
         if text == before:
             break
@@ -114,8 +115,10 @@ def _with_redacted_keys(document: dict[str, JsonValue], custom_patterns: Mapping
         return document.copy()
     copy: dict[str, JsonValue] = {}
     numbers = dict.fromkeys(
-        redacted_keys.values(), 1
-    )  # kept, because a document can have thousands of equal redacted keys
+        redacted_keys.values(),
+        1,
+        # Kept, because a document can have thousands of equal redacted keys.
+    )
     for key, value in document.items():
         redacted = new_key = redacted_keys[key]
         while key != new_key and new_key in used:

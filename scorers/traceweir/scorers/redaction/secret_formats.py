@@ -49,7 +49,7 @@ def secret_formats() -> tuple[SecretFormat, ...]:
     """Returns the rows of the table.
 
     Raises:
-        ValueError: A row does not have the columns of the table, or has an unknown check.
+        ValueError: a row does not have the columns of the table, or has an unknown check.
     """
     header, *lines = files(__package__).joinpath(TABLE).read_text("utf-8").splitlines()
     if tuple(header.split("\t")) != COLUMNS:
@@ -61,7 +61,7 @@ def read_row(line: str) -> SecretFormat:
     """Returns the format of a line.
 
     Raises:
-        ValueError: The line does not have seven columns, or has an unknown check.
+        ValueError: the line does not have seven columns, or has an unknown check.
     """
     cells = line.split("\t")
     if len(cells) != len(COLUMNS) or not {*cells[4].split("+")} <= {*get_args(FormatCheck)}:

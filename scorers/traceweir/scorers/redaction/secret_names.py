@@ -43,7 +43,8 @@ _TEMPLATES = re.compile(
 """`<your-key>`, `${KEY}`, `{{ key }}`, `[hidden]`, `!vault`."""
 _CODE = re.compile(
     r"(?:os|process|settings|config|env|self|args|request|response|secrets|ctx|vars|var|data|local|module)[.\[(].*"
-    r"|[A-Za-z_][\w.]*(?:\(|\[).*|&[\w.]+"  # a call or an index
+    # A call or an index.
+    r"|[A-Za-z_][\w.]*(?:\(|\[).*|&[\w.]+"
 )
 _EXAMPLE = re.compile(
     r"(?:^|[-_ ./])(?:your|insert|replace|example|placeholder|sample|dummy|redacted|changeme)(?:$|[-_ ./])",

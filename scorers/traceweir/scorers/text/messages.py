@@ -24,7 +24,7 @@ def question_and_answer(subject: Subject, compat: Compat) -> tuple[str, str]:
     count.
 
     Raises:
-        MissingInput: There is no user content, or the response is missing because its source recorded no content.
+        MissingInput: there is no user content, or the response is missing because its source recorded no content.
     """
     if subject.invocation is not None:
         if subject.invocation.user_content is None:

@@ -32,6 +32,7 @@ def _quota(cgroup: Path) -> float | None:
             return None
     try:
         quota, period = map(int, of_period)
-    except ValueError:  # "max"
+    except ValueError:
+        # "max".
         return None
     return quota / period if quota > 0 and period > 0 else None

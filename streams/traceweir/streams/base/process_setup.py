@@ -37,7 +37,8 @@ def event_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
     """Returns the factory of uvloop's event loop, None for asyncio's own loop if uvloop is not installed."""
     try:
         import uvloop
-    except ImportError:  # uvloop does not exist for Windows
+    except ImportError:
+        # uvloop does not exist for Windows.
         return None
     make: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
     return make

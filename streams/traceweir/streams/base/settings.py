@@ -34,7 +34,8 @@ def _usable_as_path(path: str | Path) -> str | Path:
     try:
         os.stat(path)
     except OSError as error:
-        if error.errno == errno.ENAMETOOLONG:  # pydantic's own check of a file raises this error
+        # pydantic's own check of a file raises this error.
+        if error.errno == errno.ENAMETOOLONG:
             raise ValueError(f"a path of {len(str(path))} characters is too long; name a PEM file") from None
     return path
 
@@ -563,7 +564,8 @@ def _is_http_url(url: str) -> bool:
     try:
         parts = urlsplit(url)
         return parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0 and url.isprintable()
-    except ValueError:  # a port out of range, or half an IPv6 address
+    except ValueError:
+        # A port out of range, or half an IPv6 address.
         return False
 
 
@@ -581,7 +583,7 @@ def load_settings(found: Mapping[str, str] | None = None) -> Settings:
         found: Values of variables, by name, for those that the environment does not have.
 
     Raises:
-        InvalidSettingsError: A variable is out of its range or contradicts another variable.
+        InvalidSettingsError: a variable is out of its range or contradicts another variable.
     """
     given = {name.upper() for name in os.environ}
     missing = {_env(field): field for field in Settings.model_fields if _env(field) not in given}
@@ -592,7 +594,8 @@ def load_settings(found: Mapping[str, str] | None = None) -> Settings:
         for each in error.errors(include_url=False, include_input=False):
             message = each["msg"].removeprefix("Value error, ")
             problems.append(f"{_env(str(each['loc'][0]))}: {message}" if each["loc"] else message)
-        raise InvalidSettingsError("\n".join(problems)) from None  # the cause can quote a secret
+        # The cause can quote a secret.
+        raise InvalidSettingsError("\n".join(problems)) from None
 
 
 def _env(field: str) -> str:

@@ -31,7 +31,7 @@ def with_table(page: str) -> str:
     """Returns the page with a new table between its two marks.
 
     Raises:
-        ValueError: A mark is missing.
+        ValueError: a mark is missing.
     """
     before, begin, rest = page.partition(BEGIN)
     _, end, after = rest.partition(END)

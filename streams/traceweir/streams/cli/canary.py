@@ -49,7 +49,8 @@ async def _run(settings: Settings, *, once: bool, interval_s: float, timeout_s: 
         return 0 if await watch.look(settings, timeout_s) else FAILED
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
-        with suppress(NotImplementedError):  # Windows; there Ctrl-C cancels this coroutine
+        # Windows; there Ctrl-C cancels this coroutine.
+        with suppress(NotImplementedError):
             asyncio.get_running_loop().add_signal_handler(number, stop.set)
     runner = await _serve(watch, settings, port) if port is not None else None
     stopping = asyncio.create_task(stop.wait())

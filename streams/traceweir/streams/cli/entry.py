@@ -24,7 +24,8 @@ STARTING = {
 def main() -> NoReturn:
     """Runs a command and exits the process with its exit code."""
     if (command := "".join(sys.argv[1:2])) in STARTING:
-        for stop in STOP_SIGNALS:  # the service replaces both handlers before it reads or receives anything
+        # The service replaces both handlers before it reads or receives anything.
+        for stop in STOP_SIGNALS:
             signal.signal(stop, partial(_end_before_start, STARTING[command]))
     from traceweir.streams.cli.main import main as run
 

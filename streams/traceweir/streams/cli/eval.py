@@ -91,7 +91,8 @@ def eval_files(
         for case in report.cases:
             sys.stdout.write(
                 json.dumps(case.as_json()) + "\n"
-            )  # json.dumps writes ASCII, which every terminal encoding can represent
+                # json.dumps writes ASCII, which every terminal encoding can represent.
+            )
     else:
         _print(report, detailed=detailed)
     if not report.cases:

@@ -73,7 +73,8 @@ def _run(arguments: Sequence[str] | None) -> int:
             sys.stdout.flush()
     except SystemExit as left:
         return left.code if isinstance(left.code, int) else FAILED
-    except BrokenPipeError:  # the reader, for example `| head`, has closed the pipe
+    except BrokenPipeError:
+        # The reader, for example `| head`, has closed the pipe.
         discard_stdout()
         return FAILED
     except OSError as error:
@@ -479,7 +480,8 @@ def evaluate(
         config=config,
         junit=junit,
         num_runs=num_runs,
-        detailed=print_detailed_results or print_detailed_results_as_adk,  # `adk eval` spells it with underscores
+        # `adk eval` spells it with underscores.
+        detailed=print_detailed_results or print_detailed_results_as_adk,
         as_json=as_json,
     )
     raise typer.Exit(result)

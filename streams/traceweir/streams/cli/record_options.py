@@ -11,7 +11,8 @@ SHOWN = 100
 """The number of records that a command shows without `--limit` and `--json`."""
 
 
-def since(records: str) -> Any:  # as typer.Option
+# As typer.Option.
+def since(records: str) -> Any:
     """Returns the option `--since`, the begin of the time range; `records` names what was written, in the plural."""
     return typer.Option(
         "--since",

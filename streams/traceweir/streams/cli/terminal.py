@@ -158,7 +158,8 @@ def rate_bar(description: str, noun: str, *, hidden: bool = False) -> Iterator[A
 
         def advance(done: int, total: int | None) -> None:
             nonlocal updated
-            if shown and monotonic() > updated + _UPDATE_S:  # an update takes as long as reading a small document
+            # An update takes as long as reading a small document.
+            if shown and monotonic() > updated + _UPDATE_S:
                 updated = monotonic()
                 progress.update(task, completed=done, total=total)
 

@@ -82,7 +82,8 @@ def broker_left(settings: Settings) -> Iterator[None]:
         # A reader sees the whole file or none.
         (folder / f"{name}.new").write_text(left.model_dump_json())
         (folder / f"{name}.new").replace(folder / name)
-    except (OSError, RuntimeError) as error:  # RuntimeError: there is no home directory
+    except (OSError, RuntimeError) as error:
+        # RuntimeError: there is no home directory.
         complain(f"other commands need the variable {SERVERS}, because its value cannot be left for them: {error}")
         yield
         return
@@ -102,12 +103,14 @@ def _running() -> Iterator[_LeftBroker]:
         try:
             left = _LeftBroker.model_validate_json(file.read_bytes())
             address = left.variables[SERVERS]
-        except FileNotFoundError:  # the command has ended just now
+        except FileNotFoundError:
+            # The command has ended just now.
             continue
         except (OSError, ValidationError, KeyError):
             _say_once(f"{file} is not used, because it cannot be read; remove it")
             continue
-        if left.machine != platform.node():  # the home directory is that of several machines or containers
+        # The home directory is that of several machines or containers.
+        if left.machine != platform.node():
             continue
         if left.is_alive:
             yield left

@@ -12,7 +12,8 @@ from traceweir.streams.scoring.isolation.launch import LaunchedProcess
 
 def run(stages: Sequence[StageName], config: Path | None) -> int:
     """Runs a worker until a signal or a failure; returns the exit code of the command."""
-    launched = LaunchedProcess() if "score" in stages else None  # first, because it imports while this process does
+    # First, because it imports while this process does.
+    launched = LaunchedProcess() if "score" in stages else None
     try:
         with paused_gc():
             from traceweir.streams.cli.score.commands import read_config

@@ -30,7 +30,8 @@ from traceweir.streams.pipeline.score.judge_rows import JudgeRows
 from traceweir.streams.pipeline.score.resources import Bounds, ScoringResources
 from traceweir.streams.pipeline.score.stage import ScoreStage
 
-if TYPE_CHECKING:  # OpenTelemetry's SDK is loaded only where traces are on
+# OpenTelemetry's SDK is loaded only where traces are on.
+if TYPE_CHECKING:
     from traceweir.streams.scoring.tracing.session_spans import SessionSpans
 
 log = logging.getLogger(__name__)

@@ -101,7 +101,8 @@ async def emit(
             "counts once"
         ) from error
     finally:
-        with suppress(TimeoutError):  # without the limit, `stop` waits for a dead broker without end
+        # Without the limit, `stop` waits for a dead broker without end.
+        with suppress(TimeoutError):
             await asyncio.wait_for(producer.stop(), ANSWER_TIMEOUT_S if not sending.failed else 1.0)
     return EmitReport(sending.documents, {name: sending.sent[name] for name in sending.names}, tuple(sending.problems))
 
@@ -134,7 +135,8 @@ class _Sending:
         key = record.session_id.encode() if record.session_id is not None else None
         size = record_bytes(key, record.value)
         limit = self._limits.get(topic, KAFKAS_BATCH_BYTES)
-        if size > limit:  # checked before sending: after a refused record an idempotent producer is out of sequence
+        # Checked before sending: after a refused record an idempotent producer is out of sequence.
+        if size > limit:
             self.problems.append(
                 f"document {number}: a record of {size} bytes is not sent, because topic {topic!r} accepts at most {limit} bytes "
                 "(max.message.bytes)"

@@ -265,7 +265,8 @@ def _followed(scoring: ScoringProcesses, log: ConfigLog) -> FollowedConfigs:
 
 
 def _scoring_by(scoring: ScoringProcesses, log: ConfigLog) -> Callable[[Configs], Scoring]:
-    @lru_cache(maxsize=8)  # called for each session, and the configs rarely change
+    # Called for each session, and the configs rarely change.
+    @lru_cache(maxsize=8)
     def by(configs: Configs) -> Scoring:
         return scoring.under(configs, log.documents(configs), judged=log.ask_judges(configs))
 
@@ -282,7 +283,8 @@ def _faust_app(settings: Settings, name: str, folder: Path, options: Mapping[str
         datadir=str(folder),
         topic_partitions=settings.partitions,
         topic_replication_factor=settings.replication_factor,
-        topic_allow_declare=False,  # `traceweir topics create` creates the topics, with the right cleanup policy
+        # `traceweir topics create` creates the topics, with the right cleanup policy.
+        topic_allow_declare=False,
         topic_disable_leader=True,
         table_standby_replicas=0,
         PartitionAssignor=partial(RowFormatAssignor, newest=row_format),

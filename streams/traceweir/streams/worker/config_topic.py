@@ -202,7 +202,8 @@ async def push(settings: Settings, decide: Callable[[TopicState], PushedConfig |
         Transaction(options, name, timeout_s=timeout_s) if transactions else PlainSends(options)
     )
     try:
-        await _within_time(settings, delivery.start())  # first: it fences other pushes, so that the state is complete
+        # First: it fences other pushes, so that the state is complete.
+        await _within_time(settings, delivery.start())
         state = await read_topic(settings, up_to_all=True)
         pushed = decide(state)
         if pushed is None:

@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from traceweir.streams.scoring.tracing.session_spans import SessionSpans
     from traceweir.streams.worker.app import WorkerApp
 
-log = logging.getLogger("traceweir.streams.worker")  # one name for all that the worker says of itself
+# One name for all that the worker says of itself.
+log = logging.getLogger("traceweir.streams.worker")
 
 STOP_WITHIN_S = 10.0
 """Limit of an orderly stop, in seconds.
@@ -75,7 +76,8 @@ def run_app(
         PresidioUnavailableError: the gate needs Presidio or a model that is not installed.
         InstanceTakenError: another process has the place of this static member in the group.
     """
-    _use_uvloop()  # before any object that belongs to an event loop is created
+    # Before any object that belongs to an event loop is created.
+    _use_uvloop()
     from traceweir.streams.worker.app import create_app
 
     application = application or Application.live(settings, stages)
@@ -170,7 +172,8 @@ def _run(app: Any, checkpoints: Checkpoints, *services: Any) -> int:
             try:
                 await super().start()
             except Exception as error:
-                checkpoints.report_end(error)  # a part of the worker did not start
+                # A part of the worker did not start.
+                checkpoints.report_end(error)
                 raise
 
         def _schedule_shutdown(self, received: Any) -> None:
@@ -191,7 +194,8 @@ def _run(app: Any, checkpoints: Checkpoints, *services: Any) -> int:
                 await asyncio.wait(others, timeout=1.0)
 
     worker = Worker(app, *services, loglevel="WARN", quiet=True, override_logging=False, redirect_stdouts=False)
-    worker.spinner = None  # the spinner writes cursor control codes, also where stdout is a file
+    # The spinner writes cursor control codes, also where stdout is a file.
+    worker.spinner = None
     try:
         worker.execute_from_commandline()
     except SystemExit as ended:
@@ -207,7 +211,8 @@ def _exit_hard() -> None:
 def _use_uvloop() -> None:
     try:
         import uvloop  # noqa: F401
-    except ImportError:  # uvloop does not exist for Windows
+    except ImportError:
+        # uvloop does not exist for Windows.
         return
     import mode.loop
 

@@ -24,7 +24,8 @@ from traceweir.streams.worker.kafka.embedded_broker import is_embedded
 from traceweir.streams.worker.kafka.topic_admin import check_topics, create_topics, reach
 from traceweir.streams.worker.runtime.transactions import usable_transactions
 
-log = logging.getLogger("traceweir.streams.worker")  # as that of `faust_worker`
+# As that of `faust_worker`.
+log = logging.getLogger("traceweir.streams.worker")
 
 
 class _Cluster(NamedTuple):
@@ -108,7 +109,8 @@ def _in_thread(settings: Settings, stages: Sequence[StageName]) -> Future[_Clust
         except BaseException as error:  # noqa: BLE001  # the waiting thread raises it
             checked.set_exception(error)
 
-    Thread(target=check, name="preconditions", daemon=True).start()  # a signal ends the process without waiting for it
+    # A signal ends the process without waiting for it.
+    Thread(target=check, name="preconditions", daemon=True).start()
     return checked
 
 

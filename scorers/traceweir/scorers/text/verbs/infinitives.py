@@ -59,7 +59,8 @@ class _Phrase(NamedTuple):
         verb = tokens[self.main]
         between = [token.text for token in tokens[self.begin : self.main] if token.word.kind in _BETWEEN]
         if self.main == self.auxiliary and verb.word.kind == "have" and _precedes_to(tokens, self.main):
-            return between  # "have to go"
+            # "have to go".
+            return between
         return [*between, verb.text if verb.word.kind == "modal" else verb.word.infinitive]
 
 

@@ -29,7 +29,8 @@ def lemmas_of(word: str) -> dict[str, tuple[str, ...]]:
 
 
 def _listed(word: str) -> Iterator[tuple[str, tuple[str, ...]]]:
-    from lemminflect.codecs.LemmaLUCodec import LemmaLUCodec  # here and below, because lemminflect imports numpy
+    # Here and below, because lemminflect imports numpy.
+    from lemminflect.codecs.LemmaLUCodec import LemmaLUCodec
     from lemminflect.core.LexicalUtils import categoryToUPos
 
     lines, start = _lines(), f"{word},"

@@ -112,7 +112,8 @@ def _classify(word: str) -> Word:
         and word.endswith(_ENDINGS)
         and (not lemmas or word[:2] in ("un", "up"))
     ):
-        from lemminflect import getAllLemmasOOV  # here, because lemminflect imports numpy
+        # Here, because lemminflect imports numpy.
+        from lemminflect import getAllLemmasOOV
 
         verbs = getAllLemmasOOV(word, "VERB")["VERB"]
     if verbs and verbs[0] != word:

@@ -95,7 +95,8 @@ class Watermark:
         """
         self.now = int(now * 1000)
         ahead = self._set_back() if self._restored else 0
-        if self._restored:  # while this partition had no worker, the strays of other partitions became late too
+        # While this partition had no worker, the strays of other partitions became late too.
+        if self._restored:
             self._restored, self._backlog_at = False, self.now
             self.note_lateness(max((self.at, *self.high.values())))
         held = self._lateness if self.now < self._settled_at else 0

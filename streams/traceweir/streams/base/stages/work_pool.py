@@ -33,7 +33,8 @@ class WorkPool:
         self._queue: deque[tuple[Callable[[Any], Awaitable[None]], Any]] = deque()
         self._tasks: set[asyncio.Task[None]] = set()
         self._running = (
-            0  # can be less than `len(self._tasks)`: a task that has ended takes no new work, but is removed later
+            # Can be less than `len(self._tasks)`: a task that has ended takes no new work, but is removed later.
+            0
         )
 
     def add(self, work: Callable[[T], Awaitable[None]], item: T) -> None:
@@ -64,7 +65,8 @@ class WorkPool:
             while self._queue and self._running <= self._limit():
                 work, item = self._queue.popleft()
                 if self._queue:
-                    self._start_task()  # the limit can have grown
+                    # The limit can have grown.
+                    self._start_task()
                 await work(item)
                 # While this task lets others run, it must not keep the stage alive whose work is done.
                 del work, item

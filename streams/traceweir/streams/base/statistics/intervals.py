@@ -109,8 +109,10 @@ def _clustered(sample: Floats, numbers: NDArray[np.intp], count: int) -> _Cluste
     shares = np.bincount(numbers, minlength=count) / number
     sums = np.bincount(numbers, sample - mean, count)
     with np.errstate(
-        divide="ignore", invalid="ignore"
-    ):  # a sample of one session has no estimate, as `_estimate` checks
+        divide="ignore",
+        invalid="ignore",
+        # A sample of one session has no estimate, as `_estimate` checks.
+    ):
         root = np.sqrt(1 - shares)
         return _Clustered(mean, number, shares, sums / (number * root), shares / root)
 
@@ -124,7 +126,8 @@ def _estimate(base_mean: float, challenger_mean: float, samples: Sequence[_Clust
     if any(sample.shares.max() == 1 for sample in samples):
         return found
     error = math.sqrt(float((_total(sample.deviations for sample in samples) ** 2).sum()))
-    if error <= _ROUNDING * size:  # the sessions differ by rounding only
+    # The sessions differ by rounding only.
+    if error <= _ROUNDING * size:
         p_value = 1.0 if abs(difference) <= _ROUNDING * size else None
         return found._replace(low=difference, high=difference, p_value=p_value)
     freedom = _degrees_of_freedom(samples)

@@ -53,7 +53,8 @@ def guarded(application: Application, token: str | None) -> Application:
             await application(scope, receive, send)
             return
         if scope["type"] != "http":
-            await send({"type": "websocket.close", "code": _POLICY_VIOLATION})  # nothing is answered there
+            # Nothing is answered there.
+            await send({"type": "websocket.close", "code": _POLICY_VIOLATION})
             return
 
         async def send_with_headers(message: Message) -> None:
@@ -115,7 +116,8 @@ def _is_from_here(headers: dict[bytes, bytes]) -> bool:
 
 def _is_local(host: bytes) -> bool:
     name, colon, port = host.decode("latin-1").rpartition(":")
-    if not colon or not port.isdigit():  # without a port
+    # Without a port.
+    if not colon or not port.isdigit():
         name = host.decode("latin-1")
     if name == "localhost":
         return True

@@ -90,7 +90,8 @@ class State(BaseModel):
 def _only_known_parameters(request: Request) -> None:
     """Refuses a parameter that the address does not have, because an answer without it would be about something else."""
     path = request.app.openapi()["paths"].get(request.scope["route"].path)
-    if path is None:  # a page, and no answer of this API
+    # A page, and no answer of this API.
+    if path is None:
         return
     known = {each["name"] for each in path[request.method.lower()].get("parameters", ())}
     names = [name for name, _ in request.query_params.multi_items()]
@@ -129,7 +130,8 @@ def create_api(
         title="Traceweir",
         description="Scores of AI agents, with the reasons where there is none.",
         openapi_url=OPENAPI,
-        docs_url=None,  # its page loads scripts from the internet
+        # Its page loads scripts from the internet.
+        docs_url=None,
         redoc_url=None,
         dependencies=[Depends(_only_known_parameters)],
     )

@@ -63,6 +63,7 @@ def add_session(store: Readable, session_id: str, file: Path) -> CaseAdded:
                 f"the record of the session cannot be read ({type(error).__name__}); `traceweir evalset add` says why"
             ) from None
     case = eval_case(parts.recordings()[session_id], session_id)
-    with _writing:  # two requests would read the same file and write one case
+    # Two requests would read the same file and write one case.
+    with _writing:
         outcome = add_case(file, case, replace=False)
     return CaseAdded(eval_id=session_id, file=str(file), outcome=outcome)

@@ -122,7 +122,8 @@ class PushedChallengers:
             try:
                 await self.look()
                 warned_of = None
-            except KafkaUnreachableError as error:  # the feed says it
+            except KafkaUnreachableError as error:
+                # The feed says it.
                 log.debug("challengers are not looked for: %s", error)
             except Exception as error:  # noqa: BLE001  # whatever it is, the dashboard goes on without challengers
                 self.in_effect = self.shadows = ()

@@ -228,7 +228,8 @@ class Feed:
             end = max(consumer.highwater(place) or 0, self._ends[place])
             behind += max(0, end - position)
         self.state.behind = behind
-        if found or not behind:  # a start without records yet does not show that the store can write again
+        # A start without records yet does not show that the store can write again.
+        if found or not behind:
             self._tell(None)
 
     async def _look(self, consumer: AIOKafkaConsumer, positions: Mapping[TopicPartition, int]) -> None:

@@ -170,7 +170,8 @@ class Workers:
         return list(check_workers(found, self._settings, still_s=self._clock() - self._moved_at_s))
 
     def _asked(self) -> GroupStates:
-        if self._reader is None:  # a client that does not start is tried again
+        # A client that does not start is tried again.
+        if self._reader is None:
             self._reader = GroupReader(self._settings)
         return look_at_workers(self._reader, self._settings)
 

@@ -56,7 +56,8 @@ def run_dashboard(settings: Settings, ready: Callable[[str], None]) -> None:
             "and scores: set TRACEWEIR_DASHBOARD_TOKEN to a secret that clients send, or listen on 127.0.0.1"
         )
     budget = read_config_file(settings.dashboard_config).judge.budget if settings.dashboard_config is not None else None
-    os.umask(0o077)  # DuckDB creates its log and its temporary files anew, and they contain agents' texts too
+    # DuckDB creates its log and its temporary files anew, and they contain agents' texts too.
+    os.umask(0o077)
     bound = _bound(settings)
     try:
         store = open_store(settings.store, f"process {os.getpid()} on {socket.gethostname()}", utc_now())
@@ -106,7 +107,8 @@ async def _serve(
         uvicorn.Config(
             create_application(store, feed.present, live, options, token),
             log_config=None,
-            access_log=False,  # its lines would have ids of sessions
+            # Its lines would have ids of sessions.
+            access_log=False,
             lifespan="off",
             server_header=False,
             timeout_graceful_shutdown=int(STOP_WITHIN_S),
@@ -120,7 +122,8 @@ async def _serve(
         server.should_exit = True
 
     for number in (signal.SIGINT, signal.SIGTERM):
-        with suppress(NotImplementedError):  # Windows; there Ctrl-C cancels this coroutine
+        # Windows; there Ctrl-C cancels this coroutine.
+        with suppress(NotImplementedError):
             loop.add_signal_handler(number, stop)
     feeding = asyncio.create_task(feed.run())
     looking = {asyncio.create_task(each) for each in (challengers.run(), health.run())}

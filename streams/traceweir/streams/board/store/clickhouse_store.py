@@ -24,7 +24,8 @@ from traceweir.streams.board.store.rows import Batch, SourcePartition
 from traceweir.streams.board.store.tables import RESULTS, TABLES, Table, TableName, key_of
 
 SETTINGS = {
-    "final": 1,  # a record that was written twice, or replaced, is read once
+    # A record that was written twice, or replaced, is read once.
+    "final": 1,
     "prefer_column_name_to_alias": 1,
     "aggregate_functions_null_for_empty": 1,
     "join_use_nulls": 1,
@@ -242,7 +243,8 @@ class ClickHouseStore:
                     f"{self.name} has tables of version {version}, and this version of Traceweir needs version {SCHEMA_VERSION}: "
                     "name an empty database, which is filled from the topics as far as their retention reaches"
                 )
-        for statement in statements():  # also completes what a process that was killed has begun
+        # Also completes what a process that was killed has begun.
+        for statement in statements():
             self._client.command(statement)
 
     def _own(self, holder: str, opened_at: datetime) -> int:
@@ -340,7 +342,8 @@ def _connect(url: str) -> Any:
         password=unquote(parts.password or ""),
         database=unquote(parts.path.strip("/")) or "default",
         secure=parts.scheme == "clickhouses",
-        autogenerate_session_id=False,  # ClickHouse refuses two queries of one session at the same time
+        # ClickHouse refuses two queries of one session at the same time.
+        autogenerate_session_id=False,
         connect_timeout=5,
         send_receive_timeout=60,
     )

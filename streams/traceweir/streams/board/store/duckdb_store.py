@@ -23,7 +23,8 @@ from traceweir.streams.board.store.tables import RESULTS, TABLES, Table, TableNa
 from traceweir.streams.tools.results.table import ColumnType
 
 OPTIONS = {
-    "memory_limit": "200MB",  # of DuckDB's buffers; the rest of the process comes on top
+    # Of DuckDB's buffers; the rest of the process comes on top.
+    "memory_limit": "200MB",
     # Nothing that a query contains can load code, read a file or connect to an address.
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",
@@ -226,7 +227,8 @@ class DuckDBStore:
                     yield
                     self._connection.commit()
                 except BaseException:
-                    with suppress(duckdb.Error):  # then the next transaction opens the file again
+                    # Then the next transaction opens the file again.
+                    with suppress(duckdb.Error):
                         self._connection.rollback()
                     raise
             except duckdb.Error as error:
@@ -282,7 +284,8 @@ class DuckDBStore:
             identity = table.identity_of(row)
             if table.version_of(row) <= table.version_of(counted[identity]):
                 removed.append(row)
-            else:  # a lower version that arrives late
+            else:
+                # A lower version that arrives late.
                 superseded.append(counted.pop(identity))
         if removed:
             with self._registered(table.key_columns, map(table.identity_of, removed)) as old:
@@ -388,7 +391,8 @@ class DuckDBStore:
         self._connection.execute("DROP TABLE merged_minutes")
 
     def _one(self, sql: str, parameters: Sequence[Any]) -> tuple[Any, ...]:
-        (found,) = self._connection.execute(sql, parameters).fetchall()  # fetchone would leave the result open
+        # Fetchone would leave the result open.
+        (found,) = self._connection.execute(sql, parameters).fetchall()
         return tuple(found)
 
 

@@ -35,7 +35,8 @@ FIGURES: dict[str, ColumnType] = {
     "passed": "integer",
     "failed": "integer",
     **dict.fromkeys(REASONS, "integer"),
-    "input_tokens": "number",  # sums of integers of 64 bits
+    # Sums of integers of 64 bits.
+    "input_tokens": "number",
     "output_tokens": "number",
     "usd": "number",
 }

@@ -143,7 +143,8 @@ class RowReader:
             try:
                 table, row = read(record)
             except (ValueError, OverflowError, RecursionError, OSError, msgspec.MsgspecError):
-                unreadable += 1  # a forged record costs itself
+                # A forged record costs itself.
+                unreadable += 1
             else:
                 batch.rows.setdefault(table.name, []).append(row)
         if unreadable:

@@ -146,7 +146,8 @@ def _side(settings: Settings, state: TopicState, side: str, selector: str) -> Js
             f"{side:.80} is the digest of the default criteria, which have no document: name a version; `traceweir "
             "config history` lists them"
         )
-    if config is None:  # only versions are withdrawals
+    # Only versions are withdrawals.
+    if config is None:
         raise ConfigTopicError(
             f"version {side:.20} for {printable(in_words(selector))} is a withdrawal: name another one; `traceweir config "
             "history` lists them"
@@ -158,7 +159,8 @@ def meanings(before: JsonObject, after: JsonObject) -> list[str]:
     """Returns which scores mean something else after a change, or that this is unknown."""
     try:
         return changed_meanings(read_plan(before), read_plan(after))
-    except ConfigError as error:  # a version of an earlier Traceweir, or with metrics that are not installed here
+    except ConfigError as error:
+        # A version of an earlier Traceweir, or with metrics that are not installed here.
         return [f"which scores change is unknown: {printable(str(error), 1_000)}"]
 
 
@@ -197,7 +199,8 @@ def read_file(file: Path) -> tuple[JsonObject, Plan, list[str]]:
         ConfigError: the config cannot be used, or cannot be a record of the topic.
     """
     plan, text = read_config_file(file)
-    document: JsonObject = json.loads(text)  # as `read_plan` reads it: other encodings and large numbers included
+    # As `read_plan` reads it: other encodings and large numbers included.
+    document: JsonObject = json.loads(text)
     _check_writable(document)
     notes = [f"{option} has an effect only in the workers' config file" for option in without_effect(document)]
     beside = plan.challenger
@@ -249,7 +252,8 @@ def _warn_if_unusable(pushed: PushedConfig) -> None:
     """Warns of a config that is in effect by its key, and with which workers go on as if it were not there."""
     try:
         read_plan(pushed.config)
-    except ConfigError as error:  # another program or another version wrote it, or a plugin is missing here
+    except ConfigError as error:
+        # Another program or another version wrote it, or a plugin is missing here.
         problems = printable("; ".join(error.problems), 1_000)
         complain(f"warning: workers with the metrics of this machine do not use {_name_of(pushed)}: {problems}")
 

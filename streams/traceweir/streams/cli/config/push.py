@@ -128,7 +128,8 @@ def push_chosen(
         changes.clear()
         state.refuse_over_newer(selector)
         document, plan, comment = chosen(state)
-        if plan.challenger is not None:  # another push can have taken its name meanwhile
+        # Another push can have taken its name meanwhile.
+        if plan.challenger is not None:
             require_free_name(state, selector, plan.challenger.name)
         present = state.current.get(selector)
         if present is None or present.config is None:
@@ -144,7 +145,8 @@ def push_chosen(
 
     settings = kafka_settings()
     state = read_state(settings)
-    state.refuse_over_newer(selector)  # before a topic is created for the challenger
+    # Before a topic is created for the challenger.
+    state.refuse_over_newer(selector)
     if (challenger := chosen(state)[1].challenger) is not None:
         require_usable_name(settings, state, selector, challenger)
         if not dry_run:
@@ -192,7 +194,8 @@ def _version(
 def _user() -> str | None:
     try:
         return getpass.getuser()
-    except (KeyError, OSError):  # a container without an entry for its user
+    except (KeyError, OSError):
+        # A container without an entry for its user.
         return None
 
 

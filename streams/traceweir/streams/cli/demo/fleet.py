@@ -192,7 +192,8 @@ def _disordered(rng: random.Random, sketch: Sketch, emissions: Sequence[Emission
         found[place] = rng.choice(_ODDITIES)(rng, found[place])
     if rng.random() < 0.3:
         calls = [place for place, one in enumerate(found) if b'"tool.called"' in (one.value or b"")]
-        place = rng.choice(calls)  # the answer overtakes the call
+        # The answer overtakes the call.
+        place = rng.choice(calls)
         called, returned = found[place], found[place + 1]
         found[place], found[place + 1] = replace(returned, due_s=called.due_s), replace(called, due_s=returned.due_s)
     if rng.random() < 0.3:

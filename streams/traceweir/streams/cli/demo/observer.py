@@ -196,7 +196,8 @@ class Observer:
         )
 
     def _session(self, message: Message) -> None:
-        if is_replay(message.headers() or ()):  # the session was counted when it closed
+        # The session was counted when it closed.
+        if is_replay(message.headers() or ()):
             return
         session = Session.model_validate_json(message.value())
         self.seen.counts["sessions"] += 1

@@ -81,7 +81,8 @@ class LiveView:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._last is not None:
-            self._draw(*self._last)  # the final state stays on the screen
+            # The final state stays on the screen.
+            self._draw(*self._last)
         self._live.stop()
 
     def update(self, moment: Moment, seen: Observed) -> None:

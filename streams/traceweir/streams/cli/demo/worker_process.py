@@ -49,7 +49,8 @@ class WorkerProcess:
                 stdout=log,
                 stderr=log,
                 env=self._environment,
-                start_new_session=True,  # a Ctrl-C on the terminal is for the demo, which then stops the worker
+                # A Ctrl-C on the terminal is for the demo, which then stops the worker.
+                start_new_session=True,
             )
         return self
 
@@ -88,7 +89,8 @@ def main(config: str) -> int:
     from traceweir.streams.scoring.isolation.launch import LaunchedProcess
 
     end_with_input()
-    launched = LaunchedProcess()  # imports while this process does
+    # Imports while this process does.
+    launched = LaunchedProcess()
     try:
         from traceweir.scorers.evaluation.plan import read_plan
         from traceweir.streams.base.settings import load_settings

@@ -197,7 +197,8 @@ def _json(found: FoundDeadLetter) -> str:
         "bytes": len(letter.value or b"") if letter.size is None else letter.size,
         "replay_of": letter.replay_of,
     }
-    return json.dumps(about)  # json.dumps writes ASCII without control characters, so the text cannot move the cursor
+    # json.dumps writes ASCII without control characters, so the text cannot move the cursor.
+    return json.dumps(about)
 
 
 def _step_json(step: ReplayStep) -> str:

@@ -164,7 +164,8 @@ def _cells(found: FoundScore, wanted: ScoreFilter) -> Sequence[str]:
 def _json_character(character: str) -> str:
     if character.isprintable():
         return character
-    if character in "\t\n\r":  # between two tokens, because a JSON text contains none of them
+    # Between two tokens, because a JSON text contains none of them.
+    if character in "\t\n\r":
         return " "
     code = ord(character)
     if code < 0x10000:

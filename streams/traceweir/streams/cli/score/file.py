@@ -34,7 +34,8 @@ def score_file(path: Path) -> Iterator[Write]:
                 else:
                     with open_table(stream, path) as table:
                         yield _errors_named(path, _rows(table))
-            except OSError as error:  # `whole_file` would take it for an error of the file
+            except OSError as error:
+                # `whole_file` would take it for an error of the file.
                 raise _OfTheBlock(error) from None
     except _OfTheBlock as passed:
         raise passed.error from None

@@ -90,7 +90,8 @@ class ScoreTally:
             # The gate's decision is not a measurement: its status is FAILED for every trace that must not be shared.
             self.accepted += line.status == "PASSED"
         else:
-            if line.level != "invocation":  # the session's score covers its invocations
+            # The session's score covers its invocations.
+            if line.level != "invocation":
                 self._sums.setdefault(line.metric, _Sum(line.level)).add(line)
             if line.status == "FAILED":
                 self._missed[line.metric] += 1

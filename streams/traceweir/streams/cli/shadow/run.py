@@ -159,7 +159,8 @@ def _run(settings: Settings, found: RunnableShadow) -> int:
         complain(f"shadow {definition.name} is resumed as it was created: {definition.in_words}")
     if lost := note_losses(settings, definition):
         complain(f"sessions expired before they were scored, and are left out: {losses_in_words(lost)}")
-    if sys.stderr.isatty() and settings.log_level == "info":  # lines would break the progress bar
+    # Lines would break the progress bar.
+    if sys.stderr.isatty() and settings.log_level == "info":
         log_to_stderr(replace(settings.log_options, level="warning"))
     launched = LaunchedProcess()
     try:
@@ -168,7 +169,8 @@ def _run(settings: Settings, found: RunnableShadow) -> int:
     finally:
         launched.close()
     if ended.outcome == "finished":
-        lost = known_losses(settings, definition)  # processes that started later can have noted more
+        # Processes that started later can have noted more.
+        lost = known_losses(settings, definition)
     complain(summary(definition, ended, results, lost))
     if ended.code:
         return ended.code

@@ -125,7 +125,8 @@ class _Part:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             env=dict(environment),
-            start_new_session=True,  # a Ctrl-C on the terminal is for this command, which then stops its parts
+            # A Ctrl-C on the terminal is for this command, which then stops its parts.
+            start_new_session=True,
         )
         for stream, is_output in ((self.process.stdout, True), (self.process.stderr, False)):
             threading.Thread(target=self._read, args=(stream, is_output), daemon=True).start()
@@ -225,7 +226,8 @@ def _tell(found: Addresses, *, demo: bool, as_json: bool) -> None:
 def _check(parts: Sequence[_Part], lines: queue.SimpleQueue[Line]) -> None:
     for part in parts:
         if part.process.poll() is not None:
-            time.sleep(_LOOK_EVERY_S)  # the thread that reads its log may not have seen the last line
+            # The thread that reads its log may not have seen the last line.
+            time.sleep(_LOOK_EVERY_S)
             _show(lines)
             raise PartEndedError(
                 f"{part.name} has ended with exit code {part.process.returncode}, so everything ends; its log has the "

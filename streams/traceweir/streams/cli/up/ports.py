@@ -31,7 +31,8 @@ def replaced_ports(settings: Settings, chosen: Collection[str]) -> dict[str, str
         NotReadyError: a chosen port is taken.
     """
     found = {}
-    with ExitStack() as held:  # until all are checked, so that two parts do not get the same port
+    # Until all are checked, so that two parts do not get the same port.
+    with ExitStack() as held:
         for name in sorted(_PORTS, key=lambda each: each not in chosen):
             what, host = _PORTS[name]
             port, variable = getattr(settings, name), f"{ENV_PREFIX}{name.upper()}"
@@ -57,5 +58,6 @@ def _is_held(host: str, port: int, held: ExitStack) -> bool:
     try:
         held.enter_context(listening_socket(host, port))
     except OSError as error:
-        return error.errno != errno.EADDRINUSE  # the part that listens there says what else is wrong
+        # The part that listens there says what else is wrong.
+        return error.errno != errno.EADDRINUSE
     return True

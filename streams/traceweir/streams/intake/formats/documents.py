@@ -103,7 +103,8 @@ def unreadable(name: str, error: OSError) -> InputError:
 def _raw_lines(stream: BinaryIO) -> Iterator[bytes]:
     try:
         yield from stream
-    except OSError as error:  # for example a special file of the kernel, or a closed standard input
+    except OSError as error:
+        # For example a special file of the kernel, or a closed standard input.
         raise unreadable(name_of(stream), error) from None
 
 
@@ -159,7 +160,8 @@ class _InputText:
             raise self.error(error.pos, f"is not JSON ({error.msg})", _FIX) from None
         except RecursionError:
             raise self.error(position, "is nested too deeply to be read", _FIX) from None
-        except ValueError:  # Python's limit, which keeps the conversion of digits from taking quadratic time
+        except ValueError:
+            # Python's limit, which keeps the conversion of digits from taking quadratic time.
             digits = sys.get_int_max_str_digits()
             raise self.error(position, f"has an integer of more than {digits} digits", _FIX) from None
         return self.text[position:end].encode(), end

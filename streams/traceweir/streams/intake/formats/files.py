@@ -57,7 +57,8 @@ def _refuse_endless_device(stream: BinaryIO, name: str) -> None:
         found = os.fstat(stream.fileno())
         is_device = stat.S_ISBLK(found.st_mode) or (stat.S_ISCHR(found.st_mode) and not stream.isatty())
         is_refused = is_device and found.st_rdev != os.stat(os.devnull).st_rdev
-    except OSError:  # a stream without a file descriptor
+    except OSError:
+        # A stream without a file descriptor.
         return
     if is_refused:
         raise InputError(f"{name}: is a device, not a file. Name a readable file, or - for standard input.")

@@ -194,7 +194,8 @@ def _start_time(document: JsonObject, base_time: datetime, place: TranscriptPlac
         return base_time.astimezone(UTC)
     try:
         time = _parse_time(value)
-    except (ValueError, OverflowError, OSError):  # conversion to UTC can leave the range of datetime at both ends
+    except (ValueError, OverflowError, OSError):
+        # Conversion to UTC can leave the range of datetime at both ends.
         time = None
     if time is None:
         raise place.error(
@@ -219,7 +220,8 @@ def _parse_time(value: JsonValue) -> datetime | None:
         case int() | float() if not isinstance(value, bool):
             try:
                 return time_since_1970(value)
-            except ValueError:  # a time before 2001 or after 2100
+            except ValueError:
+                # A time before 2001 or after 2100.
                 return datetime.fromtimestamp(value, UTC)
         case str():
             time = datetime.fromisoformat(value)

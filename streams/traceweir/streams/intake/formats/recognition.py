@@ -116,7 +116,8 @@ def _mixed(documents: Iterable[Document], context: InputContext) -> Iterator[Doc
             found = json_of(document.raw)
         except ValueError:
             found = None
-        if not isinstance(found, dict) or is_trace_or_event(found):  # nearly every document of a large file
+        # Nearly every document of a large file.
+        if not isinstance(found, dict) or is_trace_or_event(found):
             yield DocumentRecords(document, [wire_record_of(found, document.raw)])
             continue
         kind = recognizer.kind_of(found)
@@ -142,7 +143,8 @@ def _named(
     def remembered() -> Iterator[Document]:
         nonlocal latest
         for document in documents:
-            latest = document  # a format yields the records of a document before it asks for the next document
+            # A format yields the records of a document before it asks for the next document.
+            latest = document
             yield document
 
     for found in input_format.read(remembered(), context):

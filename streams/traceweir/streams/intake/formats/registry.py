@@ -77,7 +77,8 @@ def installed_formats() -> list[InputFormat]:
     """Returns the formats of installed packages; a package that cannot be used is left out."""
     found = []
     for name in sorted(entry_points(group=GROUP).names - BUILT_IN.keys()):
-        with suppress(UnusableFormatError):  # raised with its reason where somebody requests the format
+        # Raised with its reason where somebody requests the format.
+        with suppress(UnusableFormatError):
             found.append(input_format(name))
     return found
 
@@ -86,7 +87,8 @@ def _loaded(entry: EntryPoint) -> InputFormat:
     offered = f"format {entry.name!r}: {entry.value} of {_package(entry)}"
     try:
         loaded = entry.load()
-    except Exception as error:  # the import of a package can fail in any way; the message must name the error
+    except Exception as error:
+        # The import of a package can fail in any way; the message must name the error.
         raise UnusableFormatError(
             f"{offered} cannot be imported: {type(error).__name__}: {error}; repair or uninstall the package"
         ) from error

@@ -96,7 +96,8 @@ def csv_columns(stream: BinaryIO) -> list[str]:
     try:
         head = stream.peek() if isinstance(stream, io.BufferedReader) else b""
         cells = next(csv.reader(head.decode("utf-8-sig", "replace").splitlines()[:1]), [])
-    except (OSError, csv.Error):  # `read_csv` reports the reason
+    except (OSError, csv.Error):
+        # `read_csv` reports the reason.
         return []
     return [name.strip() for name in cells]
 
@@ -329,10 +330,12 @@ def _json_value(value: Any) -> JsonValue:
 
 def _json_value_of_library_type(value: Any) -> JsonValue:
     """Returns a value of a type of numpy, pandas or MLflow as a JSON value."""
-    if callable(to_json := getattr(value, "to_json", None)):  # mlflow.entities.Trace
+    # mlflow.entities.Trace.
+    if callable(to_json := getattr(value, "to_json", None)):
         written = to_json()
         return written if isinstance(written, str) else None
-    if callable(tolist := getattr(value, "tolist", None)):  # numpy's arrays and scalars
+    # numpy's arrays and scalars.
+    if callable(tolist := getattr(value, "tolist", None)):
         return _json_value(tolist())
     if type(value).__name__ == "NAType":
         return None

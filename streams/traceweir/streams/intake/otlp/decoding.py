@@ -121,7 +121,8 @@ def add_logs(spans: Iterable[Span], logs: Iterable[LogEvent]) -> list[LogEvent]:
         The log records whose span is not among the spans.
     """
     different = {(log.event.time_ns, repr(log._replace(event=_sorted(log.event)))): log for log in logs}
-    if not different:  # as of most traces
+    # As of most traces.
+    if not different:
         return []
     by_id: dict[tuple[str, str], list[Span]] = {}
     for span in spans:

@@ -25,7 +25,7 @@ def requests_of(stream: BinaryIO) -> Iterator[bytes]:
     A length has four bytes, big-endian. The content of the file tells the forms apart.
 
     Raises:
-        OtlpError: The file has none of these forms, is cut, or has a request of more than `MAX_REQUEST_BYTES`.
+        OtlpError: the file has none of these forms, is cut, or has a request of more than `MAX_REQUEST_BYTES`.
     """
     head = stream.read(_PREFIX_BYTES + 1)
     if head.startswith(BOM):
@@ -70,7 +70,8 @@ def _json_requests(head: bytes, stream: BinaryIO) -> Iterator[bytes]:
     second = b"" if _is_json(first) else stream.readline(MAX_REQUEST_BYTES + 1)
     if second and not (
         second.startswith(b"{") and _is_json(second)
-    ):  # no damaged line, but a document over several lines
+        # No damaged line, but a document over several lines.
+    ):
         yield _limited(first + second + stream.read(MAX_REQUEST_BYTES + 1), 1)
         return
     lines = chain([first, second], iter(partial(stream.readline, MAX_REQUEST_BYTES + 1), b""))

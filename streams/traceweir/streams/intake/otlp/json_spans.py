@@ -108,7 +108,8 @@ def sound_request_from_json(request: bytes) -> Any | None:
     """Returns the frame of a request (`views.RequestView`); None if any part of it is not as the Collector writes it."""
     try:
         return _frame(_decoder.decode(request.removeprefix(BOM)))
-    except (ValueError, RecursionError, OtlpError):  # protobuf raises a ValueError for a number that does not fit
+    except (ValueError, RecursionError, OtlpError):
+        # protobuf raises a ValueError for a number that does not fit.
         return None
 
 
@@ -175,7 +176,8 @@ def _add_attributes(attributes: Any, found: Iterable[_Attribute] | None) -> None
 
 def _integer(found: _Integer) -> int:
     if isinstance(found, str):
-        if not DIGITS.fullmatch(found):  # int() takes underscores and spaces, too
+        # int() takes underscores and spaces, too.
+        if not DIGITS.fullmatch(found):
             raise ValueError(found)
         return int(found)
     return found or 0

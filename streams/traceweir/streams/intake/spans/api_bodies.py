@@ -29,7 +29,8 @@ def requested(value: Any) -> list[SpanMessage]:
         inner = structure(value.get(key))
         if isinstance(inner, list) and inner:
             if all(isinstance(each, str) for each in inner) and any(each.startswith("ChatMessage(") for each in inner):
-                continue  # a text for people, in which parts can be left out
+                # A text for people, in which parts can be left out.
+                continue
             return read_messages(inner)
         if isinstance(inner, dict) and key != "messages":
             return requested(inner)
@@ -62,7 +63,8 @@ def answered(value: Any, depth: int = 0) -> list[SpanMessage]:
     if isinstance(inner, list) and inner and all(isinstance(each, dict) for each in inner):
         return read_messages(inner, "assistant")
     content = value.get("content")
-    if isinstance(content, dict) and "parts" in content:  # Gemini
+    # Gemini.
+    if isinstance(content, dict) and "parts" in content:
         return [
             read_message({"role": "assistant", **content, "finish_reason": value.get("finish_reason")}, "assistant")
         ]

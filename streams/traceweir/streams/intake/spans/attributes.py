@@ -57,7 +57,8 @@ def first_text(attributes: Attributes, *keys: str) -> str:
     """
     for key in keys:
         value = attributes.get(key)
-        if value is None:  # of most keys, and this function is called a hundred times for a trace of ten spans
+        # Of most keys, and this function is called a hundred times for a trace of ten spans.
+        if value is None:
             continue
         if isinstance(value, str) and value:
             if value[0] == value[-1] == '"' and len(value) > 1:
@@ -100,14 +101,16 @@ def decoded(value: Any) -> Any:
     begin = value.lstrip()[:1]
     if not begin or begin not in '{["-0123456789tfn':
         return value
-    if begin in "tfn":  # most texts that begin so are no JSON, and an exception is slow
+    # Most texts that begin so are no JSON, and an exception is slow.
+    if begin in "tfn":
         return _WORDS.get(value.strip(_JSON_SPACE), value)
     try:
         return msgspec.json.decode(value)
     except (ValueError, RecursionError):
         pass
     try:
-        return json.loads(value)  # which also reads NaN, infinities and halves of surrogate pairs
+        # Which also reads NaN, infinities and halves of surrogate pairs.
+        return json.loads(value)
     except (ValueError, RecursionError):
         return value
 
@@ -130,7 +133,8 @@ def structure(value: Any, levels: int = MAX_LEVELS) -> Any:
         if following is inner:
             break
         inner = following
-    return inner if isinstance(inner, (dict, list)) else value  # `dict | list` would be built in each call
+    # `dict | list` would be built in each call.
+    return inner if isinstance(inner, (dict, list)) else value
 
 
 def json_in_text(value: Any) -> Any:
@@ -208,5 +212,6 @@ def args_text(args: Any) -> bytes | None:
         return None
     try:
         return orjson.dumps(args, option=orjson.OPT_SORT_KEYS)
-    except TypeError:  # orjson.JSONEncodeError: bytes, large numbers, halves of surrogate pairs
+    except TypeError:
+        # orjson.JSONEncodeError: bytes, large numbers, halves of surrogate pairs.
         return orjson.dumps(plain(args), option=orjson.OPT_SORT_KEYS)

@@ -42,7 +42,8 @@ def question_of(turn: TurnSpans, models: Sequence[ModelCall]) -> str:
         if found:
             return found
         if any(node.span.cut_texts for node in model.nodes):
-            break  # a later model can have the question of an agent to another one
+            # A later model can have the question of an agent to another one.
+            break
     for node in _outermost(turn):
         found = newest_user_text(input_messages(node.span))
         if found:

@@ -26,7 +26,8 @@ def without_cut_texts(spans: Iterable[Span]) -> list[Span]:
     """
     known = list(spans)
     limits = _limits(known)
-    if not limits:  # as of most traces
+    # As of most traces.
+    if not limits:
         return [_without(span, 0, 0) for span in known]
     return [
         _without(span, limits.get((_service(span), False), 0), limits.get((_service(span), True), 0)) for span in known
@@ -56,7 +57,8 @@ def _add_longest(attributes: Attributes, longest: list[str]) -> None:
     size = max(map(len, texts), default=0)
     if size > len(longest[0]):
         longest.clear()
-    elif size < len(longest[0]):  # as of most spans
+    elif size < len(longest[0]):
+        # As of most spans.
         return
     longest += [text for text in texts if len(text) == size]
 

@@ -55,7 +55,8 @@ def with_content(candidates: Iterable[list[SpanMessage]]) -> list[SpanMessage]:
     """Returns the first messages of which one has content; else the first messages, which are without."""
     hidden: list[SpanMessage] = []
     for found in candidates:
-        if not found:  # as most are
+        # As most are.
+        if not found:
             continue
         for message in found:
             if message.has_content:

@@ -86,7 +86,8 @@ def agent_name(node: Node) -> str:
     name = (above.agent if above is not None else "") or ""
     for each in reversed(unread):
         name = own_agent_name(each) or name
-        each.agent = name  # kept, so that deep traces are not climbed again from each span
+        # Kept, so that deep traces are not climbed again from each span.
+        each.agent = name
     return name
 
 
@@ -96,7 +97,8 @@ def own_agent_name(node: Node) -> str:
     for tell in () if name else _AGENTS_OF[node.kind]:
         if name := tell(node.span):
             break
-    while name.startswith("invoke_agent "):  # MLflow puts the operation before each name
+    # MLflow puts the operation before each name.
+    while name.startswith("invoke_agent "):
         name = name.removeprefix("invoke_agent ")
     return name[:MAX_NAME_CHARS]
 
@@ -144,7 +146,8 @@ def sampling_probability(span: Span) -> float | None:
                 key, _, digits = part.partition(":")
                 if key == "th" and _THRESHOLD.fullmatch(digits):
                     probability = 1.0 - int(digits, 16) / float(1 << 4 * len(digits))
-                    if probability > 0:  # the smallest probabilities are rounded to 0
+                    # The smallest probabilities are rounded to 0.
+                    if probability > 0:
                         return probability
     for key in ("sampling.probability", "sampling_probability", "sampler.probability", "SampleRate"):
         rate = span.attributes.get(key)

@@ -38,7 +38,8 @@ def _tags(attributes: Attributes) -> Iterator[str]:
     for key in _TAGS:
         value = structure(attributes.get(key))
         if isinstance(value, str):
-            value = [each.strip() for each in value.split(",")]  # LangSmith writes its tags so
+            # LangSmith writes its tags so.
+            value = [each.strip() for each in value.split(",")]
         if isinstance(value, list):
             yield from (each for each in value if isinstance(each, str))
 

@@ -82,11 +82,13 @@ def read_message(value: dict[str, Any], role: Role = "user") -> SpanMessage:
     """Returns a message in any of the known shapes."""
     value, name = _unpacked(value)
     word = value.get("role") or value.get("type") or name or ""
-    if isinstance(word, dict):  # AutoGen and Haystack: {"value": "user"}
+    # AutoGen and Haystack: {"value": "user"}.
+    if isinstance(word, dict):
         word = word.get("value", "")
     message = SpanMessage(_ROLES.get(str(word).lower().rpartition(".")[2], role))
     if message.role == "user" and isinstance(value.get("tool_call_id"), str) and value["tool_call_id"]:
-        message.role = "tool"  # Anthropic's results are in a message of the user
+        # Anthropic's results are in a message of the user.
+        message.role = "tool"
     message.name = text_of(value.get("name")) if message.role != "tool" else ""
     message.finish = text_of(value.get("finish_reason") or value.get("finishReason") or "")
     _read_item(value, message)
@@ -168,7 +170,8 @@ def _without(value: dict[str, Any], key: str) -> dict[str, Any]:
 
 
 def _read_call(value: dict[str, Any], message: SpanMessage) -> None:
-    if isinstance(value.get("tool_call"), dict):  # OpenInference
+    # OpenInference.
+    if isinstance(value.get("tool_call"), dict):
         value = value["tool_call"]
     inner = value["function"] if isinstance(value.get("function"), dict) else value
     name = next((inner[key] for key in ("name", "toolName", "tool_name") if isinstance(inner.get(key), str)), "")
@@ -240,7 +243,8 @@ def _known(block: dict[str, Any]) -> bool:
 
 
 def _read_block(block: dict[str, Any], message: SpanMessage, depth: int) -> None:
-    if isinstance(block.get("message_content"), dict):  # OpenInference
+    # OpenInference.
+    if isinstance(block.get("message_content"), dict):
         block = block["message_content"]
     call = next(
         (block[k] for k in ("toolUse", "functionCall", "function_call", "tool_call") if _is_map(block, k)), None
@@ -272,7 +276,8 @@ def _is_map(block: dict[str, Any], key: str) -> bool:
 
 def _read_result(value: dict[str, Any], message: SpanMessage, *, framed: bool = False) -> None:
     keys = ("id", "tool_use_id", "toolUseId", "toolCallId", "call_id", "tool_call_id")
-    origin = value["origin"] if isinstance(value.get("origin"), dict) else {}  # Haystack: the call
+    # Haystack: the call.
+    origin = value["origin"] if isinstance(value.get("origin"), dict) else {}
     fields = {**origin, **value}
     call = text_of(next((fields[key] for key in keys if isinstance(fields.get(key), str)), ""))
     name = text_of(fields.get("name") or fields.get("toolName") or origin.get("tool_name") or "")

@@ -57,7 +57,8 @@ class Missing:
         failed: bool,
     ) -> Missing:
         """Returns what is missing, and why as far as the spans tell."""
-        why = cache(lambda: _reason_of_turn(turn))  # looks at every value, and most invocations are complete
+        # Looks at every value, and most invocations are complete.
+        why = cache(lambda: _reason_of_turn(turn))
         last = max(models, key=lambda each: each.end_ns, default=None)
         parts: dict[str, str] = {}
         if not question:
@@ -199,7 +200,8 @@ def _is_overwritten(model: ModelCall) -> bool:
     """Returns whether a span has several model calls, because it contains tools whose results the model has read, and
     the tokens of one of the earlier calls are nowhere."""
     inside = {tool_name(child.span) for child in model.nodes[0].children if child.kind == "tool"}
-    if not inside:  # as in most model calls
+    # As in most model calls.
+    if not inside:
         return False
     answers = [message for message in newest_turn(model.inputs) if any(call.name in inside for call in message.calls)]
     return len(answers) > len(model.earlier)

@@ -121,10 +121,12 @@ def read_model_calls(nodes: Iterable[Node]) -> list[ModelCall]:
         outer = _outer(node)
         group = leaves.get(id(outer)) if outer is not None else None
         if group is not None and len(group) == 1 and group[0] is outer:
-            group.insert(0, node)  # the inner span has the tokens of this call alone
+            # The inner span has the tokens of this call alone.
+            group.insert(0, node)
         else:
             if group is not None and outer in group and len(group) > 1:
-                group.remove(outer)  # a frame around several calls is none of them
+                # A frame around several calls is none of them.
+                group.remove(outer)
             group = [node]
             groups.append(group)
         leaves[id(node)] = group

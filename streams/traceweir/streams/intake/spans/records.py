@@ -54,7 +54,8 @@ class Reading:
         failed = any(node.span.status == "ERROR" for node in turn.roots)
         named = (own_agent_name(node) for node in turn.nodes if node.kind in ("agent", "workflow", "chain", "llm"))
         agent = agent_name(turn.roots[0])
-        if not agent and not turn.is_fragment:  # there, only an agent that works for the lost one can have a name
+        # There, only an agent that works for the lost one can have a name.
+        if not agent and not turn.is_fragment:
             agent = next((name for name in named if name), "")
         missing = Missing.of(turn, models, calls, question=question, answer=answer, agent=agent, failed=failed)
         return cls(
@@ -123,7 +124,8 @@ def events_of(reading: Reading, names: Mapping[int, str]) -> list[dict[str, Any]
         )
     for place, call in enumerate(reading.calls):
         name, call_id = names[id(call)], call.call_id
-        if call_id and name == call.place:  # a result finds its call by the id, which models that count calls repeat
+        # A result finds its call by the id, which models that count calls repeat.
+        if call_id and name == call.place:
             call_id = f"{call_id}#{name}"
         found += _tool_events(reading, call, call_id, place, name)
     found.sort(key=lambda each: each[0])
@@ -227,6 +229,7 @@ def _text(at_us: int) -> str:
     return f"{_seconds_text(seconds)}.{fraction:06d}Z"
 
 
-@lru_cache(maxsize=1024)  # the events of a trace lie in a few seconds
+# The events of a trace lie in a few seconds.
+@lru_cache(maxsize=1024)
 def _seconds_text(seconds: int) -> str:
     return (_EPOCH + timedelta(seconds=seconds)).isoformat().removesuffix("+00:00")

@@ -30,7 +30,8 @@ def spread_attributes(span: Span, beginnings: tuple[str, ...]) -> Mapping[str, A
     return {key: attributes[key] for key in keys} if keys else {}
 
 
-@lru_cache(maxsize=512)  # the spans of an instrumented agent have few sets of keys
+# The spans of an instrumented agent have few sets of keys.
+@lru_cache(maxsize=512)
 def _spread_keys(keys: tuple[str, ...], beginnings: tuple[str, ...]) -> list[str]:
     return [key for key in keys if key.startswith(beginnings)]
 

@@ -51,7 +51,8 @@ def newest_user_text(messages: Sequence[SpanMessage]) -> str:
         if text and not text.startswith(_CONTEXT):
             return text.removeprefix(_NEW_TASK)
         if not text and message.hidden:
-            return ""  # an older text is not the question
+            # An older text is not the question.
+            return ""
     return ""
 
 
@@ -116,7 +117,8 @@ def _answer(value: Any, depth: int) -> str:
             return _answer(choices, depth + 1)
         message = read_message(value, "assistant")
         return message.text if message.role == "assistant" and not message.calls else ""
-    if isinstance(value.get("raw"), str) and value["raw"]:  # CrewAI: the text as it is, also if it is JSON
+    # CrewAI: the text as it is, also if it is JSON.
+    if isinstance(value.get("raw"), str) and value["raw"]:
         return str(value["raw"])
     for key in _ANSWER_KEYS:
         inner = structure(value.get(key))
@@ -124,7 +126,8 @@ def _answer(value: Any, depth: int) -> str:
             found = _answer(inner, depth + 1)
             if found:
                 return found
-            answer = value[key]  # an answer that is JSON, as the model wrote it
+            # An answer that is JSON, as the model wrote it.
+            answer = value[key]
             if key in _TEXT_KEYS and isinstance(answer, str) and answer.startswith("{"):
                 return answer
     return ""

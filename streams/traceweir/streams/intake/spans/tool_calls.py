@@ -68,7 +68,8 @@ def read_tool_calls(nodes: Sequence[Node], models: Sequence[ModelCall], *, bare:
     results = _Results(models, repeated | _several(run.call_id for _, run in runs))
     free = FreeRuns(runs, asked_ids, results.answered, repeated)
     same: dict[int, ToolRun | None] = {}
-    if repeated:  # of calls with one id, each takes the run with its arguments before another one takes it for its id
+    # Of calls with one id, each takes the run with its arguments before another one takes it for its id.
+    if repeated:
         of_one_id = (each for asked in answers for each in asked if each.call.id in repeated)
         same = {id(each): free.take_same(each.call) for each in of_one_id}
     calls: list[ToolCall] = []
@@ -76,7 +77,8 @@ def read_tool_calls(nodes: Sequence[Node], models: Sequence[ModelCall], *, bare:
         group = [(each, same.get(id(each)) or free.take(each.call, each.at_ns, each.since_ns)) for each in asked]
         starts = [found.span.start_ns for _, found in group if found is not None and found.span.start_ns]
         at_ns = min(starts, default=asked[0].at_ns)
-        around = at_ns < asked[0].at_ns  # one span has the calls of several answers: only the tools tell the order
+        # One span has the calls of several answers: only the tools tell the order.
+        around = at_ns < asked[0].at_ns
         for place, (each, found) in enumerate(group):
             own_ns = found.span.start_ns if around and found is not None else at_ns
             calls.append(_joined(each, found, results, (own_ns, place, each.source)))
@@ -86,7 +88,8 @@ def read_tool_calls(nodes: Sequence[Node], models: Sequence[ModelCall], *, bare:
         if not isinstance(left.args, dict):
             recorded_args = results.args_of(call)
             if recorded_args is ABSENT and is_cut:
-                left.args = ABSENT  # the only argument without its name, which the answer that was cut would tell
+                # The only argument without its name, which the answer that was cut would tell.
+                left.args = ABSENT
             call = call._replace(args=left.args if recorded_args is ABSENT else recorded_args)
         span_id = left.span.span_id
         alone = _Asked(call, 0, agent_name(node), span_id)
@@ -148,7 +151,8 @@ def _asked(models: Sequence[ModelCall], *, bare: bool) -> Iterator[list[_Asked]]
                 if not is_first(call, seen):
                     continue
             elif ("error.type" in span.attributes or span.status == "ERROR") and _was_read(call, model):
-                continue  # a failed call wrote no answer: what is there is that of an earlier call on the same span
+                # A failed call wrote no answer: what is there is that of an earlier call on the same span.
+                continue
             at_ns = span.start_ns if index < in_rounds else model.end_ns
             found.append(_Asked(_identified(call), at_ns, model.agent, f"{span_id}:{index}", span.start_ns))
         if found:
@@ -197,7 +201,8 @@ class _Results:
                     elif result.id and result.id not in repeated:
                         in_input.add(result.id)
                         self._by_id.setdefault(result.id, (result, asked.get(result.id)))
-        for call_id in several:  # one history has results of several calls, of which only one is known here
+        # One history has results of several calls, of which only one is known here.
+        for call_id in several:
             self._by_id.pop(call_id, None)
         self._pairs: Waiting[ToolResult] = Waiting()
         for history in histories.values():
@@ -256,7 +261,8 @@ def _paired(history: Sequence[SpanMessage]) -> list[tuple[RequestedCall, ToolRes
                 call_of = waiting.take(("name", result.name))
             elif result.id in known:
                 call_of = waiting.take(("id", result.id))
-            else:  # an id of its own, as in OpenAI's Responses; that of Google's instrumentation has the name in it
+            else:
+                # An id of its own, as in OpenAI's Responses; that of Google's instrumentation has the name in it.
                 name, _, number = result.id.rpartition("_")
                 call_of = waiting.take(("without id", result.name or (name if number.isdecimal() else "")))
                 call_of = call_of or waiting.take(("without id", result.name))
@@ -267,7 +273,8 @@ def _paired(history: Sequence[SpanMessage]) -> list[tuple[RequestedCall, ToolRes
 
 def _joined(asked: _Asked, run: ToolRun | None, results: _Results, order: tuple[int, int, str]) -> ToolCall:
     call = asked.call
-    args = arguments(call.args)  # before those of the span, to which frameworks add what the model did not write
+    # Before those of the span, to which frameworks add what the model did not write.
+    args = arguments(call.args)
     if run is not None and not isinstance(args, dict) and run.args is not ABSENT and not run.is_handoff:
         args = run.args
     call_id = call.id or (run.call_id if run else "")
@@ -276,7 +283,8 @@ def _joined(asked: _Asked, run: ToolRun | None, results: _Results, order: tuple[
     adk = call_id.startswith("adk-") or (run is not None and run.span.scope == "gcp.vertex.agent")
     if value is ABSENT and recorded is not None and recorded.value is not ABSENT:
         value, _, is_error = unwrapped_result(structure(recorded.value), adk=adk or recorded.framed)
-        is_failure = recorded.framed and isinstance(value, dict) and set(value) == {"error"}  # as Gemini's API says it
+        # As Gemini's API says it.
+        is_failure = recorded.framed and isinstance(value, dict) and set(value) == {"error"}
         failed = failed or is_error or is_failure
     error = run.error if run is not None else None
     in_result = error_in(value) or (value if isinstance(value, str) else "")

@@ -88,7 +88,8 @@ def _around(this: _Known, by_node: dict[int, _Known]) -> _Known | None:
     while each is not None and each.kind in ("tool", "workflow"):
         outer = by_node.get(id(each))
         if outer is not None and is_mcp_call(run.span.attributes):
-            return outer  # what the tool does; the server's name of the tool can be another one
+            # What the tool does; the server's name of the tool can be another one.
+            return outer
         if outer is not None:
             if outer.run.call_id and run.call_id:
                 return outer if outer.run.call_id == run.call_id else None

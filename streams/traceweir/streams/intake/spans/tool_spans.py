@@ -63,7 +63,8 @@ def read_tool(span: Span) -> ToolRun:
     if any(hides(span) for hides in _HIDES_CALL):
         args = result = ABSENT
     call_id = first_text(span.attributes, *_IDS)
-    call_id = "" if call_id.startswith("<") else call_id  # ADK: "<not specified>"
+    # ADK: "<not specified>".
+    call_id = "" if call_id.startswith("<") else call_id
     error = error_of(span, result, failed)
     return ToolRun(span, tool_name(span), call_id or id_in_result or id_in_event, args, result, error)
 
@@ -109,7 +110,8 @@ def unwrapped_args(value: Any) -> Any:
         return unwrapped_args(value["inputs"])
     if isinstance(value.get("kwargs"), dict) and set(value) <= {"args", "kwargs", "sanitize_inputs_outputs"}:
         if value.get("args") and not value["kwargs"]:
-            return ABSENT  # values without the names of their parameters, which the model's answer tells
+            # Values without the names of their parameters, which the model's answer tells.
+            return ABSENT
         return {name: each for name, each in value["kwargs"].items() if not _is_object(each)}
     if value.get("type") == "tool_call" and isinstance(value.get("args"), dict):
         return value["args"]
@@ -124,7 +126,8 @@ def _is_object(value: Any) -> bool:
 def _result(span: Span) -> tuple[Any, str, bool]:
     """Returns the result, the id of the call and whether the result says that the tool failed."""
     value = _told(span, _RESULTS)
-    if not isinstance(value, dict | list):  # a frame is an object, or a list with one
+    # A frame is an object, or a list with one.
+    if not isinstance(value, dict | list):
         return unwrapped_result(value)
     return unwrapped_result(value, adk=any(frames(span) for frames in _FRAMES_RESULTS))
 

@@ -87,7 +87,8 @@ def _works(node: Node) -> bool:
         has_content = any(key in node.span.attributes for key in _CONTENT)
         return has_content or bool(node.span.events) or node.span.status == "ERROR"
     if _is_fragment(node) and node.span.status == "ERROR":
-        return True  # the failure of the turn, which the lost span would tell
+        # The failure of the turn, which the lost span would tell.
+        return True
     return node.kind in _WORK
 
 

@@ -25,7 +25,8 @@ def pair(base: Rows, challenger: Rows) -> Pairs:
     """Returns the pairs of two sides, each of which has a result at most once."""
     high = np.concatenate((base["high"], challenger["high"]))
     low = np.concatenate((base["low"], challenger["low"]))
-    order = np.lexsort((low, high))  # stable: of two equal results that of the base comes first
+    # Stable: of two equal results that of the base comes first.
+    order = np.lexsort((low, high))
     high, low = high[order], low[order]
     first = np.flatnonzero((high[1:] == high[:-1]) & (low[1:] == low[:-1]))
     in_base, in_challenger = order[first], order[first + 1] - len(base)

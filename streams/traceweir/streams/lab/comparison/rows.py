@@ -17,22 +17,31 @@ Rows = NDArray[np.void]
 
 ROW = np.dtype(
     [
-        ("high", np.uint64),  # identity of the result: 16 bytes of a hash
+        # Identity of the result: 16 bytes of a hash.
+        ("high", np.uint64),
         ("low", np.uint64),
-        ("session", np.uint64),  # 8 bytes of a hash: two sessions that collide are one cluster, which costs width only
-        ("value", np.float64),  # 0 without a value; `status` says so
+        # 8 bytes of a hash: two sessions that collide are one cluster, which costs width only.
+        ("session", np.uint64),
+        # 0 without a value; `status` says so.
+        ("value", np.float64),
         ("usd", np.float64),
-        ("text", np.int64),  # place of the texts; -1 without
+        # Place of the texts; -1 without.
+        ("text", np.int64),
         ("revision", np.int32),
         ("attempt", np.int32),
         ("input_tokens", np.uint32),
         ("output_tokens", np.uint32),
-        ("kind", np.uint16),  # number of the metric and its level
-        ("status", np.uint8),  # index in STATUSES
-        ("reason", np.uint8),  # index in REASONS; 255 with a value
-        ("judged", np.bool_),  # whether a threshold or the gate decided the status
+        # Number of the metric and its level.
+        ("kind", np.uint16),
+        # Index in STATUSES.
+        ("status", np.uint8),
+        # Index in REASONS; 255 with a value.
+        ("reason", np.uint8),
+        # Whether a threshold or the gate decided the status.
+        ("judged", np.bool_),
         ("cached", np.bool_),
-        ("selected", np.bool_),  # false for a score that only hides former revisions
+        # False for a score that only hides former revisions.
+        ("selected", np.bool_),
     ]
 )
 STATUSES: tuple[str, ...] = get_args(Status)
@@ -121,7 +130,8 @@ class SideRows:
             OSError: the texts cannot be written.
         """
         if not selected and not (score.revision or score.attempt):
-            return  # it replaces nothing
+            # It replaces nothing.
+            return
         _check_size(score)
         kind = self._kinds.number(Kind(score.metric, score.level))
         judged = score.status != "NOT_EVALUATED" and (score.threshold is not None or score.metric == GATE)
@@ -153,7 +163,8 @@ class SideRows:
         self._pack()
         rows = np.concatenate(self._chunks) if self._chunks else np.empty(0, ROW)
         self._chunks.clear()
-        order = np.lexsort((rows["attempt"], rows["revision"], rows["low"], rows["high"]))  # stable
+        # Stable.
+        order = np.lexsort((rows["attempt"], rows["revision"], rows["low"], rows["high"]))
         high, low = rows["high"][order], rows["low"][order]
         is_last = np.ones(len(rows), np.bool_)
         is_last[:-1] = (high[1:] != high[:-1]) | (low[1:] != low[:-1])

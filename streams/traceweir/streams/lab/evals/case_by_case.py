@@ -41,7 +41,8 @@ class CaseByCase:
                 be used.
         """
         with warnings.catch_warnings():
-            ignore_litellms_warnings()  # pytest resets the warning filters after each test
+            # pytest resets the warning filters after each test.
+            ignore_litellms_warnings()
             report = self._runner.run(
                 score_files(
                     [replace(scored, judge=self._judge(scored.plan))],

@@ -64,7 +64,8 @@ def read_config_file(path: Path) -> Plan:
     text = read_text(path)
     if (what := misplaced(text, CONFIG)) is not None:
         raise ConfigError([f"{path}: {what}"])
-    read_json(path)  # only for its error message, which shows line and column
+    # Only for its error message, which shows line and column.
+    read_json(path)
     try:
         return read_plan(text)
     except ConfigError as error:

@@ -124,8 +124,10 @@ def _run(scored: Sequence[ScoredFile], num_runs: int | None, judge: Judge | None
     def run() -> Report:
         plans = [each.plan for each in scored] if judge is None else []
         with judges_from_file(
-            plans, settings
-        ) as judges:  # in this thread: only the thread that opens the SQLite file can use it
+            plans,
+            settings,
+            # In this thread: only the thread that opens the SQLite file can use it.
+        ) as judges:
             return asyncio.run(
                 score_files(
                     [replace(each, judge=judges.get(each.plan.digest)) for each in scored],

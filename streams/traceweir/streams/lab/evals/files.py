@@ -69,7 +69,8 @@ def chosen_files(arguments: Sequence[str]) -> list[Chosen]:
 
 def _named_by(argument: str) -> list[Chosen]:
     path = Path(argument)
-    if os.path.isdir(argument):  # unlike Path.is_dir, os.path.isdir returns False for a name that is too long
+    # Unlike Path.is_dir, os.path.isdir returns False for a name that is too long.
+    if os.path.isdir(argument):
         # Sorted, so that two runs report in the same order.
         found = sorted(path.rglob("*" + TEST_SUFFIX))
         if not found:

@@ -46,7 +46,8 @@ def _run(streams: Sequence[BinaryIO], input_format: InputFormat, wanted: frozens
         visibility="private",
     )
     for document, records, problem in documents:
-        if problem is not None:  # a conversation without one of its parts must not be compared
+        # A conversation without one of its parts must not be compared.
+        if problem is not None:
             raise problem
         for record in records:
             if record.session_id in wanted:

@@ -57,7 +57,8 @@ def parsed(text: str, name: str) -> JsonValue:
         raise InputError(_explained(text, name, error)) from None
     except _NotFiniteError as error:
         raise InputError(f"{name}: {error}; write null, or remove the key.") from None
-    except ValueError:  # Python's limit, which keeps the conversion of digits from taking quadratic time
+    except ValueError:
+        # Python's limit, which keeps the conversion of digits from taking quadratic time.
         raise InputError(f"{name}: {too_many_digits()}") from None
     return document
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from xml.etree import ElementTree as ET  # used only for writing
+
+# Used only for writing.
+from xml.etree import ElementTree as ET
 
 from traceweir.streams.lab.evals.results import CaseResult, Report
 from traceweir.streams.lab.evals.text import failure_lines, turn_lines, verdict_line

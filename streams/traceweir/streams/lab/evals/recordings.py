@@ -222,13 +222,15 @@ class _Reader:
 def _parsed(raw: bytes, place: str) -> JsonObject:
     try:
         found: JsonValue = json.loads(raw)
-        if isinstance(found, str):  # ADK has written some of its results as JSON in a JSON string
+        # ADK has written some of its results as JSON in a JSON string.
+        if isinstance(found, str):
             found = json.loads(found)
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise InputError(f"{place}: is not JSON ({error}).") from None
     except RecursionError:
         raise InputError(f"{place}{TOO_DEEP}") from None
-    except ValueError:  # Python's limit for the digits of an integer
+    except ValueError:
+        # Python's limit for the digits of an integer.
         raise InputError(f"{place}: {too_many_digits()}") from None
     if not isinstance(found, dict):
         raise InputError(f"{place}: is not an object; a recorded conversation must be an object.")
@@ -239,7 +241,8 @@ def _turn(invocation: Invocation) -> Turn:
     """Returns a recorded invocation without events, which began at its `creation_timestamp`; 0 is unknown."""
     try:
         began = known_time(datetime.fromtimestamp(invocation.creation_timestamp, UTC))
-    except (ValueError, OverflowError, OSError):  # beyond the years that a date can have
+    except (ValueError, OverflowError, OSError):
+        # Beyond the years that a date can have.
         began = None
     return Turn(invocation, started_at=began)
 

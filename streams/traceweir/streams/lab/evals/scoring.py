@@ -203,7 +203,8 @@ def _criterion(metric: Metric, runs: Sequence[Sequence[Score]], *, pooled: bool)
             else ("missing_input", "the recorded session has nothing that this criterion measures")
         )
         return CriterionResult(metric.name, metric.threshold, None, "NOT_EVALUATED", because, rationale, judged=judged)
-    value = mean(values)  # statistics.mean is exact, whereas sum and fmean round; ADK uses statistics.mean too
+    # statistics.mean is exact, whereas sum and fmean round; ADK uses statistics.mean too.
+    value = mean(values)
     status: Status = "PASSED" if metric.threshold is None or value >= metric.threshold else "FAILED"
     rationale = f"over {len(values)} of {len(of)} values of {len(runs)} runs"
     return CriterionResult(metric.name, metric.threshold, value, status, None, rationale, judged=judged)

@@ -68,7 +68,8 @@ def as_file(document: JsonObject) -> bytes:
     text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
     try:
         return (text + "\n").encode()
-    except UnicodeEncodeError:  # a lone surrogate, which only a JSON escape can represent
+    except UnicodeEncodeError:
+        # A lone surrogate, which only a JSON escape can represent.
         return (json.dumps(document, indent=2, allow_nan=False) + "\n").encode()
 
 

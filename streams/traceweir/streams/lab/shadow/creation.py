@@ -92,12 +92,15 @@ def found_or_created(
             names.changelog,
             [(number, key, row) for number, rows in verdicts.items() for key, row in rows.items()],
         )
-    write_definition(settings, definition)  # last, so that an interrupted creation is repeated from its start
+    # Last, so that an interrupted creation is repeated from its start.
+    write_definition(settings, definition)
     final = asyncio.run(read_definition(settings, wanted.name)) or definition
     if final == definition:
         return RunnableShadow(definition, plan, is_new=True)
-    _check_fits(settings, wanted, final)  # another process was faster
-    write_definition(settings, final)  # compaction keeps the last record of a name, which is then the one in effect
+    # Another process was faster.
+    _check_fits(settings, wanted, final)
+    # Compaction keeps the last record of a name, which is then the one in effect.
+    write_definition(settings, final)
     return RunnableShadow(final, plan_of(final), is_new=False)
 
 

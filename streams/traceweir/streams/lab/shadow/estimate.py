@@ -112,7 +112,8 @@ async def estimated(settings: Settings, definition: Definition, plan: Plan, verd
     prices = _Prices(plan, settings.judge_api_base)
     sessions = round(definition.size * sample.chosen / sample.offsets) if sample.offsets else 0
     judged = sample.selected if plan.judged else []
-    if not judged:  # models without a price are named also if nothing tells how often they will be asked
+    # Models without a price are named also if nothing tells how often they will be asked.
+    if not judged:
         for model in models_of(plan):
             prices.of(model)
     votes = _votes(plan)
@@ -218,7 +219,8 @@ async def _questions(plan: Plan, value: bytes | None) -> list[Question]:
         return []
     judge = _Questions()
     await evaluate(plan, session, turns_of(session), now=utc_now, timeout_s=10, judge=judge)
-    return [question for question in judge.asked if not question.sample]  # a vote repeats its question
+    # A vote repeats its question.
+    return [question for question in judge.asked if not question.sample]
 
 
 def _votes(plan: Plan) -> Mapping[str, int]:

@@ -84,7 +84,8 @@ async def _records_by_name(settings: Settings) -> dict[str, bytes]:
     async with BoundedReader(settings, shadows_topic(settings.topic_prefix), ShadowError) as reader:
         async for record in reader.records():
             name = (record.key or b"").decode("utf-8", "replace")
-            if re.fullmatch(SHADOW_NAME, name) is None:  # a request to stop, or a record of another program
+            # A request to stop, or a record of another program.
+            if re.fullmatch(SHADOW_NAME, name) is None:
                 continue
             if record.value is None:
                 found.pop(name, None)
@@ -216,7 +217,8 @@ async def _send(settings: Settings, topic: str, outputs: Sequence[Output]) -> No
         async with asyncio.timeout(_SENT_WITHIN_S):
             await delivery.start()
             await delivery.send({}, outputs, {})
-    except (KafkaError, OSError) as error:  # a `TimeoutError` is an `OSError`
+    except (KafkaError, OSError) as error:
+        # A `TimeoutError` is an `OSError`.
         raise ShadowError(
             f"topic {topic!r} could not be written ({error!r}); check that the brokers run, and try again"
         ) from error

@@ -48,7 +48,8 @@ def drop(settings: Settings, name: str) -> tuple[str, ...]:
     names, topics = ShadowNames.of(settings, name), existing_topics(settings)
     require_no_challenger(settings, name, topics)
     own = tuple(topic for topic in names.own if topic in topics)
-    if not own:  # also an interrupted creation can be removed
+    # Also an interrupted creation can be removed.
+    if not own:
         _require(settings, name, topics)
     if names.shadows in topics:
         _stop(settings, name)

@@ -63,7 +63,8 @@ async def _cut(reader: BoundedReader, since_ms: int) -> dict[int, int | None]:
     """
     found: dict[int, int | None] = {}
     for number, begin in reader.begins.items():
-        if begin == 0:  # no record of this partition has expired
+        # No record of this partition has expired.
+        if begin == 0:
             continue
         oldest = await reader.time_of_first(number)
         if oldest is None or oldest >= since_ms:
@@ -75,7 +76,8 @@ async def _first_since(settings: Settings, reader: BoundedReader, at_ms: int) ->
     """Returns the offset of the first record with this timestamp or a later one, by partition; its end without one."""
     if not is_embedded(await asyncio.to_thread(reach, settings)):
         return await reader.begins_since(at_ms)
-    found = dict(reader.ends)  # the embedded broker cannot search by time, and has few records
+    # The embedded broker cannot search by time, and has few records.
+    found = dict(reader.ends)
     for number, begin in reader.begins.items():
         async with aclosing(reader.records({number: begin})) as records:
             async for record in records:

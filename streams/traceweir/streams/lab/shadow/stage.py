@@ -84,7 +84,8 @@ class ShadowStage:
         rows = cut.rows
         if withheld := len(cut.outputs) - len(outputs):
             self.counters["withheld"] += withheld
-            rows = [*rows, *self.counters.rows()]  # replaces the row that the stage has cut before
+            # Replaces the row that the stage has cut before.
+            rows = [*rows, *self.counters.rows()]
         offsets = dict(cut.offsets)
         self._mark = offsets.get(self._source, self._mark)
         is_done = self._last is None or self._mark == self._last + 1

@@ -65,7 +65,8 @@ class ShadowWatch(Service):  # type: ignore[misc]  # Faust's services are untype
                     if await self._is_finished(offsets):
                         self._end("finished")
                         return
-                except (ShadowError, KafkaUnreachableError) as error:  # the watchdog of the worker counts the silence
+                except (ShadowError, KafkaUnreachableError) as error:
+                    # The watchdog of the worker counts the silence.
                     log.debug("the progress is unknown: %s", error)
                 await self.sleep(LOOK_EVERY_S)
         finally:
@@ -109,7 +110,8 @@ class ShadowWatch(Service):  # type: ignore[misc]  # Faust's services are untype
 
     def _end(self, outcome: Outcome) -> None:
         self.outcome = outcome
-        os.kill(os.getpid(), signal.SIGTERM)  # an orderly end: last checkpoints, then the worker leaves its group
+        # An orderly end: last checkpoints, then the worker leaves its group.
+        os.kill(os.getpid(), signal.SIGTERM)
 
 
 def done_of(definition: Definition, committed: Mapping[int, int]) -> int:

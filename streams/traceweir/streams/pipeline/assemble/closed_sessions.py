@@ -48,11 +48,14 @@ class ClosedSessions:
         self._read, self._grace, self._guard, self._gap, self._most = read, grace, guard, gap, most
         self._forgotten = ForgottenSessions(most)
         self._published: dict[OpenSession, None] = {}
-        self._fresh: dict[bytes, _Fresh] = {}  # closed since the last cut
-        self._settling: dict[bytes, OpenSession] = {}  # in the last cut, whose rows may not be readable yet
+        # Closed since the last cut.
+        self._fresh: dict[bytes, _Fresh] = {}
+        # In the last cut, whose rows may not be readable yet.
+        self._settling: dict[bytes, OpenSession] = {}
         self._fresh_guards: dict[bytes, Guard] = {}
         self._settling_guards: dict[bytes, Guard] = {}
-        self._guarded: dict[bytes, int] = {}  # time of the close, in this order
+        # Time of the close, in this order.
+        self._guarded: dict[bytes, int] = {}
         self._contents: dict[bytes, _Content] = {}
         self._rows: Rows = []
 
@@ -161,7 +164,7 @@ class ClosedSessions:
         """Returns the next revision of a session that can be reopened.
 
         Raises:
-            RuntimeError: A row is missing from the table.
+            RuntimeError: a row is missing from the table.
         """
         content = self._contents.pop(name)
         session = self._settling.pop(name, None) or self._restored(name, content)
@@ -194,7 +197,8 @@ class ClosedSessions:
             name, closed_at = next(iter(self._guarded.items()))
             expired = closed_at < watermark - self._guard
             if name in self._fresh_guards or not (expired or len(self._guarded) > self._most):
-                break  # a fresh guard is not written yet
+                # A fresh guard is not written yet.
+                break
             early += not expired
             self.drop_content(name)
             del self._guarded[name]
@@ -230,7 +234,8 @@ class ClosedSessions:
         for session in published:
             try:
                 found.append((session.id, session.document(self._read)))
-            except Exception as error:  # whatever the session's rows cause must not stop the other sessions
+            except Exception as error:
+                # Whatever the session's rows cause must not stop the other sessions.
                 raise SessionFailed(session.id, error) from error
         return found
 

@@ -65,7 +65,7 @@ class ForgottenSessions:
             knows_all: Whether their last writer has kept the sessions that it forgot.
 
         Raises:
-            ValueError: This version cannot read the format of a row.
+            ValueError: this version cannot read the format of a row.
         """
         found = sorted(key for key in rows if key.startswith(PREFIX))
         bounds = []
@@ -89,7 +89,8 @@ class ForgottenSessions:
         """
         if self._unknown_until is None:
             self._unknown_until = latest
-            self._written = False  # the last row gets the time
+            # The last row gets the time.
+            self._written = False
 
     def add(self, name: bytes, closed_at: int) -> None:
         """Adds a session whose guard is deleted, with the time of its close in milliseconds since 1970."""
@@ -150,7 +151,8 @@ class ForgottenSessions:
         chunk = self._chunks.pop(number)
         self._unknown_until = max(self._unknown_until or 0, chunk.closed_until)
         self._count -= len(chunk.digests) // DIGEST
-        self._dirty |= {number, self._next}  # the last row has the time that takes the place of the deleted one
+        # The last row has the time that takes the place of the deleted one.
+        self._dirty |= {number, self._next}
 
     def _sort(self) -> None:
         digests = b"".join([chunk.digests for chunk in self._chunks.values()])

@@ -140,7 +140,7 @@ class OpenSession:
         """Returns a chunk row as of the last cut.
 
         Raises:
-            RuntimeError: The row is missing from the table.
+            RuntimeError: the row is missing from the table.
         """
         row = read(self.key(chunk))
         if row is None:
@@ -160,7 +160,8 @@ class OpenSession:
         traces: list[tuple[float, bytes]] = []
         for kind, at, raw in unpack(b"".join([*bodies, self.tail, *self.new])):
             (traces if kind == TRACE else events).append((at, raw))
-        events.sort(key=_AT)  # a stable sort: ties keep the order of arrival
+        # A stable sort: ties keep the order of arrival.
+        events.sort(key=_AT)
         return _DOCUMENT % {
             b"id": orjson.dumps(self.id.decode()),
             b"segment": self.segment,

@@ -57,8 +57,8 @@ def read_event(record: Record | _InEnvelope, value: bytes) -> JoinKey:
     The identity is the `event_id`; without one, the CloudEvents id; without both, a digest of the content.
 
     Raises:
-        RecordRejected: The bytes are not a JSON object, or not an event.
-        InOtherForm: The event is valid only after rewriting, or in an envelope; the outcome has the event and its fields.
+        RecordRejected: the bytes are not a JSON object, or not an event.
+        InOtherForm: the event is valid only after rewriting, or in an envelope; the outcome has the event and its fields.
     """
     try:
         parsed = _loaded(value) if len(value) > SHORT else None
@@ -101,8 +101,8 @@ def read_trace(record: Record | _InEnvelope, value: bytes) -> JoinKey:
     is a digest of the content.
 
     Raises:
-        RecordRejected: The bytes are not a JSON object, or not a trace, or a name in the trace is too long.
-        InOtherForm: The trace is in an envelope.
+        RecordRejected: the bytes are not a JSON object, or not a trace, or a name in the trace is too long.
+        InOtherForm: the trace is in an envelope.
     """
     try:
         parsed = _loaded(value) if len(value) > SHORT else None
@@ -159,7 +159,7 @@ def checked_value(record: Record, limit: int) -> bytes:
     """Returns the value of a record, which has at most `limit` bytes.
 
     Raises:
-        RecordRejected: The record is a tombstone, its value is empty or too large for a session, or its key and headers
+        RecordRejected: the record is a tombstone, its value is empty or too large for a session, or its key and headers
             are too large to be forwarded.
     """
     value, key = record.value, record.key
@@ -199,7 +199,8 @@ def _validated(validate: Callable[[bytes], Any], value: bytes, parsed: object) -
 
 def _cloud_event_identity(record: Record | _InEnvelope) -> bytes | None:
     for name, content in record.headers:
-        if name == "ce_id" and content:  # headers can lack a value, and an empty id identifies nothing
+        # Headers can lack a value, and an empty id identifies nothing.
+        if name == "ce_id" and content:
             return _digest(b"c" + content)
     return None
 
@@ -242,7 +243,8 @@ def _text(key: bytes | None) -> str:
     try:
         return key.decode()
     except UnicodeDecodeError:
-        return key.hex()  # a key in another encoding still identifies one session
+        # A key in another encoding still identifies one session.
+        return key.hex()
 
 
 def _rejected(value: bytes, error: ValidationError) -> RecordRejected:

@@ -79,7 +79,7 @@ def split(row: bytes) -> tuple[ChunkHeader, bytes]:
     """Returns header and body of a chunk row.
 
     Raises:
-        ValueError: This version cannot read the format of the row.
+        ValueError: this version cannot read the format of the row.
     """
     version, first, last, deadline, count, size, revision, ended = _HEAD.unpack_from(row)
     if version not in (VERSION, VERSION - 1):

@@ -34,7 +34,8 @@ from traceweir.streams.pipeline.assemble.session_rows import (
     split_chunk_key,
 )
 
-if TYPE_CHECKING:  # OpenTelemetry's SDK is loaded only where traces are on
+# OpenTelemetry's SDK is loaded only where traces are on.
+if TYPE_CHECKING:
     from traceweir.streams.scoring.tracing.stage_spans import AssembleSpans
 
 log = logging.getLogger(__name__)
@@ -149,7 +150,8 @@ class AssembleStage:
                     )
                 except InOtherForm as found:
                     value, (session_id, at, identity, ends) = found.value, found.key
-                    if len(value) > max_bytes:  # rewriting writes some numbers with more digits
+                    # Rewriting writes some numbers with more digits.
+                    if len(value) > max_bytes:
                         raise RecordRejected(
                             "too_large",
                             f"the record has {len(value)} bytes in the form of the schema; a session can have at most "
@@ -249,7 +251,8 @@ class AssembleStage:
         for session in self._dirty:
             session.dirty = False
         rows += self.counters.rows()
-        if self._next or rows or outputs:  # what the watermark has closed or forgotten is never without it
+        # What the watermark has closed or forgotten is never without it.
+        if self._next or rows or outputs:
             rows += self._watermark.rows() + self._closed.forgotten_rows()
         cut = Cut(rows, outputs, self._next)
         self._rows, self._outputs, self._next, self._dirty = [], [], {}, []
@@ -287,7 +290,8 @@ class AssembleStage:
             if record.timestamp > session.deadline:
                 self._close(
                     session
-                )  # when reading live, the clock would have closed the session before this record arrived
+                    # When reading live, the clock would have closed the session before this record arrived.
+                )
             elif session.count < self._closing.max_events and session.bytes + size <= self._closing.max_bytes:
                 return session
             else:
@@ -325,7 +329,8 @@ class AssembleStage:
         origins = [content for name, content in stray.headers if name == ORIGIN]
         return origins[-1:] == [
             self._topics.traces.encode()
-        ]  # a producer can have sent the same header; the worker appends its own header as the last
+            # A producer can have sent the same header; the worker appends its own header as the last.
+        ]
 
     def _forward(self, record: Record, session_id: bytes, home: int, topic: str) -> None:
         headers = [*record.headers, (ORIGIN, topic.encode())]
@@ -440,7 +445,8 @@ class AssembleStage:
         del self._open[session.id]
         try:
             self._closed.add(session, self._watermark.at)
-        except Exception as error:  # whatever the session's rows cause must not stop the other sessions
+        except Exception as error:
+            # Whatever the session's rows cause must not stop the other sessions.
             raise SessionFailed(session.id, error) from error
 
     def _load_chunk(self, key: bytes, row: bytes) -> None:
@@ -460,5 +466,6 @@ def _has_closed(session: OpenSession, guard: Guard | None) -> bool:
 def _moment(seconds: float) -> str:
     try:
         return datetime.fromtimestamp(seconds, UTC).isoformat()
-    except (ValueError, OverflowError):  # a time zone can move the end of the year 9999 into the next year
+    except (ValueError, OverflowError):
+        # A time zone can move the end of the year 9999 into the next year.
         return f"{seconds:.0f} s after 1970"

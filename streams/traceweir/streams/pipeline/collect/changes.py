@@ -62,7 +62,8 @@ def changes_of(
     found = read_trace(spans, visibility=rules.visibility, session_id=before.session_id)
     if not before.identities:
         return Changes(found.events, found.traces, _only_session(found), found.own_spans)
-    if not trace.published_parts:  # a former version has not counted what it has published
+    # A former version has not counted what it has published.
+    if not trace.published_parts:
         events = [event for event in found.events if not before.has(event["event_id"])]
         traces = [each for each in found.traces if not before.has(each["id"], b"t")]
         return Changes(events, traces, before.session_id, found.own_spans)

@@ -55,7 +55,8 @@ def late_traces(
     for each in before:
         invocation, name = _invocation(each), each["id"]
         name = name if is_published(name) else name_before(invocation)
-        if name and invocation not in present:  # it can come back below another span
+        # It can come back below another span.
+        if name and invocation not in present:
             found.kept.append(kept(invocation, name))
     for each in after:
         invocation, name = _invocation(each), each["id"]
@@ -70,7 +71,8 @@ def late_traces(
             found.changed.append(each | {"id": moved_id(name)})
             continue
         if sessions.get(name, _session(each)) != _session(each) or (known and _session(known) != _session(each)):
-            continue  # a trace id in another session would be a conflict
+            # A trace id in another session would be a conflict.
+            continue
         if name != each["id"]:
             found.kept.append(kept(invocation, name))
         document = each | {"id": name}

@@ -83,7 +83,7 @@ class OpenTrace:
         """Yields all spans and log records of the trace.
 
         Raises:
-            RuntimeError: A row is missing from the table.
+            RuntimeError: a row is missing from the table.
         """
         for number in range(self.rows):
             row = read(spans_key(self.id, number))

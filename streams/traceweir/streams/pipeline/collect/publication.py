@@ -89,7 +89,8 @@ class Publication:
         published = Published(changes.session_id, before.identities.union(remembered))
         left_out = len(new) - len(chosen)
         replaced = sum(
-            name != value["event_id"]  # what withdraws events names itself too
+            # What withdraws events names itself too.
+            name != value["event_id"]
             for (is_event, _, value), document in zip(new.values(), chosen, strict=False)
             if is_event and document.fits(rooms)
             for name in value.get("replaces", ())

@@ -38,7 +38,7 @@ def read_request(value: bytes | None, headers: Headers = (), *, logs: bool) -> R
     """Returns the spans or log records of a request in protobuf or JSON, or of one in JSON in an envelope.
 
     Raises:
-        RecordRejected: The record has no value, or the value is not such a request.
+        RecordRejected: the record has no value, or the value is not such a request.
     """
     if not value:
         raise RecordRejected("empty", "the record has no value" if value is None else "the record's value is empty")
@@ -101,7 +101,8 @@ def _logs(value: bytes) -> Request:
 
 
 def _is_genai_event(found: LogSlice) -> bool:
-    if GENAI_EVENT.encode() not in found.data:  # most log records need no decoding
+    # Most log records need no decoding.
+    if GENAI_EVENT.encode() not in found.data:
         return False
     return is_genai_event(decode_log(found).event)
 

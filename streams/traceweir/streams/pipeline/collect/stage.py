@@ -62,7 +62,8 @@ class CollectStage:
         self._partition, self._partitions, self._topics = partition, partitions, topics
         self._read, self._changed, self._rules = read, changed, rules
         self._traces: dict[bytes, OpenTrace] = {}
-        self._remembered: dict[bytes, OpenTrace] = {}  # in the order in which they are forgotten
+        # In the order in which they are forgotten.
+        self._remembered: dict[bytes, OpenTrace] = {}
         self._due: list[tuple[int, bytes]] = []
         self._ready: dict[bytes, OpenTrace] = {}
         self._dirty: dict[bytes, OpenTrace] = {}
@@ -174,7 +175,8 @@ class CollectStage:
         for trace in self._dirty.values():
             rows += trace.changed_rows()
         rows += self.counters.rows()
-        if self._next or rows or outputs:  # what the watermark has closed or forgotten is never without it
+        # What the watermark has closed or forgotten is never without it.
+        if self._next or rows or outputs:
             rows += self._watermark.rows()
         cut = Cut(rows, outputs, self._next)
         self._rows, self._outputs, self._next, self._dirty = [], [], {}, {}
@@ -240,7 +242,8 @@ class CollectStage:
                 self.counters["reopened"] += 1
         self._dirty[trace.id] = trace
         if trace.is_open:
-            if not is_over_limit:  # a span that is left out must not keep the trace open
+            # A span that is left out must not keep the trace open.
+            if not is_over_limit:
                 trace.last_record = max(trace.last_record, moment)
             if part.is_root and not trace.root_at:
                 trace.root_at = moment
@@ -284,13 +287,15 @@ class CollectStage:
             is_alone = found.published.session_id == trace.id.hex()
             timestamp = rules.published_at(trace.due, watermark.now, is_alone=is_alone)
             outputs = list(found.outputs(self._topics, self._partition, self._partitions, timestamp))
-        except Exception as error:  # whatever the spans cause must not stop the other traces
+        except Exception as error:
+            # Whatever the spans cause must not stop the other traces.
             raise SessionFailed(trace.id, error) from error
         for output in outputs:
             self.counters[self._outcome(output)] += 1
         self.counters["published"] += 1
         changes = found.changes
-        if changes.own_spans and not trace.publications:  # a later publication has the same spans again
+        # A later publication has the same spans again.
+        if changes.own_spans and not trace.publications:
             self.counters["own_spans"] += changes.own_spans
         if changes.moved:
             self.counters["moved"] += 1

@@ -172,7 +172,8 @@ def _struct(
             if required:
                 raise
         if field.default_factory is not None:
-            raise _Untranslatable  # no model has one today
+            # No model has one today.
+            raise _Untranslatable
         fields.append((name, kind, msgspec.NODEFAULT if required else field.get_default()))
         names[name] = name if issubclass(model, AdkModel) else field.alias or name
     # A field of an ADK model has two names. A document with the camelCase name has an unknown key here, and is left to

@@ -65,7 +65,7 @@ class NoveltyScope:
         """Returns the novelty of each vector, in order. A known trace is a revision and replaces its own vector.
 
         Raises:
-            ValueError: The vectors' length differs from the scope's, or a value is not finite. No vector is then added.
+            ValueError: the vectors' length differs from the scope's, or a value is not finite. No vector is then added.
         """
         cache = self.vectors or self._new_cache(vectors.shape[1])
         measured = cache.measure_and_add(vectors, trace_ids, replace=True)
@@ -255,7 +255,8 @@ class NoveltyScopes:
                 return
             heapreplace(self._ranking, (scope.worth, scope.name))
             del self._established[weakest.name]
-            weakest.used = self._uses  # its trial begins now
+            # Its trial begins now.
+            weakest.used = self._uses
             self._on_trial[weakest.name] = self._changed[weakest.name] = weakest
         del self._on_trial[scope.name]
         self._established[scope.name] = scope

@@ -47,7 +47,7 @@ def load_entities(config: PresidioConfig | None) -> EntityFinder | None:
     """Returns what recognises the entities of a config; None if the config recognises none.
 
     Raises:
-        PresidioUnavailableError: The extra or the model is not installed, or does not know an entity of the config.
+        PresidioUnavailableError: the extra or the model is not installed, or does not know an entity of the config.
     """
     return None if config is None else PresidioEntities(config)
 
@@ -56,7 +56,7 @@ def check_presidio(config: PresidioConfig | None) -> None:
     """Checks that the packages and the model of a config are installed, without loading them.
 
     Raises:
-        PresidioUnavailableError: The extra or the model is not installed.
+        PresidioUnavailableError: the extra or the model is not installed.
     """
     if config is None:
         return
@@ -76,17 +76,20 @@ class PresidioEntities:
         config: The model and the entities.
 
     Raises:
-        PresidioUnavailableError: The extra or the model is not installed, or does not know an entity of the config.
+        PresidioUnavailableError: the extra or the model is not installed, or does not know an entity of the config.
     """
 
     def __init__(self, config: PresidioConfig) -> None:
         check_presidio(config)
         folder = _model_folder(config.model)
-        os.environ.setdefault("REGEX_TIMEOUT_SECONDS", _PATTERN_TIMEOUT_S)  # Presidio reads it when it is imported
-        _use_logger(_Silent)  # loading logs a warning for each recogniser of another language
+        # Presidio reads it when it is imported.
+        os.environ.setdefault("REGEX_TIMEOUT_SECONDS", _PATTERN_TIMEOUT_S)
+        # Loading logs a warning for each recogniser of another language.
+        _use_logger(_Silent)
         try:
             self._analyzer, self._language, versions = _analyzer(folder, config)
-        except Exception as error:  # the libraries and the file system raise errors of many types
+        except Exception as error:
+            # The libraries and the file system raise errors of many types.
             reason = (str(error).strip() or type(error).__name__).splitlines()[0]
             raise PresidioUnavailableError(
                 f"gate.presidio.model: {config.model!r} could not be loaded: {reason} (install a version of the model that "
@@ -129,11 +132,13 @@ class PresidioEntities:
 def _model_folder(model: str) -> Path:
     """Returns the folder of a model, without importing the package of the model and without downloading anything."""
     folder = Path(model)
-    if os.path.isfile(folder / "config.cfg"):  # False for a path that is too long, unlike the method of a Path
+    # False for a path that is too long, unlike the method of a Path.
+    if os.path.isfile(folder / "config.cfg"):
         return folder
     package = None
     if model.isidentifier():
-        with suppress(ValueError):  # raised for modules such as `__main__`
+        # Raised for modules such as `__main__`.
+        with suppress(ValueError):
             package = importlib.util.find_spec(model)
     for place in (package and package.submodule_search_locations) or ():
         for config in sorted(Path(place).glob("*/config.cfg")):
@@ -162,7 +167,8 @@ def _analyzer(folder: Path, config: PresidioConfig) -> tuple[Any, str, str]:
         [{"lang_code": language, "model_name": str(folder)}],
         NerModelConfiguration(**_ner_labels(model.pipe_labels, config.entities)),
     )
-    engine.nlp = {language: model}  # otherwise `load` would download a model that it does not find
+    # Otherwise `load` would download a model that it does not find.
+    engine.nlp = {language: model}
     registry = RecognizerRegistryProvider(
         registry_configuration={"supported_languages": [language]}
     ).create_recognizer_registry()

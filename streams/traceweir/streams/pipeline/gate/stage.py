@@ -35,7 +35,8 @@ from traceweir.streams.pipeline.decoding.fast_decode import NeedsFullValidation,
 from traceweir.streams.pipeline.gate.novelty_scope_rows import Version
 from traceweir.streams.pipeline.gate.novelty_scopes import NoveltyScope, NoveltyScopes
 
-if TYPE_CHECKING:  # OpenTelemetry's SDK is loaded only where traces are on
+# OpenTelemetry's SDK is loaded only where traces are on.
+if TYPE_CHECKING:
     from traceweir.streams.scoring.tracing.stage_spans import GateSpans
 
 MAX_PLANS = 1_000
@@ -200,7 +201,8 @@ class GateStage:
             max_bytes = min(MAX_OUTPUT_BYTES - KEPT_BYTES, room)
             try:
                 whole = _as_model(candidate, record.value or b"")
-            except ValidationError:  # a key of a long document came twice; the derived type checked only the last value
+            except ValidationError:
+                # A key of a long document came twice; the derived type checked only the last value.
                 reasons = ["not_publishable"]
             else:
                 published, reasons = self._publish(plan, whole.trace, measured.value, max_bytes, self._entities)
@@ -302,7 +304,7 @@ def _candidate(value: bytes) -> Candidate:
     """Reads a candidate. What is published needs the model's trace; all else needs only its attributes.
 
     Raises:
-        ValidationError: The bytes are no candidate.
+        ValidationError: the bytes are no candidate.
     """
     if not may_be_deep(value):
         try:
@@ -318,7 +320,7 @@ def _as_model(found: Candidate, value: bytes) -> Candidate:
     """Returns a candidate that `_candidate` has read as an object of the model.
 
     Raises:
-        ValidationError: The model refuses it.
+        ValidationError: the model refuses it.
     """
     return found if isinstance(found, Candidate) else Candidate.model_validate_json(value)
 
@@ -348,7 +350,7 @@ def _check(scope: NoveltyScope, waiting: Waiting, candidate: Candidate) -> None:
     """Checks that a candidate can be compared with its scope.
 
     Raises:
-        RecordRejected: The trace belongs to another session, its vector has another length, or a value is not finite.
+        RecordRejected: the trace belongs to another session, its vector has another length, or a value is not finite.
     """
     known = scope.decided.get(candidate.trace.id)
     if known is not None and known.session_id != candidate.session_id:

@@ -11,8 +11,10 @@ from traceweir.streams.base.stages.base import Rows
 from traceweir.streams.scoring.sessions.result import OfferedCandidate, ScoringResult
 
 _KEY = b"t"
-_HEAD = struct.Struct(">BqI")  # format 1, for attempt 0: format, last record, revision
-_HEAD_2 = struct.Struct(">BqII")  # format 2, for later attempts: the same fields, then the attempt
+# Format 1, for attempt 0: format, last record, revision.
+_HEAD = struct.Struct(">BqI")
+# Format 2, for later attempts: the same fields, then the attempt.
+_HEAD_2 = struct.Struct(">BqII")
 _DIGEST = 16
 
 

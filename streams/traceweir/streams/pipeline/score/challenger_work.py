@@ -115,7 +115,8 @@ class ChallengerWork:
             await self._score(row_key, waiting, challengers)
         except (RecordUnavailable, ChallengerUnavailable):
             self._put_back(row_key, waiting)
-        except asyncio.CancelledError:  # also of a future that the work awaits: the session would never be scored
+        except asyncio.CancelledError:
+            # Also of a future that the work awaits: the session would never be scored.
             self._put_back(row_key, waiting)
             raise
         except Exception:
@@ -164,19 +165,22 @@ class ChallengerWork:
         # A retry of the champion can have got another answer to the same question meanwhile: the champion's answer stays.
         known = {verdict.key for verdict in self._verdicts.known(key)}
         self._verdicts.learn(key, JudgeUsage([verdict for verdict in judged.verdicts if verdict.key not in known]))
-        if not challenger_scoring.writable(challenger.name):  # the topic has gone meanwhile
+        # The topic has gone meanwhile.
+        if not challenger_scoring.writable(challenger.name):
             self._changed()
             raise ChallengerUnavailable
         self._end(row_key, waiting, outcome, challenger.name, scores)
 
     def _put_back(self, row_key: bytes, waiting: WaitingSession) -> None:
-        if self._rows.get(row_key) is waiting:  # else a later revision has come, which is tried already
+        # Else a later revision has come, which is tried already.
+        if self._rows.get(row_key) is waiting:
             self._rows.put_back(row_key)
 
     def _end(
         self, row_key: bytes, waiting: WaitingSession, outcome: str, name: str = "", scores: Sequence[bytes] = ()
     ) -> None:
-        if self._rows.get(row_key) is waiting:  # else a later revision has come, which is counted already
+        # Else a later revision has come, which is counted already.
+        if self._rows.get(row_key) is waiting:
             topic = self._topics.shadow_results(name) if scores else ""
             self.outputs += [Output(topic, self._partition, session_of(row_key), score) for score in scores]
             self._rows.end(row_key)

@@ -78,7 +78,8 @@ class ConfigSpans:
     def at(self, offset: int) -> Configs:
         """Returns the configs of the session at this offset."""
         found = NO_CONFIGS
-        for begin, configs in self._spans:  # one or two: a span ends when no session below it can be scored any more
+        # One or two: a span ends when no session below it can be scored any more.
+        for begin, configs in self._spans:
             if begin > offset:
                 break
             found = configs
@@ -92,7 +93,8 @@ class ConfigSpans:
             configs: The configs of the span.
             position: The position in the topic `configs` at which these are the current ones.
         """
-        while self._spans and self._spans[-1][0] >= offset:  # no session had these
+        # No session had these.
+        while self._spans and self._spans[-1][0] >= offset:
             self._spans.pop()
         self._spans.append((offset, configs))
         self.position = position

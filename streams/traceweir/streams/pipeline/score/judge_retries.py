@@ -84,7 +84,8 @@ class JudgeRetries:
 
     def __init__(self, config: RetryLater | None) -> None:
         self._config = config
-        self._pending: OrderedDict[bytes, PendingRetry] = OrderedDict()  # in the order in which they were noted
+        # In the order in which they were noted.
+        self._pending: OrderedDict[bytes, PendingRetry] = OrderedDict()
         self._due: dict[bytes, int] = {}
         self._queue: list[tuple[int, bytes]] = []
         self._taken: set[bytes] = set()
@@ -129,12 +130,14 @@ class JudgeRetries:
         row_key = row_key_of(_KEY, session, result.segment)
         before = self._pending.get(row_key)
         if before and (result.last_record_ms, result.revision) <= (before.last_record_ms, before.revision):
-            return False  # a replay of an earlier or the same revision leaves the schedule unchanged
+            # A replay of an earlier or the same revision leaves the schedule unchanged.
+            return False
         if not result.waiting:
             self._remove(row_key)
             return False
         due_ms = self._now_ms + round(self._config.after_s * 1000)
-        self._pending.pop(row_key, None)  # so that it is the last one
+        # So that it is the last one.
+        self._pending.pop(row_key, None)
         left = self._config.attempts
         self._keep(
             row_key,
@@ -162,7 +165,8 @@ class JudgeRetries:
         due = []
         while self._queue and self._queue[0][0] <= self._now_ms and len(self._taken) < AT_ONCE:
             due_ms, row_key = heapq.heappop(self._queue)
-            if self._due.get(row_key) == due_ms:  # otherwise the session was scheduled again
+            # Otherwise the session was scheduled again.
+            if self._due.get(row_key) == due_ms:
                 del self._due[row_key]
                 self._taken.add(row_key)
                 due.append(row_key)
@@ -226,7 +230,8 @@ class JudgeRetries:
     def _schedule(self, row_key: bytes, due_ms: int) -> None:
         self._due[row_key] = due_ms
         heapq.heappush(self._queue, (due_ms, row_key))
-        if len(self._queue) > 2 * len(self._due) + 64:  # most entries were scheduled again or removed
+        # Most entries were scheduled again or removed.
+        if len(self._queue) > 2 * len(self._due) + 64:
             self._queue = [(due_ms, row_key) for row_key, due_ms in self._due.items()]
             heapq.heapify(self._queue)
 

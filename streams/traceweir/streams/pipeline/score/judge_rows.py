@@ -36,7 +36,8 @@ class JudgeRows:
 
     def __init__(self, limits: VerdictCache, record_spend: Callable[[Paid], object] = lambda paid: None) -> None:
         self._limits, self._record_spend = limits, record_spend
-        self._found: OrderedDict[bytes, JudgeVerdict] = OrderedDict()  # by row key, the oldest first
+        # By row key, the oldest first.
+        self._found: OrderedDict[bytes, JudgeVerdict] = OrderedDict()
         self._of_session: dict[bytes, list[bytes]] = {}
         self._changed: dict[bytes, bytes | None] = {}
         self._spending = Spending()
@@ -60,7 +61,8 @@ class JudgeRows:
                     self._spending.add(paid)
         for key, verdict in sorted(found, key=lambda item: item[1].at):
             self._remember(key, verdict)
-        self._make_room()  # the limit can be lower than before
+        # The limit can be lower than before.
+        self._make_room()
         for paid in self._spending.entries():
             self._record_spend(paid)
 

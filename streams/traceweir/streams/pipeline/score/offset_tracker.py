@@ -11,7 +11,8 @@ from collections import deque
 from collections.abc import Iterator
 
 _VERSION = 2
-_NUMBER = struct.Struct("@q")  # version 1, in which a row contains only offsets
+# Version 1, in which a row contains only offsets.
+_NUMBER = struct.Struct("@q")
 _RANGE = struct.Struct(">qq")
 
 

@@ -27,20 +27,23 @@ class RevisionQueue:
             Whether the record can be scored now; and the record that a newer revision supersedes, or None. The
             superseded record can be the admitted record.
         """
-        if record.key is None:  # assemble writes no record without a key
+        # Assemble writes no record without a key.
+        if record.key is None:
             return True, None
         waiting = self._waiting.get(record.key)
         if waiting is None:
             self._waiting[record.key] = {}
             return True, None
         head = read_header(record.value)
-        if head is None:  # scoring will report the problem of the record
+        # Scoring will report the problem of the record.
+        if head is None:
             waiting[record.offset] = 0, record
             return False, None
         # The time of the first record is part of the key, because a reused session id starts at segment 0 again.
         segment = head.segment, head.first_record_at
         before = waiting.get(segment)
-        if before is not None and before[0] > head.revision:  # a replay can send an earlier revision
+        # A replay can send an earlier revision.
+        if before is not None and before[0] > head.revision:
             return False, record
         waiting.pop(segment, None)
         waiting[segment] = head.revision, record

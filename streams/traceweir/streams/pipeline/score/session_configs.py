@@ -63,7 +63,8 @@ class SessionConfigs:
         if followed is None or not spans:
             return self._file
         if followed.log.position < spans.position and not await followed.log.reach(spans.position):
-            spans.position = 0  # the topic was created again, and what it has now counts
+            # The topic was created again, and what it has now counts.
+            spans.position = 0
         configs = spans.at(offset)
         # While one config is checked, records that name others can be read.
         while names := followed.log.unchecked_of(configs):

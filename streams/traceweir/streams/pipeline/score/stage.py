@@ -176,7 +176,7 @@ class ScoreStage:
         """Returns new scores and candidates, and the offset below which all sessions are done.
 
         Raises:
-            RecordFailed: The stage could not take up the result of a session.
+            RecordFailed: the stage could not take up the result of a session.
         """
         if self._failed is not None:
             raise self._failed
@@ -260,7 +260,8 @@ class ScoreStage:
             return
         if self._dropped:
             return
-        if pending != retries.get(row_key) or self._revision_queue.busy(key):  # a later revision came meanwhile
+        # A later revision came meanwhile.
+        if pending != retries.get(row_key) or self._revision_queue.busy(key):
             retries.put_back(row_key)
         elif not is_revision(record, key, segment_of(row_key), pending.revision):
             self.counters["retries.expired"] += 1
@@ -302,7 +303,8 @@ class ScoreStage:
         self._next_turn(record)
 
     def _publish(self, record: Record, result: ScoringResult, offered: Sequence[OfferedCandidate]) -> None:
-        last_record_ms = min(result.last_record_ms, record.timestamp)  # the session itself can claim any time
+        # The session itself can claim any time.
+        last_record_ms = min(result.last_record_ms, record.timestamp)
         candidates = self._candidate_changes.changed(record.key or b"", result, last_record_ms, offered)
         self.counters["candidates"] += len(candidates)
         if unchanged := len(result.candidates) - len(candidates):
@@ -343,7 +345,8 @@ class ScoreStage:
             self._pool.add(self._work, following)
 
     def _finish(self, record: Record) -> None:
-        self.counters["consumed"] += 1  # counted at the end, because sessions in flight at a crash are read again
+        # Counted at the end, because sessions in flight at a crash are read again.
+        self.counters["consumed"] += 1
         if is_replay(record.headers):
             self.counters["replayed"] += 1
         self._bytes -= len(record.value or b"")

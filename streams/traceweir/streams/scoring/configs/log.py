@@ -317,7 +317,8 @@ class ConfigLog:
     def _use_version_before(self, selector: str, before: int) -> None:
         """Lets the latest usable version before an unusable record count: compaction leaves no other record of its key."""
         for number, name in self._versions_before(selector, before):
-            if name is None:  # it was withdrawn
+            # It was withdrawn.
+            if name is None:
                 break
             if self._is_usable(name):
                 if self._in_effect.get(selector) != name:

@@ -62,7 +62,7 @@ class Batching:
         """Returns the vector of a text; callers with equal texts can receive the same array, which is read-only.
 
         Raises:
-            Exception: The error that the embedder raised for the batch of this text; other batches are unaffected.
+            Exception: the error that the embedder raised for the batch of this text; other batches are unaffected.
         """
         if self.embedder.runs_inline:
             vector: Vectors = self._embed([text])[0]

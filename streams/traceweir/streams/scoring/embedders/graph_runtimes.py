@@ -30,7 +30,8 @@ def single_precision(graph: Path) -> Run:
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = options.inter_op_num_threads = 1  # a group per core, see `length_groups`
+    # A group per core, see `length_groups`.
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
     session: Any = onnxruntime.InferenceSession(str(graph), options, providers=["CPUExecutionProvider"])
 
     def run(ids: Tokens, mask: Tokens) -> Vectors:
@@ -56,17 +57,20 @@ def bfloat16(graph: Path, threads: int) -> tuple[Run, bool]:
         "INFERENCE_PRECISION_HINT": "bf16" if native else "f32",
         "INFERENCE_NUM_THREADS": threads,
         "NUM_STREAMS": threads,
-        "ENABLE_CPU_PINNING": False,  # other processes use the cores too
+        # Other processes use the cores too.
+        "ENABLE_CPU_PINNING": False,
     }
     try:
         compiled = core.compile_model(str(graph), "CPU", options)
-    except RuntimeError as error:  # its last line has the reason, those before it places in OpenVINO's source
+    except RuntimeError as error:
+        # Its last line has the reason, those before it places in OpenVINO's source.
         raise RuntimeError(str(error).strip().splitlines()[-1]) from error
     own = threading.local()
 
     def run(ids: Tokens, mask: Tokens) -> Vectors:
         request = getattr(own, "request", None)
-        if request is None:  # one request computes one group at a time
+        # One request computes one group at a time.
+        if request is None:
             request = own.request = compiled.create_infer_request()
         vectors: Vectors = request.infer({IDS: ids, MASK: mask})[0]
         return vectors

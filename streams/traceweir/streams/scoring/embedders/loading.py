@@ -42,7 +42,7 @@ def load_embedder(name: str) -> Embedder | None:
             otherwise no embedder and a log line; `auto` downloads nothing.
 
     Raises:
-        EmbedderUnavailableError: The named model cannot be loaded.
+        EmbedderUnavailableError: the named model cannot be loaded.
     """
     match name:
         case "none":
@@ -66,7 +66,7 @@ def check_embedder(name: str) -> None:
     """Checks what can be checked of a setting without loading a model: its path, and the libraries that it needs.
 
     Raises:
-        EmbedderUnavailableError: A library is not installed, or the path is no model.
+        EmbedderUnavailableError: a library is not installed, or the path is no model.
     """
     if name in ("none", "hashing", "auto") or is_embedder_folder(Path(name)):
         return
@@ -108,7 +108,8 @@ def _folder_embedder(folder: Path) -> Embedder:
             f"embedder {str(folder)!r}: a library that it needs is installed and cannot be imported: {error} (remove that "
             f"library, and install it again with {install})"
         ) from error
-    except Exception as error:  # the libraries raise errors of many types for a file that they cannot read
+    except Exception as error:
+        # The libraries raise errors of many types for a file that they cannot read.
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise EmbedderUnavailableError(
             f"embedder {str(folder)!r} could not be loaded: {reason} (make the folder again with `traceweir embedder`)"
@@ -153,7 +154,7 @@ class SentenceTransformerEmbedder:
         local_only: Whether to use local files only, without network access.
 
     Raises:
-        EmbedderUnavailableError: The library is not installed, or the model does not load.
+        EmbedderUnavailableError: the library is not installed, or the model does not load.
     """
 
     runs_inline = False
@@ -167,7 +168,8 @@ class SentenceTransformerEmbedder:
             self._model: Any = SentenceTransformer(model, local_files_only=local_only)
         except Exception as error:  # noqa: BLE001  # the library, the file system and the network raise errors of many types
             reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-            if shown != model:  # the library's message can repeat the value, whole or in part
+            # The library's message can repeat the value, whole or in part.
+            if shown != model:
                 reason = type(error).__name__
             raise EmbedderUnavailableError(
                 f"embedder {shown!r} could not be loaded: {reason} "
@@ -229,7 +231,8 @@ def _groups_on_cpu(model: Any) -> LengthGroups | None:
 
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
-    return LengthGroups(threads, lambda: torch.set_num_threads(1))  # the number also belongs to each thread
+    # The number also belongs to each thread.
+    return LengthGroups(threads, lambda: torch.set_num_threads(1))
 
 
 def weights_digest(model: Any) -> str:

@@ -70,7 +70,8 @@ class OnnxEmbedder:
 
     def _vectors(self, tokens: Sequence[Tokens], group: Sequence[int]) -> Vectors:
         ids = np.zeros((len(group), max(len(tokens[index]) for index in group)), np.int64)
-        mask = np.zeros_like(ids)  # what it masks has no effect, whatever its id
+        # What it masks has no effect, whatever its id.
+        mask = np.zeros_like(ids)
         for row, index in enumerate(group):
             ids[row, : len(tokens[index])] = tokens[index]
             mask[row, : len(tokens[index])] = 1

@@ -29,7 +29,8 @@ class StaticEmbedder:
         Exception: the tokenizer cannot be used; its library has errors of its own.
     """
 
-    runs_inline = False  # a long text takes milliseconds, and a cached one none
+    # A long text takes milliseconds, and a cached one none.
+    runs_inline = False
 
     def __init__(self, folder: Path, about: About) -> None:
         from tokenizers import Tokenizer

@@ -35,7 +35,8 @@ class VectorCache:
         """Keeps a read-only copy of a vector and returns it; a row of a batch would keep the whole batch in memory."""
         kept = vector.copy()
         kept.setflags(write=False)
-        if _size(kept) > self._max_bytes:  # it would displace all others
+        # It would displace all others.
+        if _size(kept) > self._max_bytes:
             return kept
         if (former := self._vectors.pop(digest, None)) is not None:
             self._bytes -= _size(former)

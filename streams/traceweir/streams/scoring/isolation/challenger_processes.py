@@ -156,7 +156,8 @@ class ChallengerProcesses(Service):  # type: ignore[misc]  # Faust's services ar
             supervisor.set_budget_share(self._share)
             for paid in self._spending.pop(challenger.id, Spending()).entries():
                 supervisor.record_spend(paid)
-            running.supervisor = supervisor  # before its start, so that it gets what comes meanwhile
+            # Before its start, so that it gets what comes meanwhile.
+            running.supervisor = supervisor
             await supervisor.maybe_start()
         except Exception as error:  # noqa: BLE001  # whatever it is, only the challenger waits
             self._failed(running, error)
@@ -178,7 +179,8 @@ class ChallengerProcesses(Service):  # type: ignore[misc]  # Faust's services ar
         if running.starting is not None and running.starting is not asyncio.current_task():
             await asyncio.wait({running.starting})
         if running.supervisor is not None:
-            for paid in running.supervisor.spending:  # the same challenger can be in effect again meanwhile
+            # The same challenger can be in effect again meanwhile.
+            for paid in running.supervisor.spending:
                 self.record_spend(name, paid)
             await running.supervisor.stop()
 

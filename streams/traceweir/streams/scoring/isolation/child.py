@@ -46,7 +46,8 @@ from traceweir.streams.scoring.sessions.result import Scoring, ScoringResult
 from traceweir.streams.scoring.sessions.session_scoring import Measure, SessionScoring, score_bytes
 from traceweir.streams.scoring.tracing.switch import spans_of_environment
 
-log = logging.getLogger("traceweir.streams.scoring.isolation.child")  # `__name__` is `__main__` in the process
+# `__name__` is `__main__` in the process.
+log = logging.getLogger("traceweir.streams.scoring.isolation.child")
 
 EXIT_FAILED = 70
 BEAT_S = 1.0
@@ -180,8 +181,11 @@ def end_with(lifeline: int) -> None:
     """
     fcntl.fcntl(lifeline, fcntl.F_SETOWN, -os.getpgrp())
     fcntl.fcntl(
-        lifeline, fcntl.F_SETFL, fcntl.fcntl(lifeline, fcntl.F_GETFL) | os.O_ASYNC
-    )  # SIGIO, which ends a process
+        lifeline,
+        fcntl.F_SETFL,
+        fcntl.fcntl(lifeline, fcntl.F_GETFL) | os.O_ASYNC,
+        # SIGIO, which ends a process.
+    )
 
 
 async def _serve(
@@ -200,7 +204,8 @@ def loading(connection: socket.socket) -> Iterator[None]:
 
     def say() -> None:
         while not over.is_set():
-            with suppress(OSError):  # the worker has ended, so this process ends too
+            # The worker has ended, so this process ends too.
+            with suppress(OSError):
                 protocol.send_object(connection, protocol.Loading())
             over.wait(BEAT_S)
 
@@ -210,7 +215,8 @@ def loading(connection: socket.socket) -> Iterator[None]:
         yield
     finally:
         over.set()
-        telling.join()  # the caller sends the next object; two threads must not send at the same time
+        # The caller sends the next object; two threads must not send at the same time.
+        telling.join()
 
 
 @contextmanager
@@ -228,14 +234,17 @@ def main() -> None:
     for received in (
         signal.SIGINT,
         signal.SIGTERM,
-    ):  # terminals send them to whole process groups, but the worker decides when this process ends
-        signal.signal(received, lambda number, frame: None)  # child processes of scorers would inherit SIG_IGN
+        # Terminals send them to whole process groups, but the worker decides when this process ends.
+    ):
+        # Child processes of scorers would inherit SIG_IGN.
+        signal.signal(received, lambda number, frame: None)
     connection, lifeline = socket.socket(fileno=int(sys.argv[1])), int(sys.argv[2])
     end_with(lifeline)
     log_to_stderr(LogOptions())
     try:
         setup = cast("protocol.Setup", protocol.receive_object(connection))
-    except (EOFError, OSError):  # the worker ended before it was ready, and has said why
+    except (EOFError, OSError):
+        # The worker ended before it was ready, and has said why.
         return
     log_to_stderr(setup.log)
     if setup.background:

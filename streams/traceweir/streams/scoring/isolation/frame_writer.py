@@ -39,7 +39,8 @@ class FrameWriter:
             self._loop.call_soon(self._flush)
 
     def _flush(self) -> None:
-        if self._waiting:  # otherwise a later frame was written at once, with the frames before it
+        # Otherwise a later frame was written at once, with the frames before it.
+        if self._waiting:
             together = self._waiting[0] if len(self._waiting) == 1 else b"".join(self._waiting)
             self._waiting.clear()
             # The owner of a closed connection learns of its end, and tells those who wait for an answer.

@@ -48,7 +48,8 @@ class OpenRequests:
             )
             return None
         judged = answer.result.judged if isinstance(answer, protocol.Answer) else answer.judged
-        if waiting.done():  # no task waits for the answer any more
+        # No task waits for the answer any more.
+        if waiting.done():
             return judged
         if isinstance(answer, protocol.Answer):
             waiting.set_result(answer.result)

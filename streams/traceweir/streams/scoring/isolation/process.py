@@ -170,7 +170,8 @@ class ScoringProcess(asyncio.Protocol):
         """Kills the process and its children; requests fail as if it had died."""
         self._launched.kill()
         if self._transport is not None:
-            self._transport.abort()  # a child of the process can keep the socket open
+            # A child of the process can keep the socket open.
+            self._transport.abort()
 
     def close(self) -> None:
         """Kills the process, even if it is busy. Open requests are never answered."""
@@ -229,7 +230,8 @@ class ScoringProcess(asyncio.Protocol):
     def _ended(self) -> str:
         try:
             status = self._process.wait(0.5)
-        except subprocess.TimeoutExpired:  # the process lives, and only the connection is gone
+        except subprocess.TimeoutExpired:
+            # The process lives, and only the connection is gone.
             self.kill()
             status = self._process.wait()
         return f"signal {-status}" if status < 0 else f"exit status {status}"

@@ -23,7 +23,8 @@ from traceweir.streams.scoring.sessions.options import ScoringOptions
 from traceweir.streams.scoring.sessions.result import ScoringResult
 from traceweir.streams.scoring.sessions.user_ids import HASHED, UserIds
 
-if TYPE_CHECKING:  # the scoring process reads no settings, and starts earlier without the import
+# The scoring process reads no settings, and starts earlier without the import.
+if TYPE_CHECKING:
     from traceweir.streams.base.settings import Settings
 
 _SIZE = struct.Struct(">I")

@@ -136,7 +136,8 @@ class Quarantine:
         try:
             while self._suspects:
                 suspect = raw, known, attempt, configs, answer = self._suspects.popleft()
-                if answer.done():  # no task waits for the answer any more
+                # No task waits for the answer any more.
+                if answer.done():
                     continue
                 if self._death_counts.of(raw) + 1 >= STARTS:
                     answer.set_exception(SessionRejected("poison", _POISON))
@@ -144,7 +145,8 @@ class Quarantine:
                     continue
                 if self.quarantine_process is None:
                     self.quarantine_process = await self._another()
-                self._death_counts.save()  # written first, because the session can also end the worker
+                # Written first, because the session can also end the worker.
+                self._death_counts.save()
                 fresh = self.quarantine_process.fresh
                 found = await self._alone(self.quarantine_process, raw, known, attempt, configs)
                 if isinstance(found, ScoringProcessDiedError | NotStarted):

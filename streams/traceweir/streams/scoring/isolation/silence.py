@@ -94,7 +94,8 @@ def use_of(pid: int) -> Callable[[], ProcessUse]:
             with process.oneshot():
                 times = process.cpu_times()
                 latest = ProcessUse(times.user + times.system, process.status() not in _CANNOT_RUN)
-        except psutil.Error:  # macOS gives no figures for a process that has ended
+        except psutil.Error:
+            # macOS gives no figures for a process that has ended.
             latest = ProcessUse(latest.cpu_s, can_run=False)
         return latest
 

@@ -113,7 +113,8 @@ class ScoringSupervisor(Service):  # type: ignore[misc]  # Faust's services are 
         return self._process.pid
 
     def _fail(self, error: BaseException) -> None:
-        self.failed(error)  # read at the call, because the attribute is set after the constructor
+        # Read at the call, because the attribute is set after the constructor.
+        self.failed(error)
 
     async def on_start(self) -> None:
         """Connects to the process."""
@@ -172,7 +173,8 @@ class ScoringSupervisor(Service):  # type: ignore[misc]  # Faust's services are 
             scored = await self._scored(raw, known, attempt, configs)
         except SessionRejected as why:
             ended.set_exception(why)
-            ended.exception()  # marks the exception as retrieved: possibly no other task waits for it
+            # Marks the exception as retrieved: possibly no other task waits for it.
+            ended.exception()
             raise
         else:
             ended.set_result(scored)
@@ -294,7 +296,8 @@ class ScoringSupervisor(Service):  # type: ignore[misc]  # Faust's services are 
         self._process = process
         process.lost = self._lost
         await self._connect(process)
-        if not process.ended:  # otherwise `_lost` was called meanwhile, and another process is being started
+        # Otherwise `_lost` was called meanwhile, and another process is being started.
+        if not process.ended:
             self._ready.set()
 
     def _lost(self, reason: str) -> None:

@@ -111,7 +111,8 @@ class JudgeBudget:
     def set_share(self, share: Share) -> None:
         """Sets the share of every limit that belongs to this process."""
         self._share = share
-        self._returned.set()  # so that waiting questions are checked against the new share
+        # So that waiting questions are checked against the new share.
+        self._returned.set()
 
     @asynccontextmanager
     async def reserve(
@@ -128,7 +129,8 @@ class JudgeBudget:
             BudgetSpent: the question does not fit the rest of the budget.
         """
         self._check(most)
-        async with waiting or nullcontext(), self._queue:  # a returned reservation wakes only the first waiter
+        # A returned reservation wakes only the first waiter.
+        async with waiting or nullcontext(), self._queue:
             while not self._fits(most + self._reserved):
                 self._check(most)
                 self._returned.clear()

@@ -27,7 +27,8 @@ class CircuitBreaker:
         self._opened_at_s: float | None = None
         self._probing = False
         self._last_failure = ""
-        self._waiting: dict[asyncio.Timeout, None] = {}  # in arrival order, in which they are cancelled
+        # In arrival order, in which they are cancelled.
+        self._waiting: dict[asyncio.Timeout, None] = {}
 
     @property
     def is_open(self) -> bool:
@@ -107,4 +108,5 @@ class CircuitBreaker:
     def _expire_waiting(self) -> None:
         waiting, self._waiting = self._waiting, {}
         for wait in waiting:
-            wait.reschedule(0)  # a deadline in the past: raises TimeoutError in the waiting task
+            # A deadline in the past: raises TimeoutError in the waiting task.
+            wait.reschedule(0)

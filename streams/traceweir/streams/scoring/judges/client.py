@@ -99,20 +99,25 @@ def load_litellm() -> Any:
         JudgeUnavailableError: litellm is not installed.
     """
     check_judge()
-    os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # otherwise the import downloads a price list
-    os.environ["LITELLM_MODE"] = "PRODUCTION"  # otherwise litellm reads `.env` of the working directory
+    # Otherwise the import downloads a price list.
+    os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
+    # Otherwise litellm reads `.env` of the working directory.
+    os.environ["LITELLM_MODE"] = "PRODUCTION"
     # OpenAI's API through the client that serves all other providers: with OpenAI's own client a question takes 1.3 times
     # the CPU time.
     os.environ.setdefault("EXPERIMENTAL_OPENAI_BASE_LLM_HTTP_HANDLER", "True")
-    with warnings.catch_warnings(), paused_gc():  # collections take a tenth of the time of this import
+    # Collections take a tenth of the time of this import.
+    with warnings.catch_warnings(), paused_gc():
         warnings.simplefilter("ignore")
         import litellm
     install_http_limits()
     litellm.suppress_debug_info = True
     litellm.telemetry = False
-    litellm.drop_params = True  # leaves out the options that a provider does not support
+    # Leaves out the options that a provider does not support.
+    litellm.drop_params = True
     for name in ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy", "httpx", "httpcore", "openai"):
-        quiet = logging.getLogger(name)  # these loggers quote requests with their API keys
+        # These loggers quote requests with their API keys.
+        quiet = logging.getLogger(name)
         quiet.setLevel(logging.CRITICAL + 1)
         quiet.propagate = False
     return litellm
@@ -136,7 +141,8 @@ class JudgeClient:
 
     def __init__(self, config: JudgeConfig, access: Access) -> None:
         self._litellm = load_litellm()
-        ignore_litellms_warnings()  # for each client: pytest resets the warning filters after each test
+        # For each client: pytest resets the warning filters after each test.
+        ignore_litellms_warnings()
         self._config, self._access = config, access
         self._key = access.api_key.get_secret_value() if access.api_key else None
         self.secrets = Secrets.of_environment(*([self._key] if self._key else []))
@@ -175,7 +181,8 @@ class JudgeClient:
             if (problem := connection_problem(error)) is not None:
                 message = self.secrets.hide(f"no connection to {self._access.address}: {problem}")
                 raise Transient(f"{model.name}: {message}", unreachable=True) from None
-            raise self._classify(model.name, error) from None  # the cause quotes the request
+            # The cause quotes the request.
+            raise self._classify(model.name, error) from None
         return self._read_answer(model, question, response)
 
     def _options(self, model: _Model, question: Question) -> dict[str, Any]:
@@ -186,7 +193,8 @@ class JudgeClient:
             "max_tokens": self._config.max_output_tokens,
             "num_retries": 0,
             "max_retries": 0,
-            "no-log": True,  # keeps the question from litellm's callbacks
+            # Keeps the question from litellm's callbacks.
+            "no-log": True,
         }
         headers = {}
         if self._access.api_base:
@@ -213,7 +221,8 @@ class JudgeClient:
                 "name": re.sub(r"[^A-Za-z0-9_-]", "_", question.metric)[:64] or "answer",
                 "schema": dict(question.answer),
             }
-            if question.answer.get("additionalProperties") is False:  # strict mode requires this of a schema
+            # Strict mode requires this of a schema.
+            if question.answer.get("additionalProperties") is False:
                 schema["strict"] = True
             options["response_format"] = {"type": "json_schema", "json_schema": schema}
         return options
@@ -242,11 +251,13 @@ class JudgeClient:
         message = f"{model}: {self.secrets.hide(text) or type(error).__name__}"
         if not isinstance(status, int):
             return FinalFailure(message)
-        spent = "insufficient_quota" in str(error)  # OpenAI reports an exhausted quota with status 429, for days
+        # OpenAI reports an exhausted quota with status 429, for days.
+        spent = "insufficient_quota" in str(error)
         if status in _TRANSIENT and not spent:
             after = retry_after(getattr(error, "litellm_response_headers", None), utc_now())
             return Transient(message, after_s=after, down=status != BUSY, unknown=status == TIMED_OUT)
-        if status >= 500 or status < 300:  # below 300: the provider answered, but the answer cannot be read
+        # Below 300: the provider answered, but the answer cannot be read.
+        if status >= 500 or status < 300:
             after = retry_after(getattr(error, "litellm_response_headers", None), utc_now())
             return Transient(message, after_s=after, unknown=status < 300)
         return FinalFailure(message, down=spent or status in _FAIL_EVERY_QUESTION)

@@ -108,7 +108,8 @@ def _limited_async(send: Callable[..., Awaitable[httpx.Response]]) -> Callable[.
     ) -> httpx.Response:
         if not _is_limited.get():
             return await send(client, request, stream=stream, **options)
-        request.headers["Accept-Encoding"] = "identity"  # a small compressed answer can decompress to gigabytes
+        # A small compressed answer can decompress to gigabytes.
+        request.headers["Accept-Encoding"] = "identity"
         response = await send(client, request, stream=True, **{**options, "follow_redirects": False})
         try:
             _check_head(response)

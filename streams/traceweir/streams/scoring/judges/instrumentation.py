@@ -13,7 +13,8 @@ from traceweir.streams.base.process_log import CURRENT_SPAN
 
 SUPPRESSING_KEYS = (
     context._SUPPRESS_INSTRUMENTATION_KEY,  # noqa: SLF001  # each instrumentation reads it
-    "suppress_instrumentation",  # what older instrumentations read
+    # What older instrumentations read.
+    "suppress_instrumentation",
 )
 
 

@@ -12,7 +12,8 @@ from traceweir.scorers.judge import Judge
 from traceweir.streams.base.clock import utc_now
 from traceweir.streams.base.settings import Settings
 
-if TYPE_CHECKING:  # a plan that asks no judge needs none of it
+# A plan that asks no judge needs none of it.
+if TYPE_CHECKING:
     from traceweir.streams.scoring.judges.service import Judging
 
 _UNREACHABLE = Retries(attempts=3, initial_s=1.0, jitter_s=0.0)

@@ -35,7 +35,8 @@ class Limits:
         if config.requests_per_minute is not None:
             self._requests = _bucket(config.requests_per_minute, PARTS_PER_MINUTE)
         if config.tokens_per_minute is not None:
-            self._tokens = _bucket(config.tokens_per_minute, 1)  # one part: a long prompt can use much of the minute
+            # One part: a long prompt can use much of the minute.
+            self._tokens = _bucket(config.tokens_per_minute, 1)
 
     async def start(self) -> None:
         """Waits until the next question can start; the caller must hold a slot."""
@@ -51,7 +52,8 @@ class Limits:
             if self._requests is not None:
                 await self._requests.acquire()
             while self._tokens is not None and tokens > 0:
-                part = min(tokens, self._tokens.max_rate)  # the bucket accepts at most its capacity in one call
+                # The bucket accepts at most its capacity in one call.
+                part = min(tokens, self._tokens.max_rate)
                 await self._tokens.acquire(part)
                 tokens -= int(part)
 

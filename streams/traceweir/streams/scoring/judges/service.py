@@ -88,7 +88,8 @@ class Judging:
         """Returns the judge of one session, for which these verdicts are known; `watch` is entered for each question."""
         now = self._now()
         for verdict in known:
-            if self._memory.get(verdict.key, now) is None:  # another session can have paid for a newer verdict
+            # Another session can have paid for a newer verdict.
+            if self._memory.get(verdict.key, now) is None:
                 self._memory.put(verdict)
         return SessionJudge(self, known, watch)
 
@@ -126,7 +127,8 @@ class Judging:
                 break
             await asyncio.wait(
                 {running}
-            )  # another task asks the same question; if that task is cancelled, this task asks
+                # Another task asks the same question; if that task is cancelled, this task asks.
+            )
             if not running.cancelled() and (error := running.exception()) is not None:
                 raise type(error)(*error.args)
         ended = self._running[key] = asyncio.get_running_loop().create_future()
@@ -138,7 +140,8 @@ class Judging:
                 self._store.put(verdict)
         except (BudgetSpent, JudgeFailed) as error:
             ended.set_exception(error)
-            ended.exception()  # marks the exception as retrieved, in case no task waits for it
+            # Marks the exception as retrieved, in case no task waits for it.
+            ended.exception()
             raise
         finally:
             del self._running[key]
@@ -185,7 +188,8 @@ class Judging:
                                     question, tokens, prompt_use, breaker, reservation, asked
                                 )
                     except Transient as error:
-                        if not error.down:  # the provider was busy at every attempt
+                        # The provider was busy at every attempt.
+                        if not error.down:
                             breaker.failed(str(error))
                         if error.unreachable and unreachable is not None:
                             breaker.open()
@@ -238,7 +242,8 @@ class Judging:
                     breaker.succeeded()
                     asked.answered()
                 raise
-            except BaseException:  # cancelled: the question was sent and will be charged
+            except BaseException:
+                # Cancelled: the question was sent and will be charged.
                 breaker.abandoned()
                 reservation.record_use(prompt_use)
                 raise
@@ -284,7 +289,8 @@ class SessionJudge:
                 with self._watch(self._judging.model_of(question)) as note:
                     verdict, cost = await self._judging.verdict(question, self._known, self._paid.append)
                     note(cost)
-        except BaseException:  # also a timeout of the scorer, which cancels the question
+        except BaseException:
+            # Also a timeout of the scorer, which cancels the question.
             self.failed = True
             raise
         if verdict != self._known.get(verdict.key):

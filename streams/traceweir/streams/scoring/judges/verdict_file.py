@@ -74,7 +74,8 @@ class JudgeFile:
     def put(self, verdict: JudgeVerdict) -> None:
         """Stores a verdict, unless its text is longer than `MAX_VERDICT_CHARS` characters."""
         if self._limits.max_verdicts and len(verdict.text) <= MAX_VERDICT_CHARS:
-            text = verdict.text.encode("utf-8", "replace").decode()  # UTF-8 cannot encode a lone surrogate
+            # UTF-8 cannot encode a lone surrogate.
+            text = verdict.text.encode("utf-8", "replace").decode()
             self._connection.execute(
                 "INSERT OR REPLACE INTO verdicts VALUES (?, ?, ?)", (verdict.key, verdict.at, text)
             )

@@ -58,7 +58,8 @@ def _place(session: Session) -> tuple[str | None, str | None]:
     The invocations, which scoring builds once more, are needed only if the events name several, or if a row has them.
     """
     events = [event for event in session.current_events if not isinstance(event, SessionEnded)]
-    if not events:  # the scores of a session that was withdrawn replace those of the same config
+    # The scores of a session that was withdrawn replace those of the same config.
+    if not events:
         events = [event for event in session.events if not isinstance(event, SessionEnded)]
     apps = {event.app_name for event in events if event.app_name}
     environments = {event.environment for event in events if event.environment}

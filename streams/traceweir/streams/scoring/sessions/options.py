@@ -10,7 +10,8 @@ from traceweir.schemas.candidate import Candidate
 from traceweir.schemas.score import Score
 from traceweir.streams.scoring.sessions.user_ids import HASHED, UserIds
 
-if TYPE_CHECKING:  # the scoring process reads no settings, and OpenTelemetry's SDK is loaded only where traces are on
+# The scoring process reads no settings, and OpenTelemetry's SDK is loaded only where traces are on.
+if TYPE_CHECKING:
     from traceweir.streams.base.settings import Settings
     from traceweir.streams.scoring.tracing.session_spans import SessionSpans
 

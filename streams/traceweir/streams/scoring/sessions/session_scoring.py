@@ -34,7 +34,8 @@ from traceweir.streams.scoring.sessions.user_ids import with_user_ids
 
 if (
     TYPE_CHECKING
-):  # the judges' client is loaded only for a plan that asks judges, OpenTelemetry's SDK only where traces are on
+    # The judges' client is loaded only for a plan that asks judges, OpenTelemetry's SDK only where traces are on.
+):
     from traceweir.streams.scoring.judges.service import Judging
     from traceweir.streams.scoring.tracing.score_spans import ScoreSpans
 
@@ -207,7 +208,8 @@ class SessionScoring:
             )
             for trace in session.traces
         ]
-        if self._batching is None or len(waiting) == 1:  # a task for each would only cost time
+        # A task for each would only cost time.
+        if self._batching is None or len(waiting) == 1:
             return [await candidate for candidate in waiting]
         # Concurrently, so that the timeout of one embedding is also the timeout of the session.
         return await asyncio.gather(*waiting)
@@ -232,7 +234,8 @@ class SessionScoring:
     ) -> Candidate:
         embedding: Embedding | None = None
         missing: str | None = "no_embedder"
-        if self._batching is not None:  # of a withdrawn trace too: the ids of the gate's scores name the embedder
+        # Of a withdrawn trace too: the ids of the gate's scores name the embedder.
+        if self._batching is not None:
             text = embedded_text(trace.task.objective, [step.content for step in trace.steps])
             try:
                 async with asyncio.timeout(self._options.timeout_s):

@@ -11,7 +11,8 @@ from pydantic import SecretStr
 from traceweir.schemas.dimensions import hashed_user_id
 from traceweir.schemas.turns import Turn
 
-if TYPE_CHECKING:  # the scoring process reads no settings, and starts earlier without the import
+# The scoring process reads no settings, and starts earlier without the import.
+if TYPE_CHECKING:
     from traceweir.streams.base.settings import Settings
 
 

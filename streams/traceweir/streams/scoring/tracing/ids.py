@@ -15,7 +15,8 @@ def trace_id_of(session_id: str, segment: int) -> int:
     '0409d6d94b9cc514fd88ce3de982eb87'
     """
     content = f"{segment} {session_id}".encode("utf-8", "surrogatepass")
-    return int.from_bytes(blake2b(content, digest_size=_TRACE_BYTES).digest()) or 1  # 0 is no valid id
+    # 0 is no valid id.
+    return int.from_bytes(blake2b(content, digest_size=_TRACE_BYTES).digest()) or 1
 
 
 def span_id_of(session_id: str, segment: int, *parts: Part) -> int:

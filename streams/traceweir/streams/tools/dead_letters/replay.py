@@ -119,7 +119,8 @@ async def replay(
     try:
         await (
             sender.start()
-        )  # before reading: this fences other replays, so that the marks read afterwards are complete
+            # Before reading: this fences other replays, so that the marks read afterwards are complete.
+        )
         async with DeadLetters(settings, up_to_all=True) as dead_letter_reader, Originals(settings) as originals:
             async for found in dead_letter_reader.matching(wanted):
                 step, outputs = await planned(found, originals)

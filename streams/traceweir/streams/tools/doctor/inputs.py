@@ -235,7 +235,8 @@ def span_requests(topic: str, settings: Settings, latest: Latest) -> Iterator[Fi
     if not any(seen.records for seen in producers.seen.values()):
         yield Finding("inputs", "not checked", f"{topic} has no whole trace of an agent in the last minutes")
     for name, seen in producers.seen.items():
-        if seen.records:  # otherwise none of its traces is whole
+        # Otherwise none of its traces is whole.
+        if seen.records:
             yield from _findings(topic, name, seen, "traces")
 
 

@@ -194,7 +194,8 @@ class _Lag:
     def removed(self, committed: Mapping[Place, int], topic: str) -> int:
         """Returns the number of offsets that are not there any more and were not read."""
         gaps = (self._found.begins[place] - offset for place, offset in committed.items() if place.topic == topic)
-        return sum(gap for gap in gaps if gap > 1)  # one offset is the end of a transaction, as a takeover counts
+        # One offset is the end of a transaction, as a takeover counts.
+        return sum(gap for gap in gaps if gap > 1)
 
     def is_read_by(self, place: Place, member: GroupMember) -> bool:
         """Returns whether a member reads a partition: an added one belongs to whoever has its number."""

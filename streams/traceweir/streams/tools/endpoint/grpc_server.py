@@ -33,9 +33,11 @@ def grpc_server(receiver: Receiver, read_timeout_s: float) -> Any:
         # More requests than can be in work are refused by their admission; this bounds the calls that wait for one.
         maximum_concurrent_rpcs=RPCS_PER_REQUEST * receiver.in_flight.max_requests,
         options=[
-            ("grpc.max_receive_message_length", receiver.max_request_bytes),  # also after decompression
+            # Also after decompression.
+            ("grpc.max_receive_message_length", receiver.max_request_bytes),
             ("grpc.max_concurrent_streams", 100),
-            ("grpc.so_reuseport", 0),  # otherwise a second process takes half of the connections
+            # Otherwise a second process takes half of the connections.
+            ("grpc.so_reuseport", 0),
         ],
     )
     server.add_generic_rpc_handlers(

@@ -45,7 +45,8 @@ def http_runner(receiver: Receiver, read_timeout_s: float, stop_within_s: float)
         keepalive_timeout=IDLE_TIMEOUT_S,
         lingering_time=LINGER_S,
         shutdown_timeout=stop_within_s,
-        auto_decompress=False,  # `read_body` decompresses, and stops at the limit
+        # `read_body` decompresses, and stops at the limit.
+        auto_decompress=False,
     )
 
 
@@ -153,7 +154,8 @@ def _refused(
     content_type = request.content_type if request.content_type in (PROTOBUF, JSON) else JSON
     response = _encoded(Status(code=reason.grpc_code, message=str(refusal)), content_type, reason.http_status, headers)
     if not request.content.is_eof():
-        response.force_close()  # the rest of the body is not wanted
+        # The rest of the body is not wanted.
+        response.force_close()
     return response
 
 

@@ -152,7 +152,8 @@ class KafkaWriter:
                 # Nothing is flushed: the nodes of this producer are lost.
                 await close_producer(self._producer)
                 try:
-                    self._producer = self._new_producer()  # reads certificates again
+                    # Reads certificates again.
+                    self._producer = self._new_producer()
                     await self._producer.start()
                     self._lost = None
                 except (KafkaError, KafkaUnreachableError, OSError) as error:
@@ -165,5 +166,6 @@ class KafkaWriter:
             log.info("Kafka answers again: the endpoint writes to it")
 
     async def _stop(self) -> None:
-        with suppress(TimeoutError):  # without the limit, `stop` waits for a dead broker without end
+        # Without the limit, `stop` waits for a dead broker without end.
+        with suppress(TimeoutError):
             await asyncio.wait_for(self._producer.stop(), self._settings.otlp_write_timeout_s)

@@ -197,5 +197,6 @@ class Receiver:
 
 def _settle(work: asyncio.Future[Any], admission: Admission) -> None:
     if not work.cancelled():
-        work.exception()  # taken here too: the request can have been answered before
+        # Taken here too: the request can have been answered before.
+        work.exception()
     admission.release()

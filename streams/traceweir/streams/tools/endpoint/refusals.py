@@ -9,11 +9,13 @@ class Reason(Enum):
     """Why a request is refused. Clients send a request again only if the reason is temporary."""
 
     BAD_DATA = ("bad_data", 400, 3, None)
-    NO_MESSAGE = ("no_message", 400, 3, None)  # over gRPC only: an empty body over HTTP is empty data
+    # Over gRPC only: an empty body over HTTP is empty data.
+    NO_MESSAGE = ("no_message", 400, 3, None)
     UNAUTHENTICATED = ("unauthenticated", 401, 16, None)
     NOT_FOUND = ("not_found", 404, 12, None)
     METHOD_NOT_ALLOWED = ("method_not_allowed", 405, 12, None)
-    TOO_SLOW = ("too_slow", 503, 4, 1)  # OTLP clients give a 408 up, and repeat a 503
+    # OTLP clients give a 408 up, and repeat a 503.
+    TOO_SLOW = ("too_slow", 503, 4, 1)
     TOO_LARGE = ("too_large", 413, 8, None)
     UNSUPPORTED_TYPE = ("unsupported_type", 415, 3, None)
     OVERLOADED = ("overloaded", 429, 14, 1)

@@ -123,7 +123,8 @@ async def _run(settings: Settings, ready: Callable[[ListenAddresses], None]) -> 
     async with KafkaWriter(settings) as writer:
         # Until here a signal ends the process at once, because nothing was received yet.
         for number in (signal.SIGINT, signal.SIGTERM):
-            with suppress(NotImplementedError):  # Windows; there Ctrl-C cancels this coroutine
+            # Windows; there Ctrl-C cancels this coroutine.
+            with suppress(NotImplementedError):
                 loop.add_signal_handler(number, stop.set)
         async with serving(settings, writer) as (receiver, addresses):
             _log_start(settings, addresses)

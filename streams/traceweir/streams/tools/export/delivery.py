@@ -63,7 +63,8 @@ class Delivery(Generic[Item]):
         """
         waiting: list[Sequence[Item]] = [items] if items else []
         not_accepted: list[tuple[Item, Later | Refused]] = []
-        while waiting:  # the last is the first in order
+        # The last is the first in order.
+        while waiting:
             batch = waiting.pop()
             answer = await self._answer(batch)
             if isinstance(answer, Accepted):
@@ -136,7 +137,8 @@ def _wait_s(state: RetryCallState) -> float:
 
 
 def _result(state: RetryCallState) -> Later:
-    if state.outcome is None:  # tenacity sets it before it calls any of these functions
+    # Tenacity sets it before it calls any of these functions.
+    if state.outcome is None:
         raise RuntimeError("an attempt has no outcome")
     answer: Later = state.outcome.result()
     return answer

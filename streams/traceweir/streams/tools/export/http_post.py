@@ -55,8 +55,10 @@ class HttpPost:
         self._session = aiohttp.ClientSession(
             timeout=aiohttp.ClientTimeout(total=self._timeout_s),
             connector=aiohttp.TCPConnector(limit=self._connections, ssl=self._tls if self._tls is not None else True),
-            auto_decompress=False,  # an answer that is asked for plain and arrives compressed is read as it is
-            trust_env=True,  # proxies, as in every client of OTLP
+            # An answer that is asked for plain and arrives compressed is read as it is.
+            auto_decompress=False,
+            # Proxies, as in every client of OTLP.
+            trust_env=True,
         )
         return self
 

@@ -96,7 +96,8 @@ class KeptOffsets:
             async with BoundedReader(self._settings, self._topic, _UnreadableError, partitions=partitions) as reader:
                 async for record in reader.records():
                     if record.key == key and record.value is not None:
-                        with suppress(ValidationError):  # the record of another program
+                        # The record of another program.
+                        with suppress(ValidationError):
                             value = _Record.model_validate_json(record.value)
                             found[record.partition] = Kept(value.offset, value.topic_id, value.at)
         except _UnreadableError as error:

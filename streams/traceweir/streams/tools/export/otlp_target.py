@@ -112,7 +112,8 @@ class OtlpTarget:
         for found in scores:
             try:
                 yield _Item(found, make(found.score, self._content))
-            except ValueError as error:  # a number that no worker writes
+            except ValueError as error:
+                # A number that no worker writes.
                 self._unfit += 1
                 unfit.append(NotTaken(found, Refused(f"OTLP cannot express it: {printable(str(error), 200)}")))
 

@@ -178,7 +178,8 @@ class Relay:
             group_id=self._group,
             enable_auto_commit=False,
             isolation_level="read_committed",
-            auto_offset_reset="none",  # a reset by itself would not say how many records were removed
+            # A reset by itself would not say how many records were removed.
+            auto_offset_reset="none",
             session_timeout_ms=int(settings.session_timeout_s * 1000),
             heartbeat_interval_ms=int(settings.heartbeat_interval_s * 1000),
             max_poll_interval_ms=_NEVER_MS,
@@ -240,7 +241,8 @@ class Relay:
                 await self._begin(consumer, missing)
             return
         if self._assigned is not None:
-            return  # `_begin` sets the positions back to what is not delivered yet
+            # `_begin` sets the positions back to what is not delivered yet.
+            return
         await self._positions.write_if_due()
         # Partitions can have begun to move since the read; then their owner after the move reads these records again.
         if found and self._known:

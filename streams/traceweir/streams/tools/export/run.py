@@ -70,7 +70,8 @@ async def _run(settings: Settings, open_target: OpenTarget, group: str, *, only_
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
-        with suppress(NotImplementedError):  # Windows; there Ctrl-C cancels this coroutine
+        # Windows; there Ctrl-C cancels this coroutine.
+        with suppress(NotImplementedError):
             loop.add_signal_handler(number, stop.set)
     problems = ProblemLog(settings.topics.results, monotonic)
     async with open_target(problems) as target:

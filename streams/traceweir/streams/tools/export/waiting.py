@@ -200,7 +200,8 @@ class WaitingScores:
         score = row.score
         session = None if score is None else self._sessions.get(score.session)
         if score is None or session is None or row.row_at < session.unloaded.get(row.place, row.row_at + 1):
-            return True  # in memory, or not the last row of this score, or known only when a replay is read
+            # In memory, or not the last row of this score, or known only when a replay is read.
+            return True
         if row.place != next(iter(session.unloaded)) or not self._has_room(session):
             load.passed[row.place] = row.row_at
             return True

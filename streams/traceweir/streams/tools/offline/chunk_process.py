@@ -99,7 +99,8 @@ class ChunkProcess(asyncio.Protocol):
                 self.ready = True
                 continue
             answer = self._waiting.popleft()
-            if not answer.done():  # otherwise its caller was cancelled
+            # Otherwise its caller was cancelled.
+            if not answer.done():
                 answer.set_result(_outputs(message))
 
     def connection_lost(self, error: Exception | None) -> None:

@@ -131,7 +131,8 @@ class InputSessions:
                 taken = [self._taken(record, origins) for record in run]
                 stage.apply(TOPICS.traces if is_trace else TOPICS.invocations, taken)
             size += sum(len(record.value) for record in batch)
-            if size > self._kept_bytes:  # a part that cannot be divided: the closed segments of few sessions
+            # A part that cannot be divided: the closed segments of few sessions.
+            if size > self._kept_bytes:
                 cut()
                 size = 0
         closing = self._topology.closing
@@ -193,5 +194,6 @@ _only_id = msgspec.json.Decoder(_OnlyId).decode
 def _trace_id(record: InputRecord) -> str:
     try:
         return str(_only_id(record.value).id)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):  # assemble refuses the trace
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        # Assemble refuses the trace.
         return ""

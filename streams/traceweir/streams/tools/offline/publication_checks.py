@@ -42,7 +42,8 @@ class PublicationChecks:
 
     def _reasons(self, candidate: Candidate) -> list[str] | None:
         plan, trace = self._plan, candidate.trace
-        if plan.gate.presidio is not None:  # a model of several hundred megabytes, which only the gate loads
+        # A model of several hundred megabytes, which only the gate loads.
+        if plan.gate.presidio is not None:
             return None
         measured = (
             [plan.trace_value.measure(trace)]
@@ -50,6 +51,8 @@ class PublicationChecks:
             else [plan.trace_value.measure(trace, novelty) for novelty in _NOVELTIES]
         )
         if decide(plan, candidate, max(each.value for each in measured)):
-            return None  # the gate rejects the trace for other reasons
+            # The gate rejects the trace for other reasons.
+            return None
         _, reasons = publication(plan, trace, 0.5, MAX_OUTPUT_BYTES - KEPT_BYTES - _DIGITS)
-        return None if "too_large" in reasons else reasons  # the number of the value's digits can decide
+        # The number of the value's digits can decide.
+        return None if "too_large" in reasons else reasons

@@ -60,7 +60,8 @@ async def _serve(connection: socket.socket, setup: ProcessSetup) -> None:
 
 def main() -> None:
     """Serves the command until the command ends."""
-    for received in (signal.SIGINT, signal.SIGTERM):  # a terminal sends them to all, but the command decides
+    # A terminal sends them to all, but the command decides.
+    for received in (signal.SIGINT, signal.SIGTERM):
         signal.signal(received, lambda number, frame: None)
     connection, lifeline = socket.socket(fileno=int(sys.argv[1])), int(sys.argv[2])
     end_with(lifeline)

@@ -86,8 +86,10 @@ class ChunkProcesses:
         except ChunkProcessDied as died:
             log.warning("a scoring process ended (%s); its sessions are scored again, one at a time", died)
             async with self._replacing:
-                if self._processes[place] is process:  # otherwise the other chunk of the process has replaced it
-                    process.close()  # what a scorer started in it ends too
+                # Otherwise the other chunk of the process has replaced it.
+                if self._processes[place] is process:
+                    # What a scorer started in it ends too.
+                    process.close()
                     another = ChunkProcess(self._setup)
                     await another.connect()
                     self._processes[place] = another
@@ -121,7 +123,8 @@ class ChunkProcesses:
 def _sendable(setup: ProcessSetup) -> bytes:
     try:
         return pickle.dumps(setup)
-    except Exception as error:  # a scorer of a package can have fields of any type
+    except Exception as error:
+        # A scorer of a package can have fields of any type.
         problem = (
             f"the criteria cannot be sent to scoring processes ({error}); a scorer must create clients, locks and the like "
             "at their first use, not in its constructor. Use --jobs 1 meanwhile"

@@ -31,7 +31,8 @@ from traceweir.streams.tools.offline.problems import Problem, Problems
 from traceweir.streams.tools.offline.record_buckets import KEPT_BYTES
 from traceweir.streams.tools.offline.session_chunks import ChunkScoring, ChunkSession, ProcessSetup, SessionOutputs
 
-if TYPE_CHECKING:  # a run of one small file starts no process and asks no judge, and begins earlier without the imports
+# A run of one small file starts no process and asks no judge, and begins earlier without the imports.
+if TYPE_CHECKING:
     from traceweir.streams.scoring.judges.service import Judging
     from traceweir.streams.tools.offline.scoring_processes import ChunkProcesses
 

@@ -111,7 +111,8 @@ class ChunkScoring:
                 if output.topic == TOPICS.dead_letters:
                     letter = DeadLetter.read(output.key, output.value, output.headers)
                     found[letter.offset].unscored = Unscored(letter.reason, letter.detail)
-                else:  # the stage calls `changed` before any other session can end
+                else:
+                    # The stage calls `changed` before any other session can end.
                     outputs = found[places[id(self._scored)]]
                     (outputs.scores if output.topic == TOPICS.results else outputs.candidates).append(value)
             left -= 1

@@ -187,7 +187,8 @@ class Results:
                 continue
             try:
                 Score.model_validate_json(record.value)
-            except ValueError:  # a forged record must not hide a score
+            except ValueError:
+                # A forged record must not hide a score.
                 continue
             name = _identity(outline)
             latest[name] = max(version, latest.get(name, version))

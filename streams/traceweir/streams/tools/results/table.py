@@ -103,7 +103,8 @@ def csv_table(stream: BinaryIO) -> Iterator[ScoreRows]:
     try:
         yield _Csv(text)
     finally:
-        text.detach()  # flushes, and leaves the stream open
+        # Flushes, and leaves the stream open.
+        text.detach()
 
 
 @contextmanager

@@ -114,7 +114,7 @@ def plan_of(
         required: Whether the gate requires that this metric is PASSED.
 
     Raises:
-        ConfigError: The config is invalid.
+        ConfigError: the config is invalid.
     """
     plan = read_plan(config or {})
     gate = plan.gate

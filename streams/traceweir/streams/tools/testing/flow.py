@@ -129,8 +129,8 @@ class Flow:
                 defaults, independent of the environment, except `partitions`, which is 1.
 
         Raises:
-            pydantic.ValidationError: A setting does not exist, or its value is out of range.
-            PresidioUnavailableError: The gate needs Presidio or a model that is not installed.
+            pydantic.ValidationError: a setting does not exist, or its value is out of range.
+            PresidioUnavailableError: the gate needs Presidio or a model that is not installed.
         """
         self.settings: Settings = _IsolatedSettings(**({"partitions": 1} | settings))
         self.partitions = self.settings.partitions
@@ -276,7 +276,7 @@ class Flow:
             The `config_digest` of the scores with this config; None for a withdrawal.
 
         Raises:
-            ConfigError: The config is invalid. To push an invalid config, `send` its record and pass it to `configs[partition].take`.
+            ConfigError: the config is invalid. To push an invalid config, `send` its record and pass it to `configs[partition].take`.
         """
         digest = read_plan(config).digest if config is not None else None
         pushed = PushedConfig(
@@ -333,7 +333,8 @@ class Flow:
             The number of records.
         """
         lane = self.lanes[partition]
-        lane.pending_seeks()  # a consumer would seek; the flow reads from `position`
+        # A consumer would seek; the flow reads from `position`.
+        lane.pending_seeks()
         start = lane.position[topic]
         batch = self.logs[topic, partition][start:][:count]
         if batch:
@@ -349,11 +350,12 @@ class Flow:
         """Runs the event loop until scoring makes no more progress without external events.
 
         Raises:
-            BaseException: The first error that would have stopped a worker.
+            BaseException: the first error that would have stopped a worker.
         """
         before: object = None
         unchanged = 0
-        while unchanged < 5:  # a task that yields to other tasks continues in a later iteration of the loop
+        # A task that yields to other tasks continues in a later iteration of the loop.
+        while unchanged < 5:
             await asyncio.sleep(0)
             counters = [
                 dict(getattr(stage, "counters", {})) for lane in self.lanes.values() for stage in lane.stages.values()
@@ -369,7 +371,7 @@ class Flow:
         This method does not return while `HeldScoring` holds a session.
 
         Raises:
-            BaseException: The first error that would have stopped a worker.
+            BaseException: the first error that would have stopped a worker.
         """
         for pools in self._pools.values():
             for pool in pools:
@@ -380,7 +382,7 @@ class Flow:
         """Starts a checkpoint: returns the changes since the last checkpoint, which become visible with `commit`.
 
         Raises:
-            AssertionError: A stage with `has_outputs` has outputs, and did not tell so after its last call.
+            AssertionError: a stage with `has_outputs` has outputs, and did not tell so after its last call.
         """
         lane = self.lanes[partition]
         urgent = lane.urgent
@@ -403,7 +405,7 @@ class Flow:
             The outputs as records of their topics.
 
         Raises:
-            AssertionError: An output is too large for a batch, or no running stage declares its topic as an output.
+            AssertionError: an output is too large for a batch, or no running stage declares its topic as an output.
         """
         for output in cut.outputs:
             if output.topic not in self._outputs and not output.topic.startswith(self.topics.shadow_results_prefix):
@@ -438,7 +440,8 @@ class Flow:
         self.pass_time(self.settings.idle_gap_s + self.settings.close_linger_s + 1)
         await self.settle()
         while any(getattr(stage, "open_sessions", 0) for lane in self.lanes.values() for stage in lane.stages.values()):
-            self.pass_time(self.settings.grace_s + 1)  # a reopened session can wait for more late records
+            # A reopened session can wait for more late records.
+            self.pass_time(self.settings.grace_s + 1)
             await self.settle()
 
     async def read_record(self, topic: str, partition: int, offset: int) -> Message | None:
@@ -503,7 +506,7 @@ class Flow:
         """Starts a partition again from the last finished checkpoint, as a worker does after a stage raised.
 
         Raises:
-            Exception: No record is the cause, or the record is poison already, so that a worker would end.
+            Exception: no record is the cause, or the record is poison already, so that a worker would end.
         """
         lane = self.lanes[partition]
         try:

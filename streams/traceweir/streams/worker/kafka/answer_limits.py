@@ -31,7 +31,8 @@ def limit_answers(user: Any) -> None:
     """
     client = client_of(user)
     join_within_s = client._request_timeout_ms / 1000
-    client._request_timeout_ms = int(ANSWER_WITHIN_S * 1000)  # for new connections
+    # For new connections.
+    client._request_timeout_ms = int(ANSWER_WITHIN_S * 1000)
 
     def limit(connection: Any) -> None:
         send = connection.send

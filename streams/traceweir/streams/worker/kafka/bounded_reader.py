@@ -240,7 +240,8 @@ class BoundedReader:
     async def _time_of_last(self, partition: int) -> int | None:
         begin, end = self.begins[partition], self.ends[partition]
         start, count = end, 2
-        while start > begin:  # the last offsets can be the ends of transactions, and aborted records
+        # The last offsets can be the ends of transactions, and aborted records.
+        while start > begin:
             start = max(begin, end - count)
             times: list[int] = [record.timestamp async for record in self.records({partition: start})]
             if times:
@@ -286,7 +287,8 @@ class BoundedReader:
             return committed
         async with self._connection(
             "read_uncommitted"
-        ) as other:  # with this isolation the broker returns the end of the log
+            # With this isolation the broker returns the end of the log.
+        ) as other:
             ends: Mapping[TopicPartition, int] = await other.end_offsets(self._places)
             return ends
 
@@ -295,7 +297,8 @@ class BoundedReader:
             **consumer_options(self._settings),
             enable_auto_commit=False,
             isolation_level=isolation_level,
-            auto_offset_reset="earliest",  # retention can delete the oldest records during reading
+            # Retention can delete the oldest records during reading.
+            auto_offset_reset="earliest",
         )
         install_fast_close(consumer)
         create_no_topics(consumer)

@@ -44,7 +44,8 @@ def require_broker_list(user: Any) -> None:
             if loop.time() >= until:
                 raise KafkaConnectionError(f"the nodes have named no broker for {LISTED_WITHIN_S:g} s")
             log.warning("a Kafka node answered with an empty list of brokers, and is asked again")
-            client._conns.pop(_FIRST_CONNECTION).close()  # the next `bootstrap` opens another connection
+            # The next `bootstrap` opens another connection.
+            client._conns.pop(_FIRST_CONNECTION).close()
             await asyncio.sleep(ASK_AGAIN_AFTER_S)
 
     client.bootstrap = bootstrap_with_list

@@ -73,7 +73,8 @@ class ChallengerTopics(Service):  # type: ignore[misc]  # Faust's services are u
         if topics:
             try:
                 found = await asyncio.to_thread(self._check, self._settings, topics)
-            except KafkaUnreachableError as error:  # nothing can be written; the watchdog of the worker says it
+            except KafkaUnreachableError as error:
+                # Nothing can be written; the watchdog of the worker says it.
                 log.debug("the topics of challengers are not checked: %s", error)
                 return
         self._known, self._checked_at, self._writable = topics, now, set(topics - found.keys())

@@ -69,8 +69,8 @@ def aiokafka_options(settings: Settings) -> dict[str, object]:
     """Returns the connection options of an aiokafka client, as keyword arguments.
 
     Raises:
-        OSError: A TLS file cannot be read or is not a PEM file (`ssl.SSLError`).
-        TokenError: The provider of tokens cannot be used. A token is first needed when a client connects.
+        OSError: a TLS file cannot be read or is not a PEM file (`ssl.SSLError`).
+        TokenError: the provider of tokens cannot be used. A token is first needed when a client connects.
     """
     options: dict[str, object] = {
         "bootstrap_servers": [server.strip() for server in settings.kafka_bootstrap_servers.split(",")],
@@ -150,7 +150,8 @@ def token_source(settings: Settings) -> TokenSource:
     return _source(settings.kafka_oauth_provider)
 
 
-@lru_cache  # each token would otherwise be asked for once per client, and a worker has dozens
+# Each token would otherwise be asked for once per client, and a worker has dozens.
+@lru_cache
 def _source(login: ClientCredentials | str) -> TokenSource:
     if isinstance(login, str):
         return TokenSource(f"token provider {login!r}", token_provider(login))

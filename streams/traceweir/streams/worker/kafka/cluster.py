@@ -51,7 +51,8 @@ class Cluster:
         self._options = confluent_options(settings) | {"log_level": 0, "error_cb": self._errors.append}
         try:
             self._client = AdminClient(self._options)
-        except KafkaException as error:  # an invalid TLS file, or an option that this build of librdkafka lacks
+        except KafkaException as error:
+            # An invalid TLS file, or an option that this build of librdkafka lacks.
             raise KafkaUnreachableError(f"Kafka's client does not start: {error.args[0].str()}") from error
         self._embedded: bool | None = None
         self.unreadable: set[str] = set()
@@ -87,9 +88,11 @@ class Cluster:
                     )
                 time.sleep(_ASK_AGAIN_AFTER_S)
             except KafkaException as error:
-                self._client.poll(0)  # passes the collected errors to the callback
+                # Passes the collected errors to the callback.
+                self._client.poll(0)
                 refused = next(filter(_is_refusal, self._errors), None)
-                if refused is not None:  # a retry of librdkafka would be refused again
+                # A retry of librdkafka would be refused again.
+                if refused is not None:
                     raise KafkaUnreachableError(_locked_out(refused, self._settings)) from error
                 if left <= look_s:
                     reason = (self._errors or error.args)[0].str()
@@ -142,7 +145,8 @@ class Cluster:
                     raise self._no_answer("the configuration of the topics", error) from error
                 time.sleep(0.05)
                 if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
-                    topics = self.metadata().topics  # a topic that is not new was deleted meanwhile
+                    # A topic that is not new was deleted meanwhile.
+                    topics = self.metadata().topics
                     names = [name for name in names if name in topics]
             else:
                 return found
@@ -224,7 +228,8 @@ class Cluster:
         if self.embedded:
             try:
                 creator = AdminClient(self._options | {"allow.auto.create.topics": True})
-                for name in wanted:  # a request by name creates the topic
+                # A request by name creates the topic.
+                for name in wanted:
                     creator.list_topics(name, timeout=self._timeout_s)
             except KafkaException as error:
                 raise self._no_answer("the topics", error) from error
@@ -247,7 +252,8 @@ class Cluster:
                 answer.result()
                 made.add(name)
             except KafkaException as error:
-                if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:  # another process was faster
+                # Another process was faster.
+                if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
                     refusals[name] = _refusal(asked[name], error.args[0], settings)
         self._wait_for(wanted.keys() - refusals.keys())
         return made, refusals

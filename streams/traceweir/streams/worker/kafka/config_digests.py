@@ -101,7 +101,8 @@ class ConfigDigests(Service):  # type: ignore[misc]  # Faust's services are unty
             return not _is_without_answer(error)
         attempts.not_before = (
             self._clock() + RETRY_AFTER_S[0]
-        )  # until then the record is read, unless somebody deletes it
+            # Until then the record is read, unless somebody deletes it.
+        )
         log.info("configs: the config with the digest %s is on the topic now", plan.digest[:12])
         return True
 

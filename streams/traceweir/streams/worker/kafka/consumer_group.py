@@ -79,7 +79,8 @@ def members(settings: Settings, group: str) -> list[GroupMember] | None:
     Raises:
         KafkaUnreachableError: no broker answered.
     """
-    admin = admin_client(settings)  # held, because its answers end with it
+    # Held, because its answers end with it.
+    admin = admin_client(settings)
     try:
         (answer,) = admin.describe_consumer_groups([group], request_timeout=REQUEST_TIMEOUT_S).values()
         return members_of(answer)

@@ -76,14 +76,16 @@ async def ending_early() -> AsyncIterator[Callable[[Exception], None]]:
 
 def _tasks(consumer: Any) -> Iterator[tuple[str, asyncio.Task[None]]]:
     for name, part, attribute in _TASKS:
-        task = getattr(getattr(consumer, part), attribute, None)  # a consumer without a group has no coordination task
+        # A consumer without a group has no coordination task.
+        task = getattr(getattr(consumer, part), attribute, None)
         if task is not None:
             yield name, task
 
 
 def _of_ended(consumer: Any, name: str, task: asyncio.Task[None]) -> ConsumerTaskEndedError | None:
     """Returns the error for a task that has ended; None for a task that ended because the consumer stops."""
-    if consumer._closed:  # a stop sets this before it cancels the tasks
+    # A stop sets this before it cancels the tasks.
+    if consumer._closed:
         return None
     error = None if task.cancelled() else task.exception()
     cause = (error.__cause__ or error) if error is not None else None

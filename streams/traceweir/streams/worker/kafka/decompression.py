@@ -43,7 +43,8 @@ def decompressed_bytes() -> int:
 
 def limit_decompression() -> None:
     """Makes all consumers of this process refuse larger batches of Kafka's format 2, with a `TooLargeError`."""
-    for module in (parser, sys.modules[parser.DefaultRecordBatch.__module__]):  # in Python, and in C
+    # In Python, and in C.
+    for module in (parser, sys.modules[parser.DefaultRecordBatch.__module__]):
         for codec, decode in _DECODERS.items():
             setattr(module, f"{codec}_decode", _counted(decode))
 
@@ -59,7 +60,8 @@ def _counted(decode: Callable[[_Data], bytes]) -> Callable[[_Data], bytes]:
 
 def _gzip(data: _Data) -> bytes:
     left, parts, size = bytes(data), list[bytes](), 0
-    while left:  # the data can have several members
+    # The data can have several members.
+    while left:
         member = zlib.decompressobj(_GZIP)
         parts.append(member.decompress(left, MAX_BATCH_BYTES + 1 - size))
         size += len(parts[-1])
@@ -67,7 +69,8 @@ def _gzip(data: _Data) -> bytes:
             raise TooLargeError
         if not member.eof:
             raise EOFError("the data ends before the end of the stream")
-        left = member.unused_data.lstrip(b"\0")  # padding, which gzip allows
+        # Padding, which gzip allows.
+        left = member.unused_data.lstrip(b"\0")
     return b"".join(parts)
 
 

@@ -64,7 +64,8 @@ def install_fast_close(consumer: Any) -> None:
             None,
             None,
             consumer._fetcher,
-        )  # None in a consumer that has not finished its start
+            # None in a consumer that has not finished its start.
+        )
         fetches = list(fetcher._pending_tasks) if fetcher is not None else []
         # `stop` can end before it reaches the later parts, so they are closed here too; closing twice is harmless.
         for part in (stop, *([fetcher.close] if fetcher is not None else []), client.close):
@@ -74,7 +75,8 @@ def install_fast_close(consumer: Any) -> None:
                 cancelled = error
             except Exception as error:  # noqa: BLE001  # raised below, after all parts were closed
                 failure = failure or error
-        for fetch in fetches:  # one fetch per node; the closing fetcher cancels only the first
+        # One fetch per node; the closing fetcher cancels only the first.
+        for fetch in fetches:
             fetch.cancel()
         if cancelled is not None and cancelled_from_outside():
             raise cancelled

@@ -347,7 +347,8 @@ def install(app: Any, intake: Intake, changelog: str, client_rack: str | None = 
             if full and active_partitions is not None:
                 active_partitions = active_partitions - full
                 timeout = 0.02
-                if not active_partitions:  # aiokafka reads an empty set as all partitions
+                # aiokafka reads an empty set as all partitions.
+                if not active_partitions:
                     await self.sleep(0.01)
                     intake.waited()
                     return {}
@@ -520,7 +521,8 @@ class PartitionTable:
         with self.translate_errors(partition):
             db.delete(
                 self._source_key
-            )  # deleted first: after a crash in this function the remaining rows must not look complete
+                # Deleted first: after a crash in this function the remaining rows must not look complete.
+            )
             for key in keys:
                 db.delete(key)
             db.put(self._current_key, str(now).encode())

@@ -59,7 +59,8 @@ def records_of(raw: bytes) -> Sequence[Any]:
     """
     try:
         return list(LenientBatch(raw))
-    except Exception as error:  # whatever a decoder raises for bytes that a producer has chosen
+    except Exception as error:
+        # Whatever a decoder raises for bytes that a producer has chosen.
         raise ValueError(
             f"its batch still cannot be read ({printable(f'{type(error).__name__}: {error}', 200)})"
         ) from error
@@ -125,7 +126,8 @@ class LenientBatch(_DefaultRecordBatchPy):  # type: ignore[misc]  # final in nam
     def _read_msg(self, varint: Callable[[bytearray, int], tuple[int, int]] = decode_varint) -> _DefaultRecordPy:
         buffer = self._buffer
         length, begin = varint(buffer, self._pos)
-        later, at = varint(buffer, begin + 1)  # after one byte of attributes, which Kafka does not use yet
+        # After one byte of attributes, which Kafka does not use yet.
+        later, at = varint(buffer, begin + 1)
         further, at = varint(buffer, at)
         key, at = _bytes(buffer, at)
         value, at = _bytes(buffer, at)
@@ -158,15 +160,18 @@ class ParsedRecords(PartitionRecords):  # type: ignore[misc]  # untyped
 
     def __iter__(self) -> Iterator[Any]:
         records: Iterator[Any] = self._records_iterator
-        return records  # the inherited `__next__` costs one more call per record
+        # The inherited `__next__` costs one more call per record.
+        return records
 
     def _unpack_records(self) -> Iterator[Any]:
         while True:
             try:
                 yield from super()._unpack_records()
             except MemoryError:
-                raise  # a fault of the machine, and not of the batch
-            except Exception as error:  # whatever a decoder raises for bytes that a producer has chosen
+                # A fault of the machine, and not of the batch.
+                raise
+            except Exception as error:
+                # Whatever a decoder raises for bytes that a producer has chosen.
                 if not self._records.has_headers():
                     raise
                 if _is_misnamed(error):

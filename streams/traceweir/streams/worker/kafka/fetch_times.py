@@ -55,7 +55,8 @@ class FetchTimes:
             read_at = max(sent_at, min(_newest(answer) / 1000, held_until))
             for topic, partitions in answer.topics:
                 for partition, error_code, *_ in partitions:
-                    if not error_code:  # after an error aiokafka keeps the earlier end
+                    # After an error aiokafka keeps the earlier end.
+                    if not error_code:
                         self._read_at[TopicPartition(topic, partition)] = read_at
         return answer
 

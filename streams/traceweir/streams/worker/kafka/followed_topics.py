@@ -88,7 +88,8 @@ class FollowedTopics(Service):  # type: ignore[misc]  # Faust's services are unt
 
     async def _read_to_the_end(self, consumer: AIOKafkaConsumer) -> None:
         partitions = [TopicPartition(topic, number) for topic in self._topics for number in range(self._partitions)]
-        await consumer._client.set_topics(self._topics)  # otherwise the next lines wait 0.1 s for each topic
+        # Otherwise the next lines wait 0.1 s for each topic.
+        await consumer._client.set_topics(self._topics)
         # Both are asked before the first fetch: a broker answers the requests of a connection one after the other, and a
         # fetch from an empty partition waits half a second for a record.
         begins, ends = await consumer.beginning_offsets(partitions), await consumer.end_offsets(partitions)

@@ -77,7 +77,8 @@ def log_facts(
     _require(topic for topic in (changelog, *inputs) if topic not in options.keys() | cluster.unreadable)
     if writes is not None:
         problem = batch_problem(changelog, options.get(changelog, {}), settings.kafka_bootstrap_servers)
-        if problem is not None:  # a row that does not fit cannot be left out
+        # A row that does not fit cannot be left out.
+        if problem is not None:
             raise SmallChangelogError(f"{problem}; then start the worker again")
     batch_bytes = {topic: largest_batch(options[topic]) for topic in written if topic in options}
     if unknown := sorted({*inputs} - options.keys()):

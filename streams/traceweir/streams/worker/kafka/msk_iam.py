@@ -29,7 +29,8 @@ def token() -> tuple[str, float]:
         )
     try:
         value, expires_at_ms = MSKAuthTokenProvider.generate_auth_token(region)
-    except AttributeError:  # without credentials, the signer reads an attribute of None
+    except AttributeError:
+        # Without credentials, the signer reads an attribute of None.
         raise TokenError(
             "TRACEWEIR_KAFKA_OAUTH_PROVIDER=msk_iam found no AWS credentials: give the pod or the machine a role, or set "
             "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"

@@ -21,7 +21,8 @@ def batch_limits(settings: Settings, names: Sequence[str]) -> dict[str, int]:
     answers = client.describe_configs([ConfigResource(ResourceType.TOPIC, name) for name in names], request_timeout=10)
     limits = {}
     for resource, answer in answers.items():
-        with suppress(KafkaException):  # the topic is missing or we have no right to see it: Kafka's default applies
+        # The topic is missing or we have no right to see it: Kafka's default applies.
+        with suppress(KafkaException):
             limits[resource.name] = int(answer.result()["max.message.bytes"].value)
     return limits
 
@@ -40,7 +41,8 @@ async def topic_problem(
         embedded: Whether the broker is an embedded one.
         create: The command that creates the topics.
     """
-    if embedded:  # which is always new, and has no administration
+    # Which is always new, and has no administration.
+    if embedded:
         await asyncio.to_thread(Cluster(settings).create, dict.fromkeys(names, "delete"))
     known = await producer.client.fetch_all_metadata()
     for name in names:

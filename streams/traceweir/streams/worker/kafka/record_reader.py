@@ -69,10 +69,12 @@ class RecordReader(Service):  # type: ignore[misc]  # Faust's services are untyp
         self._wanted.setdefault(place, []).append(wanted)
         try:
             async with self._one:
-                if not wanted.done:  # otherwise the read before this one has read it too
+                # Otherwise the read before this one has read it too.
+                if not wanted.done:
                     await self._serve(place)
         finally:
-            if wanted in (waiting := self._wanted.get(place, [])):  # cancelled while it waited for its turn
+            # Cancelled while it waited for its turn.
+            if wanted in (waiting := self._wanted.get(place, [])):
                 waiting.remove(wanted)
         if wanted.failed is not None:
             raise RecordUnavailable from wanted.failed
@@ -96,7 +98,8 @@ class RecordReader(Service):  # type: ignore[misc]  # Faust's services are untyp
             if not self.should_stop:
                 logger.warning("records of partition %d of %s cannot be read again now: %r", *reversed(place), error)
             _fail(served, error)
-            await self.disconnect()  # a hanging connection is not used again
+            # A hanging connection is not used again.
+            await self.disconnect()
         except asyncio.CancelledError as error:
             _fail(served, error)
             await self.disconnect()
@@ -112,7 +115,8 @@ class RecordReader(Service):  # type: ignore[misc]  # Faust's services are untyp
         In another order, aiokafka would continue to connect without end.
         """
         if self._limit is not None and not self._limit.expired():
-            self._limit.reschedule(0)  # let the read time out now
+            # Let the read time out now.
+            self._limit.reschedule(0)
         async with self._one:
             await self.disconnect()
 
@@ -146,7 +150,8 @@ class RecordReader(Service):  # type: ignore[misc]  # Faust's services are untyp
             if position < 0 or left[-1] - position > SKIPPED_AT_MOST:
                 consumer.seek(place, left[-1])
             for record in (await consumer.getmany(place, timeout_ms=500)).get(place, []):
-                while left and left[-1] < record.offset:  # compacted, or no record of a producer
+                # Compacted, or no record of a producer.
+                while left and left[-1] < record.offset:
                     left.pop()
                 if left and record.offset == left[-1]:
                     left.pop()
@@ -168,7 +173,8 @@ class RecordReader(Service):  # type: ignore[misc]  # Faust's services are untyp
             place: The partition.
             end: The end of what is committed.
         """
-        consumer.assign([place])  # forgets the end that an earlier fetch has reported
+        # Forgets the end that an earlier fetch has reported.
+        consumer.assign([place])
         self._assigned = place
         consumer.seek(place, end)
         while (log_end := consumer.highwater(place)) is None:
@@ -187,7 +193,8 @@ class RecordReader(Service):  # type: ignore[misc]  # Faust's services are untyp
             install_fast_close(consumer)
             require_broker_list(consumer)
             create_no_topics(consumer)
-            self._consumer = consumer  # set before start, so that `disconnect` stops it
+            # Set before start, so that `disconnect` stops it.
+            self._consumer = consumer
             await consumer.start()
         return self._consumer
 
@@ -207,5 +214,6 @@ async def _exists(consumer: AIOKafkaConsumer, place: TopicPartition) -> bool:
     known = consumer.partitions_for_topic(place.topic) or ()
     if place.partition in known:
         return True
-    newest = await consumer._client.fetch_all_metadata()  # the topic or the partition can be new
+    # The topic or the partition can be new.
+    newest = await consumer._client.fetch_all_metadata()
     return place.partition in (newest.partitions_for_topic(place.topic) or ())

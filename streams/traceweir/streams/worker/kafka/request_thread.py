@@ -42,7 +42,8 @@ async def in_request_thread(request: Callable[..., Answer], *arguments: object) 
             answer = request(*arguments)
         except BaseException as raised:  # noqa: BLE001  # whatever it is, the caller gets it
             error = raised
-        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+        # The loop is closed: nobody waits any more.
+        with suppress(RuntimeError):
             loop.call_soon_threadsafe(settle, answer, error)
 
     threading.Thread(target=run, name="kafka request", daemon=True).start()

@@ -76,7 +76,8 @@ class StaticMember:
         while True:
             try:
                 other = self._other()
-            except KafkaUnreachableError:  # for example while a new cluster creates the topic of its groups
+            except KafkaUnreachableError:
+                # For example while a new cluster creates the topic of its groups.
                 if now() >= deadline:
                     raise
             else:

@@ -51,7 +51,8 @@ def _loaded(entry: EntryPoint) -> Callable[[], object]:
     offered = f"token provider {entry.name!r}: {entry.value} of {_package(entry)}"
     try:
         loaded = entry.load()
-    except Exception as error:  # the import of a package can fail in any way; the message must name the error
+    except Exception as error:
+        # The import of a package can fail in any way; the message must name the error.
         raise TokenError(
             f"{offered} cannot be imported: {type(error).__name__}: {error}; repair or uninstall the package"
         ) from error

@@ -56,7 +56,7 @@ def create_topics(settings: Settings, stages: Collection[StageName] = STAGES) ->
     once for each application.
 
     Raises:
-        KafkaUnreachableError: No broker answered within 10 s.
+        KafkaUnreachableError: no broker answered within 10 s.
     """
     cluster = Cluster(settings)
     expected = expected_topics(settings, stages)
@@ -85,7 +85,7 @@ def create_named(settings: Settings, wanted: Mapping[str, CleanupPolicy], retent
 
     Raises:
         TopicsRefusedError: a topic could not be created, or exists with another number of partitions.
-        KafkaUnreachableError: No broker answered within 10 s.
+        KafkaUnreachableError: no broker answered within 10 s.
     """
     cluster = Cluster(settings)
     counts = cluster.partition_counts()
@@ -99,7 +99,7 @@ def existing_topics(settings: Settings) -> set[str]:
     """Returns the names of all topics of the cluster that this user can see.
 
     Raises:
-        KafkaUnreachableError: No broker answered within 10 s.
+        KafkaUnreachableError: no broker answered within 10 s.
     """
     return set(Cluster(settings).partition_counts())
 
@@ -109,7 +109,7 @@ def delete_topics(settings: Settings, names: Collection[str]) -> None:
 
     Raises:
         TopicsRefusedError: a topic could not be deleted.
-        KafkaUnreachableError: No broker answered within 10 s.
+        KafkaUnreachableError: no broker answered within 10 s.
     """
     Cluster(settings).delete(names)
 
@@ -121,7 +121,7 @@ def check_topics(settings: Settings, stages: Collection[StageName] = STAGES) -> 
     if this user is not allowed to read the policies.
 
     Raises:
-        KafkaUnreachableError: No broker answered within 10 s.
+        KafkaUnreachableError: no broker answered within 10 s.
     """
     cluster = Cluster(settings)
     problems = topic_problems(cluster, settings, stages, expected_topics(settings, stages))
@@ -137,7 +137,7 @@ def inspect_topics(settings: Settings, stages: Collection[StageName] = STAGES) -
     An embedded broker has no replication, retention or compaction, so there are no warnings.
 
     Raises:
-        KafkaUnreachableError: No broker answered within 10 s.
+        KafkaUnreachableError: no broker answered within 10 s.
     """
     cluster = Cluster(settings)
     expected = expected_topics(settings, stages)
@@ -167,7 +167,7 @@ def check_partitions(settings: Settings, names: Collection[str]) -> list[str]:
     allowed to see.
 
     Raises:
-        KafkaUnreachableError: No broker answered within 10 s.
+        KafkaUnreachableError: no broker answered within 10 s.
     """
     return list(partition_problems(Cluster(settings), settings, names).values())
 
@@ -182,7 +182,7 @@ def partition_count(settings: Settings, name: str, error: Callable[[str], Except
 
     Raises:
         Exception: the exception of `error`.
-        KafkaUnreachableError: No broker answered within 10 s.
+        KafkaUnreachableError: no broker answered within 10 s.
     """
     cluster = Cluster(settings)
     counts = cluster.partition_counts()
@@ -197,7 +197,7 @@ def write_problems(settings: Settings, names: Collection[str]) -> dict[str, str]
     A topic whose options this user is not allowed to read is not checked for its largest batch.
 
     Raises:
-        KafkaUnreachableError: No broker answered within 10 s.
+        KafkaUnreachableError: no broker answered within 10 s.
     """
     cluster = Cluster(settings)
     problems = partition_problems(cluster, settings, names)
@@ -219,7 +219,7 @@ def topic_ids(settings: Settings, names: Collection[str]) -> dict[str, str]:
     have no ids, and all topics are left out.
 
     Raises:
-        KafkaUnreachableError: No broker answered within 10 s.
+        KafkaUnreachableError: no broker answered within 10 s.
     """
     return Cluster(settings).topic_ids(names)
 
@@ -231,7 +231,7 @@ def check_transactions(settings: Settings) -> list[str]:
     first partition.
 
     Raises:
-        KafkaUnreachableError: No broker answered within 10 s.
+        KafkaUnreachableError: no broker answered within 10 s.
     """
     cluster = Cluster(settings)
     metadata = cluster.metadata()
@@ -257,7 +257,7 @@ def reach(settings: Settings, timeout_s: float | None = None) -> str | None:
     """Returns the cluster's id when a broker answers; None from brokers that are too old to report it.
 
     Raises:
-        KafkaUnreachableError: No broker answered within `timeout_s` seconds (None: `REQUEST_TIMEOUT_S`).
+        KafkaUnreachableError: no broker answered within `timeout_s` seconds (None: `REQUEST_TIMEOUT_S`).
     """
     cluster_id: str | None = Cluster(settings).metadata(timeout_s).cluster_id
     return cluster_id

@@ -25,7 +25,8 @@ class UnreadableBatchError(WorkerError, CorruptRecordException):  # type: ignore
     """Records of a topic that has no dead letters cannot be seen; the message says which ones, and why."""
 
     def __str__(self) -> str:
-        return str(self.args[0])  # aiokafka would write its own name and number before
+        # aiokafka would write its own name and number before.
+        return str(self.args[0])
 
 
 def unreadable_batch(topic: str, partition: int, raw: bytes, begin: int, error: Exception) -> UnreadableBatch:

@@ -31,7 +31,8 @@ class AppendTimes:
     def note(self, end: int, at: float) -> None:
         """Notes the end of the input, an offset, at a time in seconds since 1970."""
         if self._ends and end == self._ends[-1][0]:
-            self._ends[-1] = end, at  # nothing was appended in between
+            # Nothing was appended in between.
+            self._ends[-1] = end, at
         elif not self._ends or at - self._ends[-1][1] >= self._distance_s:
             self._ends.append((end, at))
             if len(self._ends) > _MAX_ENDS:

@@ -205,7 +205,8 @@ class ChangelogRestore:
         if reason is None:
             return
         count = self._table.start_over(number, changelog_id, now)
-        if reached >= 0 or count:  # otherwise the partition is new on this machine
+        # Otherwise the partition is new on this machine.
+        if reached >= 0 or count:
             log.warning("partition %d: deleted %d local rows, and restores them from Kafka: %s", number, count, reason)
 
 

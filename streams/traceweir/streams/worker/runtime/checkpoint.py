@@ -158,7 +158,8 @@ class Checkpoints:
             return
         try:
             owned = self._owned(assigned)
-        except BaseException as error:  # Faust would swallow it
+        except BaseException as error:
+            # Faust would swallow it.
             self._give_up(error)
             raise
         # Read before the first await: it belongs to the generation of this assignment.
@@ -237,7 +238,7 @@ class Checkpoints:
         """Returns the partitions of which this worker owns the changelog, with the partitions of topics that each reads.
 
         Raises:
-            MissingInputError: The assignment does not contain all inputs of such a partition.
+            MissingInputError: the assignment does not contain all inputs of such a partition.
         """
         numbers = sorted(
             tp.partition for tp in assigned if tp.topic == self._table.changelog and self._app.assignor.is_active(tp)
@@ -314,7 +315,8 @@ class Checkpoints:
             words or describe(error),
             extra={LAST_WORD: words is not None},
         )
-        hard_exit = threading.Timer(HARD_EXIT_S, os._exit, [EXIT_FAILED])  # Faust's own stop can hang
+        # Faust's own stop can hang.
+        hard_exit = threading.Timer(HARD_EXIT_S, os._exit, [EXIT_FAILED])
         hard_exit.daemon = True
         hard_exit.start()
 
@@ -503,8 +505,10 @@ class Checkpoints:
         checkpoint commits its memory.
         """
         number = lane.number
-        async with self.rounds.lock:  # a checkpoint from before the exception can be in progress
-            if self._revoking or self.lanes.get(number) is not lane:  # the partition goes to another worker
+        # A checkpoint from before the exception can be in progress.
+        async with self.rounds.lock:
+            # The partition goes to another worker.
+            if self._revoking or self.lanes.get(number) is not lane:
                 return
             try:
                 suspects = lane.suspects.after(failed)

@@ -212,7 +212,8 @@ class CheckpointRounds:
         self._bound.note(content.bytes, content.taken_bytes, seconds=monotonic() - began)
         for lane, rows in content.rows.items():
             self._table.write(lane.number, rows, ends[content.place(lane)], began_at)
-        for lane in self._lanes.values():  # a lane can have taken records without a cut after that
+        # A lane can have taken records without a cut after that.
+        for lane in self._lanes.values():
             lane.note_committed()
         self._app.consumer._committed_offset.update({TP(*place): offset for place, offset in content.offsets.items()})
         for cut in content.counted:

@@ -106,7 +106,8 @@ class ClusterClock:
             async with asyncio.timeout(WITHIN_S):
                 for place in (await by_leader(client, ends)).values():
                     while (marker := await next_marker(client, place, ends[place] + 1)) is None:
-                        pass  # the broker has waited for it
+                        # The broker has waited for it.
+                        pass
                     found.append((ahead_s(marker.at_ms, since, self._clock()), place, marker.at_ms))
         except (KafkaError, TimeoutError) as error:
             log.warning("the clock was not compared with that of every broker: %s", str(error) or type(error).__name__)

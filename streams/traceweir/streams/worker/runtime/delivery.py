@@ -188,7 +188,8 @@ class Transaction:
             return await self._send(CheckpointChanges(rows, outputs, offsets), further)
         except (KafkaError, IllegalOperation, AssertionError) as error:
             reason = self._first_failure() or error
-            if isinstance(reason.__cause__, TRANSACTIONS_ENDED):  # aiokafka has wrapped it
+            # aiokafka has wrapped it.
+            if isinstance(reason.__cause__, TRANSACTIONS_ENDED):
                 reason = reason.__cause__
             if reason is error:
                 raise
@@ -220,7 +221,8 @@ class Transaction:
             offsets |= more.offsets
             firsts = {place: first for place, (first, _) in sent.items() if first is not None}
             more = await further(firsts) if further is not None else None
-        if offsets:  # after the sends: while the broker adds a partition, it refuses other requests
+        # After the sends: while the broker adds a partition, it refuses other requests.
+        if offsets:
             await self._producer.send_offsets_to_transaction(offsets, self._group)
         await self._producer.commit_transaction()
         return ends
@@ -389,7 +391,8 @@ async def _send(
             if batch.append(key=key, value=value, timestamp=timestamp, headers=headers) is None:
                 break
             at += 1
-        if batch.size() > most_bytes:  # a batch accepts its first record, whatever the size
+        # A batch accepts its first record, whatever the size.
+        if batch.size() > most_bytes:
             key, value, _, _ = records[start]
             raise ValueError(
                 f"a record of {len(value or b'') + len(key or b'')} bytes for {place.topic} does not fit "
@@ -416,7 +419,8 @@ async def _send(
     last = -1
     for number, (future, count, size) in enumerate(acknowledged):
         try:
-            written = await future  # the broker answers with the offset of the first record
+            # The broker answers with the offset of the first record.
+            written = await future
         except (*TOO_LARGE, *_FEW_REPLICAS, PolicyViolationError) as error:
             raise type(error)(_refused_batch(error, place.topic, size)) from error
         if number == 0:

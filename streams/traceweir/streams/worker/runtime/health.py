@@ -61,13 +61,15 @@ def listening_socket(host: str, port: int) -> socket.socket:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
-    except UnicodeError as error:  # a part of the host name is too long or empty
+    except UnicodeError as error:
+        # A part of the host name is too long or empty.
         raise OSError(str(error)) from error
     taken = socket.socket(family, kind, protocol)
     try:
         taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         taken.bind(address)
-        taken.listen()  # before listen() another process can bind the same port
+        # Before listen() another process can bind the same port.
+        taken.listen()
     except OSError:
         taken.close()
         raise

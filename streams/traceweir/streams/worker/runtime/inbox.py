@@ -52,7 +52,8 @@ class Inbox:
     def note_end(self, topic: str, end: End) -> None:
         """Notes the end of a topic after a fetch whose records were queued."""
         self._append_times[topic].note(end.stable, end.at)
-        if end.position >= end.stable:  # the last offsets can be markers of transactions, which are no records
+        # The last offsets can be markers of transactions, which are no records.
+        if end.position >= end.stable:
             self._position[topic] = max(self._position[topic], end.stable)
 
     def newer_than(self, topic: str) -> float:

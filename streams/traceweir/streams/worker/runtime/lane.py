@@ -203,7 +203,8 @@ class Lane:
             read = _reader(table, self.number, spec.name.encode() + b"/", self._unwritten)
             stage = spec.new(self.number, read, self._changed)
             stage.load(rows)
-            self.counted.add(spec.name, stage)  # before sessions are set aside: their dead letters count as changes
+            # Before sessions are set aside: their dead letters count as changes.
+            self.counted.add(spec.name, stage)
             for session, why in self.suspects.poison_sessions(spec.name).items():
                 if isinstance(stage, SetsSessionsAside):
                     log.warning(
@@ -215,7 +216,8 @@ class Lane:
                     stage.set_aside(session, why)
             try:
                 stage.tick(now, dict.fromkeys(self._inputs[spec.name], 0.0))
-            except SessionFailed as failed:  # the stage holds a part of the work, so it is loaded again
+            except SessionFailed as failed:
+                # The stage holds a part of the work, so it is loaded again.
                 stage.drop()
                 self.suspects = self.suspects.after(_stage_failed(spec.name, failed, {}, 0))
             else:
@@ -326,7 +328,8 @@ class Lane:
         taken = 0
         while count := self._feed(inbox):
             taken += count
-            if taken >= inbox.max_records:  # not after each run: alternating inputs make short runs
+            # Not after each run: alternating inputs make short runs.
+            if taken >= inbox.max_records:
                 taken = 0
                 await asyncio.sleep(0)
 
@@ -346,7 +349,8 @@ class Lane:
         # A suspect is committed alone, before the stage takes the next record.
         if self.dead or self.suspects.isolating or inbox.full(topic) or inbox.stage.full():
             return False
-        if len(records) > inbox.max_records:  # `take` lets other tasks run between batches; this method does not
+        # `take` lets other tasks run between batches; this method does not.
+        if len(records) > inbox.max_records:
             return False
         if not self._known_ends.is_next(topic, first) or self.position[topic] > first:
             return False
@@ -398,7 +402,8 @@ class Lane:
 
     def _set_latest(self, now: float) -> None:
         for inbox in self._inboxes.values():
-            inbox.latest = (now + STALE_S) * 1000  # the next call comes before this time is out of date
+            # The next call comes before this time is out of date.
+            inbox.latest = (now + STALE_S) * 1000
 
     def _feed(self, inbox: Inbox) -> int:
         """Passes the next records to a stage. Returns their number; 0 if all records must wait."""

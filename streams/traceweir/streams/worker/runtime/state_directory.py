@@ -63,7 +63,8 @@ def claimed(folder: Path, application: str, partitions: int) -> Iterator[None]:
         StateDirectoryError: another process uses the folder, its rows belong to another application or partition count,
             or the folder is not writable.
     """
-    umask = os.umask(0o077)  # for the files of RocksDB too, which has no setting for their mode
+    # For the files of RocksDB too, which has no setting for their mode.
+    umask = os.umask(0o077)
     try:
         yield from _locked_and_marked(folder, Mark(format=LAYOUT, application=application, partitions=partitions))
     finally:
@@ -74,7 +75,8 @@ def _locked_and_marked(folder: Path, mark: Mark) -> Iterator[None]:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         _make_private(folder)
-        lock = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o600)  # child processes do not inherit it
+        # Child processes do not inherit it.
+        lock = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
     except OSError as error:
         raise _unwritable(folder, error) from error
     try:
@@ -111,7 +113,8 @@ def _make_private(folder: Path) -> None:
 def _locked(lock: int) -> bool:
     try:
         import fcntl
-    except ImportError:  # Windows has no fcntl; RocksDB's own lock protects the files there
+    except ImportError:
+        # Windows has no fcntl; RocksDB's own lock protects the files there.
         return True
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -128,7 +131,8 @@ def _check_mark(folder: Path, wanted: Mark) -> None:
     )
     try:
         found = Mark.model_validate_json(file.read_bytes())
-    except FileNotFoundError:  # a new folder, or one from before the file existed
+    except FileNotFoundError:
+        # A new folder, or one from before the file existed.
         found = None
     except ValidationError as error:
         raise StateDirectoryError(f"{file} cannot be read, so the rows beside it are unknown: {delete}") from error

@@ -64,7 +64,8 @@ class Suspects:
     """
 
     def __init__(self) -> None:
-        self._until: dict[str, tuple[int, int]] = {}  # by topic: the last suspect, and the size of a batch
+        # By topic: the last suspect, and the size of a batch.
+        self._until: dict[str, tuple[int, int]] = {}
         self._failed_alone: set[tuple[str, int]] = set()
         self._poison: dict[tuple[str, int], str] = {}
         self._failed_sessions: set[tuple[str, bytes]] = set()

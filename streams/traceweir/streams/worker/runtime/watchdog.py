@@ -133,7 +133,8 @@ class Watch(Service):  # type: ignore[misc]  # Faust's services are untyped
 
     async def look(self) -> None:
         """Checks all duties once; a late duty ends the worker."""
-        if self.last_answer.unanswered_s:  # while all brokers are silent, the waiting times of duties do not increase
+        # While all brokers are silent, the waiting times of duties do not increase.
+        if self.last_answer.unanswered_s:
             self._late = []
             return
         self._late = self._dogs.look(self._duties())

@@ -101,7 +101,8 @@ class MetricExport(Service):  # type: ignore[misc]  # Faust's services are untyp
     @service_task("reads the metrics for OTLP")
     async def _read_in_intervals(self) -> None:
         async for _ in intervals(self, self._every_s):
-            if self._waiting.empty():  # else the endpoint has not answered the last one yet
+            # Else the endpoint has not answered the last one yet.
+            if self._waiting.empty():
                 self._read()
 
     def _read(self) -> None:

@@ -161,7 +161,8 @@ class PresentState:
                 yield Point(catalogue.JUDGE_BUDGET_LEFT, (limit,), left)
             try:
                 yield from _memory("scoring", *map(psutil.Process, scoring.pids))
-            except psutil.Error:  # one has just ended, and another one replaces it
+            except psutil.Error:
+                # One has just ended, and another one replaces it.
                 return
 
     def _of_stages(self) -> Iterator[Point]:

@@ -50,7 +50,8 @@ def _negates(tokens: Sequence[Token], decided: Sequence[WordOutcome], index: int
     text, before = tokens[index].text, _begin(tokens, index)
     if text == "no":
         return _is_negated_be(tokens, index - 1)
-    if text == "non" and tokens[index].fixed and index > 0:  # "we use non-stop flights"
+    # "we use non-stop flights".
+    if text == "non" and tokens[index].fixed and index > 0:
         return (
             decided[index - 1] is not WordOutcome.KEPT
             or tokens[index - 1].word.kind in _VERBS

@@ -76,7 +76,8 @@ class Filters:
         length = self.selection.until - self.selection.since
         try:
             return replace(self.selection, since=self.selection.since - length, until=self.selection.since)
-        except (OverflowError, ValueError):  # it would begin before the year 1, when nothing was scored
+        except (OverflowError, ValueError):
+            # It would begin before the year 1, when nothing was scored.
             return replace(self.selection, until=self.selection.since + timedelta(microseconds=1))
 
 

@@ -147,7 +147,8 @@ def inert(value: object) -> object:
     >>> inert("photo" + chr(0x202E) + "gnp.exe"), inert(5)
     ('photo\\\\u202egnp.exe', 5)
     """
-    if type(value) is not str or value.isprintable():  # a subclass is markup, which templates have made
+    # A subclass is markup, which templates have made.
+    if type(value) is not str or value.isprintable():
         return value
     return _UNSEEN.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), value)
 

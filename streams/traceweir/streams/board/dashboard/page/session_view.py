@@ -141,7 +141,8 @@ def _segment(row: Mapping[str, Any]) -> SegmentView:
     traces = document.get("traces")
     try:
         exchanges: list[Exchange] | None = conversation_of(Session.model_validate_json(orjson.dumps(document)))
-    except (ValidationError, RecursionError):  # a redacted text can break a rule of the schema
+    except (ValidationError, RecursionError):
+        # A redacted text can break a rule of the schema.
         exchanges = None
     return SegmentView(columns, exchanges, traces if isinstance(traces, list) else [])
 

@@ -59,7 +59,8 @@ ADK = Convention(
     name="Google ADK",
     kind_of_name=_kind_of_name,
     switches=(
-        *OPENINFERENCE.switches,  # OpenInference writes onto the spans of ADK, and hides what ADK would show
+        # OpenInference writes onto the spans of ADK, and hides what ADK would show.
+        *OPENINFERENCE.switches,
         Switch(_IN_SPANS, keys=("gcp.vertex.agent.llm_re", "gcp.vertex.agent.tool_call_args")),
         Switch(
             f"{CAPTURE}=SPAN_AND_EVENT (with ADK_TELEMETRY_SCHEMA_VERSION_OPT_IN=1: {_IN_SPANS})",

@@ -21,7 +21,8 @@ def _task(value: Any) -> str:
 
 
 def _result(span: Span, _: object) -> str:
-    return first_text(span.attributes, "crewai.crew.result")  # no JSON, even if it looks like it
+    # No JSON, even if it looks like it.
+    return first_text(span.attributes, "crewai.crew.result")
 
 
 CREWAI = Convention(

@@ -57,7 +57,8 @@ def operation_of(of_span: Attributes) -> str:
 def kind_of_operation(operation: str) -> Kind | None:
     """Returns the kind of the spans of an operation; None if it is none of the standard's."""
     found = _OPERATIONS.get(operation)
-    if found is None and operation.startswith("invoke_"):  # Strands: a swarm, a graph
+    # Strands: a swarm, a graph.
+    if found is None and operation.startswith("invoke_"):
         found = "workflow"
     return found
 

@@ -32,7 +32,8 @@ def _kind(span: Span) -> Kind | None:
     there = span.attributes
     word = first_text(there, _KIND).upper()
     if word == "AGENT" and "tool.name" in there and "agent.name" not in there:
-        return "tool"  # OpenInference's LangChain calls each run an AGENT whose name has `agent` in it
+        # OpenInference's LangChain calls each run an AGENT whose name has `agent` in it.
+        return "tool"
     return _KINDS.get(word, "other") if word else None
 
 

@@ -104,7 +104,8 @@ def read_all(
     events = span.events
     spread: Mapping[str, Any] | None = None
     for key, read, _, place in sources:
-        if not place:  # as of most sources: an attribute
+        # As of most sources: an attribute.
+        if not place:
             if key in there and (value := there[key]) is not None:
                 yield read(span, value)
         elif place is _SPREAD:

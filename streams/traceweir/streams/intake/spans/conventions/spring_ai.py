@@ -18,7 +18,8 @@ _KINDS: dict[str, Kind] = {"chat_client": "workflow", "tool_call": "tool"}
 def _kind(span: Span) -> Kind | None:
     there = span.attributes
     operation = operation_of(there)
-    if not operation or kind_of_operation(operation):  # `framework` is no operation of the standard
+    # `framework` is no operation of the standard.
+    if not operation or kind_of_operation(operation):
         return None
     return _KINDS.get(first_text(there, _KIND), "other")
 

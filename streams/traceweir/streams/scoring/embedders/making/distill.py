@@ -55,7 +55,8 @@ def distill(model: str, out: Path) -> Distilled:
         vectors = static_vectors(_token_vectors(source, tokenizer.get_vocab_size()), _special(source))
         about = About("static", source.name, source.id, vectors.shape[1])
         np.save(folder / VECTORS, vectors)
-        (folder / TOKENIZER).write_text(tokenizer.to_str(), "utf-8")  # its own `save` hides the cause of a failure
+        # Its own `save` hides the cause of a failure.
+        (folder / TOKENIZER).write_text(tokenizer.to_str(), "utf-8")
         write_about(folder, about)
         made = StaticEmbedder(folder, about)
         size = sum(file.stat().st_size for file in folder.iterdir()) / 1e6
@@ -75,7 +76,8 @@ def static_vectors(tokens: Vectors, ignored: list[int], dimensions: int = MAX_DI
     centred -= centred.mean(axis=0)
     values, axes = np.linalg.eigh(centred.T @ centred)
     axes = axes[:, np.argsort(-values)[:dimensions]]
-    axes *= np.where(axes[np.abs(axes).argmax(axis=0), np.arange(axes.shape[1])] < 0, -1.0, 1.0)  # the sign is free
+    # The sign is free.
+    axes *= np.where(axes[np.abs(axes).argmax(axis=0), np.arange(axes.shape[1])] < 0, -1.0, 1.0)
     rank = np.arange(1, len(kept) + 1)
     probability = 1 / rank / (1 / rank).sum()
     result = np.zeros((len(tokens), axes.shape[1]), np.float32)

@@ -23,8 +23,10 @@ def new_folder(out: Path) -> Iterator[Path]:
         out.parent.mkdir(parents=True, exist_ok=True)
         temporary = tempfile.mkdtemp(dir=out.parent, prefix=f".{out.name[:40]}.")
         yield Path(temporary)
-        os.chmod(temporary, 0o777 & ~_umask())  # mkdtemp's folder is for its owner only
-        os.rename(temporary, out)  # replaces an empty folder, and no other
+        # Mkdtemp's folder is for its owner only.
+        os.chmod(temporary, 0o777 & ~_umask())
+        # Replaces an empty folder, and no other.
+        os.rename(temporary, out)
         temporary = None
     except OSError as error:
         raise ModelMakingError(

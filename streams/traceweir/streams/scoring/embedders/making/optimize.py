@@ -67,14 +67,16 @@ def optimize(model: str, out: Path, kind: Literal["onnx", "onnx-bfloat16"] = "on
         _write_graph(source, folder / MODEL)
         tokenizer = source.tokenizer
         tokenizer.enable_truncation(source.model.max_seq_length or WINDOW_TOKENS)
-        (folder / TOKENIZER).write_text(tokenizer.to_str(), "utf-8")  # its own `save` hides the cause of a failure
+        # Its own `save` hides the cause of a failure.
+        (folder / TOKENIZER).write_text(tokenizer.to_str(), "utf-8")
         write_about(folder, about)
         try:
             made = OnnxEmbedder(folder, about)
             difference = float(np.abs(made.embed(_CHECKED) - _vectors(source, _CHECKED)).max())
         except OSError:
             raise
-        except Exception as error:  # each library has errors of its own
+        except Exception as error:
+            # Each library has errors of its own.
             raise _no_graph(source, error) from error
         if not difference <= MAX_DIFFERENCE[made.precision]:
             other = ", or make a graph with --precision float32" if made.precision == "bfloat16" else ""
@@ -120,7 +122,8 @@ def _write_graph(source: ModelSource, path: Path) -> None:
                 output_names=["embedding"],
                 dynamic_axes={IDS: axes, MASK: axes, "embedding": {0: "texts"}},
                 opset_version=_OPSET,
-                dynamo=False,  # its successor needs two more packages, and writes a graph that is not recognised
+                # Its successor needs two more packages, and writes a graph that is not recognised.
+                dynamo=False,
             )
         # Heads and sizes are read from the graph.
         joined = optimize_model(str(path), "bert", optimization_options=FusionOptions("bert"), opt_level=0)

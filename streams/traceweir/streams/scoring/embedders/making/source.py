@@ -42,7 +42,8 @@ class ModelSource:
                 "which alone runs without PyTorch. Use the model as it is"
             )
         copy = type(found).from_str(found.to_str())
-        copy.no_padding()  # stored files can pad each text to a fixed length
+        # Stored files can pad each text to a fixed length.
+        copy.no_padding()
         copy.no_truncation()
         return copy
 
