@@ -54,7 +54,8 @@ class AdkCalls:
             author: The agent that called.
         """
         call = self._first(name, adk_id, lambda each: not each.is_told) or self._new(name, args, adk_id)
-        call.is_told, call.author = True, author
+        call.is_told = True
+        call.author = author
 
     def began(self, name: str, args: Any, adk_id: str, context: object) -> None:
         """Notes that a tool begins, and writes the call if no event has told it.

@@ -27,7 +27,8 @@ class RisingClock:
             steady_ns: Returns nanoseconds from any start; never goes back.
         """
         self._steady_ns = steady_ns
-        self._start_us, self._started_ns = wall_ns() // 1_000, steady_ns()
+        self._start_us = wall_ns() // 1_000
+        self._started_ns = steady_ns()
         self._last_us = self._start_us - 1
 
     def text(self) -> str:

@@ -101,7 +101,8 @@ class _Context:
         try:
             self._end(error)
         finally:
-            token, self._token = self._token, None
+            token = self._token
+            self._token = None
             if token is not None:
                 # A generator was closed by another task than the one that ran it.
                 with suppress(ValueError):
@@ -189,8 +190,11 @@ class Invocation(_Context):
         super().__init__(recording)
         self.answer: Any = UNSET
         """The final answer: a text, or any value, which is written as JSON."""
-        self._question, self._session, self._session_id = question, session, session_id
-        self._invocation_id, self._reference_id = invocation_id, reference_id
+        self._question = question
+        self._session = session
+        self._session_id = session_id
+        self._invocation_id = invocation_id
+        self._reference_id = reference_id
         self._dimensions = dimensions or Dimensions()
         self._record: InvocationRecord | None = None
         self._is_outer = True
@@ -229,7 +233,8 @@ class Invocation(_Context):
         here = None if self._session is not None or self._session_id else self._recording.place.get()
         # A task or a generator can outlive the invocation that it began in: what it begins then is a turn of its own.
         if here is not None and here.invocation is not None and not here.invocation.is_ended:
-            self._is_outer, self._record = False, here.invocation
+            self._is_outer = False
+            self._record = here.invocation
             self._stand(Place(here.session, here.invocation))
             return
         session = self._session or (here.session if here else None)
@@ -314,7 +319,9 @@ class ToolCall(_Step):
         """The result of the tool, any value."""
         self.error: str | None = None
         """The error message of a tool that reports its failure without an exception."""
-        self._name, self._args, self._call_id = name, args, call_id
+        self._name = name
+        self._args = args
+        self._call_id = call_id
 
     def _begin(self) -> None:
         invocation = self._outer()

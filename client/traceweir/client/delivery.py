@@ -96,7 +96,9 @@ class Delivery:
             problems: Where drops and failures are logged.
             exit_timeout_s: How long the end of the process waits for the delivery.
         """
-        self._connect, self._limits, self._problems = connect, limits, problems
+        self._connect = connect
+        self._limits = limits
+        self._problems = problems
         self._exit_timeout_s = exit_timeout_s
         self._registered_by = -1
         self._begin()
@@ -178,7 +180,8 @@ class Delivery:
             self._failed += pending
             self._queue.clear()
             self._pending_bytes = 0
-            thread, self._thread = self._thread, None
+            thread = self._thread
+            self._thread = None
             self._changed.notify_all()
         if thread is not None and thread is not threading.current_thread():
             thread.join(1.0)
@@ -192,7 +195,9 @@ class Delivery:
         self.close(self._exit_timeout_s)
 
     def _run(self) -> None:
-        changed, thread, transport = self._changed, threading.current_thread(), None
+        changed = self._changed
+        thread = threading.current_thread()
+        transport = None
         try:
             transport = self._connect()
         except Exception as error:  # noqa: BLE001  # the client refuses its settings
@@ -260,7 +265,8 @@ class _Settle:
     __slots__ = ("_delivery", "_size")
 
     def __init__(self, delivery: Delivery, size: int) -> None:
-        self._delivery, self._size = delivery, size
+        self._delivery = delivery
+        self._size = size
 
     def __call__(self, reason: str) -> None:
         self._delivery._settle(self._size, reason)  # noqa: SLF001  # part of the delivery

@@ -48,9 +48,11 @@ class InvocationRecord:
             reasoning: Collects the reasoning trace; None: no trace is written.
             wall_ns: Returns nanoseconds since 1970.
         """
-        self._sink, self._reasoning = sink, reasoning
+        self._sink = sink
+        self._reasoning = reasoning
         self._clock = RisingClock(wall_ns) if wall_ns else RisingClock()
-        self.session_id, self.id = identifier(session_id), identifier(invocation_id) or sink.new_id()
+        self.session_id = identifier(session_id)
+        self.id = identifier(invocation_id) or sink.new_id()
         self._key = self.session_id.encode("utf-8", "replace")
         span = sink.active_span()
         self._started_at = self._clock.text()

@@ -61,7 +61,9 @@ class KafkaSpanExporter(SpanExporter):
             **(kafka or {}),
         }
         self._connect = connect or (lambda: KafkaTransport(bootstrap_servers, options))
-        self._topic, self._timeout_s, self._max_record_bytes = topic, timeout_s, max_record_bytes
+        self._topic = topic
+        self._timeout_s = timeout_s
+        self._max_record_bytes = max_record_bytes
         self._problems = Problems()
         self._is_shut_down = False
         self._abandoned: list[Transport] = []
@@ -106,7 +108,8 @@ class KafkaSpanExporter(SpanExporter):
             return
         self._is_shut_down = True
         self.force_flush(int(self._timeout_s * 1_000))
-        transport, self._transport = self._transport, None
+        transport = self._transport
+        self._transport = None
         if transport is not None:
             transport.close()
 

@@ -55,14 +55,16 @@ class Reasoning:
         self._domain = short_text(traces.task_domain, _MAX_DOMAIN_CHARS)
         self._visibility = traces.visibility
         self._agent_id = agent_id
-        self._created_at, self._objective = "", ""
+        self._created_at = ""
+        self._objective = ""
         self._steps: list[dict[str, Any]] = []
         self._chars = MAX_CHARS
         self._failed_before: set[str] = set()
 
     def begin(self, created_at: str, objective: str) -> None:
         """Sets the time and the question."""
-        self._created_at, self._objective = created_at, objective[:_MAX_SUMMARY_CHARS]
+        self._created_at = created_at
+        self._objective = objective[:_MAX_SUMMARY_CHARS]
 
     def thought(self, text: str) -> None:
         """Adds a text of the agent."""

@@ -18,7 +18,9 @@ class _Ids:
     """The ids of one process: a random prefix, and numbers."""
 
     def __init__(self) -> None:
-        self.process, self.prefix, self.numbers = os.getpid(), secrets.token_hex(16), itertools.count()
+        self.process = os.getpid()
+        self.prefix = secrets.token_hex(16)
+        self.numbers = itertools.count()
 
 
 class Sink:
@@ -32,9 +34,11 @@ class Sink:
             problems: Where problems of the recording are logged.
             topic_prefix: What the names of the topics begin with, its dot included.
         """
-        self.delivery, self.problems = delivery, problems
+        self.delivery = delivery
+        self.problems = problems
         self.active_span = active_span_reader()
-        self._invocations, self._traces = f"{topic_prefix}invocations", f"{topic_prefix}traces"
+        self._invocations = f"{topic_prefix}invocations"
+        self._traces = f"{topic_prefix}traces"
         self._ids = _Ids()
 
     def new_id(self) -> str:
@@ -55,7 +59,8 @@ class Sink:
             fields: The JSON of the other fields of the event, without its braces.
             occurred_at: When the event occurred, as a date-time in UTC.
         """
-        event_id, at = self.new_id().encode(), occurred_at.encode()
+        event_id = self.new_id().encode()
+        at = occurred_at.encode()
         value = b'%b,"event_id":"%b","occurred_at":"%b",%b}' % (envelope, event_id, at, fields)
         self.delivery.put(self._invocations, key, value)
 

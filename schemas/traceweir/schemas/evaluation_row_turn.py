@@ -71,7 +71,8 @@ def _expected(row: EvaluationRow, in_trace: Expectations) -> Expectations:
         if has_answer
         else (in_trace.expected_facts, in_trace.expected_response)
     )
-    context, guidelines = row.expected_retrieved_context, row.guidelines
+    context = row.expected_retrieved_context
+    guidelines = row.guidelines
     return Expectations(
         expected_facts=facts,
         expected_response=response,

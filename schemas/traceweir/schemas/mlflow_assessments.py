@@ -47,7 +47,8 @@ def trace_labels(info: JsonObject) -> list[Label]:
     """
     found = []
     for name, assessment in _valid_assessments(info):
-        feedback, source = assessment.get("feedback"), assessment.get("source")
+        feedback = assessment.get("feedback")
+        source = assessment.get("source")
         given = feedback.get("value") if isinstance(feedback, dict) else None
         value = given if isinstance(given, bool | str) else number(given)
         if value is None:

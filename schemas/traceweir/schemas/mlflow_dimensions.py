@@ -8,7 +8,8 @@ from traceweir.schemas.base import JsonObject
 from traceweir.schemas.dimensions import MAX_LABELS, MAX_SHORT_CHARS, Dimensions, usable_dimensions
 from traceweir.schemas.mlflow_spans import metadata_of
 
-_USER, _MODEL_ID = "mlflow.trace.user", "mlflow.modelId"
+_USER = "mlflow.trace.user"
+_MODEL_ID = "mlflow.modelId"
 _RESERVED = "mlflow."
 _OTEL_PREFIX = "tr-"
 
@@ -23,7 +24,9 @@ def mlflow_dimensions(info: JsonObject) -> Dimensions:
     >>> mlflow_dimensions({"trace_id": "tr-" + "a" * 32, "tags": {"team": "search", "mlflow.traceName": "x"}}).labels
     {'team': 'search'}
     """
-    metadata, tags, trace_id = metadata_of(info), info.get("tags"), info.get("trace_id")
+    metadata = metadata_of(info)
+    tags = info.get("tags")
+    trace_id = info.get("trace_id")
     own = sorted(tags.items()) if isinstance(tags, dict) else []
     labels = [(name, value) for name, value in own if not name.startswith(_RESERVED) and _is_short(name, value)]
     otel_id = trace_id.removeprefix(_OTEL_PREFIX) if isinstance(trace_id, str) else None

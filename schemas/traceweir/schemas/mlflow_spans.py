@@ -13,13 +13,11 @@ from pydantic import JsonValue
 
 from traceweir.schemas.base import JsonObject
 
-TYPE, INPUTS, OUTPUTS, MESSAGES, TOKEN_USAGE = (
-    "mlflow.spanType",
-    "mlflow.spanInputs",
-    "mlflow.spanOutputs",
-    "mlflow.chat.messages",
-    "mlflow.chat.tokenUsage",
-)
+TYPE = "mlflow.spanType"
+INPUTS = "mlflow.spanInputs"
+OUTPUTS = "mlflow.spanOutputs"
+MESSAGES = "mlflow.chat.messages"
+TOKEN_USAGE = "mlflow.chat.tokenUsage"  # noqa: S105  # tokens of a model
 _READ = (TYPE, INPUTS, OUTPUTS, MESSAGES, TOKEN_USAGE)
 """The attributes that are read; MLflow writes each value as JSON text."""
 
@@ -141,7 +139,8 @@ def read_spans(document: JsonValue) -> SpanTree:
     trace = _loaded(document) if isinstance(document, str) else document
     if not isinstance(trace, dict):
         raise TraceUnreadable(SHAPE)
-    info, data = trace.get("info"), trace.get("data")
+    info = trace.get("info")
+    data = trace.get("data")
     spans = data.get("spans") if isinstance(data, dict) else None
     if not isinstance(info, dict) or not isinstance(spans, list):
         missing = "info" if not isinstance(info, dict) else "data.spans"
@@ -221,7 +220,8 @@ def _span(number: int, span: JsonValue) -> MlflowSpan:
     written = span.get("attributes")
     if not isinstance(written, dict):
         raise TraceUnreadable(f"{place} has no attributes")
-    attributes, unreadable = {}, []
+    attributes = {}
+    unreadable = []
     for name in _READ:
         value = written.get(name)
         if value is None:

@@ -116,7 +116,8 @@ def _chunk(chunk: JsonValue, key: str) -> RetrievedChunk | None:
     metadata = chunk.get("metadata", {}) if isinstance(chunk, dict) else None
     if not isinstance(chunk, dict) or not isinstance(metadata, dict):
         return None
-    uri, content = metadata.get(key), chunk.get("page_content")
+    uri = metadata.get(key)
+    content = chunk.get("page_content")
     if not isinstance(uri, str | None) or not isinstance(content, str | None):
         return None
     return RetrievedChunk(doc_uri=uri, content=content)

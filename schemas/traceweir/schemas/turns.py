@@ -71,7 +71,8 @@ def turns_of(session: Session) -> list[Turn]:
     beside the results of the real one.
     """
     open_turns: dict[str, _OpenTurn] = {}
-    anonymous, latest = 0, ""
+    anonymous = 0
+    latest = ""
     for event in session.current_events:
         if isinstance(event, SessionEnded):
             continue

@@ -40,8 +40,10 @@ def _with_and_without_guidelines(*expected: ExpectedParts) -> frozenset[Expected
     return frozenset({*expected, *(each._replace(guidelines=True) for each in expected)})
 
 
-_NOTHING, _ANSWER = ExpectedParts(), ExpectedParts(answer=True)
-_BOTH, _CONTEXT = ExpectedParts(answer=True, context=True), ExpectedParts(context=True)
+_NOTHING = ExpectedParts()
+_ANSWER = ExpectedParts(answer=True)
+_BOTH = ExpectedParts(answer=True, context=True)
+_CONTEXT = ExpectedParts(context=True)
 _WITHOUT_CONTEXT_ALONE = _with_and_without_guidelines(_NOTHING, _ANSWER, _BOTH)
 _WITH_ANSWER = _with_and_without_guidelines(_ANSWER, _BOTH)
 _WITH_CONTEXT = _with_and_without_guidelines(_BOTH, _CONTEXT)

@@ -71,7 +71,8 @@ class HashingEmbedder:
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Returns a row per text; the row of a text without words is zero."""
-        crc, lengths = zlib.crc32, []
+        crc = zlib.crc32
+        lengths = []
         words: list[int] = []
         for text in texts:
             # surrogatepass, so that a trace with a lone surrogate still has a novelty.
@@ -100,7 +101,8 @@ class HashingEmbedder:
 
 
 _WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]|[^\W\u3040-\u30ff\u3400-\u9fff]+")
-_HALF, _LOWER_HALF = np.uint64(32), np.uint64(0xFFFFFFFF)
+_HALF = np.uint64(32)
+_LOWER_HALF = np.uint64(0xFFFFFFFF)
 # Odd, so that "a b" and "b a" differ.
 _PAIR_FACTOR = np.uint64(0x9E3779B97F4A7C15)
 

@@ -62,7 +62,9 @@ class AgreeableJudge:
 
 
 def _simplest(schema: JsonObject) -> JsonValue:
-    words, items, properties = schema.get("enum"), schema.get("items"), schema.get("properties")
+    words = schema.get("enum")
+    items = schema.get("items")
+    properties = schema.get("properties")
     if isinstance(words, list):
         return words[0]
     if isinstance(properties, dict):

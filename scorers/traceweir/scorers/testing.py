@@ -46,7 +46,8 @@ def sample_subjects(judge: Judge | None = None) -> list[Subject]:
         judge: The judge for the scorers; if None, an `AgreeableJudge`.
     """
     judge = judge or AgreeableJudge()
-    find, book = FunctionCall(name="find", args={"city": "Seoul"}), FunctionCall(name="book", args={"seats": [1, 2]})
+    find = FunctionCall(name="find", args={"city": "Seoul"})
+    book = FunctionCall(name="book", args={"seats": [1, 2]})
     timetable = [RetrievedChunk(doc_uri="timetable", content="Every hour."), RetrievedChunk(doc_uri="fares")]
     expected = Reference(
         final_response=Content.of("Two seats are booked."), tool_uses=[find, book], retrieved_context=timetable
@@ -162,7 +163,8 @@ def check_it_is_deterministic(scorer: Scorer, subjects: Sequence[Subject]) -> No
     twin = type(scorer).model_validate(scorer.model_dump())
     for subject in _of_its_level(scorer, subjects):
         before = repr(subject)
-        first, second = _measured(scorer)(subject), _measured(twin)(subject)
+        first = _measured(scorer)(subject)
+        second = _measured(twin)(subject)
         same = (first and (first.value, first.rationale, first.details)) == (
             second and (second.value, second.rationale, second.details)
         )

@@ -16,7 +16,8 @@ def unknown_names(sections: JsonObject, criteria: JsonObject) -> list[str]:
 
     The function reads the document itself, so that these problems are reported together with all others.
     """
-    gate, sampling = sections.get("gate"), sections.get("sampling")
+    gate = sections.get("gate")
+    sampling = sections.get("sampling")
     known = {full_name(name) for name in criteria}
     sampled = known | _automatic_names(sections)
     required = gate.get("required") if isinstance(gate, dict) else None

@@ -278,7 +278,8 @@ def _metric(name: str, criterion: JsonValue, code: str | None) -> Metric:
         raise ConfigError(
             [f"{name}: is not a criterion; set options in {name!r} beside criteria, the threshold in gate.threshold"]
         )
-    spelled, name = name, full_name(name)
+    spelled = name
+    name = full_name(name)
     options: JsonObject = dict(criterion) if isinstance(criterion, dict) else {"threshold": criterion}
     value = options.pop("threshold", DEFAULT_THRESHOLDS.get(name))
     problems: list[str] = []

@@ -29,7 +29,8 @@ class GateScores:
     """Builds the two Scores of a candidate at the gate: its trace value, and the decision."""
 
     def __init__(self, plan: Plan, candidate: Candidate, now: datetime) -> None:
-        self._plan, self._candidate = plan, candidate
+        self._plan = plan
+        self._candidate = candidate
         self._embedder = candidate.embedding.embedder if candidate.embedding else None
         self._began = known_time(candidate.trace.created_at)
         self._writer = ScoreWriter(candidate, candidate.occurred_at, plan, now, candidate.attempt)
@@ -65,7 +66,8 @@ class ScoreWriter:
     def __init__(
         self, origin: Session | Candidate, occurred_at: datetime, plan: Plan, now: datetime, attempt: int = 0
     ) -> None:
-        self._session_id, self._segment = origin.session_id, origin.segment
+        self._session_id = origin.session_id
+        self._segment = origin.segment
         self._common = _NO_VALUES | {
             "revision": origin.revision,
             "attempt": attempt,

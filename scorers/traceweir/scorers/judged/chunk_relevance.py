@@ -51,7 +51,8 @@ class ChunkRelevancePrecision(AsksForRatings):
             JudgeFailed: the judge answered no question.
             MissingInput: there is no judge, no request, or no retrieved chunk with content.
         """
-        invocation, judge = subject.invocation, judge_of(subject)
+        invocation = subject.invocation
+        judge = judge_of(subject)
         question = request_of(invocation, subject.reference)
         if invocation is None or not invocation.retrieved_context:
             raise MissingInput(

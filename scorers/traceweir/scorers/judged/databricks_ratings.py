@@ -34,7 +34,8 @@ class Correctness(YesNoRating):
     """
 
     metric = databricks_names.CORRECTNESS
-    template, adjective = "correctness", "correct"
+    template = "correctness"
+    adjective = "correct"
 
     def prompt_data(self, invocation: Invocation, reference: Reference | None) -> Mapping[str, str]:
         """Returns the question, the expected response or facts, and the response."""
@@ -55,7 +56,8 @@ class RelevanceToQuery(YesNoRating):
     """
 
     metric = databricks_names.RELEVANCE
-    template, adjective = "relevance_to_query", "relevant to the query"
+    template = "relevance_to_query"
+    adjective = "relevant to the query"
 
     def prompt_data(self, invocation: Invocation, reference: Reference | None) -> Mapping[str, str]:
         """Returns the question and the response."""
@@ -72,7 +74,8 @@ class Groundedness(YesNoRating):
     """
 
     metric = databricks_names.GROUNDEDNESS
-    template, adjective = "groundedness", "grounded in the retrieved context"
+    template = "groundedness"
+    adjective = "grounded in the retrieved context"
 
     def prompt_data(self, invocation: Invocation, reference: Reference | None) -> Mapping[str, str]:
         """Returns the question, the retrieved context and the response."""
@@ -93,7 +96,8 @@ class ContextSufficiency(YesNoRating):
     """
 
     metric = databricks_names.SUFFICIENCY
-    template, adjective = "context_sufficiency", "sufficient"
+    template = "context_sufficiency"
+    adjective = "sufficient"
 
     def prompt_data(self, invocation: Invocation, reference: Reference | None) -> Mapping[str, str]:
         """Returns the question, the expected response or facts, and the retrieved context."""
@@ -115,7 +119,8 @@ class GuidelineAdherence(YesNoRating):
     """
 
     metric = databricks_names.GUIDELINES
-    template, adjective = "guideline_adherence", "in line with the guidelines"
+    template = "guideline_adherence"
+    adjective = "in line with the guidelines"
     guidelines: Annotated[list[str], BeforeValidator(_as_list, json_schema_input_type=str | list[str])] = []
     """Guidelines for every response, in addition to those of the reference; a text is a single guideline."""
 

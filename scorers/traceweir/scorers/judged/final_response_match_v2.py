@@ -34,7 +34,9 @@ class FinalResponseMatch(JudgedScorer):
             JudgeFailed: the judge did not answer a question.
             MissingInput: there is no judge, or no expected final response.
         """
-        invocation, reference, judge = subject.invocation, subject.reference, judge_of(subject)
+        invocation = subject.invocation
+        reference = subject.reference
+        judge = judge_of(subject)
         if invocation is None or reference is None or reference.final_response is None:
             raise MissingInput("no reference says which final response was expected")
         text = prompt(

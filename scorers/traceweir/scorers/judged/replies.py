@@ -26,7 +26,8 @@ from traceweir.scorers.judged.vote import Vote
 ITEM = "answer"
 """The name of the item if a vote has a single item."""
 
-VALID_KEY, INVALID_KEY = "is_the_agent_response_valid", "is_the_agent_response_invalid"
+VALID_KEY = "is_the_agent_response_valid"
+INVALID_KEY = "is_the_agent_response_invalid"
 SAFE_KEY = "is_the_agent_response_safe"
 
 
@@ -204,7 +205,8 @@ def _meanings(text: str) -> Iterator[bool | None]:
 
 
 _BLANKS = re.compile(r"\s+")
-_VALID, _INVALID = ("valid", "true"), ("invalid", "almost", "false", "partially_valid", "partially valid", "partially")
+_VALID = ("valid", "true")
+_INVALID = ("invalid", "almost", "false", "partially_valid", "partially valid", "partially")
 _TRULY_INVALID = ("true", "invalid")
 # RE2, because Python's engine could need hours for a reply that quotes an agent's text.
 _LABELS = {key: re2.compile(rf'"{key}":\s*\[*\s*"*([^"^\]\s]*)"*\s*\]*\s*[,\n\}}]') for key in (VALID_KEY, INVALID_KEY)}

@@ -68,7 +68,8 @@ def _of_text(reply: str, rubrics: Sequence[Rubric]) -> dict[str, Vote]:
     """
     properties = list(_PROPERTY.finditer(reply))
     ids = list(_ID.finditer(reply))
-    rationales, verdicts = _RATIONALE.findall(reply), _VERDICT.findall(reply)
+    rationales = _RATIONALE.findall(reply)
+    verdicts = _VERDICT.findall(reply)
     if not len(properties) == len(rationales) == len(verdicts):
         return {}
     known = {rubric.rubric_id: rubric.rubric_id for rubric in rubrics}

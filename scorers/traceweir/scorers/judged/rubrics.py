@@ -55,7 +55,8 @@ class RubricBased(JudgedScorer):
             MissingInput: there is no judge, or no rubric applies.
             ValueError: two rubrics share an id, or a rubric has no id or no text.
         """
-        judge, rubrics = judge_of(subject), self.applicable(subject)
+        judge = judge_of(subject)
+        rubrics = self.applicable(subject)
         if subject.invocation is None or not rubrics:
             raise MissingInput(
                 "no rubric applies: the criterion has no rubrics, and neither the invocation nor its reference has "

@@ -78,7 +78,8 @@ class Tally:
         lead = self.yes - self.no
         if lead > left:
             return 0
-        for_yes, for_no = (left - lead) // 2 + 1, -(-(left + lead) // 2)
+        for_yes = (left - lead) // 2 + 1
+        for_no = -(-(left + lead) // 2)
         return max(0, min(left, for_yes, for_no))
 
     def details(self) -> JsonObject:

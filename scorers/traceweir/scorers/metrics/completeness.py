@@ -40,7 +40,8 @@ def completeness(question: str, answer: str, *, compat: Compat = None) -> Elemen
         TextGrowsTooMuchError: a text consists of ligatures that stand for many letters each; not with `compat`.
     """
     elements_of = elements_as_mastra if compat == "mastra" else elements
-    input_elements, output_elements = elements_of(question), elements_of(answer)
+    input_elements = elements_of(question)
+    output_elements = elements_of(answer)
     in_output = dict.fromkeys(output_elements)
     score = (
         sum(covered(input_elements, output_elements)) / len(input_elements)
@@ -89,7 +90,8 @@ class Completeness(Scorer):
         comparison = completeness(question, answer, compat=self.compat)
         if not comparison.input_elements and self.compat is None:
             raise MissingInput("the user content has no words that a response could cover")
-        count, missing = len(comparison.input_elements), len(comparison.missing_elements)
+        count = len(comparison.input_elements)
+        missing = len(comparison.missing_elements)
         return Measurement(
             value=comparison.score,
             rationale=f"{round(comparison.score * count)} of {count} elements of the input are covered; "

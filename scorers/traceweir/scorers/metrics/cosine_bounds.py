@@ -101,7 +101,8 @@ def learn_bounds(
         components: The numbers of components to choose from.
     """
     latest = min(_QUERIES, len(used) // 4)
-    queries, others = vectors[used[-latest:]], used[:-latest]
+    queries = vectors[used[-latest:]]
+    others = used[:-latest]
     sample = vectors[_evenly(others, _SAMPLE)]
     wide = sample.astype(np.float64)
     # In ascending order of the eigenvalues. Without subtracting the mean, which is a part of every cosine.

@@ -22,7 +22,8 @@ class DocumentRecall(Scorer):
 
     def score(self, subject: Subject) -> Measurement:
         """Compares the retrieved documents with the expected documents."""
-        invocation, reference = subject.invocation, subject.reference
+        invocation = subject.invocation
+        reference = subject.reference
         if invocation is None or reference is None or not reference.retrieved_context:
             raise MissingInput("no reference says which documents were expected")
         if not invocation.retrieved_context:

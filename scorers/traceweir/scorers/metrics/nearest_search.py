@@ -61,8 +61,11 @@ class NearestSearch:
         """The bounds with which the last rows were compared; None: they were scanned."""
         self._components: Vectors = np.empty((0, 0), np.float32)
         self._memory: Vectors = np.empty(0, np.float32)
-        self._bounds_from, self._learn_at = bounds_from, 0
-        self._credit, self._without_bounds, self._pause = _MOST_CREDIT, 0, _FIRST_PAUSE
+        self._bounds_from = bounds_from
+        self._learn_at = 0
+        self._credit = _MOST_CREDIT
+        self._without_bounds = 0
+        self._pause = _FIRST_PAUSE
 
     @property
     def bounded(self) -> bool:
@@ -86,7 +89,8 @@ class NearestSearch:
 
     def forget(self) -> None:
         """Drops the bounds, which `learn` computes again."""
-        self._bounds, self._learn_at = None, 0
+        self._bounds = None
+        self._learn_at = 0
 
     def reserve(self, rows: int) -> None:
         """Makes room for more slots."""
@@ -202,13 +206,15 @@ class NearestSearch:
 
     def _pause_bounds(self, batch: int) -> None:
         """Lets the next vectors be compared without bounds, because they have stopped to save time."""
-        self._credit, self._without_bounds = 0, batch * self._pause
+        self._credit = 0
+        self._without_bounds = batch * self._pause
         self._pause = min(2 * self._pause, _LONGEST_PAUSE)
 
     def _saved_time(self, vectors: int) -> None:
         self._credit += vectors
         if self._credit >= _MOST_CREDIT:
-            self._credit, self._pause = _MOST_CREDIT, _FIRST_PAUSE
+            self._credit = _MOST_CREDIT
+            self._pause = _FIRST_PAUSE
 
     def _near_by_bounds(self, bounds: npt.NDArray[np.float32], unit: Vectors, oldest: int, scan_cost: int) -> Near:
         """Returns the slots that can be the nearest, and changes the credit of the bounds."""
@@ -244,17 +250,21 @@ class NearestSearch:
         if near.slots.size == 1:
             return int(near.slots[0]), _cosine(self.store.exact(near.slots)[0], unit)
         slots = _oldest_first(near.slots, oldest)
-        nearest, cosine = int(slots[0]), ABSENT
+        nearest = int(slots[0])
+        cosine = ABSENT
         # An agent that repeats itself fills the cache with copies: the first piece then already contains a cosine of
         # 1.
-        start, size = 0, FIRST_ROWS
+        start = 0
+        size = FIRST_ROWS
         while start < slots.size:
             piece = slots[start : start + size]
             cosines = _cosines(self.store.exact(piece), unit)
             index = int(cosines.argmax())
             if cosines[index] > cosine:
-                nearest, cosine = int(piece[index]), float(cosines[index])
-            start, size = start + size, PIECE_ROWS
+                nearest = int(piece[index])
+                cosine = float(cosines[index])
+            start = start + size
+            size = PIECE_ROWS
             if cosine >= 1.0 or (start < slots.size and not unit.any()):
                 break
         return nearest, cosine
@@ -296,7 +306,8 @@ def _cosines(rows: Vectors, unit: Vectors) -> npt.NDArray[np.float64]:
 
     Each sum covers a single row, so a cosine does not depend on other rows.
     """
-    a, b = rows.astype(np.float64), unit.astype(np.float64)
+    a = rows.astype(np.float64)
+    b = unit.astype(np.float64)
     dots: npt.NDArray[np.float64] = (a * b).sum(axis=1)
     # The square root of the product makes a vector's cosine with its copy exactly 1; a product of two roots does not.
     lengths: npt.NDArray[np.float64] = np.sqrt((a * a).sum(axis=1) * (b * b).sum(axis=-1))
@@ -307,6 +318,7 @@ def _cosines(rows: Vectors, unit: Vectors) -> npt.NDArray[np.float64]:
 
 def _cosine(row: Vectors, unit: Vectors) -> float:
     """Returns what `_cosines` returns for a single row, bit for bit, in less time."""
-    a, b = row.astype(np.float64), unit.astype(np.float64)
+    a = row.astype(np.float64)
+    b = unit.astype(np.float64)
     length = math.sqrt(np.add.reduce(a * a) * np.add.reduce(b * b)) or 1.0
     return min(float(np.add.reduce(a * b)) / length, 1.0)

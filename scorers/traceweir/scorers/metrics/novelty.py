@@ -170,7 +170,8 @@ class NoveltyCache:
 
     def _measure_piece(self, unit: Vectors, ids: Sequence[str], replace: bool) -> list[Novelty]:
         """Compares all rows with the slots that stay as they are, then each row with those that the rows before it change."""
-        search, used = self._search, len(self._ids)
+        search = self._search
+        used = len(self._ids)
         if search.learns(len(self), self._next_sequence):
             search.learn(self._slots_by_age(), self._next_sequence)
         self._make_room(min(self.capacity, used + len(ids)))

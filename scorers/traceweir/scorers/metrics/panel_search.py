@@ -57,8 +57,11 @@ class PanelSearch:
     """
 
     def __init__(self, store: VectorStore, bounds: CosineBounds, used: int, excluded: Indices, margin: float) -> None:
-        self._store, self._bounds = store, bounds
-        self._used, self._excluded, self._margin = used, excluded, margin
+        self._store = store
+        self._bounds = bounds
+        self._used = used
+        self._excluded = excluded
+        self._margin = margin
 
     def near(self, unit: Vectors, components: Vectors, near_tie: float) -> list[Near | None]:
         """Returns, for each vector, its slots whose cosine is at most `near_tie` below the largest.
@@ -81,7 +84,8 @@ class PanelSearch:
         pairs = pairs.only(cosines >= best[pairs.rows] - near_tie)
         # The slots of a row stay in ascending order.
         order = np.argsort(pairs.rows, kind="stable")
-        slots, ends = pairs.slots[order], np.searchsorted(pairs.rows[order], np.arange(len(unit) + 1)).tolist()
+        slots = pairs.slots[order]
+        ends = np.searchsorted(pairs.rows[order], np.arange(len(unit) + 1)).tolist()
         return [
             None if left else Near(slots[start:end], cosine)
             for left, start, end, cosine in zip(crowded.tolist(), ends, ends[1:], best.tolist(), strict=False)
@@ -92,7 +96,9 @@ class PanelSearch:
         width = max(1, PANEL_CELLS // len(unit))
         most = max(LEAST_CROWD, self._used // CROWD)
         memory, copies = np.empty((2, len(unit), min(width, self._used)), np.float32)
-        every, record, count = np.arange(len(unit)), known.copy(), np.zeros(len(unit), np.intp)
+        every = np.arange(len(unit))
+        record = known.copy()
+        count = np.zeros(len(unit), np.intp)
         found = [_Pairs(np.empty(0, np.intp), np.empty(0, np.intp), np.empty(0, np.float32))]
         for start in range(0, self._used, width):
             if crowded.all():

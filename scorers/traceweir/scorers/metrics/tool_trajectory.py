@@ -53,7 +53,8 @@ class ToolTrajectory(Scorer):
         require_calls(subject.invocation)
         if not self.ignore_args:
             require_arguments(subject.invocation)
-        expected, actual = subject.reference.tool_uses, subject.invocation.tool_uses
+        expected = subject.reference.tool_uses
+        actual = subject.invocation.tool_uses
         if matches(expected, actual, self.match_type, ignore_args=self.ignore_args):
             return Measurement(value=1.0, rationale=f"{self.match_type}: all {len(expected)} expected calls were made")
         return Measurement(

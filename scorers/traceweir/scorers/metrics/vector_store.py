@@ -121,7 +121,8 @@ class CodedVectors:
 
     def __init__(self, dimensions: int, read: ReadVector) -> None:
         self._read = read
-        self._codes, self._scales = np.empty((0, dimensions), np.int16), np.empty(0, np.float32)
+        self._codes = np.empty((0, dimensions), np.int16)
+        self._scales = np.empty(0, np.float32)
         self._unreleased: dict[int, Vectors] = {}
         self.error = 0.0
 
@@ -170,7 +171,8 @@ class CodedVectors:
     def _encode(self, slots: npt.NDArray[np.intp], vectors: Vectors) -> None:
         scales = np.abs(vectors).max(axis=1) / np.float32(_LARGEST_CODE)
         codes = np.rint(vectors / np.where(scales > 0, scales, np.float32(1))[:, None]).astype(np.int16)
-        self._codes[slots], self._scales[slots] = codes, scales
+        self._codes[slots] = codes
+        self._scales[slots] = scales
         differences = vectors.astype(np.float64) - _decoded(codes, scales)
         # Times a length of at most 1 + 1e-6.
         error = float(np.sqrt((differences * differences).sum(axis=1)).max())

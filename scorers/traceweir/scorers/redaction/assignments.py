@@ -124,7 +124,8 @@ def spoken_secrets(ascii_text: bytes, rank: int) -> Iterator[Hit]:
 def _value(text: str, name: str, separator: str, start: int, stop: int) -> tuple[int, int] | None:
     """Returns the position of the secret value that begins at `stop`, or None if the value is no secret."""
     role = secret_role(name)
-    is_tag, separator = name.startswith("<"), separator.strip()
+    is_tag = name.startswith("<")
+    separator = separator.strip()
     if not role or separator == "==" or (separator == ">") != is_tag:
         return None
     if name == "PASS" and separator in (":", "|"):
@@ -162,7 +163,8 @@ def _quoted_value(
     if opened == quote[1] and text[start + len(name) : start + len(name) + 1] != opened:
         # `"Password: "`: the quote closes the text in which the name stands.
         return None
-    begin, end = quote.end(), _closing(text, quote.end(), quote[1])
+    begin = quote.end()
+    end = _closing(text, quote.end(), quote[1])
     begin += _scheme_length(text, begin, end, name)
     value = text[begin:end]
     is_list = separator == "," and (

@@ -42,7 +42,9 @@ def iban_length(text: str) -> int:
     >>> iban_length("GB82 WEST 1234 5698 7654 32 and more"), iban_length("GB00 WEST 1234 5698 7654 32")
     (27, 0)
     """
-    expected, characters, length = IBAN_LENGTHS.get(text[:2], 0), "", 0
+    expected = IBAN_LENGTHS.get(text[:2], 0)
+    characters = ""
+    length = 0
     while length < len(text) and len(characters) < expected:
         characters += text[length].strip(" -")
         length += 1

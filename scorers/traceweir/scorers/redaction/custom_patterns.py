@@ -39,7 +39,8 @@ def unusable_patterns(patterns: Mapping[str, str]) -> list[str]:
     >>> unusable_patterns({"employee": "EMP-[0-9]+", "any": "x*"})
     ['.any: the pattern matches the empty text, and therefore everywhere']
     """
-    problems, steps = [], 0
+    problems = []
+    steps = 0
     for kind, pattern in patterns.items():
         try:
             steps += compiled(pattern).programsize
@@ -67,7 +68,8 @@ def compiled(pattern: str) -> Any:
     ValueError: RE2 does not accept the pattern: invalid perl operator: (?=
     """
     options = re2.Options()
-    options.log_errors, options.max_mem = False, _MEMORY
+    options.log_errors = False
+    options.max_mem = _MEMORY
     try:
         found = re2.compile(pattern, options)
     except re2.error as error:
@@ -112,7 +114,8 @@ def _redacted(text: str, patterns: Mapping[str, str]) -> str:
         if not matches:
             continue
         tokens = deque(match.span() for match in _TOKEN.finditer(text))
-        parts, end = [], 0
+        parts = []
+        end = 0
         for match in matches:
             start, stop = match.span()
             while tokens and tokens[0][1] <= start:

@@ -80,7 +80,8 @@ def _can_hide_a_secret(text: str) -> bool:
 
 
 def _mapped(hit: Hit, views: list[View]) -> Hit:
-    start, end = hit.start, hit.end
+    start = hit.start
+    end = hit.end
     for view in reversed(views):
         start, end = view.source(start, end)
     return hit._replace(start=start, end=end)

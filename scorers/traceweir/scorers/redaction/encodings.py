@@ -62,9 +62,12 @@ class View:
                 only when a position in this part is asked for. None: every character of a replacement comes from its whole
                 part.
         """
-        self._original, self._within = text, within
+        self._original = text
+        self._within = within
         self._views: dict[int, View] = {}
-        self._starts, self._sources, self._kept = [0], [0], [True]
+        self._starts = [0]
+        self._sources = [0]
+        self._kept = [True]
         parts: list[str] = []
         length = end = 0
         for start, stop, decoded in replacements:
@@ -84,7 +87,8 @@ class View:
 
     def _source(self, at: int) -> tuple[int, int]:
         piece = bisect_right(self._starts, at) - 1
-        begin, offset = self._sources[piece], at - self._starts[piece]
+        begin = self._sources[piece]
+        offset = at - self._starts[piece]
         if self._kept[piece]:
             return begin + offset, begin + offset + 1
         stop = self._sources[piece + 1]

@@ -51,7 +51,8 @@ def is_wordy(text: str) -> bool:
 
 def is_mixed(text: str) -> bool:
     """Returns whether the text has upper case, lower case and digits, and is neither a path nor made of long words."""
-    has_upper, has_lower = text.lower() != text, text.upper() != text
+    has_upper = text.lower() != text
+    has_lower = text.upper() != text
     return has_upper and has_lower and has_digit(text) and text.count("/") < 3 and re.search("[a-z]{8}", text) is None
 
 

@@ -64,7 +64,10 @@ def compiled_rules() -> Rules:
         for keyword in row.keywords:
             rows.setdefault(keyword, []).append(number)
     options = re2.Options()
-    options.case_sensitive, options.literal, options.max_mem, options.log_errors = False, True, _MEMORY, False
+    options.case_sensitive = False
+    options.literal = True
+    options.max_mem = _MEMORY
+    options.log_errors = False
     keywords = re2.Set.SearchSet(options)
     for keyword in rows:
         keywords.Add(keyword)

@@ -118,7 +118,8 @@ def _number_windows(ascii_text: bytes) -> list[tuple[int, int]]:
     """Returns the parts of the text that can contain a number of seven digits or more, with what stands around it."""
     windows: list[tuple[int, int]] = []
     for match in _NUMBER.finditer(ascii_text):
-        start, end = match.start() - _AROUND, match.end() + _AROUND
+        start = match.start() - _AROUND
+        end = match.end() + _AROUND
         if windows and start <= windows[-1][1]:
             windows[-1] = windows[-1][0], end
         else:

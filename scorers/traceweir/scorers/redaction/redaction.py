@@ -89,7 +89,8 @@ def redact_text(
         hits = [*find_hits(text), *entities]
         # Their positions are those of the text before the first pass.
         entities = []
-        before, text = text, replaced(text, hits) if hits else text
+        before = text
+        text = replaced(text, hits) if hits else text
         if text == before:
             break
     return text

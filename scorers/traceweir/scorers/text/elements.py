@@ -20,7 +20,8 @@ _ACCENTS = "\u0300-\u036f"
 _POINTS = "\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0640\u064b-\u0652\u0670"
 """Hebrew and Arabic vowel signs, which most texts omit, and the Arabic elongation character (tatweel)."""
 _SPELLINGS = str.maketrans({"’": "'", "–": "-", "—": " , "})
-_STOP, _COMMA = Token("", Word("stop", "")), Token("", Word("comma", ""))
+_STOP = Token("", Word("stop", ""))
+_COMMA = Token("", Word("comma", ""))
 _OTHER = Word("other", "")
 
 MAX_GROWTH = 4
@@ -78,7 +79,8 @@ def _without_accents(text: str) -> str:
     return text if text.isascii() else _MARKS.sub("", text)
 
 
-_DIACRITICS, _MARKS = re.compile(f"[{_ACCENTS}{_POINTS}]+"), re.compile(f"[{_ACCENTS}]+")
+_DIACRITICS = re.compile(f"[{_ACCENTS}{_POINTS}]+")
+_MARKS = re.compile(f"[{_ACCENTS}]+")
 _CHUNK = re.compile(r"([^\w]*)(.*?)([^\w]*)", re.DOTALL)
 _JOINED = re.compile(r"[A-Za-z]+(?:-+[A-Za-z]+)+")
 _CONTRACTION = re.compile(r"([A-Za-z]+)'([A-Za-z]+)")

@@ -23,7 +23,8 @@ def rouge1_f(response: str, reference: str) -> float:
     >>> rouge1_f("the cat sat", "The cat sat on the mat.")
     0.6666666666666666
     """
-    response_tokens, reference_tokens = tokens(response), tokens(reference)
+    response_tokens = tokens(response)
+    reference_tokens = tokens(reference)
     # A plain dict reads and sets items twice as fast as a Counter.
     remaining = dict(Counter(reference_tokens))
     common = 0
@@ -33,7 +34,8 @@ def rouge1_f(response: str, reference: str) -> float:
             common += 1
     if not common:
         return 0.0
-    precision, recall = common / len(response_tokens), common / len(reference_tokens)
+    precision = common / len(response_tokens)
+    recall = common / len(reference_tokens)
     return 2 * precision * recall / (precision + recall)
 
 

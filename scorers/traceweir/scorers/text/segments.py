@@ -78,7 +78,8 @@ class _Spacing(dict[int, str]):
     """
 
     def __missing__(self, code: int) -> str:
-        character, category = chr(code), unicodedata.category(chr(code))
+        character = chr(code)
+        category = unicodedata.category(chr(code))
         # Joiners, direction marks and soft hyphens; variation selectors.
         invisible = category == "Cf" or 0xFE00 <= code <= 0xFE0F
         kept = character.isalnum() or category in ("Mn", "Mc")

@@ -10,7 +10,8 @@ MAX_ANSWER_BYTES = 65_536
 
 async def beginning(content: aiohttp.StreamReader) -> bytes:
     """Returns the body of an answer, or its first `MAX_ANSWER_BYTES`."""
-    parts, size = [], 0
+    parts = []
+    size = 0
     while size < MAX_ANSWER_BYTES and (part := await content.read(MAX_ANSWER_BYTES - size)):
         parts.append(part)
         size += len(part)

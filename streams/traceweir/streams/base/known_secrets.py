@@ -89,7 +89,8 @@ class KnownSecrets:
         for at in range(begin, stop - _PART + 1, FRAGMENT - _PART + 1):
             if text[at : at + _PART] not in self._parts:
                 continue
-            first, last = max(tested, at + _PART - FRAGMENT), min(at, stop - FRAGMENT)
+            first = max(tested, at + _PART - FRAGMENT)
+            last = min(at, stop - FRAGMENT)
             for start in range(first, last + 1):
                 if text[start : start + FRAGMENT] in self._windows:
                     yield start, start + FRAGMENT

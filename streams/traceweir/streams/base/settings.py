@@ -386,9 +386,11 @@ class Settings(BaseSettings):
     def _is_not_too_long(cls, value: object) -> object:
         """Refuses a long value where it is named: the system calls that get it name neither the variable nor a limit."""
         if isinstance(value, SecretStr):
-            text, limit = value.get_secret_value(), MAX_SECRET_CHARACTERS
+            text = value.get_secret_value()
+            limit = MAX_SECRET_CHARACTERS
         else:
-            text, limit = str(value), MAX_VALUE_CHARACTERS
+            text = str(value)
+            limit = MAX_VALUE_CHARACTERS
         if len(text) > limit:
             raise ValueError(
                 f"the value (not shown) has {len(text)} characters, and at most {limit} are allowed; "
@@ -495,7 +497,8 @@ class Settings(BaseSettings):
 
     def _login_problems(self, protocol: str) -> list[str]:
         """Returns a sentence for each setting that the login by SASL lacks or does not use."""
-        user, password = _env("kafka_sasl_username"), _env("kafka_sasl_password")
+        user = _env("kafka_sasl_username")
+        password = _env("kafka_sasl_password")
         credentials = (self.kafka_sasl_username, self.kafka_sasl_password)
         sasl = self.kafka_security_protocol.startswith("SASL_")
         problems = []

@@ -13,7 +13,8 @@ from traceweir.schemas.export import texts_below_fields
 from traceweir.streams.base.settings import ENV_PREFIX, Settings
 
 PAGE = Path("docs/configuration.md")
-BEGIN, END = "<!-- settings: begin -->\n", "<!-- settings: end -->\n"
+BEGIN = "<!-- settings: begin -->\n"
+END = "<!-- settings: end -->\n"
 
 
 def settings_table() -> str:

@@ -86,7 +86,8 @@ class _Watch:
             self._last = None
             log.error("the canary failed: %s", why)  # noqa: TRY400  # the message says everything
             return False
-        self._last, self._last_success = found, utc_now()
+        self._last = found
+        self._last_success = utc_now()
         sys.stdout.write(f"{found.session_id}: decided after {found.seconds:.2f} s, {found.scores} scores\n")
         sys.stdout.flush()
         return True

@@ -29,7 +29,8 @@ def run_doctor(stages: Collection[StageName], config: Path | None, minutes: floa
         InvalidSettingsError: the environment cannot be used.
         ConfigError: the config cannot be used.
     """
-    settings, plan = kafka_settings(), read_config(config)
+    settings = kafka_settings()
+    plan = read_config(config)
     mute_clients()
 
     async def gathered() -> list[Finding]:

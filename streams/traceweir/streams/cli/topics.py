@@ -47,8 +47,10 @@ def check_and_report(stages: Sequence[StageName], *, as_json: bool) -> int:
     settings = kafka_settings()
     with steps("checking") as step:
         step("topics")
-        expected, inspection = expected_topics(settings, stages), inspect_topics(settings, stages)
-        problems, warnings = list(inspection.problems), list(inspection.warnings)
+        expected = expected_topics(settings, stages)
+        inspection = inspect_topics(settings, stages)
+        problems = list(inspection.problems)
+        warnings = list(inspection.warnings)
         if not problems:
             mute_clients()
             step("stored offsets")

@@ -19,7 +19,8 @@ def run(stages: Sequence[StageName], config: Path | None) -> int:
             from traceweir.streams.cli.score.commands import read_config
             from traceweir.streams.cli.up_broker import kafka_settings
             from traceweir.streams.worker.run import run_worker
-        plan, settings = read_config(config), kafka_settings()
+        plan = read_config(config)
+        settings = kafka_settings()
         return run_worker(settings, plan, stages, config=config, launched=launched)
     finally:
         if launched is not None:

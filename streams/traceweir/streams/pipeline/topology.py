@@ -119,7 +119,8 @@ class Topology:
             resources: The resources that the stages use and do not own.
             topics: The names of the topics; by default those of the settings.
         """
-        scoring, retries = resources.scoring, None
+        scoring = resources.scoring
+        retries = None
         if scoring is not None:
             retries = WorkPool(
                 partial(_places_for_retries, settings.score_concurrency, scoring.pool), scoring.pool.failed
@@ -168,7 +169,8 @@ def _collect(topology: Topology) -> NewStage:
     from traceweir.streams.pipeline.collect.collecting_rules import CollectingRules
     from traceweir.streams.pipeline.collect.stage import CollectStage
 
-    partitions, rules = topology.settings.partitions, CollectingRules.of(topology.settings)
+    partitions = topology.settings.partitions
+    rules = CollectingRules.of(topology.settings)
 
     def new(partition: int, read: Read, changed: Callable[[], None]) -> Stage:
         limits = topology.resources.limits
@@ -181,7 +183,8 @@ def _collect(topology: Topology) -> NewStage:
 
 
 def _assemble(topology: Topology) -> NewStage:
-    partitions, spans = topology.settings.partitions, None
+    partitions = topology.settings.partitions
+    spans = None
     if topology.resources.spans is not None:
         from traceweir.streams.scoring.tracing.stage_spans import AssembleSpans
 
@@ -196,7 +199,10 @@ def _assemble(topology: Topology) -> NewStage:
 
 
 def _score(topology: Topology) -> NewStage:
-    settings, plan, scoring, retries = topology.settings, topology.plan, topology.resources.scoring, topology.retries
+    settings = topology.settings
+    plan = topology.plan
+    scoring = topology.resources.scoring
+    retries = topology.retries
     if scoring is None or retries is None:
         raise ValueError("stage 'score' needs Resources.scoring, which is None: pass a ScoringResources")
     policy = RetryPolicy.of(plan, scoring.read_record, retries)
@@ -217,7 +223,8 @@ def _score(topology: Topology) -> NewStage:
 
 
 def _gate(topology: Topology) -> NewStage:
-    settings, resources = topology.settings, topology.resources
+    settings = topology.settings
+    resources = topology.resources
     if topology.plan.gate.presidio is not None and resources.entities is None:
         raise ValueError("gate.presidio needs Resources.entities, which is None: pass what load_entities returns")
     spans = None

@@ -116,7 +116,10 @@ class _Sending:
         self.problems: list[str] = []
         self.failed = False
         self.names = (topics.traces, topics.invocations)
-        self._producer, self._partitions, self._topics, self._limits = producer, partitions, topics, limits
+        self._producer = producer
+        self._partitions = partitions
+        self._topics = topics
+        self._limits = limits
         self._in_flight: deque[asyncio.Future[Any]] = deque()
 
     async def document(self, found: DocumentRecords) -> None:

@@ -143,7 +143,8 @@ def create_app(
     reading = consumer_options(settings)
     writing = producer_options(settings)
     records = RecordReader(reading, beacon=app.beacon)
-    configs, challengers = None, None
+    configs = None
+    challengers = None
     if scoring is not None:
         for supervisor in scoring.supervisors:
             app.add_dependency(supervisor)

@@ -82,7 +82,8 @@ def run_worker(
     if "score" in stages:
         log.info("%s", criteria_text(plan, None if config is None else str(config)))
     port = bind(settings.web_host, settings.web_port)
-    folder, application = state_folder(settings, stages), application_id(settings.topic_prefix, stages)
+    folder = state_folder(settings, stages)
+    application = application_id(settings.topic_prefix, stages)
     with claimed(folder, application, settings.partitions):
         try:
             return run_app(

@@ -65,7 +65,8 @@ class _Phrase(NamedTuple):
 
 
 def _phrase(tokens: Sequence[Token], is_verb: Sequence[bool], begin: int) -> _Phrase:
-    index, auxiliary = begin, begin
+    index = begin
+    auxiliary = begin
     while index < len(tokens) and (tokens[index].word.kind in AUXILIARIES or is_between(tokens[index])):
         if tokens[index].word.kind in AUXILIARIES:
             auxiliary = index

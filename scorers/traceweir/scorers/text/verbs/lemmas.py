@@ -33,7 +33,8 @@ def _listed(word: str) -> Iterator[tuple[str, tuple[str, ...]]]:
     from lemminflect.codecs.LemmaLUCodec import LemmaLUCodec
     from lemminflect.core.LexicalUtils import categoryToUPos
 
-    lines, start = _lines(), f"{word},"
+    lines = _lines()
+    start = f"{word},"
     place = bisect_left(lines, start)
     while place < len(lines) and lines[place].startswith(start):
         _, category, forms = LemmaLUCodec.fromString(lines[place])

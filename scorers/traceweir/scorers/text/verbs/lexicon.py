@@ -104,7 +104,9 @@ LONGEST = 32
 @lru_cache(CACHED_WORDS)
 def _classify(word: str) -> Word:
     lemmas = lemmas_of(word)
-    verbs, noun, adjective = lemmas.get("VERB", ()), "NOUN" in lemmas, "ADJ" in lemmas
+    verbs = lemmas.get("VERB", ())
+    noun = "NOUN" in lemmas
+    adjective = "ADJ" in lemmas
     if (
         not verbs
         and not noun

@@ -248,9 +248,13 @@ def dead_letter(
     sending: with the timestamp of a record that was years late or early, the broker would delete the dead letter at
     once, or never.
     """
-    key, headers, left_out = record.key, record.headers, None
+    key = record.key
+    headers = record.headers
+    left_out = None
     if (size := envelope_size(key, headers)) > KEPT_BYTES:
-        key, headers, left_out = None, (), size
+        key = None
+        headers = ()
+        left_out = size
         detail = f"{detail} (left out: {size} bytes of key and headers)"
     letter = DeadLetter(
         reason,

@@ -30,7 +30,9 @@ class RecordFailed(Exception):  # noqa: N818  # an outcome that the caller handl
 
     def __init__(self, topic: str, offset: int, error: Exception) -> None:
         super().__init__(f"{topic}@{offset}: {type(error).__name__}: {error}")
-        self.topic, self.offset, self.error = topic, offset, error
+        self.topic = topic
+        self.offset = offset
+        self.error = error
 
 
 class SessionFailed(Exception):  # noqa: N818  # an outcome that the caller handles
@@ -45,7 +47,8 @@ class SessionFailed(Exception):  # noqa: N818  # an outcome that the caller hand
 
     def __init__(self, session: bytes, error: Exception) -> None:
         super().__init__(f"session {session!r}: {type(error).__name__}: {error}")
-        self.session, self.error = session, error
+        self.session = session
+        self.error = error
 
 
 class RecordUnavailable(Exception):  # noqa: N818  # an outcome that the caller handles

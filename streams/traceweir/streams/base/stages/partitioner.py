@@ -5,7 +5,9 @@ from __future__ import annotations
 import struct
 from functools import lru_cache
 
-_SEED, _FACTOR, _MASK = 0x9747B28C, 0x5BD1E995, 0xFFFFFFFF
+_SEED = 0x9747B28C
+_FACTOR = 0x5BD1E995
+_MASK = 0xFFFFFFFF
 
 
 def partition_of(key: bytes, partitions: int) -> int:

@@ -48,7 +48,8 @@ class RecordLimits:
 
     def problem(self, topic: str, key: bytes | None, value: bytes | None, headers: Headers = ()) -> str | None:
         """Returns a sentence if an output does not fit its topic; None if it fits."""
-        size, room = len(key or b"") + len(value or b""), self.room(topic, headers)
+        size = len(key or b"") + len(value or b"")
+        room = self.room(topic, headers)
         if size <= room:
             return None
         limit = self.batch_bytes(topic)
@@ -66,7 +67,9 @@ class RecordLimits:
             or self.problem(output.topic, output.key, output.value, output.headers) is None
         ):
             return output
-        key, value, headers = output.key, output.value or b"", [*output.headers]
+        key = output.key
+        value = output.value or b""
+        headers = [*output.headers]
         whole = (
             [(PREFIX + name, text.encode()) for name, text in about_whole(value).items()]
             if PREFIX + "size" not in dict(headers)
@@ -76,7 +79,8 @@ class RecordLimits:
         if kept < min(_KEPT_ROOM_BYTES, len(value)):
             own = [each for each in headers if each[0].startswith(PREFIX)]
             left_out = envelope_size(key, headers) - envelope_size(None, own)
-            key, headers = None, [*own, (PREFIX + "left_out", str(left_out).encode())]
+            key = None
+            headers = [*own, (PREFIX + "left_out", str(left_out).encode())]
             kept = self.room(output.topic, [*headers, *whole])
         if kept < len(value):
             return output._replace(key=key, value=value[: max(0, kept)], headers=[*headers, *whole])

@@ -62,8 +62,11 @@ class Watermark:
         self._row = rows.get(MARKS_ROW, b"")
         if self._row:
             marks = orjson.loads(self._row)
-            self.at, self.high, self.written_by = marks["watermark"], marks["high"], marks.get("version", 1)
-            self.set_backs, self.set_back_at = marks.get("set_backs", 0), marks.get("set_back_at", 0)
+            self.at = marks["watermark"]
+            self.high = marks["high"]
+            self.written_by = marks.get("version", 1)
+            self.set_backs = marks.get("set_backs", 0)
+            self.set_back_at = marks.get("set_back_at", 0)
             self._restored = True
 
     def rows(self) -> Rows:
@@ -97,7 +100,8 @@ class Watermark:
         ahead = self._set_back() if self._restored else 0
         # While this partition had no worker, the strays of other partitions became late too.
         if self._restored:
-            self._restored, self._backlog_at = False, self.now
+            self._restored = False
+            self._backlog_at = self.now
             self.note_lateness(max((self.at, *self.high.values())))
         held = self._lateness if self.now < self._settled_at else 0
         if behind:
@@ -142,7 +146,8 @@ class Watermark:
         lateness = max(0, self.now - max(timestamp, self._read_until))
         if lateness >= self._lateness or self.now >= self._settled_at:
             settling = min(max(_MIN_SETTLING_MS, lateness // _BACKLOG_DIVISOR), _MAX_SETTLING_MS)
-            self._lateness, self._settled_at = lateness, self.now + settling
+            self._lateness = lateness
+            self._settled_at = self.now + settling
 
     def _reached(self, behind: Mapping[str, float], held: int) -> int:
         return min(max(self.high.get(source, 0), int(until * 1000) - held) for source, until in behind.items())

@@ -105,7 +105,8 @@ def _numbered(sessions: Ids) -> tuple[NDArray[np.intp], int]:
 
 
 def _clustered(sample: Floats, numbers: NDArray[np.intp], count: int) -> _Clustered:
-    mean, number = float(sample.mean()), len(sample)
+    mean = float(sample.mean())
+    number = len(sample)
     shares = np.bincount(numbers, minlength=count) / number
     sums = np.bincount(numbers, sample - mean, count)
     with np.errstate(

@@ -16,7 +16,8 @@ def rate_interval(passed: int, judged: int) -> Interval:
     >>> [round(bound, 3) for bound in rate_interval(8, 10)]
     [0.49, 0.943]
     """
-    rate, spread = passed / judged, _Z_95**2 / judged
+    rate = passed / judged
+    spread = _Z_95**2 / judged
     middle = (rate + spread / 2) / (1 + spread)
     half = _Z_95 / (1 + spread) * math.sqrt(rate * (1 - rate) / judged + spread / judged / 4)
     return max(0.0, middle - half), min(1.0, middle + half)
@@ -31,7 +32,8 @@ def rate_difference_interval(first: tuple[int, int], second: tuple[int, int]) ->
     >>> [round(bound, 4) for bound in rate_difference_interval((48, 80), (56, 70))]
     [0.0524, 0.3339]
     """
-    before, after = first[0] / first[1], second[0] / second[1]
+    before = first[0] / first[1]
+    after = second[0] / second[1]
     (before_low, before_high), (after_low, after_high) = rate_interval(*first), rate_interval(*second)
     difference = after - before
     low = difference - math.hypot(after - after_low, before_high - before)
@@ -52,12 +54,14 @@ def mean_difference_interval(first: tuple[int, float, float], second: tuple[int,
     """
     if min(first[0], second[0]) < 2:
         return None
-    means, errors = [], 0.0
+    means = []
+    errors = 0.0
     for number, total, squares in (first, second):
         mean = total / number
         # The sum of squares can be less than the exact one by rounding.
         variance = max(0.0, squares - number * mean * mean) / (number - 1)
         means.append(mean)
         errors += variance / number
-    difference, half = means[1] - means[0], _Z_95 * math.sqrt(errors)
+    difference = means[1] - means[0]
+    half = _Z_95 * math.sqrt(errors)
     return difference - half, difference + half

@@ -34,7 +34,8 @@ def cohens_kappa(both_passed: int, both_failed: int, to_failed: int, to_passed: 
     """
     pairs = both_passed + both_failed + to_failed + to_passed
     agreed = (both_passed + both_failed) / pairs
-    base, challenger = (both_passed + to_failed) / pairs, (both_passed + to_passed) / pairs
+    base = (both_passed + to_failed) / pairs
+    challenger = (both_passed + to_passed) / pairs
     by_chance = base * challenger + (1 - base) * (1 - challenger)
     return None if by_chance == 1 else (agreed - by_chance) / (1 - by_chance)
 

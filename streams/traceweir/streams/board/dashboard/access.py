@@ -108,7 +108,8 @@ def _has(headers: dict[bytes, bytes], token: str) -> bool:
 
 def _is_from_here(headers: dict[bytes, bytes]) -> bool:
     """Returns whether a request comes from a page of the same host, or from no page, as that of a program."""
-    site, origin = headers.get(b"sec-fetch-site"), headers.get(b"origin")
+    site = headers.get(b"sec-fetch-site")
+    origin = headers.get(b"origin")
     if site is not None and site not in (b"same-origin", b"none"):
         return False
     return origin is None or urlsplit(origin.decode("latin-1")).netloc == headers.get(b"host", b"").decode("latin-1")

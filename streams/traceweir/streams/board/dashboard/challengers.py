@@ -140,11 +140,13 @@ class PushedChallengers:
             ConfigTopicError: the topic `configs` exists and cannot be read: a challenger would be shown as one that has ended.
             KafkaUnreachableError: no broker answers.
         """
-        topics, in_effect = await in_request_thread(existing_topics, self._settings), []
+        topics = await in_request_thread(existing_topics, self._settings)
+        in_effect = []
         if self._settings.topics.configs in topics:
             in_effect = challengers_of((await read_topic(self._settings)).current.values())
         self.in_effect = in_effect
-        begin, taken = self._settings.topics.shadow_results_prefix, {each.name for each in in_effect}
+        begin = self._settings.topics.shadow_results_prefix
+        taken = {each.name for each in in_effect}
         names = sorted(topic.removeprefix(begin) for topic in topics if topic.startswith(begin))
         self.shadows = [name for name in names if re.fullmatch(SHADOW_NAME, name) and name not in taken]
 

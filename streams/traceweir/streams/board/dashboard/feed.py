@@ -90,7 +90,11 @@ class Feed:
         changed: Callable[[], object] = lambda: None,
         last_answer: LastAnswer | None = None,
     ) -> None:
-        self._settings, self._store, self._keep, self._now, self._changed = settings, store, keep, now, changed
+        self._settings = settings
+        self._store = store
+        self._keep = keep
+        self._now = now
+        self._changed = changed
         self._rows = RowReader(tables_of(settings.topics))
         self._keep_figures = keep_figures
         self._old_removed_at_s: float | None = None
@@ -153,14 +157,16 @@ class Feed:
 
     async def _start_at_stored_offsets(self, consumer: AIOKafkaConsumer, names: Sequence[str]) -> None:
         places = [TopicPartition(name, number) for name in names for number in range(self._settings.partitions)]
-        network, asked_at = self._settings.topics.network, self._now()
+        network = self._settings.topics.network
+        asked_at = self._now()
         kept_s = await in_request_thread(lambda: tombstones_s(Cluster(self._settings), network))
         current_at = await asyncio.to_thread(self._store.current_at)
         self._withdrawals = Withdrawals(network, current_at.get(network), kept_s)
         self._look_every = timedelta(seconds=min(LOOK_EVERY_S, kept_s / 4))
         await self._require_same_topics(names)
         consumer.assign(places)
-        begins, ends = await consumer.beginning_offsets(places), await consumer.end_offsets(places)
+        begins = await consumer.beginning_offsets(places)
+        ends = await consumer.end_offsets(places)
         self._ends = ends
         stored = await asyncio.to_thread(self._store.offsets)
         for place in places:

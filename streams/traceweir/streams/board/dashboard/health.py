@@ -35,8 +35,11 @@ TELL_EVERY_S = 5.0
 """Seconds between two looks whether pages have to be told, so that a silence shows."""
 OLD_AFTER_S = 60.0
 """Age of a look in seconds from which on it says nothing about now."""
-LOSSES, LETTERS, JUDGES = "losses", "dead letters", "scorers and judges"
-BROKER, STORE = "broker", "store"
+LOSSES = "losses"
+LETTERS = "dead letters"
+JUDGES = "scorers and judges"
+BROKER = "broker"
+STORE = "store"
 
 
 class HealthWatch:
@@ -61,8 +64,12 @@ class HealthWatch:
         changed: Callable[[], object] = lambda: None,
         clock: Callable[[], float] = monotonic,
     ) -> None:
-        self._state, self._last_answer, self._changed, self._clock = state, last_answer, changed, clock
-        self._look_at_groups, self._look_at_store = look_at_groups, look_at_store
+        self._state = state
+        self._last_answer = last_answer
+        self._changed = changed
+        self._clock = clock
+        self._look_at_groups = look_at_groups
+        self._look_at_store = look_at_store
         self._workers = _Look(WORKERS, "the groups of the workers were not looked at", clock)
         self._losses = _Look(LOSSES, "the store was not looked at", clock)
 
@@ -156,7 +163,9 @@ class Workers:
         look: Callable[[], GroupStates] | None = None,
         clock: Callable[[], float] = monotonic,
     ) -> None:
-        self._settings, self._look, self._clock = settings, look, clock
+        self._settings = settings
+        self._look = look
+        self._clock = clock
         self._reader: GroupReader | None = None
         self._committed: object = None
         self._moved_at_s = clock()
@@ -166,7 +175,8 @@ class Workers:
         found = self._asked() if self._look is None else self._look()
         committed = {group: each.committed for group, each in found.groups.items()}
         if committed != self._committed or not _waits(found):
-            self._committed, self._moved_at_s = committed, self._clock()
+            self._committed = committed
+            self._moved_at_s = self._clock()
         return list(check_workers(found, self._settings, still_s=self._clock() - self._moved_at_s))
 
     def _asked(self) -> GroupStates:
@@ -186,16 +196,19 @@ class _Look:
     """What the last look at a part has found, and how old it is."""
 
     def __init__(self, check: str, never: str, clock: Callable[[], float]) -> None:
-        self._check, self._clock = check, clock
+        self._check = check
+        self._clock = clock
         self._problem = f"unknown: {never} yet"
         self._found: Sequence[Finding] = ()
         self._at_s: float | None = None
 
     def found(self, findings: Sequence[Finding]) -> None:
-        self._found, self._at_s = findings, self._clock()
+        self._found = findings
+        self._at_s = self._clock()
 
     def failed(self, error: Exception) -> None:
-        self._problem, self._at_s = f"unknown: {printable(str(error), 1_000)}", None
+        self._problem = f"unknown: {printable(str(error), 1_000)}"
+        self._at_s = None
 
     def known(self, silent: str | None) -> Sequence[Finding]:
         if silent is not None:

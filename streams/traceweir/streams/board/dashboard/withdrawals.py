@@ -28,7 +28,9 @@ class Withdrawals:
     """
 
     def __init__(self, topic: str, current_at: datetime | None, kept_s: float) -> None:
-        self.topic, self.kept_s, self._current_at = topic, kept_s, current_at
+        self.topic = topic
+        self.kept_s = kept_s
+        self._current_at = current_at
         self._asked_at: datetime | None = None
         self._ends: dict[TopicPartition, int] = {}
 
@@ -84,5 +86,6 @@ class Withdrawals:
         """
         if self._asked_at is None or any(positions[place] < end for place, end in self._ends.items()):
             return None
-        self._current_at, self._asked_at = self._asked_at, None
+        self._current_at = self._asked_at
+        self._asked_at = None
         return Batch(current_at={self.topic: self._current_at})

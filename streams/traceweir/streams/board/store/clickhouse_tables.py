@@ -69,7 +69,8 @@ def _table(table: Table) -> str:
 
 
 def _history(table: Table) -> Iterator[str]:
-    names, key = ", ".join(f"`{name}`" for name in table.column_names), ", ".join(["key", *table.key])
+    names = ", ".join(f"`{name}`" for name in table.column_names)
+    key = ", ".join(["key", *table.key])
     yield (
         f"CREATE TABLE IF NOT EXISTS {table.name}_versions AS {table.name} ENGINE = ReplacingMergeTree ORDER BY ({key}, {VERSION})"
     )

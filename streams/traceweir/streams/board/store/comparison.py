@@ -17,7 +17,8 @@ def compare(store: Readable, first: Selection, second: Selection) -> Comparison:
     Raises:
         StoreError: the store cannot answer.
     """
-    before, after = _figures(store, first), _figures(store, second)
+    before = _figures(store, first)
+    after = _figures(store, second)
     return Comparison(
         metrics=[
             _difference(*place, before.get(place), after.get(place)) for place in sorted(before.keys() | after.keys())

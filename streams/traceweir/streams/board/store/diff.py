@@ -42,7 +42,8 @@ def diff(store: Readable, first: Selection, second: Selection) -> Diff:
     """
     kinds = Kinds()
     with Texts() as texts:
-        before, after = SideRows("first", kinds, texts), SideRows("second", kinds, texts)
+        before = SideRows("first", kinds, texts)
+        after = SideRows("second", kinds, texts)
         unusable = _read(store, first, before), _read(store, second, after)
         return compare(before.counting(), after.counting(), kinds, texts, flips=FLIPS, unusable=unusable)
 
@@ -62,7 +63,8 @@ def diff_beside(store: Readable, scores: Sequence[Score], name: str) -> Diff:
     """
     kinds = Kinds()
     with Texts() as texts:
-        before, after = SideRows("results", kinds, texts), SideRows(name, kinds, texts)
+        before = SideRows("results", kinds, texts)
+        after = SideRows(name, kinds, texts)
         unusable = _add(before, _of_sessions(store, scores)), _add(after, scores)
         return compare(before.counting(), after.counting(), kinds, texts, flips=FLIPS, unusable=unusable)
 
@@ -72,7 +74,8 @@ def _of_sessions(store: Readable, scores: Sequence[Score]) -> Iterator[Score]:
     if not scores:
         return
     since = stored(min(score.occurred_at for score in scores) - _EARLIER)
-    sessions, left = sorted({score.session_id for score in scores}), MAX_RESULTS
+    sessions = sorted({score.session_id for score in scores})
+    left = MAX_RESULTS
     for at in range(0, len(sessions), _SESSIONS_AT_ONCE):
         some = sessions[at : at + _SESSIONS_AT_ONCE]
         names = {f"session{number}": session for number, session in enumerate(some)}

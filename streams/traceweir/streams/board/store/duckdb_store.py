@@ -58,7 +58,8 @@ class DuckDBStore:
 
     def __init__(self, file: Path, holder: str, opened_at: datetime) -> None:
         self._file = file
-        self._writing, self._opening = threading.Lock(), threading.Lock()
+        self._writing = threading.Lock()
+        self._opening = threading.Lock()
         self._open()
         try:
             prepare(self._connection, str(file))

@@ -31,7 +31,8 @@ def rollups_of(selection: Selection, step_s: int = 3_600, *, metric: bool = True
     if step_s % 3_600 or selection.until - selection.since < _SHORTEST:
         return _BY_MINUTE, where, parameters
     columns = ", ".join(name for name in ROLLUP_COLUMNS if name != "minute")
-    begin, end = _hour_from(stored(selection.since)), _hour_of(stored(selection.until))
+    begin = _hour_from(stored(selection.since))
+    end = _hour_of(stored(selection.until))
     parameters |= {"first_hour": begin, "end_hour": end}
     # The minute of an hour is in this hour. ClickHouse has its rows in the order of minutes, and needs to be told those.
     hours = "hour >= $first_hour AND hour < $end_hour AND minute >= $first_hour AND minute < $end_hour"

@@ -79,7 +79,8 @@ def _distribution(store: Readable, selection: Selection) -> list[Bin]:
     (bounds,) = store.query(
         f"SELECT min(value) AS low, max(value) AS high FROM results WHERE value IS NOT NULL AND {where}", parameters
     )
-    low, high = bounds["low"], bounds["high"]
+    low = bounds["low"]
+    high = bounds["high"]
     if low is None:
         return []
     width = (high - low) / BINS

@@ -142,7 +142,8 @@ def judge_spending(store: Readable, now: datetime, budget: Budget | None) -> Jud
         f"({paid.format('results')} UNION ALL {paid.format('replaced_results')}) AS paid",
         {"since": stored(since), "until": stored(until)},
     )
-    tokens, usd = int(row["tokens"]), float(row["usd"])
+    tokens = int(row["tokens"])
+    usd = float(row["usd"])
     most_tokens = budget.tokens_per_day if budget is not None else None
     most_usd = budget.usd_per_day if budget is not None else None
     return JudgeSpending(
@@ -204,7 +205,8 @@ def _freshness(store: Readable, selection: Selection) -> Freshness:
 
 def _quantile_s(buckets: list[tuple[int, int]], share: float) -> float | None:
     """Returns the upper bound, in seconds, of the bucket in which this share of all results is reached."""
-    wanted, seen = share * sum(number for _, number in buckets), 0
+    wanted = share * sum(number for _, number in buckets)
+    seen = 0
     for bucket, number in buckets:
         seen += number
         if seen >= wanted:

@@ -51,7 +51,8 @@ class Position:
         at, _, rest = text.partition(",")
         number, _, session_id = rest.partition(",")
         try:
-            moment, segment = datetime.fromisoformat(at), int(number)
+            moment = datetime.fromisoformat(at)
+            segment = int(number)
             at_utc = stored(moment)
         except (ValueError, OverflowError):
             session_id = ""

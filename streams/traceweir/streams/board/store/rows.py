@@ -138,7 +138,8 @@ class RowReader:
 
     def add(self, batch: Batch, topic: str, records: Iterable[ConsumedRecord]) -> None:
         """Adds the rows of the records of a topic. A record without a row is counted and changes nothing else."""
-        read, unreadable = self._readers[topic], 0
+        read = self._readers[topic]
+        unreadable = 0
         for record in records:
             try:
                 table, row = read(record)

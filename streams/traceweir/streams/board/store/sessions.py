@@ -225,7 +225,8 @@ def _latest_of(
     store: Readable, table: Table, name: str, session_id: str, order: Sequence[str], limit: int
 ) -> tuple[list[dict[str, Any]], int]:
     """Returns the rows of a session in this order, those of its last segments, and the number of rows left out."""
-    where, one = "WHERE key = md5_number_lower($session_id) AND session_id = $session_id", {"session_id": session_id}
+    where = "WHERE key = md5_number_lower($session_id) AND session_id = $session_id"
+    one = {"session_id": session_id}
     rows = store.query(
         f"SELECT * FROM (SELECT {_names(table.column_names)} FROM {name} {where} "
         f"ORDER BY segment DESC, {', '.join(order)} LIMIT {limit}) AS found ORDER BY {', '.join(order)}",
@@ -285,11 +286,14 @@ def _matching(
     after: Position | None = None,
 ) -> list[dict[str, Any]]:
     where, parameters = _of_results(selection, conditions, among)
-    having, until = "", selection.until
+    having = ""
+    until = selection.until
     if after is not None:
         condition, place = after.after("max(occurred_at)")
-        where, having = f"{where} AND occurred_at <= $after_at", f"HAVING {condition} "
-        parameters, until = parameters | place, min(until, after.moment)
+        where = f"{where} AND occurred_at <= $after_at"
+        having = f"HAVING {condition} "
+        parameters = parameters | place
+        until = min(until, after.moment)
     # A session can have any number of results, and the latest sessions are mostly in the last part of the span.
     window = _FIRST_WINDOW
     while True:
@@ -326,17 +330,20 @@ def _of_results(
     where, parameters = selection.where("occurred_at")
     for condition, name, bound in (("value >= $least", "least", least), ("value <= $most", "most", most)):
         if bound is not None:
-            where, parameters = f"{where} AND {condition}", parameters | {name: bound}
+            where = f"{where} AND {condition}"
+            parameters = parameters | {name: bound}
     if among is not None:
         where = f"{where} AND key IN (SELECT unnest($keys))"
         parameters = parameters | {"keys": [row["key"] for row in among]}
     if status is not None:
-        where, parameters = f"{where} AND status = $status", parameters | {"status": status}
+        where = f"{where} AND status = $status"
+        parameters = parameters | {"status": status}
         if selection.metric is None:
             # A trace that is not worth sharing has not failed a criterion.
             where = f"{where} AND {_IS_CRITERION}"
     if reason is not None:
-        where, parameters = f"{where} AND not_evaluated_because = $reason", parameters | {"reason": reason}
+        where = f"{where} AND not_evaluated_because = $reason"
+        parameters = parameters | {"reason": reason}
     return where, parameters
 
 

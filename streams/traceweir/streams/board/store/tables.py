@@ -80,7 +80,8 @@ def newest_of(
     table: Table, rows: Iterable[tuple[Any, ...]]
 ) -> tuple[dict[tuple[Any, ...], tuple[Any, ...]], list[tuple[Any, ...]]]:
     """Returns the row that counts for each identity, and the other rows, of rows in the order of their records."""
-    identity_of, version_of = table.identity_of, table.version_of
+    identity_of = table.identity_of
+    version_of = table.version_of
     newest: dict[tuple[Any, ...], tuple[Any, ...]] = {}
     superseded = []
     for row in rows:

@@ -27,7 +27,8 @@ from traceweir.streams.scoring.configs.selectors import ANY, in_words
 from traceweir.streams.scoring.configs.usable import without_effect
 from traceweir.streams.worker.config_topic import ConfigTopicError, TopicState, read_topic
 
-CURRENT, DIGEST = "current", "digest:"
+CURRENT = "current"
+DIGEST = "digest:"
 
 
 def validate_file(file: Path, *, as_json: bool) -> int:
@@ -120,7 +121,8 @@ def diff_configs(left: str, right: str, selector: str, *, as_json: bool) -> int:
         else:
             sides.append(read_file(Path(side))[0])
     before, after = sides
-    options, scores = changed_options(before, after), meanings(before, after)
+    options = changed_options(before, after)
+    scores = meanings(before, after)
     if as_json:
         write_json({"options": options, "meanings": scores})
     else:

@@ -22,7 +22,8 @@ Expected = Literal["match", "tool_missing", "other_words", "nothing"]
 """How the reference of a turn differs from what the agent did; `nothing`: the turn has no reference."""
 Input = Literal["traces", "invocations"]
 
-JOINED, DUPLICATE = "joined", "duplicate"
+JOINED = "joined"
+DUPLICATE = "duplicate"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +102,8 @@ def trace_of(sketch: Sketch, created_at: datetime) -> JsonObject | None:
 
 class _Agent:
     def __init__(self, sketch: Sketch, start: datetime) -> None:
-        self._sketch, self._start = sketch, start
+        self._sketch = sketch
+        self._start = start
         self._rng = random.Random(f"{sketch.words} events")  # noqa: S311  # as above
         self._case = sketch.domain.case(random.Random(sketch.words))  # noqa: S311  # as above
         self._at = sketch.began_s
@@ -123,8 +125,10 @@ class _Agent:
         return self._found
 
     def _turn(self, name: str, expected: Expected) -> None:
-        rng, domain = self._rng, self._sketch.domain
-        question, answer = self._said(domain.asks), self._said(domain.answers)
+        rng = self._rng
+        domain = self._sketch.domain
+        question = self._said(domain.asks)
+        answer = self._said(domain.answers)
         calls = [self._call(tool) for tool in rng.sample(domain.tools, rng.choice((1, 1, 2, 2, 3)))]
         reference = _reference(expected, question, answer, calls, self._said(domain.evasions))
         self._event("invocation.started", name, user_content=_message(question, "user"), reference=reference)
@@ -193,12 +197,16 @@ class _Trace:
     """
 
     def __init__(self, sketch: Sketch, rng: random.Random, created_at: datetime) -> None:
-        self._sketch, self._rng, self._created_at = sketch, rng, created_at
+        self._sketch = sketch
+        self._rng = rng
+        self._created_at = created_at
         self._case = sketch.domain.case(random.Random(sketch.words))  # noqa: S311  # as above
         self._steps: list[JsonObject] = []
 
     def document(self) -> JsonObject:
-        sketch, domain, rng = self._sketch, self._sketch.domain, self._rng
+        sketch = self._sketch
+        domain = self._sketch.domain
+        rng = self._rng
         tools = rng.sample(domain.tools, 4)
         match sketch.quality:
             case "strong" | "twin":
@@ -211,22 +219,26 @@ class _Trace:
                     self._use(tool)
                     if kind != "thought":
                         self._tell(kind)
-                success, confidence = True, 0.9 if sketch.quality == "twin" else rng.choice((0.93, 0.95, 0.97, 0.99))
+                success = True
+                confidence = 0.9 if sketch.quality == "twin" else rng.choice((0.93, 0.95, 0.97, 0.99))
             case "ordinary":
                 self._tell("thought")
                 self._use(tools[0])
                 self._tell("observation", "thought")
-                success, confidence = True, rng.choice((0.6, 0.7, 0.8))
+                success = True
+                confidence = rng.choice((0.6, 0.7, 0.8))
             case "failed":
                 self._tell("thought")
                 self._use(tools[0])
                 self._tell("error_recovery")
                 self._use(tools[0])
                 self._tell("observation", "thought")
-                success, confidence = False, rng.choice((0.2, 0.4, 0.6))
+                success = False
+                confidence = rng.choice((0.2, 0.4, 0.6))
             case _:
                 self._tell("thought")
-                success, confidence = True, 0.5
+                success = True
+                confidence = 0.5
         if sketch.remark:
             self._steps[0]["content"] = f"{self._steps[0]['content']} {sketch.remark}"
         if sketch.twist:

@@ -69,7 +69,9 @@ class _Draw:
     """Draws the sessions of one round."""
 
     def __init__(self, rng: random.Random, name: str, seconds: float, start: datetime, number: int) -> None:
-        self._rng, self._name, self._start = rng, name, start
+        self._rng = rng
+        self._name = name
+        self._start = start
         self._last_begin = seconds - LONGEST_SESSION_S
         # Each round has its own scopes; otherwise its novelty would depend on the traces of the previous rounds.
         self._domains = [replace(domain, name=f"{domain.name}-{number}") if number else domain for domain in DOMAINS]
@@ -78,11 +80,13 @@ class _Draw:
 
     def sketches(self) -> list[Sketch]:
         """Returns the sessions, in no particular order."""
-        rng, found = self._rng, [*self._special()]
+        rng = self._rng
+        found = [*self._special()]
         count = round(SESSIONS_PER_S * (self._last_begin + LONGEST_SESSION_S))
         while len(found) < count:
             number = len(found)
-            name, quality = f"{self._name}-{number:04d}", _KINDS[number % len(_KINDS)]
+            name = f"{self._name}-{number:04d}"
+            quality = _KINDS[number % len(_KINDS)]
             began = rng.uniform(0.0, self._last_begin)
             expected = tuple(self._expected() for _ in range(rng.choice((1, 1, 2, 2, 3))))
             if number % 9 == 4:
@@ -109,7 +113,8 @@ class _Draw:
 
     def _special(self) -> list[Sketch]:
         """Returns the sessions that every round has: secrets, hostile text, and one trace id in two sessions."""
-        name, rng = self._name, self._rng
+        name = self._name
+        rng = self._rng
         secrets = self._new(
             f"{name}-secrets", rng.uniform(0.0, 1.5), expected=("match", "match"), remark=_REMARK_WITH_SECRETS
         )
@@ -122,7 +127,8 @@ class _Draw:
 
     def _twins(self, name: str) -> list[Sketch]:
         """Returns a session and its near-duplicate. The trace that arrives first is novel, the other trace is not."""
-        rng, last = self._rng, self._last_begin
+        rng = self._rng
+        last = self._last_begin
         first = self._new(f"{name}-a", rng.uniform(0.0, 0.4 * last), quality="twin", expected=("match",))
         return [first, replace(first, session_id=f"{name}-b", began_s=rng.uniform(0.7 * last, last), twist="indeed")]
 
@@ -194,8 +200,10 @@ def _disordered(rng: random.Random, sketch: Sketch, emissions: Sequence[Emission
         calls = [place for place, one in enumerate(found) if b'"tool.called"' in (one.value or b"")]
         # The answer overtakes the call.
         place = rng.choice(calls)
-        called, returned = found[place], found[place + 1]
-        found[place], found[place + 1] = replace(returned, due_s=called.due_s), replace(called, due_s=returned.due_s)
+        called = found[place]
+        returned = found[place + 1]
+        found[place] = replace(returned, due_s=called.due_s)
+        found[place + 1] = replace(called, due_s=returned.due_s)
     if rng.random() < 0.3:
         again = rng.choice(found)
         partition = rng.choice((again.partition, rng.randrange(PARTITIONS)))

@@ -88,7 +88,8 @@ def _span(
     # The first trace of a domain has the novelty 0.5. Any other trace has 1 minus the similarity to the nearest earlier
     # trace, which can be any of the other traces.
     novelties = [0.5, *(1.0 - apart)]
-    lowest, highest = _value(trace, min(novelties)), _value(trace, max(novelties))
+    lowest = _value(trace, min(novelties))
+    highest = _value(trace, max(novelties))
     if not len(twins):
         return ValueRange(trace.id, lowest, highest)
     twin = int(twins[0])

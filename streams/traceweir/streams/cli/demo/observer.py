@@ -152,9 +152,11 @@ class Observer:
             self._handlers[message.topic()](message)
 
     def _result(self, message: Message) -> None:
-        score, counts = orjson.loads(message.value()), self.seen.counts
+        score = orjson.loads(message.value())
+        counts = self.seen.counts
         self.seen.results += 1
-        metric, session = score["metric"], self._session_of(score["session_id"])
+        metric = score["metric"]
+        session = self._session_of(score["session_id"])
         if metric == "gate":
             self._decision(score, session)
             return
@@ -170,8 +172,10 @@ class Observer:
             session.criteria[metric] = score["status"]
 
     def _decision(self, score: dict[str, Any], session: SessionSeen) -> None:
-        details, counts = score["details"], self.seen.counts
-        session.accepted, session.reasons = details["decision"] == "accepted", tuple(details["reasons"])
+        details = score["details"]
+        counts = self.seen.counts
+        session.accepted = details["decision"] == "accepted"
+        session.reasons = tuple(details["reasons"])
         session.domain = details["scope"].rpartition("@hashing")[0]
         counts[f"decisions: {details['decision']}"] += 1
         counts.update(f"rejected: {reason}" for reason in session.reasons)

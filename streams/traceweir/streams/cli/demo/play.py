@@ -27,7 +27,8 @@ from traceweir.streams.worker.kafka.client_options import IDEMPOTENT, confluent_
 from traceweir.streams.worker.kafka.embedded_broker import PARTITIONS, EmbeddedBroker
 from traceweir.streams.worker.kafka.topic_admin import create_topics
 
-START_WITHIN_S, REST_WITHIN_S = 45.0, 20.0
+START_WITHIN_S = 45.0
+REST_WITHIN_S = 20.0
 _TURN_S = 0.04
 """How long the observer waits for records before the agents can emit again, in seconds."""
 
@@ -56,10 +57,12 @@ def play(
         DemoError: the worker does not start to read, or the broker refuses a record.
         WorkerEndedError: the worker ended by itself.
     """
-    plan, began = read_plan(CONFIG), time.monotonic()
+    plan = read_plan(CONFIG)
+    began = time.monotonic()
     with TemporaryDirectory(prefix="traceweir-demo-", ignore_cleanup_errors=True) as folder, EmbeddedBroker() as broker:
         interruption.check()
-        config, environment = Path(folder) / "config.json", _environment(broker, Path(folder))
+        config = Path(folder) / "config.json"
+        environment = _environment(broker, Path(folder))
         config.write_bytes(orjson.dumps(CONFIG))
         settings = _settings(environment)
         create_topics(settings)
@@ -105,8 +108,11 @@ class _Performance:
         self.emitted: list[Emission] = []
         self.with_secrets: set[str] = set()
         self._topics = settings.topics
-        self._worker, self._observer, self._view = worker, observer, view
-        self._interruption, self._allowed = interruption, allowed
+        self._worker = worker
+        self._observer = observer
+        self._view = view
+        self._interruption = interruption
+        self._allowed = allowed
         self._producer = Producer({**confluent_options(settings), **IDEMPOTENT, "linger.ms": 5, "log_level": 0})
         self._refused: str | None = None
         self._began = time.monotonic()
@@ -144,7 +150,8 @@ class _Performance:
                 )
 
     def _work(self, emissions: Sequence[Emission]) -> None:
-        began, place = time.monotonic(), 0
+        began = time.monotonic()
+        place = 0
         while place < len(emissions) and not self._interruption.wanted:
             while place < len(emissions) and emissions[place].due_s <= time.monotonic() - began:
                 self._send(emissions[place])

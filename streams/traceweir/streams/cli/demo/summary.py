@@ -119,7 +119,9 @@ def equations_of(seen: Observed, metrics: int) -> list[Equation]:
         seen: The worker's output.
         metrics: Number of criteria; each is measured on every invocation and every session.
     """
-    assemble, score, gate = seen.counters("assemble"), seen.counters("score"), seen.counters("gate")
+    assemble = seen.counters("assemble")
+    score = seen.counters("score")
+    gate = seen.counters("gate")
     counts = seen.counts
     by_status = {
         name: sum(

@@ -70,7 +70,8 @@ class LiveView:
 
     def __init__(self, console: Console) -> None:
         self._live = Live(console=console, auto_refresh=False, vertical_overflow="crop")
-        self._console, self._next_s = console, 0.0
+        self._console = console
+        self._next_s = 0.0
         self._last: tuple[Moment, Observed] | None = None
 
     def __enter__(self) -> LiveView:
@@ -121,7 +122,8 @@ def bar(value: float, *, with_number: bool = True) -> Text:
 
 
 def _totals(moment: Moment, seen: Observed) -> Text:
-    counts, assemble = seen.counts, seen.counters("assemble")
+    counts = seen.counts
+    assemble = seen.counters("assemble")
     opened = assemble["opened"] + assemble["reopened"] - assemble["closed"]
     first = f"{moment.phase}   {moment.at_s:.0f} s   {moment.emitted} of {moment.planned} records sent"
     second = (
@@ -133,7 +135,8 @@ def _totals(moment: Moment, seen: Observed) -> Text:
 
 
 def _sessions(latest: Sequence[SessionSeen], width: int) -> Table:
-    roomy, with_domain = width >= ROOMY_COLUMNS, width >= DOMAIN_COLUMNS
+    roomy = width >= ROOMY_COLUMNS
+    with_domain = width >= DOMAIN_COLUMNS
     table = Table(expand=True, header_style="bold", padding=0, box=SIMPLE_HEAD)
     table.add_column("session", no_wrap=True, min_width=12, max_width=20 if roomy else 15)
     if with_domain:

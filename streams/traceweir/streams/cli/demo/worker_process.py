@@ -36,7 +36,8 @@ class WorkerProcess:
             log: File for the worker's log.
             environment: The worker's `TRACEWEIR_*` settings. The worker does not inherit those of this process.
         """
-        self._config, self._log = config, log
+        self._config = config
+        self._log = log
         inherited = {name: value for name, value in os.environ.items() if not name.startswith(ENV_PREFIX)}
         self._environment = inherited | dict(environment)
         self._process: subprocess.Popen[bytes] | None = None

@@ -12,7 +12,8 @@ from traceweir.schemas.text import printable
 from traceweir.streams.lab.comparison.document import Diff
 from traceweir.streams.lab.comparison.sections import NONE, flips_of, sections_of, verdict_of
 
-_LONGEST_CELL, _LONGEST_RATIONALE = 200, 500
+_LONGEST_CELL = 200
+_LONGEST_RATIONALE = 500
 _ESCAPES = str.maketrans({"`": r"\x60", "|": r"\x7c"})
 
 

@@ -15,7 +15,8 @@ from traceweir.streams.cli.times import read_time
 from traceweir.streams.lab.comparison_sides import ScoreSelection, ScoreSource
 from traceweir.streams.tools.results.selection import DIMENSIONS, LABEL, is_dimension
 
-LIVE, SHADOW = "results", "results.shadow."
+LIVE = "results"
+SHADOW = "results.shadow."
 _TIMES = ("since", "until")
 LEVELS: tuple[str, ...] = get_args(Level)
 _MAX_PARTS = 50

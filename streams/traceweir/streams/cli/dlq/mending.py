@@ -30,7 +30,10 @@ def export_letters(settings: Settings, wanted: DeadLetterFilter) -> int:
 
 
 async def _export(settings: Settings, wanted: DeadLetterFilter) -> int:
-    missing, exported, replayed, failed = set(wanted.ids), 0, 0, False
+    missing = set(wanted.ids)
+    exported = 0
+    replayed = 0
+    failed = False
     async with DeadLetters(settings) as dead_letter_reader, Originals(settings) as originals:
         async for found in dead_letter_reader.matching(wanted):
             missing.discard(found.id)

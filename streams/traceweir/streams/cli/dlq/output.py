@@ -141,7 +141,8 @@ async def _replay(
 ) -> int:
     counts: Counter[str] = Counter()
     places: Counter[str] = Counter()
-    missing, refused = set(wanted.ids), list[str]()
+    missing = set(wanted.ids)
+    refused = list[str]()
     with progress_bar("dead letters") as advance:
         async for step in replay(settings, wanted, again=again, dry_run=dry_run, mended=mended):
             missing.discard(step.found.id)
@@ -167,7 +168,8 @@ async def _replay(
 
 
 def _summary(counts: Counter[str], places: Counter[str], dry_run: bool) -> str:
-    done, before = counts["would_send" if dry_run else "sent"], counts["already_replayed"]
+    done = counts["would_send" if dry_run else "sent"]
+    before = counts["already_replayed"]
     to = ", ".join(f"{count} to {topic}" for topic, count in sorted(places.items()))
     parts = [f"{counted(done, 'dead letter')} {'would be ' if dry_run else ''}sent{f': {to}' if to else ''}"]
     if before:

@@ -29,7 +29,8 @@ def export_otlp(signal: Signal, *, group: str | None, only_new: bool, port: int 
         KafkaUnreachableError: no broker answers.
         ExportError: the topic is missing or wrong, or the backend does not fit.
     """
-    settings, environment = kafka_settings(), read_otlp_environment(os.environ, signal)
+    settings = kafka_settings()
+    environment = read_otlp_environment(os.environ, signal)
 
     @asynccontextmanager
     async def target(problems: ProblemLog) -> AsyncIterator[OtlpTarget]:
@@ -80,7 +81,8 @@ def export_webhook(
         ExportError: the topic is missing or wrong, or the receiver refuses everything.
     """
     settings = kafka_settings()
-    url, secrets = settings.webhook_url, settings.webhook_secret
+    url = settings.webhook_url
+    secrets = settings.webhook_secret
     if url is None or secrets is None:
         missing = "TRACEWEIR_WEBHOOK_URL" if url is None else "TRACEWEIR_WEBHOOK_SECRET"
         raise InvalidSettingsError(

@@ -106,7 +106,8 @@ async def _show_written(results: Results, wanted: ScoreFilter, limit: int | None
 
 
 async def _export(settings: Settings, wanted: ScoreFilter, table: ScoreRows) -> int:
-    rows, unwritable = 0, 0
+    rows = 0
+    unwritable = 0
     async with Results(settings, wanted) as results:
         with progress_bar("rows written") as advance:
             async for found in results.matching():

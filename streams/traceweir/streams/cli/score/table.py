@@ -131,7 +131,8 @@ def _print_session(stdout: Console, session_id: str, rows: Sequence[_Row], width
     table.add_column(width=13 if stdout.width < _WIDE_COLUMNS else 22)
     table.add_column(overflow="fold")
     for row in rows:
-        metric, status = Text(_folded(row.metric, width)), Text(row.status, row.shade)
+        metric = Text(_folded(row.metric, width))
+        status = Text(row.status, row.shade)
         table.add_row(Text(row.subject), metric, Text(row.value), status, Text(row.reason))
     stdout.print(Padding(table, (0, 0, 0, 2)))
 

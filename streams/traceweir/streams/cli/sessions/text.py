@@ -28,7 +28,8 @@ def lines_of(session: Session) -> Iterator[str]:
 
 
 def _exchange(exchange: Exchange) -> Iterator[str]:
-    turn, invocation = exchange.turn, exchange.turn.invocation
+    turn = exchange.turn
+    invocation = exchange.turn.invocation
     details = [f"app {_shown(turn.app_name)}"] if turn.app_name else []
     if turn.started_at is not None:
         details.append(turn.started_at.isoformat())

@@ -118,7 +118,8 @@ class _Part:
     def __init__(
         self, name: str, command: Sequence[str], environment: Mapping[str, str], lines: queue.SimpleQueue[Line]
     ) -> None:
-        self.name, self._lines = name, lines
+        self.name = name
+        self._lines = lines
         self.process = subprocess.Popen(  # noqa: S603  # our own module, by this interpreter
             [sys.executable, "-m", "traceweir.streams.cli.attached", *command],
             stdin=subprocess.PIPE,

@@ -35,7 +35,8 @@ def replaced_ports(settings: Settings, chosen: Collection[str]) -> dict[str, str
     with ExitStack() as held:
         for name in sorted(_PORTS, key=lambda each: each not in chosen):
             what, host = _PORTS[name]
-            port, variable = getattr(settings, name), f"{ENV_PREFIX}{name.upper()}"
+            port = getattr(settings, name)
+            variable = f"{ENV_PREFIX}{name.upper()}"
             if (name == "otlp_grpc_port" and not _serves_grpc(settings)) or _is_held(
                 getattr(settings, host), port, held
             ):

@@ -166,7 +166,8 @@ def _turn(invocation_id: str, events: Sequence[_Event]) -> RecordedTurn:
         for event in shown
         if event is not final or event.calls_a_tool or event.grounding_metadata
     ]
-    began, ended = moment((asked or events[0]).timestamp), None if final is None else moment(final.timestamp)
+    began = moment((asked or events[0]).timestamp)
+    ended = None if final is None else moment(final.timestamp)
     return RecordedTurn(
         Invocation(
             invocation_id=invocation_id,

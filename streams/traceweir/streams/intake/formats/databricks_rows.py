@@ -86,9 +86,11 @@ class DatabricksRowReader:
         """
         columns = {name: row.columns[name] for name in COLUMNS if row.columns.get(name) is not None}
         digest = hashlib.sha256(self.encoded(row, columns)).hexdigest()
-        id_column, identity = "request_id", TraceIdentity(_text(columns.get("request_id")))
+        id_column = "request_id"
+        identity = TraceIdentity(_text(columns.get("request_id")))
         if not columns.get("request_id") and "trace" in columns:
-            id_column, identity = "trace", trace_identity(columns["trace"])
+            id_column = "trace"
+            identity = trace_identity(columns["trace"])
             columns |= {"request_id": identity.trace_id} if identity.trace_id else {}
         content_name = f"row {os.path.basename(self._context.source)} {row.number} {digest}"
         row_id = identity.trace_id or _RULES.id_of(content_name)

@@ -129,7 +129,8 @@ def _message(item: JsonValue, field: str, tools: dict[str, str], place: Transcri
             text = text or (refusal if isinstance(refusal, str) else "")
             return ChatMessage("assistant", text, calls=tuple(_calls(item, field, place)))
         case "tool" | "function":
-            call_id, name = _identifier(item.get("tool_call_id")), item.get("name")
+            call_id = _identifier(item.get("tool_call_id"))
+            name = item.get("name")
             tool = name if isinstance(name, str) and name else tools.get(call_id or "", "")
             return ChatMessage("tool", text, call_id=call_id, tool=tool, failed=_failed(item, text))
         case role if role in _IGNORED_ROLES:

@@ -134,7 +134,8 @@ def _requests(stream: BinaryIO) -> Iterator[bytes | InputError]:
 
 
 def _documents(document: Document, found: TraceRecords, error: InputError) -> DocumentRecords:
-    records, problems = [], []
+    records = []
+    problems = []
     for event in found.events:
         try:
             records.append(checked_event(event["session_id"], orjson.dumps(event)))

@@ -109,7 +109,8 @@ def read_recognized(
 
 
 def _mixed(documents: Iterable[Document], context: InputContext) -> Iterator[DocumentRecords]:
-    recognizer, rows = Recognizer(), EvaluationRows(context)
+    recognizer = Recognizer()
+    rows = EvaluationRows(context)
     readers: dict[str, RecordsOfObject] = {}
     for document in documents:
         try:

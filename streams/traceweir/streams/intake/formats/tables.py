@@ -141,9 +141,11 @@ def read_csv(stream: BinaryIO, columns: Mapping[str, ReadCell]) -> Iterator[Row]
     try:
         reader = csv.reader(lines, strict=True)
         header = _header(reader, columns, name_of(stream))
-        row_number, last_line = 0, reader.line_num
+        row_number = 0
+        last_line = reader.line_num
         while (cells := _next_cells(reader)) is not None:
-            first_line, last_line = last_line + 1, reader.line_num
+            first_line = last_line + 1
+            last_line = reader.line_num
             if cells == []:
                 continue
             row_number += 1

@@ -100,7 +100,8 @@ def accept(request: bytes, signal: Signal, *, json: bool, max_record_bytes: int)
         if json and not problems and len(request) <= max_record_bytes:
             return AcceptedRequest([request], len(usable), 0, "")
         request = b"".join(usable)
-    records, accepted = [], 0
+    records = []
+    accepted = 0
     for record, items in _split(RequestView.FromString(request), max_record_bytes):
         if len(record) > max_record_bytes:
             problems.append(
@@ -220,7 +221,9 @@ def _usable(request: bytes, signal: Signal, *, decode: bool) -> tuple[list[bytes
 
 def _split(view: Any, limit: int) -> Iterator[tuple[bytes, int]]:
     """Yields requests of at most `limit` bytes with their number of items; an item that is larger stands alone."""
-    batch, size, items = RequestView(), 0, 0
+    batch = RequestView()
+    size = 0
+    items = 0
     resource_of: bytes | None = None
     scope_of: bytes | None = None
     resource_entry: Any = None
@@ -233,11 +236,14 @@ def _split(view: Any, limit: int) -> Iterator[tuple[bytes, int]]:
                 frame = len(resource_bytes) + len(scope_bytes) + 4 * _FRAME_BYTES
                 if items and size + len(item) + frame > limit:
                     yield batch.SerializeToString(), items
-                    batch, size, items = RequestView(), 0, 0
+                    batch = RequestView()
+                    size = 0
+                    items = 0
                     resource_of = scope_of = None
                 if resource_bytes != resource_of:
                     resource_entry = batch.resources.add(resource=[resource_bytes])
-                    resource_of, scope_of = resource_bytes, None
+                    resource_of = resource_bytes
+                    scope_of = None
                     size += len(resource_bytes) + 2 * _FRAME_BYTES
                 if scope_bytes != scope_of:
                     scope_entry = resource_entry.scopes.add(scope=[scope_bytes])

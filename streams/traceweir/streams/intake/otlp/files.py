@@ -50,7 +50,8 @@ def _is_framed(head: bytes) -> bool:
 
 
 def _framed_requests(head: bytes, stream: BinaryIO) -> Iterator[bytes]:
-    number, begun = 0, head
+    number = 0
+    begun = head
     while begun:
         number += 1
         begun += stream.read(_PREFIX_BYTES - len(begun)) if len(begun) < _PREFIX_BYTES else b""

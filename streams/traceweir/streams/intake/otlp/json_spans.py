@@ -154,7 +154,8 @@ def _span(found: _Span) -> Span:
 
 def _add_attributes(attributes: Any, found: Iterable[_Attribute] | None) -> None:
     for each in found or ():
-        value, json_value = attributes.add(key=each.key).value, each.value
+        value = attributes.add(key=each.key).value
+        json_value = each.value
         # A value that is set as a field of its message is not copied, as one that is passed to a constructor is.
         if json_value is None:
             value.SetInParent()

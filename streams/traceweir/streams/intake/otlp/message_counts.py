@@ -99,7 +99,9 @@ def _has_many(request: bytes, signal: Signal) -> bool:
     most_fields = max_fields(len(request))
     messages = fields = 0
     outer: list[tuple[int, _Kind]] = []
-    at, end, kind = 0, len(request), kinds["request"]
+    at = 0
+    end = len(request)
+    kind = kinds["request"]
     while True:
         while at >= end:
             if not outer:

@@ -70,7 +70,8 @@ def _service(span: Span) -> Value:
 
 def _without(span: Span, limit: int, limit_of_events: int) -> Span:
     attributes, cut = _kept(span.attributes, limit)
-    events, cut_in_events = span.events, 0
+    events = span.events
+    cut_in_events = 0
     if limit_of_events:
         kept = [(event, *_kept(event.attributes, limit_of_events)) for event in events]
         events = [event._replace(attributes=shortened) for event, shortened, _ in kept]

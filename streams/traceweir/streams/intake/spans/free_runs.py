@@ -34,7 +34,8 @@ class FreeRuns:
         self, runs: Sequence[tuple[Node, ToolRun]], asked_ids: Set[str], answered: Set[str], repeated: Set[str]
     ) -> None:
         self._free = dict(enumerate(runs))
-        self._asked_ids, self._answered = asked_ids, answered
+        self._asked_ids = asked_ids
+        self._answered = answered
         self._by_id: dict[str, OrderedDict[int, None]] = {}
         self._by_name: dict[str, OrderedDict[int, None]] = {}
         self._of_repeated: Waiting[int] = Waiting()

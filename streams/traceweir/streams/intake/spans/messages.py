@@ -118,7 +118,8 @@ def read_message(value: dict[str, Any], role: Role = "user") -> SpanMessage:
     elif not message.calls and not message.results:
         message.hidden = True
     if not HIDDEN.isdisjoint(message.texts):
-        message.hidden, message.texts = True, [text for text in message.texts if not is_hidden(text)]
+        message.hidden = True
+        message.texts = [text for text in message.texts if not is_hidden(text)]
     return message
 
 

@@ -220,7 +220,8 @@ def _earlier(span: Span, input_tokens: int | None, output_tokens: int | None) ->
 
 def _tokens(attributes: Attributes, usage: Attributes) -> tuple[int | None, int | None]:
     """Returns the numbers of input and output tokens."""
-    read, written = count(attributes, *_INPUT_TOKENS), count(attributes, *_OUTPUT_TOKENS)
+    read = count(attributes, *_INPUT_TOKENS)
+    written = count(attributes, *_OUTPUT_TOKENS)
     return (
         count(usage, "input_tokens", "prompt_tokens", "input") if read is None else read,
         count(usage, "output_tokens", "completion_tokens", "output") if written is None else written,

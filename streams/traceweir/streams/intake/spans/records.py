@@ -50,7 +50,8 @@ class Reading:
         root = turn.roots[0].span
         models = read_model_calls(turn.nodes)
         calls = read_tool_calls(turn.nodes, models, bare=turn.bare)
-        question, answer = question_of(turn, models), answer_of(turn, models)
+        question = question_of(turn, models)
+        answer = answer_of(turn, models)
         failed = any(node.span.status == "ERROR" for node in turn.roots)
         named = (own_agent_name(node) for node in turn.nodes if node.kind in ("agent", "workflow", "chain", "llm"))
         agent = agent_name(turn.roots[0])
@@ -89,7 +90,8 @@ def events_of(reading: Reading, names: Mapping[int, str]) -> list[dict[str, Any]
             one call: the model is in one, the tool in the other. Only the first one is named after the call's id.
     """
     # Every value is made plain where it enters a document: a walk through each finished event takes twice the time.
-    turn, root = reading.turn, reading.turn.roots[0].span
+    turn = reading.turn
+    root = reading.turn.roots[0].span
     model = next((call.model for call in reading.models if call.model), "")
     common = plain(dimensions(root, turn.nodes, reading.agent, model, reading.user_id))
     envelope = plain({"session_id": reading.session_id, "invocation_id": reading.invocation_id})
@@ -123,7 +125,8 @@ def events_of(reading: Reading, names: Mapping[int, str]) -> list[dict[str, Any]
             ((retrieval.end_ns, 2, 0, retrieval.span_id), {"id": f"{retrieval.span_id}:retrieved", **document})
         )
     for place, call in enumerate(reading.calls):
-        name, call_id = names[id(call)], call.call_id
+        name = names[id(call)]
+        call_id = call.call_id
         # A result finds its call by the id, which models that count calls repeat.
         if call_id and name == call.place:
             call_id = f"{call_id}#{name}"

@@ -279,7 +279,8 @@ def _joined(asked: _Asked, run: ToolRun | None, results: _Results, order: tuple[
         args = run.args
     call_id = call.id or (run.call_id if run else "")
     recorded = results.of(call.name, call_id, args)
-    value, failed = (run.result if run else ABSENT), recorded is not None and recorded.failed
+    value = run.result if run else ABSENT
+    failed = recorded is not None and recorded.failed
     adk = call_id.startswith("adk-") or (run is not None and run.span.scope == "gcp.vertex.agent")
     if value is ABSENT and recorded is not None and recorded.value is not ABSENT:
         value, _, is_error = unwrapped_result(structure(recorded.value), adk=adk or recorded.framed)

@@ -84,7 +84,8 @@ def _once_per_id(known: Iterable[_Known]) -> list[_Known]:
 
 def _around(this: _Known, by_node: dict[int, _Known]) -> _Known | None:
     """Returns the run of the tool's span around this one, if that is the same run recorded twice."""
-    run, each = this.run, this.node.around
+    run = this.run
+    each = this.node.around
     while each is not None and each.kind in ("tool", "workflow"):
         outer = by_node.get(id(each))
         if outer is not None and is_mcp_call(run.span.attributes):
@@ -103,7 +104,8 @@ def _with_id(this: _Known, others: Sequence[_Known]) -> _Known | None:
 
     Runs at the same time come first, then those with the same arguments.
     """
-    best, best_rank = None, (2, 2)
+    best = None
+    best_rank = (2, 2)
     for each in others[-_MAX_OF_ID:]:
         if each.scopes & this.scopes:
             continue
@@ -112,7 +114,8 @@ def _with_id(this: _Known, others: Sequence[_Known]) -> _Known | None:
             continue
         rank = (int(is_apart), int(each.run.args != this.run.args))
         if rank < best_rank:
-            best, best_rank = each, rank
+            best = each
+            best_rank = rank
     return best
 
 
@@ -133,7 +136,8 @@ def _may_be_equal(one: ToolRun, other: ToolRun) -> bool:
 
 def _complete(known: _Known, other: _Known) -> None:
     """Adds to a run what another span of the same run tells."""
-    run, other_run = known.run, other.run
+    run = known.run
+    other_run = other.run
     known.scopes |= other.scopes
     run.call_id = run.call_id or other_run.call_id
     if run.args is ABSENT or (not isinstance(run.args, dict) and isinstance(other_run.args, dict)):

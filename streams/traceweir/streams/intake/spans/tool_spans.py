@@ -81,7 +81,8 @@ def tool_name(span: Span) -> str:
 
 def _args(span: Span) -> tuple[Any, str]:
     """Returns the arguments and the id of the call beside them."""
-    value, call_id = _told(span, _ARGUMENTS), ""
+    value = _told(span, _ARGUMENTS)
+    call_id = ""
     if isinstance(value, Identified):
         value, call_id = value
     return unwrapped_args(value), call_id
@@ -151,7 +152,8 @@ def unwrapped_result(value: Any, *, adk: bool = False, depth: int = 0) -> tuple[
     if isinstance(value.get("data"), dict) and "content" in value["data"]:
         return unwrapped_result({**value["data"], "type": value.get("type", "tool")}, adk=adk, depth=depth + 1)
     if "content" in value and ("tool_call_id" in value or value.get("type") in ("tool", "ToolMessage")):
-        content, call = value["content"], text_of(value.get("tool_call_id"))
+        content = value["content"]
+        call = text_of(value.get("tool_call_id"))
         if isinstance(content, list) and content and all(isinstance(each, dict) for each in content):
             message = SpanMessage("tool")
             read_content(content, message, 0)

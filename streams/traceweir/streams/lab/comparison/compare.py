@@ -118,7 +118,8 @@ class _Samples(NamedTuple):
 
 
 def _compare_metric(samples: _Samples, texts: Texts, flips: int) -> MetricComparison:
-    before, after = samples.paired_base, samples.paired_challenger
+    before = samples.paired_base
+    after = samples.paired_challenger
     with_values = int((_has_value(before) & _has_value(after)).sum())
     smaller = min(int(_has_value(samples.base).sum()), int(_has_value(samples.challenger).sum()))
     paired = bool(with_values) and with_values >= ENOUGH_PAIRS * smaller
@@ -153,7 +154,8 @@ def _difference(
 ) -> Difference | None:
     if not (len(base) and len(challenger)):
         return None
-    before, after = measure(base), measure(challenger)
+    before = measure(base)
+    after = measure(challenger)
     estimate: Estimate
     if paired:
         estimate = paired_difference(before, after, base["session"])

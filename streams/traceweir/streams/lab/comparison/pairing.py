@@ -27,8 +27,10 @@ def pair(base: Rows, challenger: Rows) -> Pairs:
     low = np.concatenate((base["low"], challenger["low"]))
     # Stable: of two equal results that of the base comes first.
     order = np.lexsort((low, high))
-    high, low = high[order], low[order]
+    high = high[order]
+    low = low[order]
     first = np.flatnonzero((high[1:] == high[:-1]) & (low[1:] == low[:-1]))
-    in_base, in_challenger = order[first], order[first + 1] - len(base)
+    in_base = order[first]
+    in_challenger = order[first + 1] - len(base)
     same = base["revision"][in_base] == challenger["revision"][in_challenger]
     return Pairs(in_base[same], in_challenger[same], in_base[~same])

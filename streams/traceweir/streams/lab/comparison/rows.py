@@ -53,8 +53,11 @@ MAX_KINDS = 1_000
 """Maximum number of metrics and levels of one comparison: text of a forged score must not fill the memory."""
 MAX_SIZE = 1e100
 """Largest size of a value or a price: sums of squares of millions of them stay finite."""
-_NO_REASON, _NO_TEXT, _CHUNK_ROWS = 255, -1, 50_000
-_MAX_VERSION, _MAX_TOKENS = 2**31 - 1, 2**32 - 1
+_NO_REASON = 255
+_NO_TEXT = -1
+_CHUNK_ROWS = 50_000
+_MAX_VERSION = 2**31 - 1
+_MAX_TOKENS = 2**32 - 1
 
 
 class UncomparableScoreError(ValueError):
@@ -114,7 +117,8 @@ class SideRows:
 
     def __init__(self, name: str, kinds: Kinds, texts: Texts) -> None:
         self.name = name
-        self._kinds, self._texts = kinds, texts
+        self._kinds = kinds
+        self._texts = texts
         self._chunks: list[Rows] = []
         self._fresh: list[tuple[Any, ...]] = []
 
@@ -165,7 +169,8 @@ class SideRows:
         self._chunks.clear()
         # Stable.
         order = np.lexsort((rows["attempt"], rows["revision"], rows["low"], rows["high"]))
-        high, low = rows["high"][order], rows["low"][order]
+        high = rows["high"][order]
+        low = rows["low"][order]
         is_last = np.ones(len(rows), np.bool_)
         is_last[:-1] = (high[1:] != high[:-1]) | (low[1:] != low[:-1])
         del high, low

@@ -161,7 +161,8 @@ def _value(each: MetricComparison) -> Sequence[str] | None:
 
 
 def _verdicts(each: MetricComparison) -> Sequence[str] | None:
-    found, rate = each.verdicts, each.pass_rate
+    found = each.verdicts
+    rate = each.pass_rate
     if rate is None:
         return None
     shown = (
@@ -181,7 +182,8 @@ def _verdicts(each: MetricComparison) -> Sequence[str] | None:
 
 
 def _gate(gate: MetricComparison) -> Sequence[str]:
-    found, rate = gate.verdicts, gate.pass_rate
+    found = gate.verdicts
+    rate = gate.pass_rate
     sides = (f"{side.passed} of {side.passed + side.failed}" for side in (gate.base, gate.challenger))
     return (
         *("accepted", *sides),

@@ -64,7 +64,8 @@ class Texts:
             rationale,
         )
         line = orjson.dumps(fields) + b"\n"
-        place, self._end = self._end, self._end + len(line)
+        place = self._end
+        self._end = self._end + len(line)
         self._file.write(line)
         return place
 

@@ -23,8 +23,10 @@ def compare_verdicts(base: Rows, challenger: Rows, texts: Texts, limit: int) -> 
     both = base["judged"] & challenger["judged"]
     if not both.any():
         return None
-    base, challenger = base[both], challenger[both]
-    before, after = base["status"] == PASSED, challenger["status"] == PASSED
+    base = base[both]
+    challenger = challenger[both]
+    before = base["status"] == PASSED
+    after = challenger["status"] == PASSED
     counts = [
         int(np.count_nonzero(which)) for which in (before & after, ~before & ~after, before & ~after, ~before & after)
     ]

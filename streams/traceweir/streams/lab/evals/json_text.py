@@ -90,7 +90,8 @@ def slips(text: str) -> list[Slip]:
     comma: int | None = None
     at = 0
     while (token := _TOKEN.search(text, at)) is not None:
-        at, first = token.end(), token[0][0]
+        at = token.end()
+        first = token[0][0]
         if token[0] == "/*":
             end = text.find("*/", at)
             at = len(text) if end < 0 else end + 2
@@ -106,7 +107,8 @@ def slips(text: str) -> list[Slip]:
 
 def without_slips(text: str) -> str:
     """Returns the text without comments and trailing commas; line numbers do not change."""
-    kept, at = [], 0
+    kept = []
+    at = 0
     for slip in slips(text):
         kept += [text[at : slip.begin], "\n" * text.count("\n", slip.begin, slip.end)]
         at = slip.end

@@ -148,7 +148,8 @@ class _Reader:
     """Collects the runs in the documents of one file."""
 
     def __init__(self, context: InputContext, wanted: frozenset[str] | None) -> None:
-        self._context, self._wanted = context, wanted
+        self._context = context
+        self._wanted = wanted
         self._parts = SessionParts()
         self._recognizer = Recognizer()
         self._runs: dict[str, list[Recording]] = {}
@@ -259,7 +260,8 @@ def _app_and_user(case: JsonObject) -> tuple[str, str]:
     session = case.get("session_input", case.get("sessionInput"))
     if not isinstance(session, dict):
         return "", ""
-    app, user = session.get("app_name", session.get("appName")), session.get("user_id", session.get("userId"))
+    app = session.get("app_name", session.get("appName"))
+    user = session.get("user_id", session.get("userId"))
     return app if isinstance(app, str) else "", user if isinstance(user, str) else ""
 
 

@@ -66,7 +66,8 @@ async def score_files(
         progress: Called with the number of cases scored so far, and with the number of all cases.
     """
     cases = [(each, case) for each in files for case in each.file.cases]
-    limit, done = asyncio.Semaphore(AT_ONCE), iter(range(1, len(cases) + 1))
+    limit = asyncio.Semaphore(AT_ONCE)
+    done = iter(range(1, len(cases) + 1))
 
     async def scored(each: ScoredFile, case: EvalCase) -> CaseResult:
         async with limit:

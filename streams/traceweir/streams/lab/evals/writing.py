@@ -40,7 +40,8 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
     in_place = False
     with suppress(OSError):
         found = target.stat().st_mode
-        mode, in_place = found & 0o777, not (stat.S_ISREG(found) or stat.S_ISDIR(found))
+        mode = found & 0o777
+        in_place = not (stat.S_ISREG(found) or stat.S_ISDIR(found))
     temporary = None
     try:
         if in_place:

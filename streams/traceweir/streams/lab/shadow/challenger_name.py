@@ -33,7 +33,8 @@ def require_usable_name(settings: Settings, state: TopicState, selector: str, ch
         ConfigTopicError: another challenger has the name.
         ShadowError: a shadow has the name, or the topic has scores of something else.
     """
-    name, names = challenger.name, ShadowNames.of(settings, challenger.name)
+    name = challenger.name
+    names = ShadowNames.of(settings, challenger.name)
     require_free_name(state, selector, name)
     present = state.current.get(selector)
     is_in_effect = present is not None and _id_in(present) == challenger.id
@@ -124,7 +125,8 @@ def _ids(state: TopicState, name: str) -> Iterator[str]:
 
 
 def _id_in(pushed: PushedConfig) -> str | None:
-    name, config = name_in(pushed), (section_of(pushed) or {}).get("config")
+    name = name_in(pushed)
+    config = (section_of(pushed) or {}).get("config")
     return challenger_id(name, config) if name is not None and isinstance(config, dict) else None
 
 

@@ -170,15 +170,19 @@ def none_selected(definition: Definition, estimate: CostEstimate) -> str | None:
 
 
 async def _sampled(settings: Settings, definition: Definition) -> _Sample:
-    sample, selects = _Sample(), selection(definition)
+    sample = _Sample()
+    selects = selection(definition)
     stretches = _stretches(definition)
     judged_of_each = max(1, JUDGED_SESSIONS // len(stretches)) if stretches else 0
     async with BoundedReader(settings, settings.topics.sessions, ShadowError) as reader:
         for number, begin, end in stretches:
-            last, count, selected = begin, 0, len(sample.selected)
+            last = begin
+            count = 0
+            selected = len(sample.selected)
             async with aclosing(reader.records({number: begin})) as records:
                 async for record in _before(records, end):
-                    count, last = count + 1, record.offset + 1
+                    count = count + 1
+                    last = record.offset + 1
                     if selects(record):
                         sample.chosen += 1
                         if len(sample.selected) - selected < judged_of_each:
@@ -239,7 +243,8 @@ def _keys(rows: Mapping[bytes, bytes], session: bytes) -> set[bytes]:
 
 class _Prices:
     def __init__(self, plan: Plan, api_base: str | None) -> None:
-        self._config, self._api_base = plan.judge, api_base
+        self._config = plan.judge
+        self._api_base = api_base
         self._known: dict[str, tuple[float, float] | None] = {}
         self.unknown: set[str] = set()
 

@@ -19,7 +19,8 @@ from traceweir.streams.worker.kafka.consumer_group import GroupOffsets
 from traceweir.streams.worker.kafka.errors import KafkaUnreachableError
 
 _NAMED = 10
-_COMMITTED_WITHIN_S, _ASK_EVERY_S = 30.0, 0.5
+_COMMITTED_WITHIN_S = 30.0
+_ASK_EVERY_S = 0.5
 
 
 def note_losses(settings: Settings, definition: Definition) -> Mapping[int, int]:

@@ -22,7 +22,8 @@ from traceweir.streams.worker.kafka.bounded_reader import BoundedReader
 from traceweir.streams.worker.kafka.client_options import producer_options
 from traceweir.streams.worker.runtime.delivery import PlainSends, stop_in_time
 
-_STOP, _LOST = b"/stop", b"/lost"
+_STOP = b"/stop"
+_LOST = b"/lost"
 Stretches = Mapping[int, Mapping[int, int]]
 """Stretches of offsets by partition: the offset after each, by its first offset."""
 _STRETCHES: TypeAdapter[dict[int, dict[int, int]]] = TypeAdapter(dict[int, dict[int, int]])
@@ -198,7 +199,8 @@ def _reader(settings: Settings, name: str) -> BoundedReader:
 
 
 def _write(settings: Settings, name: str, records: Mapping[bytes, bytes | None]) -> None:
-    topic, home = ShadowNames.of(settings, name).shadows, partition_of(name.encode(), settings.partitions)
+    topic = ShadowNames.of(settings, name).shadows
+    home = partition_of(name.encode(), settings.partitions)
     send(settings, topic, [(home, key, value) for key, value in records.items()])
 
 

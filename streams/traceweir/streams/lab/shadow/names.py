@@ -9,7 +9,8 @@ from pathlib import Path
 from traceweir.streams.base.settings import Settings
 from traceweir.streams.base.topics import CleanupPolicy, Topics, changelog, shadow_application_id, shadows_topic
 
-_RESULTS_DAYS, _CANDIDATES_DAYS = 30, 7
+_RESULTS_DAYS = 30
+_CANDIDATES_DAYS = 7
 
 
 @dataclass(frozen=True, slots=True)

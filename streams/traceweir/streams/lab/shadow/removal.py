@@ -45,7 +45,8 @@ def drop(settings: Settings, name: str) -> tuple[str, ...]:
             refuses.
         TopicsRefusedError: a topic could not be deleted.
     """
-    names, topics = ShadowNames.of(settings, name), existing_topics(settings)
+    names = ShadowNames.of(settings, name)
+    topics = existing_topics(settings)
     require_no_challenger(settings, name, topics)
     own = tuple(topic for topic in names.own if topic in topics)
     # Also an interrupted creation can be removed.

@@ -33,7 +33,10 @@ class ShadowStage:
     """
 
     def __init__(self, stage: _Worked, topics: frozenset[str], source: str, end: int | None) -> None:
-        self._stage, self._topics, self._source, self._end = stage, topics, source, end
+        self._stage = stage
+        self._topics = topics
+        self._source = source
+        self._end = end
         self._at_end = False
         self._last: int | None = None
         self._mark: int | None = None
@@ -137,7 +140,8 @@ def selection(definition: Definition) -> Callable[[Record], bool]:
 
     A session is of an app if one of its events names the app. Sessions that are left out cost their reading only.
     """
-    app, sample = definition.app, definition.sample
+    app = definition.app
+    sample = definition.sample
 
     def selects(record: Record) -> bool:
         if sample < 1:

@@ -47,7 +47,9 @@ class ShadowWatch(Service):  # type: ignore[misc]  # Faust's services are untype
         self, settings: Settings, definition: Definition, progress: Progress, requests_from: int, **kwargs: Any
     ) -> None:
         super().__init__(**kwargs)
-        self._settings, self._definition, self._progress = settings, definition, progress
+        self._settings = settings
+        self._definition = definition
+        self._progress = progress
         self._requests_from = requests_from
         self._names = ShadowNames.of(settings, definition.name)
         self.outcome: Outcome = "interrupted"
@@ -85,7 +87,8 @@ class ShadowWatch(Service):  # type: ignore[misc]  # Faust's services are untype
             log.warning("requests to stop are not read any more: %s; stop this process with a signal", error)
 
     async def _is_finished(self, offsets: GroupOffsets) -> bool:
-        done, size = done_of(self._definition, await asyncio.to_thread(offsets.committed)), self._definition.size
+        done = done_of(self._definition, await asyncio.to_thread(offsets.committed))
+        size = self._definition.size
         self._progress(done, size)
         if monotonic() - self._logged_at >= LINE_EVERY_S:
             self._logged_at = monotonic()

@@ -45,7 +45,11 @@ class ClosedSessions:
     """
 
     def __init__(self, read: Read, grace: int, guard: int, gap: int, most: int) -> None:
-        self._read, self._grace, self._guard, self._gap, self._most = read, grace, guard, gap, most
+        self._read = read
+        self._grace = grace
+        self._guard = guard
+        self._gap = gap
+        self._most = most
         self._forgotten = ForgottenSessions(most)
         self._published: dict[OpenSession, None] = {}
         # Closed since the last cut.
@@ -91,7 +95,8 @@ class ClosedSessions:
 
         A session that closed at the size limit cannot be reopened, so its content is not kept.
         """
-        name, closed_at = session.id, max(watermark, session.last_record)
+        name = session.id
+        closed_at = max(watermark, session.last_record)
         former = self.guard_of(name) if session.segment or session.revision else None
         before = self._fresh_guards.get(name)
         self._fresh_guards[name] = Guard.of(
@@ -229,7 +234,8 @@ class ClosedSessions:
         Raises:
             SessionFailed: the document of this session cannot be made.
         """
-        published, self._published = self._published, {}
+        published = self._published
+        self._published = {}
         found = []
         for session in published:
             try:
@@ -244,13 +250,15 @@ class ClosedSessions:
 
         Call this method after the contents were written.
         """
-        rows, self._rows = self._rows, []
+        rows = self._rows
+        self._rows = []
         for name, fresh in self._fresh.items():
             self._contents[name] = self._contents[name]._replace(chunks=fresh.session.saved)
         rows += [(guard_key(name), guard.pack()) for name, guard in self._fresh_guards.items()]
         self._settling = {name: fresh.session for name, fresh in self._fresh.items()}
         self._fresh = {}
-        self._settling_guards, self._fresh_guards = self._fresh_guards, {}
+        self._settling_guards = self._fresh_guards
+        self._fresh_guards = {}
         return rows
 
     def forgotten_rows(self) -> Rows:

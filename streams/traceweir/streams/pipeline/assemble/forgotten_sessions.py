@@ -32,7 +32,8 @@ class _Chunk:
     __slots__ = ("closed_until", "digests")
 
     def __init__(self, closed_until: int, digests: bytes) -> None:
-        self.closed_until, self.digests = closed_until, bytearray(digests)
+        self.closed_until = closed_until
+        self.digests = bytearray(digests)
 
 
 class ForgottenSessions:
@@ -137,7 +138,8 @@ class ForgottenSessions:
             self._chunks.setdefault(self._next, _Chunk(0, b""))
             self._dirty.add(self._next)
             self._written = True
-        dirty, self._dirty = self._dirty, set()
+        dirty = self._dirty
+        self._dirty = set()
         return [(_key(number), self._row(number, self._unknown_until)) for number in sorted(dirty)]
 
     def _row(self, number: int, unknown_until: int) -> bytes | None:

@@ -51,7 +51,8 @@ class OpenSession:
     )
 
     def __init__(self, session_id: bytes, segment: int, timestamp: int) -> None:
-        self.id, self.segment = session_id, segment
+        self.id = session_id
+        self.segment = segment
         self.first_record = self.last_record = self.deadline = self.due = timestamp
         self.revision = self.count = self.traces = self.bytes = self.sealed = self.saved = 0
         self.identities = bytearray()
@@ -114,7 +115,8 @@ class OpenSession:
         head = ChunkHeader(
             self.first_record, self.last_record, self.deadline, self.count, self.bytes, self.revision, self.ended
         )
-        key, value = self.key(self.sealed), head.pack() + self.tail
+        key = self.key(self.sealed)
+        value = head.pack() + self.tail
         self.saved = self.sealed + 1
         if len(self.tail) >= CHUNK:
             self.sealed += 1
@@ -131,7 +133,8 @@ class OpenSession:
             elif self.ended and not self.end_is_read and (b"session.ended" in raw or b"\\u" in raw):
                 # No row has what the session expects apart from its first end, as while the session was open.
                 end = end_in(raw)
-                self.end_is_read, self.expected = bool(end), end if isinstance(end, tuple) else None
+                self.end_is_read = bool(end)
+                self.expected = end if isinstance(end, tuple) else None
         self.saved = number + 1
         self.sealed = number + (len(body) >= CHUNK)
         self.tail = body if self.sealed == number else b""

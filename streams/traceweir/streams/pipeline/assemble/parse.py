@@ -162,7 +162,8 @@ def checked_value(record: Record, limit: int) -> bytes:
         RecordRejected: the record is a tombstone, its value is empty or too large for a session, or its key and headers
             are too large to be forwarded.
     """
-    value, key = record.value, record.key
+    value = record.value
+    key = record.key
     if not value:
         raise RecordRejected("empty", "the record has no value" if value is None else "the record's value is empty")
     if len(value) > limit:

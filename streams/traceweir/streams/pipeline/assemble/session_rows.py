@@ -28,7 +28,8 @@ _CHUNK_KEY = struct.Struct(">II")
 _GUARD = struct.Struct(">BIqII")
 _GUARD_1 = struct.Struct(">BIq")
 
-EVENT, TRACE = b"e", b"t"
+EVENT = b"e"
+TRACE = b"t"
 
 
 Entry = tuple[bytes, float, bytes]
@@ -129,7 +130,8 @@ class Guard(NamedTuple):
     @classmethod
     def of(cls, segment: int, revision: int, closed_at: int, identities: bytes, former: Guard | None) -> Guard:
         """Returns the guard of a segment that closes; `former` is the guard of the segments before it."""
-        own, older = len(identities) // 16, b""
+        own = len(identities) // 16
+        older = b""
         if former is not None and (room := 16 * GUARDED - len(identities)) > 0:
             others = former.identities
             if former.segment == segment:

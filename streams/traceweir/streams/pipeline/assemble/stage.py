@@ -60,7 +60,10 @@ class AssembleStage:
         limits: RecordLimits | None = None,
     ) -> None:
         self._spans = spans
-        self._partition, self._partitions, self._topics, self._read = partition, partitions, topics, read
+        self._partition = partition
+        self._partitions = partitions
+        self._topics = topics
+        self._read = read
         self._limits = limits or RecordLimits()
         closing = self._closing = closing.within(self._limits.room(topics.sessions))
         self._open: dict[bytes, OpenSession] = {}
@@ -126,13 +129,21 @@ class AssembleStage:
         """
         self._next[source] = records[-1].offset + 1
         topic = place_of(source, self._partition).topic
-        opened, dirty, closing = self._open, self._dirty, self._closing
-        idle_gap, max_events, max_bytes = closing.idle_gap_ms, closing.max_events, closing.max_bytes
+        opened = self._open
+        dirty = self._dirty
+        closing = self._closing
+        idle_gap = closing.idle_gap_ms
+        max_events = closing.max_events
+        max_bytes = closing.max_bytes
         now = self._watermark.now
-        latest, horizon = now + closing.max_future_ms, self._watermark.at - closing.guard_ms
-        traces, strays = topic == self._topics.traces, topic == self._topics.strays
+        latest = now + closing.max_future_ms
+        horizon = self._watermark.at - closing.guard_ms
+        traces = topic == self._topics.traces
+        strays = topic == self._topics.strays
         traced = self._spans
-        high, used, joined = self._watermark.high.get(source, 0), None, 0
+        high = self._watermark.high.get(source, 0)
+        used = None
+        joined = 0
         for record in records:
             try:
                 timestamp = record.timestamp
@@ -180,7 +191,8 @@ class AssembleStage:
                     traced.note(session, record.headers)
                 if not session.ended:
                     if ends:
-                        session.ended, session.deadline = True, timestamp + closing.linger_ms
+                        session.ended = True
+                        session.deadline = timestamp + closing.linger_ms
                         session.expected = ends if isinstance(ends, tuple) else None
                         self._await(session, session.deadline)
                     elif (deadline := session.last_record + idle_gap) > session.deadline:
@@ -235,7 +247,9 @@ class AssembleStage:
         Raises:
             SessionFailed: the document of this session cannot be made, or does not fit its topic.
         """
-        rows, outputs, topic = self._rows, self._outputs, self._topics.sessions
+        rows = self._rows
+        outputs = self._outputs
+        topic = self._topics.sessions
         closed = self._closed.unpublished if self._spans is not None else ()
         for session_id, document in self._closed.documents():
             if (problem := self._limits.problem(topic, session_id, document)) is not None:
@@ -255,7 +269,10 @@ class AssembleStage:
         if self._next or rows or outputs:
             rows += self._watermark.rows() + self._closed.forgotten_rows()
         cut = Cut(rows, outputs, self._next)
-        self._rows, self._outputs, self._next, self._dirty = [], [], {}, []
+        self._rows = []
+        self._outputs = []
+        self._next = {}
+        self._dirty = []
         self._closed_bytes = 0
         return cut
 
@@ -319,7 +336,8 @@ class AssembleStage:
 
     def _reject(self, source: str, record: Record, why: RecordRejected) -> None:
         self.counters[f"dead_lettered.{why.reason}"] += 1
-        target, number = self._topics.dead_letters, self._partition
+        target = self._topics.dead_letters
+        number = self._partition
         self._outputs.append(dead_letter(target, source, number, record, "assemble", why.reason, why.detail))
 
     def _refuse_future(self, what: str) -> NoReturn:
@@ -340,7 +358,8 @@ class AssembleStage:
         self._outputs.append(Output(self._topics.strays, home, session_id, record.value, headers, record.timestamp))
 
     def _reopen(self, session_id: bytes, timestamp: int, size: int) -> OpenSession | None:
-        closing, moment = self._closing, max(timestamp, self._watermark.at)
+        closing = self._closing
+        moment = max(timestamp, self._watermark.at)
         if not self._closed.can_reopen(session_id, moment, closing.max_events - 1, closing.max_bytes - size):
             return None
         session = self._closed.take_back(session_id)

@@ -84,10 +84,14 @@ def _between(
 ) -> Changes:
     """Returns what turns an earlier reading of a trace into another one, which can move the trace to another session."""
     ids = [reasoning_trace_id(span.trace_id, span.span_id) for span in former]
-    traces_before, traces_after = earlier.traces, found.traces
+    traces_before = earlier.traces
+    traces_after = found.traces
     if before.has_moved:
-        traces_before, traces_after, ids = _moved(traces_before), _moved(traces_after), list(map(moved_id, ids))
-    is_published, was_kept = partial(before.has, kind=b"t"), partial(before.has, kind=b"k")
+        traces_before = _moved(traces_before)
+        traces_after = _moved(traces_after)
+        ids = list(map(moved_id, ids))
+    is_published = partial(before.has, kind=b"t")
+    was_kept = partial(before.has, kind=b"k")
     traces, names = late_traces(traces_before, traces_after, ids, is_published, was_kept, moves=moves)
     if moves:
         traces = [*withdrawals(traces_before, ids, is_published, was_kept), *traces]

@@ -80,13 +80,17 @@ def late_events(before: Sequence[Event], after: Sequence[Event], is_published: I
 
 def _together(events: Sequence[Event], is_published: IsPublished) -> Iterator[tuple[Event, list[str]]]:
     """Yields the names of the events that one event withdraws, after the first of these events."""
-    first, names, size = events[0], list[str](), 0
+    first = events[0]
+    names = list[str]()
+    size = 0
     for event in events:
         name = _last(event["event_id"], is_published)
         added = len(name.encode())
         if names and (len(names) == MAX_WITHDRAWN or size + added > MAX_NAME_BYTES):
             yield first, names
-            first, names, size = event, [], 0
+            first = event
+            names = []
+            size = 0
         names.append(name)
         size += added
     yield first, names

@@ -53,13 +53,15 @@ def late_traces(
     found = LateTraces([], [])
     present = {_invocation(each) for each in after}
     for each in before:
-        invocation, name = _invocation(each), each["id"]
+        invocation = _invocation(each)
+        name = each["id"]
         name = name if is_published(name) else name_before(invocation)
         # It can come back below another span.
         if name and invocation not in present:
             found.kept.append(kept(invocation, name))
     for each in after:
-        invocation, name = _invocation(each), each["id"]
+        invocation = _invocation(each)
+        name = each["id"]
         known = former.get(invocation)
         if known is not None and known["id"] in free and not is_published(name):
             name = known["id"]

@@ -101,7 +101,8 @@ class Publication:
         """Yields the documents at the homes of their sessions, and the dead letters."""
         for document in self.documents:
             is_event, session_id, value = document
-            topic, key = topics.invocations if is_event else topics.traces, session_id.encode()
+            topic = topics.invocations if is_event else topics.traces
+            key = session_id.encode()
             if not document.fits(self.rooms):
                 problem = (
                     f"{'an event' if is_event else 'the reasoning trace'} of {len(value)} bytes was read from spans; "
@@ -169,7 +170,8 @@ def _document_letter(
     topics: Topics, partition: int, partitions: int, document: CollectedDocument, problem: str
 ) -> Output:
     is_event, session_id, value = document
-    topic, key = topics.invocations if is_event else topics.traces, session_id.encode()
+    topic = topics.invocations if is_event else topics.traces
+    key = session_id.encode()
     letter = _letter(RecordRejected("too_large", problem), topic, partition_of(key, partitions), key, value)
     if not document.fits(LARGEST):
         return Output(topics.dead_letters, partition, key, letter.wire_value(), letter.wire_headers())

@@ -66,7 +66,8 @@ def joined(parts: Iterable[bytes], limit: int) -> Iterator[bytes]:
     for part in parts:
         if batch and size + len(part) > limit:
             yield b"".join(batch)
-            batch, size = [], 0
+            batch = []
+            size = 0
         batch.append(part)
         size += len(part)
     if batch:

@@ -18,11 +18,13 @@ ROW_BYTES = 500_000
 """Size at which the spans of one checkpoint continue in another row. A larger span has a row of its own."""
 
 _HEADER = struct.Struct(">BqqqIQIIIIqB")
-_HEADER_1, _HEADER_2 = struct.Struct(">BqqqIQIIIB"), struct.Struct(">BqqqIQIIIIB")
+_HEADER_1 = struct.Struct(">BqqqIQIIIB")
+_HEADER_2 = struct.Struct(">BqqqIQIIIIB")
 _ENTRY = struct.Struct(">c8sI")
 _NUMBER = struct.Struct(">I")
 
-SPAN, LOG = b"s", b"l"
+SPAN = b"s"
+LOG = b"l"
 
 HEADER_KEY, SPANS_KEY, PUBLISHED_KEY = b"t", b"s", b"p"
 """The first byte of the three kinds of row keys; the trace id follows, and for spans the number of the row."""
@@ -111,7 +113,8 @@ def pack_rows(entries: Iterable[Entry]) -> Iterator[bytes]:
         added = _ENTRY.size + len(data)
         if parts and size + added > ROW_BYTES:
             yield b"".join(parts)
-            parts, size = [], 0
+            parts = []
+            size = 0
         parts += (_ENTRY.pack(kind, identity, len(data)), data)
         size += added
     if parts:

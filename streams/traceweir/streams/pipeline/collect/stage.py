@@ -59,8 +59,12 @@ class CollectStage:
         limits: RecordLimits | None = None,
     ) -> None:
         self._limits = limits or RecordLimits()
-        self._partition, self._partitions, self._topics = partition, partitions, topics
-        self._read, self._changed, self._rules = read, changed, rules
+        self._partition = partition
+        self._partitions = partitions
+        self._topics = topics
+        self._read = read
+        self._changed = changed
+        self._rules = rules
         self._traces: dict[bytes, OpenTrace] = {}
         # In the order in which they are forgotten.
         self._remembered: dict[bytes, OpenTrace] = {}
@@ -88,7 +92,8 @@ class CollectStage:
         self.counters.load(rows)
         self._watermark.load(rows)
         for key in sorted(rows):
-            kind, name = key[:1], key[1:]
+            kind = key[:1]
+            name = key[1:]
             if kind == HEADER_KEY:
                 self._loaded(name).restore(TraceHeader.unpack(rows[key]))
             elif kind == SPANS_KEY:
@@ -109,7 +114,8 @@ class CollectStage:
         self._next[source] = records[-1].offset + 1
         topic = place_of(source, self._partition).topic
         now = self._watermark.now
-        latest, high = now + self._rules.max_future_ms, self._watermark.high.get(source, 0)
+        latest = now + self._rules.max_future_ms
+        high = self._watermark.high.get(source, 0)
         for record in records:
             timestamp = record.timestamp
             try:
@@ -164,7 +170,9 @@ class CollectStage:
 
     def cut(self) -> Cut:
         """Returns new spans, published traces, forwarded spans and dead letters since the last cut."""
-        outputs, published, size = self._outputs, 0, 0
+        outputs = self._outputs
+        published = 0
+        size = 0
         while self._ready and published < _TRACES_PER_CUT and len(outputs) < _OUTPUTS_PER_CUT and size < CUT_BYTES:
             trace = next(iter(self._ready.values()))
             outputs += self._publish(trace)
@@ -179,7 +187,10 @@ class CollectStage:
         if self._next or rows or outputs:
             rows += self._watermark.rows()
         cut = Cut(rows, outputs, self._next)
-        self._rows, self._outputs, self._next, self._dirty = [], [], {}, {}
+        self._rows = []
+        self._outputs = []
+        self._next = {}
+        self._dirty = {}
         if self._ready:
             self._changed()
         return cut
@@ -189,7 +200,8 @@ class CollectStage:
 
     def _collect(self, topic: str, record: Record) -> None:
         is_log = self._is_log(topic, record)
-        kind, found = LOG if is_log else SPAN, read_request(record.value, record.headers, logs=is_log)
+        kind = LOG if is_log else SPAN
+        found = read_request(record.value, record.headers, logs=is_log)
         if found.other_logs:
             self.counters["other_logs"] += found.other_logs
         at_home = topic == self._topics.spans
@@ -280,7 +292,8 @@ class CollectStage:
 
     def _publish(self, trace: OpenTrace) -> list[Output]:
         """Publishes what has become known of a trace since its last publication."""
-        watermark, rules = self._watermark, self._rules
+        watermark = self._watermark
+        rules = self._rules
         try:
             rooms = Rooms(self._limits.room(self._topics.invocations), self._limits.room(self._topics.traces))
             found = Publication.of(trace, self._read, rules, watermark.now, rooms)
@@ -307,7 +320,8 @@ class CollectStage:
         trace.publications += 1
         trace.published_parts = trace.count
         trace.published_at = timestamp
-        trace.is_open, trace.planned = False, 0
+        trace.is_open = False
+        trace.planned = 0
         trace.due = watermark.at + rules.late_ms
         self._rows.append((published_key(trace.id), found.published.pack()))
         self._dirty[trace.id] = self._remembered[trace.id] = trace
@@ -331,7 +345,8 @@ class CollectStage:
     def _forward(self, topic: str, record: Record, home: int, parts: Sequence[bytes]) -> list[str]:
         """Forwards parts; returns a sentence for each part that does not fit the topic."""
         headers = [(ORIGIN, topic.encode())]
-        limits, to = self._limits, self._topics.spans
+        limits = self._limits
+        to = self._topics.spans
         problems = [limits.problem(to, None, part, headers) for part in parts]
         fitting = [part for part, problem in zip(parts, problems, strict=True) if problem is None]
         self.counters["forwarded"] += len(fitting)
@@ -359,5 +374,6 @@ class CollectStage:
 
     def _reject(self, source: str, record: Record, why: RecordRejected) -> None:
         self.counters[f"dead_lettered.{why.reason}"] += 1
-        target, number = self._topics.dead_letters, self._partition
+        target = self._topics.dead_letters
+        number = self._partition
         self._outputs.append(dead_letter(target, source, number, record, "collect", why.reason, why.detail))

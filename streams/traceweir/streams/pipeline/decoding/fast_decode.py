@@ -228,7 +228,8 @@ def _kind(annotation: Any, as_models: frozenset[type[BaseModel]]) -> Any:
         return Annotated[datetime, msgspec.Meta(tz=True)]
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation if annotation in as_models else _struct(annotation, as_models)
-    origin, parts = get_origin(annotation), get_args(annotation)
+    origin = get_origin(annotation)
+    parts = get_args(annotation)
     if origin is Literal:
         return annotation
     if origin in (Union, UnionType):

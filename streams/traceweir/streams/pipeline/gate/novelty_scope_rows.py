@@ -11,7 +11,9 @@ import orjson
 
 from traceweir.scorers.embedding import Vectors
 
-SCOPE, VECTOR, DECISION = b"s", b"v", b"t"
+SCOPE = b"s"
+VECTOR = b"v"
+DECISION = b"t"
 _SLOT = struct.Struct(">I")
 _VECTOR = struct.Struct(">QH")
 

@@ -49,7 +49,10 @@ class NoveltyScope:
 
     def __init__(self, name: str, capacity: int, read: Read | None = None) -> None:
         """Creates an empty scope. With `read`, memory has codes of the vectors, and rows are read."""
-        self.name, self.digest, self.capacity, self._read = name, scope_digest(name), capacity, read
+        self.name = name
+        self.digest = scope_digest(name)
+        self.capacity = capacity
+        self._read = read
         self.vectors: NoveltyCache | None = None
         self.decided: OrderedDict[str, Decided] = OrderedDict()
         self.numbers = 0
@@ -128,7 +131,8 @@ class NoveltyScope:
             slots = {split_slot_key(key)[1] for key in self._rows if key.startswith(VECTOR)}
             self.vectors.release(self._unreadable - slots)
             self._unreadable = slots
-        rows, self._rows = [(SCOPE + self.digest, about), *self._rows.items()], {}
+        rows = [(SCOPE + self.digest, about), *self._rows.items()]
+        self._rows = {}
         return rows
 
     def tombstones(self) -> Rows:
@@ -159,7 +163,8 @@ class NoveltyScopes:
             read: Returns a row as of the last cut. None: all vectors are in memory.
             exact_up_to: The capacity above which vectors are read.
         """
-        self._capacity, self._limit = capacity, limit
+        self._capacity = capacity
+        self._limit = limit
         self._read = read if capacity > exact_up_to else None
         self._established_limit = limit - max(1, limit // TRIAL_SHARE)
         self._established: dict[str, NoveltyScope] = {}
@@ -239,7 +244,8 @@ class NoveltyScopes:
             for key, row in scope.rows(established=name in self._established)
         }
         rows: Rows = [(key, None) for key in self._dropped if key not in written]
-        self._changed, self._dropped = {}, {}
+        self._changed = {}
+        self._dropped = {}
         return [*rows, *written.items()]
 
     def _known(self, name: str) -> NoveltyScope | None:

@@ -102,7 +102,8 @@ class PresidioEntities:
                 f"knows {', '.join(known)}"
             )
         self.max_chars = config.max_chars
-        self._entities, self._threshold = config.entities, config.score_threshold
+        self._entities = config.entities
+        self._threshold = config.score_threshold
         _use_logger(_Refusing)
         log.info("redacts %s with %s", ", ".join(config.entities), versions)
 
@@ -115,7 +116,8 @@ class PresidioEntities:
             NotSearchedError: Presidio has skipped a part of the search.
         """
         text = TOKEN.sub(lambda found: " " * len(found[0]), text)
-        hits, start = [], 0
+        hits = []
+        start = 0
         for piece in pieces(text):
             if any(map(str.isalnum, piece)):
                 hits += [hit._replace(start=hit.start + start, end=hit.end + start) for hit in self._find(piece)]

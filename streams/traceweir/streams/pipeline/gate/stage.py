@@ -63,9 +63,15 @@ class GateStage:
         read: Read | None = None,
         limits: RecordLimits | None = None,
     ) -> None:
-        self._spans, self._limits = spans, limits or RecordLimits()
-        self._partition, self._partitions, self._topics = partition, partitions, topics
-        self._plan, self._clock, self._encode_score, self._entities = plan, clock, encode_score, entities
+        self._spans = spans
+        self._limits = limits or RecordLimits()
+        self._partition = partition
+        self._partitions = partitions
+        self._topics = topics
+        self._plan = plan
+        self._clock = clock
+        self._encode_score = encode_score
+        self._entities = entities
         self._publish = publish
         self._scopes = NoveltyScopes(plan.gate.cache_size, plan.gate.max_scopes, read)
         self._plans: dict[str, Plan] = {}
@@ -151,7 +157,8 @@ class GateStage:
     def cut(self) -> Cut:
         """Returns decisions, published traces and added vectors since the last cut."""
         cut = Cut([*self._scopes.rows(), *self.counters.rows()], self._outputs, self._next)
-        self._outputs, self._next = [], {}
+        self._outputs = []
+        self._next = {}
         return cut
 
     def drop(self) -> None:
@@ -193,7 +200,8 @@ class GateStage:
             RecordRejected: a score does not fit its topic; nothing is remembered but the vector, for novelty.
         """
         trace = candidate.trace
-        plan, measured = self._plan_of(candidate), self._measure(candidate, novelty)
+        plan = self._plan_of(candidate)
+        measured = self._measure(candidate, novelty)
         reasons = decide(plan, candidate, measured.value) if isinstance(measured, Measurement) else ["withdrawn"]
         published = b""
         if not reasons and isinstance(measured, Measurement):
@@ -206,7 +214,8 @@ class GateStage:
                 reasons = ["not_publishable"]
             else:
                 published, reasons = self._publish(plan, whole.trace, measured.value, max_bytes, self._entities)
-        accepted, before = not reasons, scope.decided.get(trace.id)
+        accepted = not reasons
+        before = scope.decided.get(trace.id)
         outputs = self._record_decision(scope, record, candidate, measured, reasons)
         if accepted:
             outputs.append(self._network_output(trace.id, published))

@@ -56,7 +56,8 @@ class CandidateChanges:
     """
 
     def __init__(self, revised_within_ms: int) -> None:
-        self._revised_within_ms, self._latest_ms = revised_within_ms, 0
+        self._revised_within_ms = revised_within_ms
+        self._latest_ms = 0
         self._sent: OrderedDict[bytes, _Sent] = OrderedDict()
         self._changed: dict[bytes, bytes | None] = {}
 
@@ -106,7 +107,8 @@ class CandidateChanges:
 
     def rows(self) -> Rows:
         """Returns the changed rows since the last call."""
-        rows, self._changed = list(self._changed.items()), {}
+        rows = list(self._changed.items())
+        self._changed = {}
         return rows
 
     def _forget(self, last_record_ms: int) -> None:

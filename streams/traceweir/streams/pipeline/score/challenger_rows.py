@@ -17,7 +17,8 @@ from traceweir.streams.pipeline.score.session_header import row_key_of
 from traceweir.streams.scoring.judges.budget import Paid, Spending
 from traceweir.streams.scoring.sessions.result import ScoringResult
 
-_KEY, _PAID = b"w", b"p"
+_KEY = b"w"
+_PAID = b"p"
 _VERSION = 1
 MAX_WAITING = 10_000
 """Maximum number of sessions of a partition that wait for a challenger; beyond it, a new one is not scored by it."""
@@ -121,7 +122,8 @@ class ChallengerRows:
             revision waits already; `dropped` if there is no room.
         """
         row_key = row_key_of(_KEY, record.key or b"", result.segment)
-        before, state = self._waiting.get(row_key), "waiting"
+        before = self._waiting.get(row_key)
+        state = "waiting"
         if before is not None:
             if (result.last_record_ms, result.revision) < (before.last_record_ms, before.revision):
                 return "earlier"
@@ -164,7 +166,8 @@ class ChallengerRows:
                     self._ready[row_key] = None
         if not self._ready:
             return []
-        ready, self._ready = list(self._ready), OrderedDict()
+        ready = list(self._ready)
+        self._ready = OrderedDict()
         return ready
 
     def put_back(self, row_key: bytes) -> None:
@@ -196,7 +199,8 @@ class ChallengerRows:
 
     def rows(self) -> Rows:
         """Returns the changed rows since the last call."""
-        rows, self._changed = list(self._changed.items()), {}
+        rows = list(self._changed.items())
+        self._changed = {}
         return rows
 
     def _release(self, row_key: bytes) -> None:

@@ -52,8 +52,13 @@ class ChallengerWork:
         limits: RecordLimits,
     ) -> None:
         self._limits = limits
-        self._partition, self._topics, self._challengers = partition, topics, challengers
-        self._verdicts, self._counters, self._changed, self._is_behind = verdicts, counters, changed, is_behind
+        self._partition = partition
+        self._topics = topics
+        self._challengers = challengers
+        self._verdicts = verdicts
+        self._counters = counters
+        self._changed = changed
+        self._is_behind = is_behind
         self._rows = ChallengerRows(HeldBytes(0) if challengers is None else challengers.held_bytes)
         self._running: dict[bytes, WaitingSession] = {}
         self._dropped = False
@@ -107,7 +112,8 @@ class ChallengerWork:
                 self._challengers.challenger_scoring.pool.add(self._work, row_key)
 
     async def _work(self, row_key: bytes) -> None:
-        waiting, challengers = self._rows.get(row_key), self._challengers
+        waiting = self._rows.get(row_key)
+        challengers = self._challengers
         if self._dropped or waiting is None or challengers is None or self._running.get(row_key) is waiting:
             return
         self._running[row_key] = waiting
@@ -133,7 +139,8 @@ class ChallengerWork:
             RecordUnavailable: the session cannot be read now.
             ChallengerUnavailable: the challenger cannot score, or its scores cannot be written, now.
         """
-        challenger_scoring, key = challengers.challenger_scoring, session_of(row_key)
+        challenger_scoring = challengers.challenger_scoring
+        key = session_of(row_key)
         challenger = challengers.in_effect.get(waiting.challenger)
         if challenger is None:
             if self._is_behind():
@@ -153,12 +160,16 @@ class ChallengerWork:
         scores: Sequence[bytes] = ()
         try:
             result = await challenger_scoring.score(challenger, record.value or b"", self._verdicts.known(key))
-            judged, scores, outcome = result.judged, result.scores, "scored"
+            judged = result.judged
+            scores = result.scores
+            outcome = "scored"
             topic = self._topics.shadow_results(challenger.name)
             if any(self._limits.problem(topic, key, score) for score in scores):
-                scores, outcome = (), "rejected.too_large"
+                scores = ()
+                outcome = "rejected.too_large"
         except SessionRejected as why:
-            judged, outcome = why.judged, f"rejected.{why.reason}"
+            judged = why.judged
+            outcome = f"rejected.{why.reason}"
         if self._dropped:
             return
         self._rows.pay(challenger.id, list(judged.paid))

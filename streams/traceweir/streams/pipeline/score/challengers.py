@@ -47,7 +47,9 @@ class Challengers:
     """
 
     def __init__(self, file: Challenger | None, log: ConfigLog | None, challenger_scoring: ChallengerScoring) -> None:
-        self._file, self._log, self.challenger_scoring = file, log, challenger_scoring
+        self._file = file
+        self._log = log
+        self.challenger_scoring = challenger_scoring
         self.held_bytes = HeldBytes()
         """Limits the waiting sessions in memory."""
 

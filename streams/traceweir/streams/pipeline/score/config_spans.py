@@ -59,7 +59,9 @@ class ConfigSpans:
                 f"a row of the configs in effect has the format {row[0]}; this version reads the format {_VERSION}"
             )
         found = _decode(row[1:])
-        self.position, self.reported, self._spans = found.position, found.reported, found.spans
+        self.position = found.position
+        self.reported = found.reported
+        self._spans = found.spans
 
     def __bool__(self) -> bool:
         """Returns whether a config of the topic was ever in effect here."""

@@ -206,14 +206,16 @@ class JudgeRetries:
             self._remove(row_key)
             return
         due_ms = self._now_ms + round(self._config.after_s * 1000)
-        attempt, left = pending.attempt + published, pending.left - 1
+        attempt = pending.attempt + published
+        left = pending.left - 1
         self._keep(
             row_key, msgspec.structs.replace(pending, attempt=attempt, due_ms=due_ms, unanswered=unanswered, left=left)
         )
 
     def rows(self) -> Rows:
         """Returns the changed rows since the last call."""
-        rows, self._changed = list(self._changed.items()), {}
+        rows = list(self._changed.items())
+        self._changed = {}
         return rows
 
     def _keep(self, row_key: bytes, pending: PendingRetry) -> None:

@@ -14,9 +14,11 @@ from traceweir.streams.base.stages.base import Rows
 from traceweir.streams.scoring.judges.budget import Paid, Spending
 from traceweir.streams.scoring.judges.verdicts import MAX_VERDICT_CHARS, JudgeUsage, JudgeVerdict
 
-VERDICT, _PAID = b"j", b"$"
+VERDICT = b"j"
+_PAID = b"$"
 _VERSION = b"\x01"
-_NAME, VERDICT_KEY_BYTES = 8, 16
+_NAME = 8
+VERDICT_KEY_BYTES = 16
 _pack: Callable[[Any], bytes] = msgspec.msgpack.Encoder().encode
 _verdict = msgspec.msgpack.Decoder(tuple[int, str]).decode
 _paid = msgspec.msgpack.Decoder(list[Paid]).decode
@@ -35,7 +37,8 @@ class JudgeRows:
     """
 
     def __init__(self, limits: VerdictCache, record_spend: Callable[[Paid], object] = lambda paid: None) -> None:
-        self._limits, self._record_spend = limits, record_spend
+        self._limits = limits
+        self._record_spend = record_spend
         # By row key, the oldest first.
         self._found: OrderedDict[bytes, JudgeVerdict] = OrderedDict()
         self._of_session: dict[bytes, list[bytes]] = {}
@@ -93,7 +96,8 @@ class JudgeRows:
 
     def rows(self) -> Rows:
         """Returns the changed rows since the last call."""
-        rows, self._changed = list(self._changed.items()), {}
+        rows = list(self._changed.items())
+        self._changed = {}
         return rows
 
     def drop(self) -> None:

@@ -22,7 +22,9 @@ class SessionConfigs:
     """
 
     def __init__(self, partition: int, file: Scoring, followed: FollowedConfigs | None) -> None:
-        self._partition, self._file, self._followed = partition, file, followed
+        self._partition = partition
+        self._file = file
+        self._followed = followed
         self._spans = ConfigSpans()
 
     def load(self, rows: Mapping[bytes, bytes]) -> None:
@@ -41,7 +43,8 @@ class SessionConfigs:
         """
         if self._followed is None:
             return False
-        log, spans = self._followed.log, self._spans
+        log = self._followed.log
+        spans = self._spans
         # A worker that has read less than the former owner of the partition would take an earlier config again.
         if log.current == spans.latest or log.position < spans.position:
             return False
@@ -59,7 +62,8 @@ class SessionConfigs:
 
     async def scoring_at(self, offset: int) -> Scoring:
         """Returns the scoring of the session at this offset."""
-        followed, spans = self._followed, self._spans
+        followed = self._followed
+        spans = self._spans
         if followed is None or not spans:
             return self._file
         if followed.log.position < spans.position and not await followed.log.reach(spans.position):

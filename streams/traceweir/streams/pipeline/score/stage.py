@@ -64,8 +64,12 @@ class ScoreStage:
             retry_policy: The policy for retries after a judge was unavailable; with None, no session is retried.
         """
         self._limits = limits = bounds.records
-        self._partition, self._partitions, self._topics = partition, partitions, topics
-        self._pool, self._changed, self._window = resources.pool, changed, bounds.window
+        self._partition = partition
+        self._partitions = partitions
+        self._topics = topics
+        self._pool = resources.pool
+        self._changed = changed
+        self._window = bounds.window
         self._offsets = OffsetTracker()
         self._bytes = 0
         self._revision_queue = RevisionQueue()
@@ -180,16 +184,14 @@ class ScoreStage:
         """
         if self._failed is not None:
             raise self._failed
-        offsets, rows = (
-            {},
-            [
-                *self._candidate_changes.rows(),
-                *self._judge_rows.rows(),
-                *self._judge_retries.rows(),
-                *self._challenger_work.rows(),
-                *self.counters.rows(),
-            ],
-        )
+        offsets = {}
+        rows = [
+            *self._candidate_changes.rows(),
+            *self._judge_rows.rows(),
+            *self._judge_retries.rows(),
+            *self._challenger_work.rows(),
+            *self.counters.rows(),
+        ]
         mark = self._offsets.mark
         rows += self._configs.rows(self._floor)
         if mark is not None and mark != self._committed:
@@ -198,13 +200,15 @@ class ScoreStage:
         if row != self._written:
             self._written = row
             rows.append((_DONE, row or None))
-        outputs, self._outputs = [*self._outputs, *self._challenger_work.outputs], []
+        outputs = [*self._outputs, *self._challenger_work.outputs]
+        self._outputs = []
         self._challenger_work.outputs = []
         return Cut(rows, outputs, offsets)
 
     def _floor(self) -> int | None:
         """Returns the offset below which no session can be scored any more; None if it is unknown."""
-        mark, waiting = self._offsets.mark, self._judge_retries.first_offset
+        mark = self._offsets.mark
+        waiting = self._judge_retries.first_offset
         return mark if mark is None or waiting is None else min(mark, waiting)
 
     def drop(self) -> None:
@@ -247,7 +251,9 @@ class ScoreStage:
 
     async def _retry(self, row_key: bytes) -> None:
         """Retries a session, if its record can be read and no revision of the session is in flight."""
-        retries, policy, key = self._judge_retries, self._retry_policy, session_of(row_key)
+        retries = self._judge_retries
+        policy = self._retry_policy
+        key = session_of(row_key)
         pending = retries.get(row_key)
         if self._dropped or policy is None or pending is None or self._revision_queue.busy(key):
             retries.put_back(row_key)
@@ -275,7 +281,8 @@ class ScoreStage:
 
     async def _score_again(self, row_key: bytes, pending: PendingRetry, record: Record, regates: bool) -> None:
         """Scores a session again; publishes under the next attempt number if more scores than before have a value."""
-        key, result = record.key or b"", None
+        key = record.key or b""
+        result = None
         try:
             scoring = await self._configs.scoring_at(pending.offset)
             result = await scoring(record.value or b"", self._judge_rows.known(key), pending.attempt + 1)
@@ -327,12 +334,15 @@ class ScoreStage:
     def _report_bad_configs(self) -> None:
         for bad in self._configs.bad_records():
             self.counters["configs.refused"] += 1
-            to, source, detail = self._topics.dead_letters, self._topics.configs, printable(bad.detail, DETAIL_CHARS)
+            to = self._topics.dead_letters
+            source = self._topics.configs
+            detail = printable(bad.detail, DETAIL_CHARS)
             self._outputs.append(dead_letter(to, source, self._partition, bad.record, "score", "invalid", detail))
 
     def _reject(self, record: Record, reason: Reason, detail: str) -> None:
         self.counters[f"dead_lettered.{reason}"] += 1
-        to, source = self._topics.dead_letters, self._topics.sessions
+        to = self._topics.dead_letters
+        source = self._topics.sessions
         self._outputs.append(dead_letter(to, source, self._partition, record, "score", reason, detail))
 
     def _complete(self, record: Record) -> None:

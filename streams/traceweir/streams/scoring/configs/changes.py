@@ -21,7 +21,8 @@ def changed_options(before: JsonObject, after: JsonObject) -> list[str]:
     >>> changed_options({"criteria": {"latency": 2, "a.b": 1}}, {"criteria": {"latency": 3}, "sampling": 0.5})
     ['~ criteria.latency: 2 -> 3', '- criteria["a.b"]: 1', '+ sampling: 0.5']
     """
-    old, new = dict(_leaves(before)), dict(_leaves(after))
+    old = dict(_leaves(before))
+    new = dict(_leaves(after))
     lines = []
     for path in sorted(old.keys() | new.keys()):
         if path not in new:

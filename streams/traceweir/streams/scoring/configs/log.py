@@ -102,7 +102,8 @@ class ConfigLog:
 
     def read(self, each: ParsedRecord) -> None:
         """Reads the next record. A config in it counts from `settle` on."""
-        key, found = each.key, each.found
+        key = each.key
+        found = each.found
         if key is not None and key.digest is not None:
             # A record in place of one of a newer version would take that one away; of another, compaction leaves only it.
             is_kept = each.is_newer or (found is not None and found.pushed is not None)

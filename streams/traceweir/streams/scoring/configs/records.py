@@ -17,7 +17,8 @@ from traceweir.streams.scoring.configs.selectors import ANY, parsed_selector
 
 HOME = 0
 """The partition of all records: one partition gives all configs one order."""
-VERSION, DIGEST = "version:", "digest:"
+VERSION = "version:"
+DIGEST = "digest:"
 UNPUSHED = 0
 """The version in a record of the kind `digest` that a worker wrote."""
 Kind = Literal["current", "version", "digest"]

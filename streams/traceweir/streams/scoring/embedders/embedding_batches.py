@@ -50,7 +50,8 @@ class Batching:
         reused: Callable[[int], object] = lambda texts: None,
     ) -> None:
         self.embedder = embedder
-        self._embedded, self._reused = embedded, reused
+        self._embedded = embedded
+        self._reused = reused
         self._max_batch = max_batch
         self._cache = VectorCache() if cache is None else cache
         self._requests: dict[bytes, _Request] = {}

@@ -16,7 +16,8 @@ from traceweir.streams.scoring.embedders.model_folder import About, embedder_id
 
 log = logging.getLogger(__name__)
 
-MODEL, TOKENIZER = "model.onnx", "tokenizer.json"
+MODEL = "model.onnx"
+TOKENIZER = "tokenizer.json"
 
 
 class OnnxEmbedder:
@@ -37,8 +38,10 @@ class OnnxEmbedder:
     runs_inline = False
 
     def __init__(self, folder: Path, about: About) -> None:
-        graph, threads = folder / MODEL, thread_count()
-        self.id, self.dimensions = embedder_id(folder, about), about.dimensions
+        graph = folder / MODEL
+        threads = thread_count()
+        self.id = embedder_id(folder, about)
+        self.dimensions = about.dimensions
         self.precision: Literal["float32", "bfloat16"] = "float32"
         """What the graph computes in on this processor."""
         if about.kind == "onnx-bfloat16":

@@ -44,7 +44,8 @@ class StaticEmbedder:
             raise ValueError(
                 f"{VECTORS} has {self._vectors.dtype} of shape {self._vectors.shape}, and not float32 of shape {expected}"
             )
-        self.id, self.dimensions = embedder_id(folder, about), about.dimensions
+        self.id = embedder_id(folder, about)
+        self.dimensions = about.dimensions
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Returns one row per text; the row of a text without a known token is zero."""

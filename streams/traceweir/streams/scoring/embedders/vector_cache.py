@@ -21,7 +21,8 @@ class VectorCache:
     """
 
     def __init__(self, max_bytes: int = CACHE_BYTES) -> None:
-        self._max_bytes, self._bytes = max_bytes, 0
+        self._max_bytes = max_bytes
+        self._bytes = 0
         self._vectors: OrderedDict[bytes, Vectors] = OrderedDict()
 
     def get(self, digest: bytes) -> Vectors | None:

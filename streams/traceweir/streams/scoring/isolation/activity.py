@@ -55,9 +55,12 @@ class ActivityNotes:
 
     def take(self, judging: Judging | None) -> ScoringActivity:
         """Returns what was noted since the last call, and the present state of the judges."""
-        attempts, self._attempts = self._attempts, []
-        batches, self._batches = self._batches, []
-        reused, self._texts_reused = self._texts_reused, 0
+        attempts = self._attempts
+        self._attempts = []
+        batches = self._batches
+        self._batches = []
+        reused = self._texts_reused
+        self._texts_reused = 0
         if judging is None:
             return ScoringActivity(attempts, batches, texts_reused=reused)
         return ScoringActivity(attempts, batches, judging.breakers(), judging.budget.left(), reused)

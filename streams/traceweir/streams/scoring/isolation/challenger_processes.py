@@ -51,7 +51,9 @@ class ChallengerProcesses(Service):  # type: ignore[misc]  # Faust's services ar
     ) -> None:
         super().__init__(**kwargs)
         self._setup = replace(setup, embedder="none", background=True)
-        self._folder, self._references, self._start = folder, references, start
+        self._folder = folder
+        self._references = references
+        self._start = start
         self._running: dict[str, _Running] = {}
         self._spending: defaultdict[str, Spending] = defaultdict(Spending)
         self._share = Share()

@@ -68,7 +68,10 @@ class _Child(asyncio.Protocol):
         configs: ConfigScoring,
         concurrency: int,
     ) -> None:
-        self._scoring, self._references, self._budgets, self._frames = scoring, references, budgets, protocol.Frames()
+        self._scoring = scoring
+        self._references = references
+        self._budgets = budgets
+        self._frames = protocol.Frames()
         self._configs = configs
         self._pool: WorkPool = WorkPool(concurrency, fail)
         self._writer: FrameWriter | None = None
@@ -109,9 +112,12 @@ class _Parts:
     """Builds the scorings of a process: of the plan of its setup, and of the configs that come later."""
 
     def __init__(self, setup: protocol.Setup, embedder: Embedder | None, notes: ActivityNotes) -> None:
-        self._setup, self._notes, self.embedder = setup, notes, embedder
+        self._setup = setup
+        self._notes = notes
+        self.embedder = embedder
         self._batching = embedder and Batching(embedder, embedded=notes.embedded, reused=notes.reused)
-        self.references, self.budgets = References(), BudgetGroup()
+        self.references = References()
+        self.budgets = BudgetGroup()
         self._spans = None if setup.background else spans_of_environment(delay_ms=TRACE_DELAY_MS)
         self._judging: Judging | None = None
 
@@ -238,7 +244,8 @@ def main() -> None:
     ):
         # Child processes of scorers would inherit SIG_IGN.
         signal.signal(received, lambda number, frame: None)
-    connection, lifeline = socket.socket(fileno=int(sys.argv[1])), int(sys.argv[2])
+    connection = socket.socket(fileno=int(sys.argv[1]))
+    lifeline = int(sys.argv[2])
     end_with(lifeline)
     log_to_stderr(LogOptions())
     try:

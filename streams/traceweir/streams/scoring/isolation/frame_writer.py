@@ -26,7 +26,8 @@ class FrameWriter:
     """
 
     def __init__(self, transport: asyncio.WriteTransport) -> None:
-        self._transport, self._loop = transport, asyncio.get_running_loop()
+        self._transport = transport
+        self._loop = asyncio.get_running_loop()
         self._waiting: list[bytes] = []
         self._written_at = 0.0
 

@@ -59,5 +59,6 @@ class OpenRequests:
 
     def end(self) -> Sequence[asyncio.Future[ScoringResult]]:
         """Returns all open requests in the order in which they were asked, and forgets them."""
-        waiting, self._waiting = [*self._waiting.values()], {}
+        waiting = [*self._waiting.values()]
+        self._waiting = {}
         return waiting

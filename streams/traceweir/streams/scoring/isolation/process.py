@@ -55,7 +55,8 @@ class ScoringProcess(asyncio.Protocol):
 
     def __init__(self, setup: protocol.Setup, launched: LaunchedProcess | None = None) -> None:
         self._launched = launched or LaunchedProcess()
-        self._socket, self._process = self._launched.socket, self._launched.process
+        self._socket = self._launched.socket
+        self._process = self._launched.process
         self._setup = setup
         self._frames = protocol.Frames()
         self._transport: asyncio.Transport | None = None

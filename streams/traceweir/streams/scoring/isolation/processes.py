@@ -78,7 +78,8 @@ class ScoringProcesses:
     ) -> None:
         self.challengers: ChallengerProcesses | None = None
         """The processes of challengers, which get the same references and the same share of their budgets."""
-        part, counts = replace(setup, concurrency=-(-setup.concurrency // count)), DeathCounts(death_counts)
+        part = replace(setup, concurrency=-(-setup.concurrency // count))
+        counts = DeathCounts(death_counts)
         others = [None if launched is None else LaunchedProcess() for _ in range(count - 1)]
         self.supervisors: list[ScoringSupervisor] = []
         try:

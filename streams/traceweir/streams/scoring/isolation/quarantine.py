@@ -47,7 +47,8 @@ class DeathCounts:
     """
 
     def __init__(self, file: Path) -> None:
-        self._file, self._changed = file, False
+        self._file = file
+        self._changed = False
         try:
             self._deaths = _DEATHS.validate_json(file.read_bytes())
         except FileNotFoundError:
@@ -98,7 +99,10 @@ class Quarantine:
         failed: Callable[[BaseException], object],
         limits: SilenceLimits,
     ) -> None:
-        self._death_counts, self._another, self._failed, self._limits = death_counts, another, failed, limits
+        self._death_counts = death_counts
+        self._another = another
+        self._failed = failed
+        self._limits = limits
         self._suspects: deque[tuple[bytes, Sequence[JudgeVerdict], int, Configs, asyncio.Future[ScoringResult]]] = (
             deque()
         )

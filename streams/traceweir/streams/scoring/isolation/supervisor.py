@@ -67,12 +67,16 @@ class ScoringSupervisor(Service):  # type: ignore[misc]  # Faust's services are 
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self._setup, self._death_counts, self._limits, self._start = setup, death_counts, limits, start
+        self._setup = setup
+        self._death_counts = death_counts
+        self._limits = limits
+        self._start = start
         self._process = start(setup) if launched is None else ScoringProcess(setup, launched)
         self.embedder_id = self._process.embedder_id
         self._ready = asyncio.Event()
         self._learned: dict[str, bytes] = {}
-        self._spending, self._share = Spending(), Share()
+        self._spending = Spending()
+        self._share = Share()
         self._configs: dict[str, bytes] = {}
         self._asked: dict[tuple[bytes, int, Configs], ScoringInFlight] = {}
         self._quarantine = Quarantine(self._death_counts, self._start_quarantine_process, self._fail, limits)

@@ -26,7 +26,9 @@ class AnswerWatch:
     """
 
     def __init__(self, address: str, no_answer_s: float, attempt_s: float) -> None:
-        self._address, self._no_answer_s, self._attempt_s = address, no_answer_s, attempt_s
+        self._address = address
+        self._no_answer_s = no_answer_s
+        self._attempt_s = attempt_s
         self._models: dict[str, _Model] = {}
 
     @contextmanager
@@ -51,7 +53,9 @@ class AskedQuestion:
     """One question, which a model has to answer."""
 
     def __init__(self, model: _Model, metric: str) -> None:
-        self._model, self._metric, self._is_sent = model, metric, False
+        self._model = model
+        self._metric = metric
+        self._is_sent = False
 
     def sent(self) -> None:
         """Notes that an attempt begins."""
@@ -79,7 +83,10 @@ class AskedQuestion:
 
 class _Model:
     def __init__(self, name: str, address: str, no_answer_s: float, attempt_s: float) -> None:
-        self._name, self._address, self._no_answer_s, self._attempt_s = name, address, no_answer_s, attempt_s
+        self._name = name
+        self._address = address
+        self._no_answer_s = no_answer_s
+        self._attempt_s = attempt_s
         self._waiting: Counter[str] = Counter()
         self._timer: asyncio.TimerHandle | None = None
         self._silent_since_s = 0.0
@@ -98,7 +105,8 @@ class _Model:
             self._stop()
 
     def answered(self) -> None:
-        self._is_said, self.last_failure = False, ""
+        self._is_said = False
+        self.last_failure = ""
         self._stop()
         if self._waiting:
             self._start()
@@ -108,7 +116,8 @@ class _Model:
         too_soon = self._warned_at_s is not None and loop.time() < self._warned_at_s + WARN_AGAIN_S
         if self._is_said or too_soon:
             return
-        self._is_said, self._warned_at_s = True, loop.time()
+        self._is_said = True
+        self._warned_at_s = loop.time()
         log.warning(
             "the judge %s at %s does not answer (%s). Criteria that wait for it: %s. %sAn attempt can take %g s "
             "(judge.timeout_s), all attempts for a criterion TRACEWEIR_JUDGE_TIMEOUT_S seconds",

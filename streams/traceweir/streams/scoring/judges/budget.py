@@ -40,8 +40,10 @@ class Spending:
 
     def __init__(self) -> None:
         self.in_all = Use()
-        self.minute, self.in_minute = 0, Use()
-        self.day, self.in_day = 0, Use()
+        self.minute = 0
+        self.in_minute = Use()
+        self.day = 0
+        self.in_day = Use()
 
     def add(self, paid: Paid) -> None:
         """Adds a payment to the sums of its minute and its day; a payment of an earlier minute or day is ignored there."""
@@ -56,13 +58,16 @@ class Spending:
     def advance_to(self, minute: int) -> None:
         """Advances to this minute; the sums of earlier minutes and days are dropped."""
         if minute > self.minute:
-            self.minute, self.in_minute = minute, Use()
+            self.minute = minute
+            self.in_minute = Use()
         if minute // MINUTES_A_DAY > self.day:
-            self.day, self.in_day = minute // MINUTES_A_DAY, Use()
+            self.day = minute // MINUTES_A_DAY
+            self.in_day = Use()
 
     def entries(self) -> list[Paid]:
         """Returns payments that add up to the sums: of earlier days, of the rest of the latest day, of the latest minute."""
-        rest, found = self.in_day, []
+        rest = self.in_day
+        found = []
         if self.minute // MINUTES_A_DAY == self.day:
             rest -= self.in_minute
             found.append(Paid(self.minute, *self.in_minute))
@@ -98,9 +103,12 @@ class JudgeBudget:
     """
 
     def __init__(self, limits: Budget, clock: Callable[[], datetime]) -> None:
-        self._limits, self._clock = limits, clock
-        self._spending, self._share = Spending(), Share()
-        self._reserved, self._open = Use(), 0
+        self._limits = limits
+        self._clock = clock
+        self._spending = Spending()
+        self._share = Share()
+        self._reserved = Use()
+        self._open = 0
         self._queue = asyncio.Lock()
         self._returned = asyncio.Event()
 
@@ -135,7 +143,8 @@ class JudgeBudget:
                 self._check(most)
                 self._returned.clear()
                 await self._returned.wait()
-            self._reserved, self._open = self._reserved + most, self._open + 1
+            self._reserved = self._reserved + most
+            self._open = self._open + 1
         reservation = Reservation()
         try:
             yield reservation
@@ -173,17 +182,17 @@ class JudgeBudget:
         for name, limit, spent, wanted in self._windows(use):
             if spent + wanted > limit:
                 period, unit = name.split()
-                left, share = max(0, limit - spent), self._share
+                left = max(0, limit - spent)
+                share = self._share
                 share_text = (
                     f" (share of {share.partitions} of {share.of} partitions)" if share.partitions < share.of else ""
                 )
                 if period == _ALL:
-                    reset_text, per = "this budget does not reset", "in all"
+                    reset_text = "this budget does not reset"
+                    per = "in all"
                 else:
-                    reset_text, per = (
-                        f"the budget resets at {self._next_reset(period):%Y-%m-%d %H:%M} UTC",
-                        f"per {period}",
-                    )
+                    reset_text = f"the budget resets at {self._next_reset(period):%Y-%m-%d %H:%M} UTC"
+                    per = f"per {period}"
                 raise BudgetSpent(
                     f"{_amount(left, unit)} of the {_amount(limit, unit)} {per}{share_text} are left, and this question "
                     f"can use {_amount(wanted, unit)}; "
@@ -192,7 +201,8 @@ class JudgeBudget:
 
     def _windows(self, use: Use) -> Iterator[tuple[str, float, float, float]]:
         self._spending.advance_to(self._minute())
-        limits, spent = self._limits, self._spending
+        limits = self._limits
+        spent = self._spending
         for name, limit, used, wanted in (
             (f"{_ALL} usd", limits.usd, spent.in_all.usd, use.usd),
             ("day tokens", limits.tokens_per_day, spent.in_day.tokens, use.tokens),

@@ -10,7 +10,8 @@ class BudgetGroup:
 
     def __init__(self) -> None:
         self._budgets: list[JudgeBudget] = []
-        self._spending, self._share = Spending(), Share()
+        self._spending = Spending()
+        self._share = Share()
 
     def add(self, budget: JudgeBudget) -> None:
         """Adds a budget, which learns what was spent before."""

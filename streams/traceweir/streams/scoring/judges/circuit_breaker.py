@@ -22,7 +22,9 @@ class CircuitBreaker:
     """
 
     def __init__(self, failures: int, open_s: float, clock: Callable[[], float]) -> None:
-        self._limit, self._open_s, self._clock = failures, open_s, clock
+        self._limit = failures
+        self._open_s = open_s
+        self._clock = clock
         self._consecutive_failures = 0
         self._opened_at_s: float | None = None
         self._probing = False
@@ -99,14 +101,17 @@ class CircuitBreaker:
 
         A refusal that concerns only this question counts as an answer.
         """
-        self._consecutive_failures, self._opened_at_s, self._probing = 0, None, False
+        self._consecutive_failures = 0
+        self._opened_at_s = None
+        self._probing = False
 
     def abandoned(self) -> None:
         """Records an attempt without information about the model, for example because the caller was cancelled."""
         self._probing = False
 
     def _expire_waiting(self) -> None:
-        waiting, self._waiting = self._waiting, {}
+        waiting = self._waiting
+        self._waiting = {}
         for wait in waiting:
             # A deadline in the past: raises TimeoutError in the waiting task.
             wait.reschedule(0)

@@ -41,7 +41,8 @@ from traceweir.streams.scoring.judges.models import estimated_tokens, litellm_na
 log = logging.getLogger(__name__)
 
 INSTALL = "pip install '.[judge]' in a clone of Traceweir"
-BUSY, TIMED_OUT = 429, 408
+BUSY = 429
+TIMED_OUT = 408
 NO_KEY = "no-key"
 """The API key sent to a local server that needs no key: the client of OpenAI's API refuses an empty key."""
 _TRANSIENT = {TIMED_OUT, BUSY}
@@ -143,7 +144,8 @@ class JudgeClient:
         self._litellm = load_litellm()
         # For each client: pytest resets the warning filters after each test.
         ignore_litellms_warnings()
-        self._config, self._access = config, access
+        self._config = config
+        self._access = access
         self._key = access.api_key.get_secret_value() if access.api_key else None
         self.secrets = Secrets.of_environment(*([self._key] if self._key else []))
         self._models: dict[str, _Model] = {}

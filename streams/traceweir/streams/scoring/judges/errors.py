@@ -39,7 +39,10 @@ class Transient(Exception):  # noqa: N818  # an outcome that the caller handles
         unreachable: bool = False,
     ) -> None:
         super().__init__(reason)
-        self.after_s, self.down, self.unknown, self.unreachable = after_s, down, unknown, unreachable
+        self.after_s = after_s
+        self.down = down
+        self.unknown = unknown
+        self.unreachable = unreachable
 
 
 class FinalFailure(Exception):  # noqa: N818  # an outcome that the caller handles
@@ -53,7 +56,8 @@ class FinalFailure(Exception):  # noqa: N818  # an outcome that the caller handl
 
     def __init__(self, reason: str, *, down: bool = False, unknown: bool = False) -> None:
         super().__init__(reason)
-        self.down, self.unknown = down, unknown
+        self.down = down
+        self.unknown = unknown
 
 
 class Secrets:

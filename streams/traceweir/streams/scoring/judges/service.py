@@ -72,10 +72,14 @@ class Judging:
         no_answer_s: float = NO_ANSWER_S,
     ) -> None:
         check_judge()
-        self._config, self._clock, self._sleep = config, clock, sleep
+        self._config = config
+        self._clock = clock
+        self._sleep = sleep
         self._client = JudgeClient(config, access)
         self._memory = VerdictsInMemory(config.cache.max_age_s, config.cache.max_verdicts)
-        self._store, self._note, self._attempted = store, note, attempted
+        self._store = store
+        self._note = note
+        self._attempted = attempted
         self._limits = Limits(config)
         self._unreachable = unreachable
         self._answers = AnswerWatch(access.address, no_answer_s, config.timeout_s)
@@ -263,7 +267,8 @@ class SessionJudge:
     """The judge that the scorers of one session use; collects the session's new verdicts and payments."""
 
     def __init__(self, judging: Judging, known: Sequence[JudgeVerdict], watch: WatchQuestion | None = None) -> None:
-        self._judging, self._watch = judging, watch
+        self._judging = judging
+        self._watch = watch
         self._known = {verdict.key: verdict for verdict in known}
         self._learned: dict[bytes, JudgeVerdict] = {}
         self._paid: list[Paid] = []

@@ -32,7 +32,8 @@ class JudgeFile:
     """
 
     def __init__(self, path: Path, limits: VerdictCache) -> None:
-        self._path, self._limits = path, limits
+        self._path = path
+        self._limits = limits
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))

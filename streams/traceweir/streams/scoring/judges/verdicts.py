@@ -82,7 +82,8 @@ class VerdictsInMemory:
     """
 
     def __init__(self, max_age_s: float, limit: int) -> None:
-        self._max_age_ms, self._limit = max_age_s * 1000, limit
+        self._max_age_ms = max_age_s * 1000
+        self._limit = limit
         self._verdicts: OrderedDict[bytes, JudgeVerdict] = OrderedDict()
 
     def get(self, key: bytes, now: int) -> JudgeVerdict | None:

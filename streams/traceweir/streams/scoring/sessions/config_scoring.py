@@ -24,7 +24,8 @@ class ConfigScoring:
     """
 
     def __init__(self, file: Measure, make: Callable[[Plan], Measure]) -> None:
-        self._file, self._make = file, make
+        self._file = file
+        self._make = make
         self._by_id: dict[str, Measure] = {}
 
     def add(self, config_id: str, document: bytes) -> None:

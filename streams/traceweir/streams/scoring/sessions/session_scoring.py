@@ -240,7 +240,8 @@ class SessionScoring:
             try:
                 async with asyncio.timeout(self._options.timeout_s):
                     vector = await self._batching.embed(text)
-                embedding, missing = Embedding.of(self._embedder_id, vector), None
+                embedding = Embedding.of(self._embedder_id, vector)
+                missing = None
             except Exception:  # noqa: BLE001  # a failed embedding must not prevent the session's scores
                 missing = "embedder_error"
         return Candidate(

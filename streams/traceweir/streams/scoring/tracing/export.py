@@ -55,8 +55,10 @@ class _Reporting(SpanExporter):
     """Counts what an exporter does not deliver, and says it once a minute."""
 
     def __init__(self, exporter: SpanExporter, clock: Callable[[], float] = monotonic) -> None:
-        self._exporter, self._clock = exporter, clock
-        self._delivered, self._warned_s = 0, float("-inf")
+        self._exporter = exporter
+        self._clock = clock
+        self._delivered = 0
+        self._warned_s = float("-inf")
         self.taken = 0
         """Number of spans that the exporter should deliver."""
 
@@ -66,7 +68,8 @@ class _Reporting(SpanExporter):
             result = self._exporter.export(spans)
             problem = "the endpoint did not accept them"
         except Exception as error:  # noqa: BLE001  # an exporter can raise what its HTTP client raises
-            result, problem = SpanExportResult.FAILURE, f"{type(error).__name__}: {printable(str(error), 200)}"
+            result = SpanExportResult.FAILURE
+            problem = f"{type(error).__name__}: {printable(str(error), 200)}"
         if result is SpanExportResult.SUCCESS:
             self._delivered += len(spans)
         elif self._clock() - self._warned_s >= WARNING_INTERVAL_S:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from hashlib import blake2b
 
 Part = str | int
-_TRACE_BYTES, _SPAN_BYTES = 16, 8
+_TRACE_BYTES = 16
+_SPAN_BYTES = 8
 
 
 def trace_id_of(session_id: str, segment: int) -> int:

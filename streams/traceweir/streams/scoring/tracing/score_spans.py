@@ -75,7 +75,8 @@ class ScoreSpans:
     @contextmanager
     def measuring(self, metric: str, subject: str) -> Iterator[Callable[[Outcome], object]]:
         """Yields a function that receives the outcome of a run of a scorer; then the span is written when the block ends."""
-        start_ns, outcomes = self.spans.now_ns(), list[Outcome]()
+        start_ns = self.spans.now_ns()
+        outcomes = list[Outcome]()
         run = _Run(self.span.other("evaluate", *self.version, metric, subject))
         token = _run.set(run)
         try:
@@ -101,7 +102,9 @@ class ScoreSpans:
     @contextmanager
     def asking(self, model: str) -> Iterator[Callable[[Cost], object]]:
         """Yields a function that receives the cost of a judge's answer, and writes the span of the question."""
-        start_ns, costs, error_type = self.spans.now_ns(), list[Cost](), None
+        start_ns = self.spans.now_ns()
+        costs = list[Cost]()
+        error_type = None
         run = _run.get() or _Run(self.span)
         run.questions += 1
         span = run.span.other(*run.span.key, "chat", run.questions)

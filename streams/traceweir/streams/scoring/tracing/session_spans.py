@@ -60,7 +60,8 @@ class SessionSpans:
 
     def __init__(self, share: float, receiver: SpanReceiver, resource: Resource) -> None:
         self._bound = bound_of(share)
-        self.receiver, self.resource = receiver, resource
+        self.receiver = receiver
+        self.resource = resource
 
     def now_ns(self) -> int:
         """Returns the time in nanoseconds since 1970."""

@@ -76,7 +76,8 @@ def read_mended(documents: Iterable[Document], source: str) -> Mended:
 
     A line that cannot be used becomes a problem, and reading continues.
     """
-    mended, twice = Mended(), set[LetterId]()
+    mended = Mended()
+    twice = set[LetterId]()
     for document in documents:
         try:
             letter_id, value = _mended(document.raw)

@@ -160,9 +160,11 @@ def resend(found: FoundDeadLetter, topics: Topics, partitions: int) -> Output:
         )
     if letter.left_out is not None:
         raise NotReplayable(f"its key and headers were left out ({letter.left_out} bytes); they are at {place}")
-    topic, key = letter.topic, letter.key
+    topic = letter.topic
+    key = letter.key
     if topic == topics.results and letter.group is not None and letter.timestamp is not None:
-        topic, key = topics.export_waiting, export_waiting_key(letter.group, letter.offset, letter.timestamp)
+        topic = topics.export_waiting
+        key = export_waiting_key(letter.group, letter.offset, letter.timestamp)
         try:
             Score.model_validate_json(letter.value or b"")
         except ValueError:
@@ -225,7 +227,8 @@ class _Sender:
 
     def __init__(self, settings: Settings, *, transactions: bool) -> None:
         self._letters = settings.topics.dead_letters
-        self._servers, self._transactions = settings.kafka_bootstrap_servers, transactions
+        self._servers = settings.kafka_bootstrap_servers
+        self._transactions = transactions
         options = producer_options(settings)
         name = f"{settings.topic_prefix}dlq"
         timeout_s = settings.transaction_timeout_s
@@ -253,13 +256,16 @@ class _Sender:
 
     async def send(self) -> list[ReplayStep]:
         """Sends the batch with its marks; returns the steps that are done."""
-        steps, outputs = self._steps, self._outputs
+        steps = self._steps
+        outputs = self._outputs
         marks = [self._mark(step.found) for step in steps]
         # Without a transaction the marks are sent last: after a failure a record can be sent twice, but none is lost.
         for batch in [[*outputs, *marks]] if self._transactions else [outputs, marks]:
             if batch:
                 await self._with_timeout(self._delivery.send({}, batch, {}))
-        self._steps, self._outputs, self._bytes = [], [], 0
+        self._steps = []
+        self._outputs = []
+        self._bytes = 0
         self._sent += len(steps)
         return steps
 

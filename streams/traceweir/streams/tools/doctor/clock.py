@@ -60,7 +60,8 @@ async def check_clock(settings: Settings, stages: Collection[StageName], now: Ca
         places = [TopicPartition(topic, number) for number in range(settings.partitions)]
         await by_leader(client, places)
         ends = await consumer.end_offsets(places)
-        since, began = now(), monotonic()
+        since = now()
+        began = monotonic()
         for place, end in itertools.cycle(ends.items()):
             if monotonic() - began >= WATCHED_S:
                 break

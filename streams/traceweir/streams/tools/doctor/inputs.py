@@ -32,7 +32,8 @@ MAX_AHEAD_S = 5.0
 """How far a record can be ahead of this machine before it is named."""
 MAX_PRODUCERS = 20
 """Producers of a topic that are named; further ones are counted together."""
-UNNAMED, OTHERS = "a producer without a name", "other producers"
+UNNAMED = "a producer without a name"
+OTHERS = "other producers"
 OPEN_S, HANGING_S = 60.0, 900.0
 """Ages of an open transaction, in seconds, from which on it is a warning, and a failure.
 
@@ -138,7 +139,8 @@ async def _latest(settings: Settings, topic: str, since_ms: int) -> tuple[Latest
     found: list[Any] = []
     async with BoundedReader(settings, topic, InputUnreadableError, batches=True) as source:
         held_back = await source.held_back()
-        share, size = RECORDS // len(source.ends) + 1, 0
+        share = RECORDS // len(source.ends) + 1
+        size = 0
         since = await source.begins_since(since_ms)
         begins = {number: max(at, source.ends[number] - share) for number, at in since.items()}
         async with aclosing(source.records(begins)) as records:
@@ -211,7 +213,8 @@ def span_requests(topic: str, settings: Settings, latest: Latest) -> Iterator[Fi
         try:
             parts, problems, _ = read_request(record.value, record.headers, logs=False)
         except RecordRejected as why:
-            parts, problems = [], [why.detail]
+            parts = []
+            problems = [why.detail]
         spans = [span for part in parts for span in _decoded(part.data, problems)]
         for problem in problems:
             producers.of(None).records += 1

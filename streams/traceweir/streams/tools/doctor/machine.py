@@ -72,7 +72,8 @@ def _telemetry(environment: Mapping[str, str]) -> Finding:
         return Finding("telemetry", "not checked", f"{_OTLP} is not set, so workers send no traces and no metrics")
     try:
         parts = urlsplit(address)
-        host, port = parts.hostname, parts.port or _PORTS.get(parts.scheme)
+        host = parts.hostname
+        port = parts.port or _PORTS.get(parts.scheme)
     except ValueError:
         host = port = None
     if not host or not port:

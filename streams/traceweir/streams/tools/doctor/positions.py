@@ -84,12 +84,16 @@ def compare(
         ends: The offset after the last record, committed or not.
         ids: By topic, the id of the log.
     """
-    found, partitions = TakeoverCheck(), defaultdict[tuple[str, str], list[int]](list)
+    found = TakeoverCheck()
+    partitions = defaultdict[tuple[str, str], list[int]](list)
     missed: dict[str, int] = defaultdict(int)
     for place in sorted(begins):
         topic, number = place
-        each, name = stored[number % len(stored)], input_name(topic, number, len(stored))
-        offset, former, now = each.offsets[name], each.ids.get(name), ids.get(topic)
+        each = stored[number % len(stored)]
+        name = input_name(topic, number, len(stored))
+        offset = each.offsets[name]
+        former = each.ids.get(name)
+        now = ids.get(topic)
         try:
             start = start_of(f"{topic}/{number}", offset, former, begins[place], ends[place], now)
         except OtherClusterError as error:

@@ -25,7 +25,8 @@ WITHIN_S = 10.0
 """Time limit for reading the changelog, in seconds."""
 LAST_RECORDS, GROWTH = 1_000, 8
 """Number of offsets at the end of a partition that are read first, and the factor by which it grows while they are too few."""
-_OFFSETS, _IDS = TypeAdapter(dict[str, int]), TypeAdapter(dict[str, str])
+_OFFSETS = TypeAdapter(dict[str, int])
+_IDS = TypeAdapter(dict[str, str])
 
 Value = TypeVar("Value")
 _Rows = dict[bytes, bytes]
@@ -67,11 +68,14 @@ async def stored_offsets(
 
 
 async def _read(reader: BoundedReader, number: int, ids: Mapping[str, str], deadline_s: float) -> Stored:
-    begin, end = reader.begins[number], reader.ends[number]
+    begin = reader.begins[number]
+    end = reader.ends[number]
     rows: _Rows = {}
-    start, count = end, LAST_RECORDS
+    start = end
+    count = LAST_RECORDS
     while OFFSETS not in rows and start > begin:
-        start, count = max(begin, end - count), count * GROWTH
+        start = max(begin, end - count)
+        count = count * GROWTH
         rows, in_time = await _rows(reader, number, start, end, deadline_s)
         if not in_time:
             return Stored({}, {}, is_whole=False)

@@ -19,7 +19,8 @@ from traceweir.streams.tools.doctor.finding import Finding, State
 from traceweir.streams.worker.kafka.consumer_group import GroupMember
 from traceweir.streams.worker.kafka.group_states import GroupReader, GroupState, GroupStates, furthest
 
-WORKERS, REMOVED = "workers", "removed records"
+WORKERS = "workers"
+REMOVED = "removed records"
 STILL_AFTER_S = 120.0
 """Seconds without a new committed offset after which records that wait show that no worker runs, where no broker says it."""
 MAX_NAMED = 5
@@ -163,7 +164,8 @@ class _Lag:
     """Compares offsets with the logs of the topics."""
 
     def __init__(self, found: GroupStates, settings: Settings, stages: Collection[StageName]) -> None:
-        self.settings, self._found = settings, found
+        self.settings = settings
+        self._found = found
         written = frozenset(settings.topics.cleanup_policies(stages)) - settings.topics.of_others(stages)
         has_ends = not found.is_embedded and settings.delivery != "at_least_once"
         self._marked = written if has_ends else frozenset()

@@ -65,7 +65,8 @@ class _Inflate:
 
     def read(self, chunk: bytes, limit: int) -> bytes:
         """Returns the next bytes, at most `limit`: then the body is too large, and the rest is dropped."""
-        parts, size = [], 0
+        parts = []
+        size = 0
         while chunk and size < limit:
             if self._member.eof:
                 self._member = zlib.decompressobj(_GZIP)

@@ -17,7 +17,8 @@ from traceweir.streams.tools.endpoint.refusals import Reason, Refusal
 from traceweir.streams.tools.endpoint.signals import SIGNALS, SignalNames, response_of
 
 HEALTH = "/healthz"
-PROTOBUF, JSON = "application/x-protobuf", "application/json"
+PROTOBUF = "application/x-protobuf"
+JSON = "application/json"
 IDLE_TIMEOUT_S = 75.0
 """Seconds without a request, or without the end of a request's headers, after which a connection is closed."""
 LINGER_S = 0.5
@@ -54,7 +55,8 @@ def _export(receiver: Receiver, names: SignalNames, read_timeout_s: float) -> _H
     async def handle(request: web.Request) -> web.Response:
         admission = receiver.begin(request.headers.get("Authorization"))
         try:
-            content_type, gzip = _content_type(request), _is_gzip(request)
+            content_type = _content_type(request)
+            gzip = _is_gzip(request)
             if (request.content_length or 0) > receiver.max_request_bytes:
                 raise too_large(receiver.max_request_bytes)
             try:

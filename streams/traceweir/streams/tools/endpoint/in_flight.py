@@ -16,7 +16,8 @@ class InFlight:
     """
 
     def __init__(self, max_requests: int, max_bytes: int) -> None:
-        self.max_requests, self._max_bytes = max_requests, max_bytes
+        self.max_requests = max_requests
+        self._max_bytes = max_bytes
         self.requests = 0
         """Number of requests in work."""
         self.bytes = 0

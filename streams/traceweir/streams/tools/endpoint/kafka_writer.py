@@ -77,7 +77,8 @@ class KafkaWriter:
         return self._lost or self._last_answer.problem
 
     async def __aenter__(self) -> KafkaWriter:
-        settings, names = self._settings, tuple(self._topics.values())
+        settings = self._settings
+        names = tuple(self._topics.values())
         embedded = is_embedded(await asyncio.to_thread(reach, settings))
         limits = {} if embedded else await asyncio.to_thread(batch_limits, settings, names)
         limit = min(limits.get(name, KAFKAS_BATCH_BYTES) for name in names)

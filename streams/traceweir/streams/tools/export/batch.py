@@ -10,7 +10,7 @@ from typing import Any
 log = logging.getLogger(__name__)
 
 
-class Batch:
+class BatchInWork:
     """The batch in work; there is one at a time."""
 
     def __init__(self) -> None:
@@ -43,7 +43,8 @@ class Batch:
 
 async def done_unless(stop: asyncio.Event, work: Coroutine[Any, Any, object]) -> bool:
     """Does work unless `stop` is set before its end; returns whether it was done."""
-    working, stopping = asyncio.create_task(work), asyncio.create_task(stop.wait())
+    working = asyncio.create_task(work)
+    stopping = asyncio.create_task(stop.wait())
     try:
         await asyncio.wait({working, stopping}, return_when=asyncio.FIRST_COMPLETED)
         if working.done():

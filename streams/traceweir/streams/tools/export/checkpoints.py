@@ -41,7 +41,8 @@ class ExportTransactions:
     """
 
     def __init__(self, settings: Settings, group: str) -> None:
-        self._settings, self._group = settings, group
+        self._settings = settings
+        self._group = group
         # Each process has an id of its own: two processes of the group must not fence each other.
         self._id = f"{group}-{uuid4().hex[:12]}"
         self._delivery: Transaction | PlainSends | None = None
@@ -137,7 +138,8 @@ class ExportTransactions:
 
     async def close(self) -> None:
         """Disconnects, also after a failed `open`."""
-        delivery, self._delivery = self._delivery, None
+        delivery = self._delivery
+        self._delivery = None
         self._unfinished = False
         if delivery is not None:
             await stop_in_time(delivery)

@@ -43,7 +43,10 @@ class Delivery(Generic[Item]):
         repeats: bool = True,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        self._send, self._trouble, self._repeats, self._sleep = send, trouble, repeats, sleep
+        self._send = send
+        self._trouble = trouble
+        self._repeats = repeats
+        self._sleep = sleep
         self._lost_in_a_row = 0
         self.acceptance = Acceptance()
         """Whether the target takes what it is sent."""

@@ -49,7 +49,10 @@ class HttpPost:
     ) -> None:
         own = [*secrets_of_url(url), *secrets]
         self._secrets = KnownSecrets(own, fragments=own)
-        self._url, self._timeout_s, self._tls, self._connections = url, timeout_s, tls, connections
+        self._url = url
+        self._timeout_s = timeout_s
+        self._tls = tls
+        self._connections = connections
 
     async def __aenter__(self) -> HttpPost:
         self._session = aiohttp.ClientSession(

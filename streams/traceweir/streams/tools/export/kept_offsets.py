@@ -56,7 +56,8 @@ class KeptOffsets:
     """
 
     def __init__(self, settings: Settings, group: str) -> None:
-        self._settings, self._group = settings, group
+        self._settings = settings
+        self._group = group
         self._topic = exports_topic(settings.topic_prefix)
         self._producer: AIOKafkaProducer | None = None
         self._offsets: dict[int, int] = {}
@@ -150,7 +151,8 @@ class KeptOffsets:
 
     async def close(self) -> None:
         """Disconnects, also after a failed `open`."""
-        producer, self._producer = self._producer, None
+        producer = self._producer
+        self._producer = None
         if producer is not None:
             await close_producer(producer)
 

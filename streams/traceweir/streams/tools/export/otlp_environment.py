@@ -59,12 +59,15 @@ def read_otlp_environment(environment: Mapping[str, str], signal: Signal) -> Otl
 
 class _Reading:
     def __init__(self, environment: Mapping[str, str], signal: Signal) -> None:
-        self._environment, self._signal = environment, signal
+        self._environment = environment
+        self._signal = signal
         self._problems: list[str] = []
 
     def result(self) -> OtlpEnvironment:
-        url, resource = self._url(), self._resource()
-        headers, compression = self._headers(), self._value("COMPRESSION", "none")[1]
+        url = self._url()
+        resource = self._resource()
+        headers = self._headers()
+        compression = self._value("COMPRESSION", "none")[1]
         if compression not in {"gzip", "none"}:
             self._refuse("COMPRESSION", "must be `gzip` or `none`")
         protocol = self._value("PROTOCOL", "http/protobuf")[1]
@@ -73,7 +76,8 @@ class _Reading:
                 "PROTOCOL",
                 "must be `http/protobuf` or unset: this exporter sends OTLP/HTTP, which most backends receive on port 4318",
             )
-        timeout_s, tls = self._timeout_s(), self._tls()
+        timeout_s = self._timeout_s()
+        tls = self._tls()
         if self._problems:
             raise InvalidSettingsError("\n".join(self._problems))
         return OtlpEnvironment(url, headers, compression == "gzip", timeout_s, tls, resource)

@@ -72,12 +72,17 @@ class OtlpTarget:
         now: Callable[[], datetime],
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        self._signal, self._post, self._content, self._now = signal, post, content, now
-        self._gzip, self._problems = environment.gzip, problems
+        self._signal = signal
+        self._post = post
+        self._content = content
+        self._now = now
+        self._gzip = environment.gzip
+        self._problems = problems
         self._headers = {**environment.headers, "Content-Type": _PROTOBUF}
         if environment.gzip:
             self._headers["Content-Encoding"] = "gzip"
-        self._resource, self._scope = otlp_scores.resource(environment.resource), otlp_scores.scope(version)
+        self._resource = otlp_scores.resource(environment.resource)
+        self._scope = otlp_scores.scope(version)
         self._delivery = Delivery(self._send, trouble=problems.trouble, sleep=sleep)
         self._unfit = 0
 
@@ -160,12 +165,14 @@ def _said(body: bytes) -> str:
 
 
 def _batches(items: Iterator[_Item]) -> Iterator[list[_Item]]:
-    batch, size = list[_Item](), 0
+    batch = list[_Item]()
+    size = 0
     for item in items:
         own_size = item.message.ByteSize()
         if batch and size + own_size > MAX_BYTES:
             yield batch
-            batch, size = [], 0
+            batch = []
+            size = 0
         batch.append(item)
         size += own_size
     if batch:

@@ -26,7 +26,9 @@ class Positions:
     """
 
     def __init__(self, settings: Settings, group: str, *, only_new: bool) -> None:
-        self._settings, self._group, self._only_new = settings, group, only_new
+        self._settings = settings
+        self._group = group
+        self._only_new = only_new
         self._topic = settings.topics.results
         self._kept = KeptOffsets(settings, group)
         self.offsets: dict[TopicPartition, int] = {}
@@ -65,8 +67,10 @@ class Positions:
         numbers = [place.partition for place in places]
         topic_id = (await in_request_thread(topic_ids, self._settings, [self._topic])).get(self._topic)
         kept = await self._kept.read(numbers)
-        begins, ends = await consumer.beginning_offsets(places), await consumer.end_offsets(places)
-        starts, moved = {}, {}
+        begins = await consumer.beginning_offsets(places)
+        ends = await consumer.end_offsets(places)
+        starts = {}
+        moved = {}
         for place in sorted(places):
             committed = await consumer.committed(place)
             found = KnownPartition(begins[place], ends[place], committed, kept.get(place.partition), topic_id)

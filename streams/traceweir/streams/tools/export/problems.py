@@ -26,7 +26,8 @@ class ProblemLog:
     """
 
     def __init__(self, topic: str, clock: Callable[[], float]) -> None:
-        self._topic, self._clock = topic, clock
+        self._topic = topic
+        self._clock = clock
         self._next_trouble_s = self._next_losses_s = self._next_rejection_s = self._next_full_s = -math.inf
         self._unlogged_troubles = self._losses = self._unlogged_rejections = 0
 
@@ -46,7 +47,8 @@ class ProblemLog:
         if self._clock() >= self._next_losses_s:
             if self._losses > MOST_LOSSES_LOGGED:
                 log.warning("%d further scores are dead letters", self._losses - MOST_LOSSES_LOGGED)
-            self._losses, self._next_losses_s = 0, self._clock() + LINE_EVERY_S
+            self._losses = 0
+            self._next_losses_s = self._clock() + LINE_EVERY_S
         self._losses += 1
         if self._losses <= MOST_LOSSES_LOGGED:
             log.warning(
@@ -80,4 +82,5 @@ class ProblemLog:
                 self._unlogged_rejections,
                 reason or "it gives no reason",
             )
-            self._unlogged_rejections, self._next_rejection_s = 0, self._clock() + LINE_EVERY_S
+            self._unlogged_rejections = 0
+            self._next_rejection_s = self._clock() + LINE_EVERY_S

@@ -26,8 +26,11 @@ class Readiness:
 
     def reach(self, phase: Phase) -> None:
         """Notes a phase in which no partition is read."""
-        self.phase, self.partitions = phase, []
+        self.phase = phase
+        self.partitions = []
 
     def reach_ready(self, partitions: Collection[int]) -> None:
         """Notes that these partitions are read."""
-        self.phase, self.partitions, self.trouble = "ready", sorted(partitions), None
+        self.phase = "ready"
+        self.partitions = sorted(partitions)
+        self.trouble = None

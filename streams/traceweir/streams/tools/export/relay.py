@@ -32,7 +32,7 @@ from traceweir.schemas.text import printable
 from traceweir.streams.base.clock import utc_now
 from traceweir.streams.base.settings import Settings
 from traceweir.streams.base.stages.base import Output
-from traceweir.streams.tools.export.batch import Batch, done_unless
+from traceweir.streams.tools.export.batch import BatchInWork, done_unless
 from traceweir.streams.tools.export.checkpoints import ExportTransactions
 from traceweir.streams.tools.export.errors import ExportError
 from traceweir.streams.tools.export.not_taken import NotTaken
@@ -103,10 +103,12 @@ class Relay:
         now: Callable[[], datetime] = utc_now,
     ) -> None:
         self._lost_after_s = lost_after_s
-        self._settings, self._target, self._group = settings, target, group
+        self._settings = settings
+        self._target = target
+        self._group = group
         self._topic = settings.topics.results
         self._problems = problems
-        self._batch = Batch()
+        self._batch = BatchInWork()
         self._checkpoints = ExportTransactions(settings, group)
         self._undelivered = Undelivered(settings, group, problems, now)
         self._positions = Positions(settings, group, only_new=only_new)
@@ -213,7 +215,8 @@ class Relay:
 
     async def _one_batch(self, consumer: AIOKafkaConsumer, stop: asyncio.Event, stop_within_s: float) -> None:
         if self._assigned is not None:
-            assigned, self._assigned = self._assigned, None
+            assigned = self._assigned
+            self._assigned = None
             try:
                 await self._begin(consumer, assigned)
             except (CommitFailedError, IllegalStateError):

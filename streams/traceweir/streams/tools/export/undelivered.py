@@ -37,8 +37,12 @@ class Undelivered:
     """
 
     def __init__(self, settings: Settings, group: str, problems: ProblemLog, now: Callable[[], datetime]) -> None:
-        self._settings, self._group, self._problems, self._now = settings, group, problems, now
-        self._topic, self._waiting = WaitingTopic(settings, group), WaitingScores()
+        self._settings = settings
+        self._group = group
+        self._problems = problems
+        self._now = now
+        self._topic = WaitingTopic(settings, group)
+        self._waiting = WaitingScores()
         self.counts: Counter[str] = Counter()
         """Since the start: `waited`, scores that had to wait; of these `given_up`; and `refused` for good."""
 
@@ -191,7 +195,8 @@ class Undelivered:
 
     def _dead_letter(self, each: NotTaken, reason: Reason) -> Output:
         self.counts[reason] += 1
-        found, topics = each.found, self._settings.topics
+        found = each.found
+        topics = self._settings.topics
         waited_s = self._settings.export_give_up_after_s
         detail = (
             each.because.reason

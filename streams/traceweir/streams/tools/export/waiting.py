@@ -69,7 +69,7 @@ class WaitingScore(NamedTuple):
         return self.partition, self.session_id
 
 
-class Row(NamedTuple):
+class WaitingRow(NamedTuple):
     """A record of the topic `export-waiting`."""
 
     place: Place
@@ -194,7 +194,7 @@ class WaitingScores:
         }
         return Load(partition, min(wanting.values()), set(wanting))
 
-    def load(self, load: Load, row: Row) -> bool:
+    def load(self, load: Load, row: WaitingRow) -> bool:
         """Takes the next row of a part into memory if it is needed; returns whether a further one is."""
         self._note_read(load.partition, row.row_at + 1)
         score = row.score

@@ -16,7 +16,7 @@ from traceweir.streams.base.settings import Settings
 from traceweir.streams.base.stages.base import Output
 from traceweir.streams.base.topics import export_waiting_key
 from traceweir.streams.tools.export.errors import ExportError
-from traceweir.streams.tools.export.waiting import Row, WaitingScore
+from traceweir.streams.tools.export.waiting import WaitingRow, WaitingScore
 from traceweir.streams.worker.kafka.bounded_reader import BoundedReader
 from traceweir.streams.worker.kafka.errors import KafkaUnreachableError
 
@@ -49,13 +49,14 @@ class WaitingTopic:
     """
 
     def __init__(self, settings: Settings, group: str) -> None:
-        self._settings, self._group = settings, group
+        self._settings = settings
+        self._group = group
         self._topic = settings.topics.export_waiting
         self._reader: BoundedReader | None = None
         self._following: asyncio.Task[None] | None = None
-        self._replayed: asyncio.Queue[Row] = asyncio.Queue(MAX_REPLAYED)
+        self._replayed: asyncio.Queue[WaitingRow] = asyncio.Queue(MAX_REPLAYED)
 
-    async def open(self, partitions: Collection[int]) -> AsyncGenerator[Row, None]:
+    async def open(self, partitions: Collection[int]) -> AsyncGenerator[WaitingRow, None]:
         """Yields the rows of these partitions, each partition's in the order of the topic, and follows them until `close`.
 
         It waits for transactions that are still open, such as the last one of the former owner.
@@ -76,7 +77,7 @@ class WaitingTopic:
             raise
         self._following = asyncio.create_task(self._follow(reader))
 
-    async def read(self, partition: int, begin: int) -> AsyncGenerator[Row, None]:
+    async def read(self, partition: int, begin: int) -> AsyncGenerator[WaitingRow, None]:
         """Yields the rows of a partition from an offset on, and goes on to follow all partitions as before.
 
         Raises:
@@ -92,7 +93,7 @@ class WaitingTopic:
             finally:
                 await reader.__aexit__(None, None, None)
 
-    def next_replayed(self) -> Row | None:
+    def next_replayed(self) -> WaitingRow | None:
         """Returns the next row that others have written, as `traceweir dlq replay` does; None if there is none now.
 
         Raises:
@@ -115,11 +116,13 @@ class WaitingTopic:
 
     async def close(self) -> None:
         """Stops following."""
-        following, self._following = self._following, None
+        following = self._following
+        self._following = None
         if following is not None:
             following.cancel()
             await asyncio.wait({following})
-        reader, self._reader = self._reader, None
+        reader = self._reader
+        self._reader = None
         if reader is not None:
             await reader.__aexit__(None, None, None)
         self._replayed = asyncio.Queue(MAX_REPLAYED)
@@ -137,7 +140,9 @@ class WaitingTopic:
                 raise ExportError(f"{error}: grant Read on {self._topic} (docs/access-control.md)") from error
             raise KafkaUnreachableError(str(error)) from error
 
-    async def _rows(self, reader: BoundedReader, begins: Mapping[int, int] | None = None) -> AsyncGenerator[Row, None]:
+    async def _rows(
+        self, reader: BoundedReader, begins: Mapping[int, int] | None = None
+    ) -> AsyncGenerator[WaitingRow, None]:
         async with aclosing(reader.records(begins)) as records:
             async for record in records:
                 if (row := self._row(record)) is not None:
@@ -152,7 +157,7 @@ class WaitingTopic:
     def _key(self, score: WaitingScore) -> bytes:
         return export_waiting_key(self._group, score.offset, score.at_ms)
 
-    def _row(self, record: Any) -> Row | None:
+    def _row(self, record: Any) -> WaitingRow | None:
         """Returns a row; None for one of another group and for the record of another program.
 
         Of a score only the session is read here: what waits can be read more than once, and is sent only once.
@@ -164,7 +169,9 @@ class WaitingTopic:
             if group != self._group or export_waiting_key(group, *place[1:]) != record.key:
                 return None
             if record.value is None:
-                return Row(place, record.offset, None)
+                return WaitingRow(place, record.offset, None)
             session_id = _read_session(record.value).session_id
-            return Row(place, record.offset, WaitingScore(*place, session_id, record.value, record.timestamp / 1000))
+            return WaitingRow(
+                place, record.offset, WaitingScore(*place, session_id, record.value, record.timestamp / 1000)
+            )
         return None

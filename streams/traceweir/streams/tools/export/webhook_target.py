@@ -64,8 +64,12 @@ class WebhookTarget:
         now: Callable[[], datetime],
         connections: int,
     ) -> None:
-        self._post, self._secrets, self._content, self._now = post, secrets, content, now
-        self._events, self._metrics = frozenset(events), frozenset(metrics)
+        self._post = post
+        self._secrets = secrets
+        self._content = content
+        self._now = now
+        self._events = frozenset(events)
+        self._metrics = frozenset(metrics)
         self._free = asyncio.Semaphore(connections)
         self._headers = {"Content-Type": "application/json", "User-Agent": f"traceweir/{version}"}
         self._left_out = 0

@@ -82,7 +82,8 @@ class Items(Generic[T]):
     """
 
     def __init__(self, file: BlockFile, kind: type[T], block_bytes: int) -> None:
-        self._file, self._block_bytes = file, block_bytes
+        self._file = file
+        self._block_bytes = block_bytes
         self._encode = msgspec.msgpack.Encoder().encode
         self._decoder = msgspec.msgpack.Decoder(list[kind])  # type: ignore[valid-type]
         self._waiting: list[bytes] = []
@@ -111,7 +112,8 @@ class Items(Generic[T]):
             # A list in MessagePack is its length and its items, so the items are encoded only once.
             head = b"\xdd" + len(self._waiting).to_bytes(4)
             self._blocks.append(self._file.append(head + b"".join(self._waiting)))
-            self._waiting, self._waiting_bytes = [], 0
+            self._waiting = []
+            self._waiting_bytes = 0
 
     def __iter__(self) -> Iterator[T]:
         """Yields the written items, in order."""

@@ -35,7 +35,8 @@ class ChunkProcess(asyncio.Protocol):
     def __init__(self, setup: bytes) -> None:
         # What scorers print goes to stderr, because stdout has the scores.
         self._launched = LaunchedProcess("traceweir.streams.tools.offline.scoring_child", stdout=2)
-        self._socket, self._process = self._launched.socket, self._launched.process
+        self._socket = self._launched.socket
+        self._process = self._launched.process
         self._setup: bytes | None = setup
         self._transport: asyncio.Transport | None = None
         self._received = bytearray()

@@ -64,7 +64,8 @@ def score_frame(
     if format not in known_formats() or (chosen := input_format(format)).read_rows is None:
         with_tables = ", ".join(each.name for each in BUILT_IN.values() if each.read_rows is not None)
         raise InputError(f"format {format!r:.80}: a DataFrame has rows; it must be one of {with_tables}")
-    plan, limits = read_plan(config), settings or load_settings()
+    plan = read_plan(config)
+    limits = settings or load_settings()
     context = InputContext(_SOURCE, max_session_bytes=limits.segment_max_bytes)
     rows = chosen.read_rows(rows_of(frame, chosen.columns, _SOURCE), context)
 

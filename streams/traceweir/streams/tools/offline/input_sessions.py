@@ -62,8 +62,11 @@ class InputSessions:
     def __init__(
         self, topology: Topology, file: BlockFile, problems: Problems, timestamp: int, kept_bytes: int = KEPT_BYTES
     ) -> None:
-        self._topology, self._file, self._problems = topology, file, problems
-        self._timestamp, self._kept_bytes = timestamp, kept_bytes
+        self._topology = topology
+        self._file = file
+        self._problems = problems
+        self._timestamp = timestamp
+        self._kept_bytes = kept_bytes
         self._sessions = SortedRuns(InputSession, key=attrgetter("first_offset"))
         self.documents = 0
         """Number of documents."""
@@ -83,7 +86,8 @@ class InputSessions:
             InputError: the rest of the input cannot be read.
             TemporaryFileError: a temporary file cannot be written or read.
         """
-        buckets, offset = RecordBuckets(self._file, self._kept_bytes), 0
+        buckets = RecordBuckets(self._file, self._kept_bytes)
+        offset = 0
         for found in documents:
             self.documents += 1
             number = found.document.number
@@ -125,7 +129,8 @@ class InputSessions:
             self.sessions += len(sessions)
             self._sessions.add(sessions, file)
 
-        size, records = 0, iter(part)
+        size = 0
+        records = iter(part)
         while batch := list(islice(records, _BATCH)):
             for is_trace, run in groupby(batch, key=attrgetter("is_trace")):
                 taken = [self._taken(record, origins) for record in run]
@@ -175,7 +180,8 @@ class _Origins:
         found = []
         for output in outputs:
             if output.topic == TOPICS.sessions and output.key is not None:
-                first, last_trace = self._first[output.key], self._last_trace.get(output.key)
+                first = self._first[output.key]
+                last_trace = self._last_trace.get(output.key)
                 number = 0 if last_trace is None else last_trace.document
                 traces = self._traces.get(output.key)
                 found.append(

@@ -31,7 +31,8 @@ class Problems:
     """
 
     def __init__(self, file: BlockFile, kept: int = KEPT) -> None:
-        self._file, self._kept = file, kept
+        self._file = file
+        self._kept = kept
         self._runs = SortedRuns(Problem, key=attrgetter("document"))
         self._latest: list[Problem] = []
         self._count = 0

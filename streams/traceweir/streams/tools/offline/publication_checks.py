@@ -41,7 +41,8 @@ class PublicationChecks:
         self._checks.clear()
 
     def _reasons(self, candidate: Candidate) -> list[str] | None:
-        plan, trace = self._plan, candidate.trace
+        plan = self._plan
+        trace = candidate.trace
         # A model of several hundred megabytes, which only the gate loads.
         if plan.gate.presidio is not None:
             return None

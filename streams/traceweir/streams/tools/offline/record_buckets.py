@@ -44,7 +44,9 @@ class RecordBuckets:
     """
 
     def __init__(self, file: BlockFile, kept_bytes: int = KEPT_BYTES, level: int = 0) -> None:
-        self._file, self._kept_bytes, self._level = file, kept_bytes, level
+        self._file = file
+        self._kept_bytes = kept_bytes
+        self._level = level
         self._kept: list[InputRecord] = []
         self._kept_size = 0
         self._buckets: list[Items[InputRecord]] = []

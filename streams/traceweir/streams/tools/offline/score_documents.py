@@ -100,7 +100,8 @@ def assemble_offline(
         InputError: the rest of the input cannot be read.
         TemporaryFileError: a temporary file cannot be written or read.
     """
-    topology, file = Topology.of(one_partition(settings), plan, Resources(clock, scoring=None)), BlockFile()
+    topology = Topology.of(one_partition(settings), plan, Resources(clock, scoring=None))
+    file = BlockFile()
     try:
         problems = Problems(file)
         sessions = InputSessions(topology, file, problems, int(clock().timestamp() * 1000))

@@ -34,7 +34,9 @@ def _ending_with_the_command() -> Iterator[None]:
 
 
 async def _serve(connection: socket.socket, setup: ProcessSetup) -> None:
-    settings, plan, clock = setup.settings, setup.plan, setup.clock
+    settings = setup.settings
+    plan = setup.plan
+    clock = setup.clock
     checks = PublicationChecks(plan)
     scoring = SessionScoring(
         plan,
@@ -63,7 +65,8 @@ def main() -> None:
     # A terminal sends them to all, but the command decides.
     for received in (signal.SIGINT, signal.SIGTERM):
         signal.signal(received, lambda number, frame: None)
-    connection, lifeline = socket.socket(fileno=int(sys.argv[1])), int(sys.argv[2])
+    connection = socket.socket(fileno=int(sys.argv[1]))
+    lifeline = int(sys.argv[2])
     end_with(lifeline)
     log_to_stderr(LogOptions())
     with _ending_with_the_command():

@@ -42,7 +42,8 @@ class ChunkProcesses:
         self._setup = _sendable(setup)
         self._processes = [ChunkProcess(self._setup) for _ in range(count)]
         self._free: asyncio.Queue[int] = asyncio.Queue()
-        self._one_suspect, self._replacing = asyncio.Lock(), asyncio.Lock()
+        self._one_suspect = asyncio.Lock()
+        self._replacing = asyncio.Lock()
         self._quarantine: ChunkProcess | None = None
 
     @property
@@ -104,7 +105,8 @@ class ChunkProcesses:
             if self._quarantine is None:
                 self._quarantine = ChunkProcess(self._setup)
                 await self._quarantine.connect()
-            process, fresh = self._quarantine, self._quarantine.fresh
+            process = self._quarantine
+            fresh = self._quarantine.fresh
             try:
                 [outputs] = await process.ask([session])
             except ChunkProcessDied as died:

@@ -188,7 +188,8 @@ class ScoringRun:
     async def _scored(self, scoring: _Scoring, most_in_flight: int) -> AsyncGenerator[ScoredSession, None]:
         gating = Gating(self._topology)
         in_flight: deque[tuple[list[InputSession], asyncio.Task[list[SessionOutputs]]]] = deque()
-        chunks, size = _chunks(self._sessions), 0
+        chunks = _chunks(self._sessions)
+        size = 0
         try:
             while True:
                 while len(in_flight) < most_in_flight and size < _BYTES_IN_FLIGHT:
@@ -251,7 +252,8 @@ def _chunks(sessions: Iterable[InputSession]) -> Iterator[list[InputSession]]:
             size += len(segment.value)
         if len(chunk) >= _CHUNK_SESSIONS or size >= _CHUNK_BYTES:
             yield chunk
-            chunk, size = [], 0
+            chunk = []
+            size = 0
     if chunk:
         yield chunk
 

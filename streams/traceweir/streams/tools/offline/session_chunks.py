@@ -101,7 +101,8 @@ class ChunkScoring:
         """
         found = [SessionOutputs([], [], []) for _ in sessions]
         places = {id(session.value): place for place, session in enumerate(sessions)}
-        left, done = len(sessions), asyncio.get_running_loop().create_future()
+        left = len(sessions)
+        done = asyncio.get_running_loop().create_future()
 
         def changed() -> None:
             nonlocal left

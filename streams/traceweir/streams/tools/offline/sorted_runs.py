@@ -28,7 +28,8 @@ class SortedRuns(Generic[T]):
     """
 
     def __init__(self, kind: type[T], key: Callable[[T], Any]) -> None:
-        self._kind, self._key = kind, key
+        self._kind = kind
+        self._key = key
         self._runs: list[Iterable[T]] = []
 
     def add(self, items: Iterable[T], file: BlockFile | None = None) -> None:

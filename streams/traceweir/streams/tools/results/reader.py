@@ -20,7 +20,8 @@ GATE = "gate"
 """The metric of the gate's decisions. A decision is FAILED for every trace that must not be shared."""
 MAX_CORRECTED = 500_000
 """Maximum number of results of one partition with more than one score; they take about 150 bytes each."""
-_METRICS_SEEN, _METRIC_CHARACTERS = 200, 200
+_METRICS_SEEN = 200
+_METRIC_CHARACTERS = 200
 
 
 class ResultsError(Exception):
@@ -139,7 +140,8 @@ class Results:
         Raises:
             ResultsError: the topic cannot be read to its ends, or too many results have more than one score.
         """
-        since, reader = self._wanted.since_ms, self._reader
+        since = self._wanted.since_ms
+        reader = self._reader
         begins = dict(reader.begins) if since is None else await reader.begins_since(since)
         for number, begin in begins.items():
             latest = {} if self._wanted.all_revisions else await self._latest_versions({number: begin})

@@ -16,7 +16,8 @@ from traceweir.streams.tools.results.reader import FoundScore
 
 ColumnType = Literal["text", "integer", "number", "boolean", "time"]
 SUFFIXES = (".csv", ".parquet")
-_BATCH_ROWS, _BATCH_BYTES = 10_000, 16_000_000
+_BATCH_ROWS = 10_000
+_BATCH_BYTES = 16_000_000
 INTEGERS = range(-(2**63), 2**63)
 """The integers that a column can represent."""
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
@@ -141,12 +142,14 @@ def row_of(found: FoundScore) -> tuple[Any, ...]:
     cells = list(_cells(found.score))
     try:
         cells[_WRITTEN_AT] = datetime.fromtimestamp(found.at_ms / 1000, UTC)
-        cells[_PARTITION], cells[_OFFSET] = found.partition, found.offset
+        cells[_PARTITION] = found.partition
+        cells[_OFFSET] = found.offset
         for at in _DOCUMENTS:
             if cells[at] is not None:
                 cells[at] = to_json(cells[at]).decode()
         if found.score.trace_context is not None:
-            cells[_TRACE_ID], cells[_SPAN_ID] = found.score.trace_context.trace_id, found.score.trace_context.span_id
+            cells[_TRACE_ID] = found.score.trace_context.trace_id
+            cells[_SPAN_ID] = found.score.trace_context.span_id
         for at in _TIMES:
             if cells[at] is not None:
                 cells[at] = cells[at].astimezone(UTC)
@@ -187,7 +190,8 @@ class _Csv:
 
 class _Parquet:
     def __init__(self, schema: Any, writer: Any) -> None:
-        self._schema, self._writer = schema, writer
+        self._schema = schema
+        self._writer = writer
         self._rows: list[Sequence[Any]] = []
         self._bytes = 0
 
@@ -206,7 +210,8 @@ class _Parquet:
                 for cells, field in zip(zip(*self._rows, strict=True), self._schema, strict=True)
             ]
             self._writer.write_batch(pa.record_batch(arrays, schema=self._schema))
-        self._rows, self._bytes = [], 0
+        self._rows = []
+        self._bytes = 0
 
 
 def _csv_cell(cell: Any, kind: ColumnType) -> Any:

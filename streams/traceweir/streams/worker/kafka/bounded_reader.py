@@ -70,7 +70,9 @@ class BoundedReader:
         up_to_all: bool = False,
         batches: bool = False,
     ) -> None:
-        self._settings, self._error, self._up_to_all = settings, error, up_to_all
+        self._settings = settings
+        self._error = error
+        self._up_to_all = up_to_all
         self.topic = topic
         self._batches_of = (topic,) if batches else ()
         self._partitions = partitions
@@ -204,11 +206,13 @@ class BoundedReader:
         Raises:
             Exception: the exception of `error`, if a broker refuses to return records.
         """
-        consumer, clock = self._consumer, asyncio.get_running_loop()
+        consumer = self._consumer
+        clock = asyncio.get_running_loop()
         for place in self._places:
             consumer.seek(place, self.ends[place.partition])
         consumer.resume(*self._places)
-        heard_s, silent = clock.time(), False
+        heard_s = clock.time()
+        silent = False
         try:
             while True:
                 batches = await consumer.getmany(timeout_ms=500)
@@ -218,7 +222,8 @@ class BoundedReader:
                 if batches:
                     heard_s = clock.time()
                 elif clock.time() - heard_s > silent_s:
-                    was_silent, silent = silent, await self._unreachable(trouble, known=silent)
+                    was_silent = silent
+                    silent = await self._unreachable(trouble, known=silent)
                     if was_silent and not silent:
                         trouble(f"{self.topic}: a broker answers again")
                     if not silent and not await answers(consumer):
@@ -238,8 +243,10 @@ class BoundedReader:
         return consumer
 
     async def _time_of_last(self, partition: int) -> int | None:
-        begin, end = self.begins[partition], self.ends[partition]
-        start, count = end, 2
+        begin = self.begins[partition]
+        end = self.ends[partition]
+        start = end
+        count = 2
         # The last offsets can be the ends of transactions, and aborted records.
         while start > begin:
             start = max(begin, end - count)
@@ -259,9 +266,11 @@ class BoundedReader:
         return False
 
     async def _partition(self, place: TopicPartition, begin: int, end: int) -> AsyncIterator[Any]:
-        consumer, clock = self._consumer, asyncio.get_running_loop()
+        consumer = self._consumer
+        clock = asyncio.get_running_loop()
         try:
-            at, moved_at_s = begin, clock.time()
+            at = begin
+            moved_at_s = clock.time()
             # Without seek the consumer asks for a start offset now, and waits for the answer even if the broker is gone.
             consumer.seek(place, begin)
             consumer.resume(place)
@@ -270,7 +279,8 @@ class BoundedReader:
                     if record.offset < end:
                         yield record
                 if (reached := await consumer.position(place)) > at:
-                    at, moved_at_s = reached, clock.time()
+                    at = reached
+                    moved_at_s = clock.time()
                 elif clock.time() - moved_at_s > STALLED_S:
                     raise self._error(
                         f"{self.topic}[{place.partition}] could not be read from offset {at} to {end} for "

@@ -43,7 +43,10 @@ class ChallengerTopics(Service):  # type: ignore[misc]  # Faust's services are u
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self._settings, self._in_effect, self._keep, self._check = settings, in_effect, keep, check
+        self._settings = settings
+        self._in_effect = in_effect
+        self._keep = keep
+        self._check = check
         self._writable: set[str] = set()
         self._known: frozenset[str] = frozenset()
         self._checked_at = -math.inf
@@ -77,7 +80,9 @@ class ChallengerTopics(Service):  # type: ignore[misc]  # Faust's services are u
                 # Nothing can be written; the watchdog of the worker says it.
                 log.debug("the topics of challengers are not checked: %s", error)
                 return
-        self._known, self._checked_at, self._writable = topics, now, set(topics - found.keys())
+        self._known = topics
+        self._checked_at = now
+        self._writable = set(topics - found.keys())
         problems = [f"no score of a challenger is written, because {found[topic]}" for topic in sorted(found)]
         for problem in problems:
             if problem not in self.problems:

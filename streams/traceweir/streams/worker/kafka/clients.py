@@ -14,7 +14,8 @@ def client_of(user: Any) -> Any:
 
 def prepare_connections(client: Any, prepare: Callable[[Any], None]) -> None:
     """Calls `prepare` with each connection of this client to a node, before its first use."""
-    connect, prepared = client._get_conn, WeakSet[Any]()
+    connect = client._get_conn
+    prepared = WeakSet[Any]()
 
     async def connect_prepared(*node: Any, **options: Any) -> Any:
         connection = await connect(*node, **options)

@@ -246,7 +246,8 @@ class Cluster:
             )
             for name, policy in wanted.items()
         }
-        made, refusals = set(), {}
+        made = set()
+        refusals = {}
         for name, answer in self._client.create_topics([*asked.values()], request_timeout=self._timeout_s).items():
             try:
                 answer.result()
@@ -292,7 +293,8 @@ def _is_refusal(error: KafkaError) -> bool:
 
 
 def _locked_out(error: KafkaError, settings: Settings) -> str:
-    where, why = settings.kafka_bootstrap_servers, error.str()
+    where = settings.kafka_bootstrap_servers
+    why = error.str()
     if error.code() == KafkaError._AUTHENTICATION and settings.kafka_uses_tokens:
         return (
             f"Kafka at {where} refuses the token of {settings.kafka_oauth_provider} ({why}): check that the brokers trust its issuer, "

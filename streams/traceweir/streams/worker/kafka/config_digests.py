@@ -71,7 +71,11 @@ class ConfigDigests(Service):  # type: ignore[misc]  # Faust's services are unty
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self._configs, self._file, self._topic, self._write, self._clock = configs, file, topic, write, clock
+        self._configs = configs
+        self._file = file
+        self._topic = topic
+        self._write = write
+        self._clock = clock
         self._attempts: dict[str, _Attempts] = {}
         self._logged: set[str] = set()
 

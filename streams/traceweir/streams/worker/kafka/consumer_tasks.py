@@ -54,7 +54,9 @@ async def failing_with_tasks(consumer: Any) -> AsyncIterator[None]:
 @asynccontextmanager
 async def ending_early() -> AsyncIterator[Callable[[Exception], None]]:
     """Yields a function that ends the block with an error, whatever the block waits for; the first call counts."""
-    block, errors, left = asyncio.current_task(), list[Exception](), False
+    block = asyncio.current_task()
+    errors = list[Exception]()
+    left = False
 
     def end(error: Exception) -> None:
         if not left and not errors and block is not None:

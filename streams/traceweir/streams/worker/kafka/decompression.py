@@ -59,7 +59,9 @@ def _counted(decode: Callable[[_Data], bytes]) -> Callable[[_Data], bytes]:
 
 
 def _gzip(data: _Data) -> bytes:
-    left, parts, size = bytes(data), list[bytes](), 0
+    left = bytes(data)
+    parts = list[bytes]()
+    size = 0
     # The data can have several members.
     while left:
         member = zlib.decompressobj(_GZIP)

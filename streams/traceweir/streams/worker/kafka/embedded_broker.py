@@ -53,7 +53,8 @@ class EmbeddedBroker:
             raise KafkaException(f"the embedded broker cannot start: {text.value.decode()}")
         cluster = api.handle_mock_cluster(owner)
         api.mock_group_initial_rebalance_delay_ms(cluster, _JOIN_DELAY_MS)
-        self._api, self._owner = api, owner
+        self._api = api
+        self._owner = owner
         self.bootstrap_servers = api.mock_cluster_bootstraps(cluster).decode()
         return self
 
@@ -72,7 +73,10 @@ class _Librdkafka:
     def __init__(self) -> None:
         # The library that the wheel's module is linked to: a search in the module finds its functions.
         self._library = ctypes.CDLL(cimpl.__file__)
-        pointer, text, number, size = ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int, ctypes.c_size_t
+        pointer = ctypes.c_void_p
+        text = ctypes.c_char_p
+        number = ctypes.c_int
+        size = ctypes.c_size_t
         self.conf_new = self._function("conf_new", pointer)
         self.conf_set = self._function("conf_set", number, pointer, text, text, text, size)
         self.new = self._function("new", pointer, number, pointer, text, size)

@@ -53,19 +53,17 @@ async def close_producer(producer: Any) -> None:
 def install_fast_close(consumer: Any) -> None:
     """Makes `stop` of this aiokafka consumer close every part of it, and close connections without waiting."""
     client = consumer._client
-    close, stop = client.close, consumer.stop
+    close = client.close
+    stop = consumer.stop
 
     async def close_at_once() -> None:
         drop_connections(client)
         await close()
 
     async def stop_whole() -> None:
-        cancelled, failure, fetcher = (
-            None,
-            None,
-            consumer._fetcher,
-            # None in a consumer that has not finished its start.
-        )
+        cancelled = None
+        failure = None
+        fetcher = consumer._fetcher
         fetches = list(fetcher._pending_tasks) if fetcher is not None else []
         # `stop` can end before it reaches the later parts, so they are closed here too; closing twice is harmless.
         for part in (stop, *([fetcher.close] if fetcher is not None else []), client.close):

@@ -354,12 +354,14 @@ def install(app: Any, intake: Intake, changelog: str, client_rack: str | None = 
                     return {}
             records = await super()._getmany(active_partitions, min(timeout, FETCH_WAIT_MS / 1000))
             ends = self._thread.ends
-            lost, self._thread.out_of_range = self._thread.out_of_range, set()
+            lost = self._thread.out_of_range
+            self._thread.out_of_range = set()
             if lost and self.app.tables.actives_ready and self.flow_active:
                 await intake.out_of_range(sorted(tp for tp in lost if tp.topic in intake.inputs))
                 return {}
             for place in [place for place in records if place.topic in intake.inputs]:
-                batch, tp = records.pop(place), TP(place.topic, place.partition)
+                batch = records.pop(place)
+                tp = TP(place.topic, place.partition)
                 current = generation == self.app.consumer_generation_id
                 if current and self.app.tables.actives_ready and self.flow_active:
                     await intake.take(tp, batch)

@@ -78,7 +78,8 @@ class Batches:
     """Iterates over the batches of a fetch, and keeps the position of the current batch for a second read."""
 
     def __init__(self, data: bytes) -> None:
-        self._data, self._inner = data, MemoryRecords(data)
+        self._data = data
+        self._inner = MemoryRecords(data)
         self._begin = self._end = 0
         self._first: LenientBatch | None = None
         self._full_at = math.inf
@@ -96,7 +97,8 @@ class Batches:
     def next_batch(self) -> Any:
         """Returns the next batch."""
         if self._first is not None:
-            batch, self._first = self._first, None
+            batch = self._first
+            self._first = None
             return batch
         if self._begin == self._end:
             self._full_at = decompressed_bytes() + MAX_BATCH_BYTES
@@ -156,7 +158,8 @@ class ParsedRecords(PartitionRecords):  # type: ignore[misc]  # untyped
     def __init__(self, topics: Collection[str], batches_of: Collection[str], tp: Any, *parts: Any) -> None:
         self.next_fetch_offset: int
         super().__init__(tp, *parts)
-        self._as_parsed, self._with_batches = tp.topic in topics, tp.topic in batches_of
+        self._as_parsed = tp.topic in topics
+        self._with_batches = tp.topic in batches_of
 
     def __iter__(self) -> Iterator[Any]:
         records: Iterator[Any] = self._records_iterator

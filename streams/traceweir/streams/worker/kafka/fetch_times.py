@@ -31,7 +31,9 @@ class FetchTimes:
     """
 
     def __init__(self, client: Any, clock: Callable[[], float], max_wait_s: float) -> None:
-        self._send, self._clock, self._max_wait_s = client.send, clock, max_wait_s
+        self._send = client.send
+        self._clock = clock
+        self._max_wait_s = max_wait_s
         self._read_at: dict[TopicPartition, float] = {}
         client.send = self._note_and_send
 

@@ -61,7 +61,10 @@ class FollowedTopics(Service):  # type: ignore[misc]  # Faust's services are unt
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self._references, self._configs, self._partitions, self._options = references, configs, partitions, options
+        self._references = references
+        self._configs = configs
+        self._partitions = partitions
+        self._options = options
         self._topics = topics if configs is not None else topics[:1]
         self._home = TopicPartition(topics[1], HOME)
         self._references_read = 0
@@ -92,7 +95,8 @@ class FollowedTopics(Service):  # type: ignore[misc]  # Faust's services are unt
         await consumer._client.set_topics(self._topics)
         # Both are asked before the first fetch: a broker answers the requests of a connection one after the other, and a
         # fetch from an empty partition waits half a second for a record.
-        begins, ends = await consumer.beginning_offsets(partitions), await consumer.end_offsets(partitions)
+        begins = await consumer.beginning_offsets(partitions)
+        ends = await consumer.end_offsets(partitions)
         consumer.assign(partitions)
         for place, begin in begins.items():
             consumer.seek(place, begin)

@@ -59,7 +59,8 @@ class GroupReader:
     """
 
     def __init__(self, settings: Settings, timeout_s: float = REQUEST_TIMEOUT_S) -> None:
-        self._settings, self._timeout_s = settings, timeout_s
+        self._settings = settings
+        self._timeout_s = timeout_s
         self._admin = admin_client(settings)
 
     def look(self, groups: Mapping[str, Collection[str]]) -> GroupStates:

@@ -16,7 +16,8 @@ async def high_watermarks(consumer: Any, places: Collection[TopicPartition]) -> 
     the marker of the latest transaction is written. Nothing may be fetched by this consumer meanwhile.
     """
     fetcher = consumer._fetcher
-    level, fetcher._isolation_level = fetcher._isolation_level, READ_UNCOMMITTED
+    level = fetcher._isolation_level
+    fetcher._isolation_level = READ_UNCOMMITTED
     try:
         ends: dict[TopicPartition, int] = await consumer.end_offsets(list(places))
         return ends

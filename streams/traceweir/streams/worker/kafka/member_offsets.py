@@ -140,7 +140,8 @@ class MemberOffsetsRequest(Request[TxnOffsetCommitRequest_v0 | _WithMember]):  #
     API_KEY = 28
 
     def __init__(self, unnamed: TxnOffsetCommitRequest_v0, member: Member) -> None:
-        self._unnamed, self._member = unnamed, member
+        self._unnamed = unnamed
+        self._member = member
 
     def build(
         self, request_struct_class: type[TxnOffsetCommitRequest_v0 | _WithMember]

@@ -18,7 +18,8 @@ class _FirstPartitions:
     """A view of a cluster's metadata in which no topic has more than `partitions` partitions."""
 
     def __init__(self, cluster: Any, partitions: int) -> None:
-        self._cluster, self._partitions = cluster, partitions
+        self._cluster = cluster
+        self._partitions = partitions
 
     def partitions_for_topic(self, topic: str) -> set[int]:
         return {number for number in self._cluster.partitions_for_topic(topic) or () if number < self._partitions}

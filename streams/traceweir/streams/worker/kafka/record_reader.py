@@ -65,7 +65,8 @@ class RecordReader(Service):  # type: ignore[misc]  # Faust's services are untyp
             RecordUnavailable: the brokers did not answer in time, the topic has no such partition, or the record is in
                 an open transaction.
         """
-        place, wanted = TopicPartition(topic, partition), _Wanted(offset)
+        place = TopicPartition(topic, partition)
+        wanted = _Wanted(offset)
         self._wanted.setdefault(place, []).append(wanted)
         try:
             async with self._one:
@@ -122,7 +123,8 @@ class RecordReader(Service):  # type: ignore[misc]  # Faust's services are untyp
 
     async def disconnect(self) -> None:
         """Disconnects, if connected."""
-        consumer, self._consumer = self._consumer, None
+        consumer = self._consumer
+        self._consumer = None
         self._assigned = None
         if consumer is not None:
             await consumer.stop()
@@ -156,7 +158,8 @@ class RecordReader(Service):  # type: ignore[misc]  # Faust's services are untyp
                 if left and record.offset == left[-1]:
                     left.pop()
                     for wanted in by_offset[record.offset]:
-                        wanted.record, wanted.done = record, True
+                        wanted.record = record
+                        wanted.done = True
             position = await consumer.position(place)
             while left and left[-1] < position:
                 left.pop()
@@ -202,7 +205,8 @@ class RecordReader(Service):  # type: ignore[misc]  # Faust's services are untyp
 def _fail(served: Sequence[_Wanted], error: BaseException) -> None:
     for wanted in served:
         if not wanted.done:
-            wanted.failed, wanted.done = error, True
+            wanted.failed = error
+            wanted.done = True
 
 
 async def _exists(consumer: AIOKafkaConsumer, place: TopicPartition) -> bool:

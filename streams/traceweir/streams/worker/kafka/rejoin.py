@@ -50,7 +50,8 @@ def end_if_replaced(coordinator: Any, place: StaticPlace, give_up: Callable[[Wor
         place: Its place.
         give_up: Ends the worker.
     """
-    join, forget = coordinator._do_rejoin_group, coordinator.reset_generation
+    join = coordinator._do_rejoin_group
+    forget = coordinator.reset_generation
     joined = False
 
     def note() -> None:
@@ -70,7 +71,8 @@ def end_if_replaced(coordinator: Any, place: StaticPlace, give_up: Callable[[Wor
         note()
         return success
 
-    coordinator._do_rejoin_group, coordinator.reset_generation = join_unless_replaced, note_and_forget
+    coordinator._do_rejoin_group = join_unless_replaced
+    coordinator.reset_generation = note_and_forget
 
 
 async def _is_replaced(coordinator: Any, place: StaticPlace, give_up: Callable[[WorkerError], object]) -> bool:
@@ -107,7 +109,8 @@ def rejoin_on_error(
     async def answer(error: BaseException) -> None:
         nonlocal began, last
         now = loop.time()
-        began, last = began if now - last <= TROUBLE_S else now, now
+        began = began if now - last <= TROUBLE_S else now
+        last = now
         if isinstance(error, GroupAuthorizationFailedError):
             give_up(
                 GroupRefusedError(

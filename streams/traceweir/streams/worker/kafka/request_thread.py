@@ -37,7 +37,8 @@ async def in_request_thread(request: Callable[..., Answer], *arguments: object) 
             answered.set_result(answer)  # type: ignore[arg-type]  # None only if the function returns it
 
     def run() -> None:
-        answer, error = None, None
+        answer = None
+        error = None
         try:
             answer = request(*arguments)
         except BaseException as raised:  # noqa: BLE001  # whatever it is, the caller gets it

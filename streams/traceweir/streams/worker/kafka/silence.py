@@ -69,7 +69,8 @@ class LastAnswer:
     def note(self, *, answered: bool) -> None:
         """Notes whether a broker has answered a question, which had `ASK_EVERY_S` for its answer."""
         if answered:
-            self._at_s, self.unanswered_s = self._now(), 0.0
+            self._at_s = self._now()
+            self.unanswered_s = 0.0
         else:
             self.unanswered_s += ASK_EVERY_S
 

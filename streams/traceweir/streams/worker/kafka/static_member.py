@@ -47,7 +47,9 @@ class StaticMember:
     """
 
     def __init__(self, instance_id: str, note: Path, members: Callable[[], list[GroupMember]]) -> None:
-        self._instance_id, self._note, self._members = instance_id, note, members
+        self._instance_id = instance_id
+        self._note = note
+        self._members = members
         self._own = {note.read_text()} if note.exists() else set()
 
     def joined(self, member_id: str) -> None:
@@ -72,7 +74,8 @@ class StaticMember:
             InstanceTakenError: another process has the place.
             KafkaUnreachableError: no broker answers.
         """
-        deadline, is_logged = now() + session_timeout_s + MARGIN_S, False
+        deadline = now() + session_timeout_s + MARGIN_S
+        is_logged = False
         while True:
             try:
                 other = self._other()

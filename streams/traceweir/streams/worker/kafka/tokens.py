@@ -45,7 +45,9 @@ class TokenSource:
     """
 
     def __init__(self, name: str, issue: Callable[[], object], clock: Callable[[], float] = seconds_now) -> None:
-        self._name, self._issue, self._clock = name, issue, clock
+        self._name = name
+        self._issue = issue
+        self._clock = clock
         self._lock = threading.Lock()
         self._token: AccessToken | None = None
         self._renewed_from = -math.inf
@@ -80,11 +82,13 @@ class TokenSource:
             reason = printable(f"{type(error).__name__}: {error}", 300)
             self._fail(TokenError(f"{self._name} failed to return a token for Kafka ({reason}): remove the cause"))
         else:
-            self._token, self._failure = token, None
+            self._token = token
+            self._failure = None
             self._renewed_from = now + RENEWED_AFTER * (token.expires_at - now)
 
     def _fail(self, failure: TokenError) -> None:
-        self._failure, self._failed_at = failure, self._clock()
+        self._failure = failure
+        self._failed_at = self._clock()
         if self._token is not None and (left := self._token.expires_at - self._failed_at) > 0:
             log.warning("the token for Kafka is not renewed, and ends in %.0f s: %s", left, failure)
 

@@ -237,7 +237,8 @@ def check_transactions(settings: Settings) -> list[str]:
     metadata = cluster.metadata()
     options = cluster.broker_options()
     problems = []
-    most, copies = options.get("transaction.max.timeout.ms"), options.get("transaction.state.log.replication.factor")
+    most = options.get("transaction.max.timeout.ms")
+    copies = options.get("transaction.state.log.replication.factor")
     if most is not None and int(most) < settings.transaction_timeout_s * 1000:
         problems.append(
             f"the brokers' transaction.max.timeout.ms is {most}, and TRACEWEIR_TRANSACTION_TIMEOUT_S="

@@ -23,7 +23,8 @@ def topic_problems(
 ) -> dict[str, str]:
     """Returns, by topic name, a sentence for each expected topic that is missing or wrong for workers with these stages."""
     where = settings.kafka_bootstrap_servers
-    others, own = settings.topics.of_others(stages), changelog(application_id(settings.topic_prefix, stages))
+    others = settings.topics.of_others(stages)
+    own = changelog(application_id(settings.topic_prefix, stages))
     counts = cluster.partition_counts()
     options = cluster.topic_options([name for name in expected if name in counts])
     policies = {name: found["cleanup.policy"] for name, found in options.items()}

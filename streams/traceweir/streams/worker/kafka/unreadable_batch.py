@@ -43,7 +43,8 @@ def unreadable_batch(topic: str, partition: int, raw: bytes, begin: int, error: 
         UnreadableBatchError: the checksum of the batch is wrong, so that the bytes are not those of its producer.
     """
     batch = _DefaultRecordBatchPy(raw)
-    first, last = max(begin, batch.base_offset), batch.next_offset - 1
+    first = max(begin, batch.base_offset)
+    last = batch.next_offset - 1
     if not batch.validate_crc():
         raise UnreadableBatchError(f"{topic}[{partition}]: offsets {first} to {last} {_CHANGED}") from error
     codec = batch.compression_type

@@ -43,7 +43,9 @@ class Activity(Service):  # type: ignore[misc]  # Faust's services are untyped
             kwargs: Arguments of the service.
         """
         super().__init__(**kwargs)
-        self._inputs, self._ready_partitions, self._lag = inputs, ready_partitions, lag
+        self._inputs = inputs
+        self._ready_partitions = ready_partitions
+        self._lag = lag
         self._counts: Counter[str] = Counter()
         self.totals: Counter[str] = Counter()
         """What the worker has committed since its start, under the keys `stage.counter`."""
@@ -62,7 +64,8 @@ class Activity(Service):  # type: ignore[misc]  # Faust's services are untyped
         Args:
             now: Seconds of a monotonic clock.
         """
-        partitions, lag = self._ready_partitions(), self._lag()
+        partitions = self._ready_partitions()
+        lag = self._lag()
         if self._counts or any(lag.values()):
             self._window_began = now if self._window_began is None else self._window_began
             self._idle_since = None

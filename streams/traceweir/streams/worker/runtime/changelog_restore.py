@@ -57,7 +57,9 @@ class ChangelogRestore:
             options: Connection options of aiokafka's clients.
             stepped: Called after each batch.
         """
-        self._table, self._options, self._stepped = table, options, stepped
+        self._table = table
+        self._options = options
+        self._stepped = stepped
         self.rows = self.bytes = 0
         """Number of rows, and of bytes of keys and values, that were read so far."""
         self.remaining = 0

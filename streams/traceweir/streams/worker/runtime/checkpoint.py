@@ -106,7 +106,9 @@ class Checkpoints:
             formats: The formats of rows of this version.
         """
         verify()
-        self._app, self._table, self._new_ownership = app, PartitionTable(table), ownership
+        self._app = app
+        self._table = PartitionTable(table)
+        self._new_ownership = ownership
         self._parts = Parts(self._table, specs, facts, client_options, partitions, formats)
         self._ownership: Ownership | None = None
         self._limit = limit
@@ -221,7 +223,8 @@ class Checkpoints:
 
     async def _stop_takeover(self) -> None:
         """Stops the takeover that is under way, if there is one."""
-        task, self.takeover_task = self.takeover_task, None
+        task = self.takeover_task
+        self.takeover_task = None
         if task is not None and not task.done():
             task.cancel()
             await asyncio.wait([task])
@@ -256,7 +259,8 @@ class Checkpoints:
 
     async def _stop_writing(self) -> None:
         # Detached before the first await: a rebalance and the end of the app can run this at the same time.
-        ownership, self._ownership = self._ownership, None
+        ownership = self._ownership
+        self._ownership = None
         if ownership is not None:
             await ownership.stop()
 

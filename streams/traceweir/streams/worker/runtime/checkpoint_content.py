@@ -42,7 +42,10 @@ class CheckpointContent:
             last: Whether this is the last checkpoint of its lanes.
             most_bytes: Bytes of keys and values beyond which no further lane is cut. A single cut can be larger.
         """
-        self._changelog, self._now, self.handed, self._last = changelog, now, handed, last
+        self._changelog = changelog
+        self._now = now
+        self.handed = handed
+        self._last = last
         self._most_bytes = most_bytes
         self.bytes = self.taken_bytes = 0
         """Bytes of keys and values of all changes, and bytes of the records that the stages took for them."""
@@ -72,13 +75,15 @@ class CheckpointContent:
         rows: dict[TopicPartition, Rows] = {}
         outputs: list[Output] = []
         offsets: dict[TopicPartition, int] = {}
-        before, timestamp = len(self.counted), int(seconds_now() * 1000)
+        before = len(self.counted)
+        timestamp = int(seconds_now() * 1000)
         for lane in lanes:
             if self.bytes and self.bytes + lane.pending_bytes > self._most_bytes:
                 continue
             taken = lane.pending_bytes
             self.tried[lane] = None
-            lane.cut_at, lane.in_checkpoint = self._now, True
+            lane.cut_at = self._now
+            lane.in_checkpoint = True
             try:
                 cut = lane.cut()
             except StageFailed as raised:

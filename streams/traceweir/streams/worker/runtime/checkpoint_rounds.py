@@ -73,16 +73,21 @@ class CheckpointRounds:
                 its clock has gone back, or after a topic has refused a batch for its size.
             isolate: Loads a lane again whose stage raised.
         """
-        self._app, self._table, self._lanes = app, table, lanes
+        self._app = app
+        self._table = table
+        self._lanes = lanes
         self._pace = CheckpointPace(interval_s)
         self._bound = bound
-        self._fail, self._lose, self._isolate = fail, lose, isolate
+        self._fail = fail
+        self._lose = lose
+        self._isolate = isolate
         self.ownership: Ownership
         """Sends the checkpoints, and compares the clocks afterwards; set before there are lanes."""
         self.handed: Collection[str] = ()
         """The topics whose records can be handed over to the next stage; set with `ownership`."""
         self._task: asyncio.Task[None] | None = None
-        self._woken, self._worked = asyncio.Event(), asyncio.Event()
+        self._woken = asyncio.Event()
+        self._worked = asyncio.Event()
         self.lock = asyncio.Lock()
         """Held while a checkpoint is sent."""
         self.committed: tuple[Callable[[Mapping[str, int], Sequence[Output]], object], ...] = ()
@@ -106,7 +111,8 @@ class CheckpointRounds:
 
     def watch(self, lane: Lane) -> None:
         """Looks at a new lane as soon as it has changes."""
-        lane.notify, lane.worked = self._woken.set, self._worked.set
+        lane.notify = self._woken.set
+        lane.worked = self._worked.set
         self._woken.set()
 
     def full(self) -> bool:
@@ -142,7 +148,8 @@ class CheckpointRounds:
 
     def _waits(self) -> dict[Lane, float]:
         """Returns the time until the next checkpoint of each lane that can have changes."""
-        now, full = monotonic(), self._is_full()
+        now = monotonic()
+        full = self._is_full()
         return {
             lane: 0.0 if full else self._pace.wait_s(now, lane.cut_at, urgent=lane.urgent, behind=lane.far_behind())
             for lane in self._lanes.values()
@@ -207,7 +214,8 @@ class CheckpointRounds:
         if changes is None:
             return None
         further = HandOver(self._lanes, content, self._worked).further if content.handed else None
-        began, began_at = monotonic(), seconds_now()
+        began = monotonic()
+        began_at = seconds_now()
         ends = await self.ownership.delivery.send(*changes, further)
         self._bound.note(content.bytes, content.taken_bytes, seconds=monotonic() - began)
         for lane, rows in content.rows.items():

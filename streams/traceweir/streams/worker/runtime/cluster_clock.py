@@ -68,7 +68,8 @@ class ClusterClock:
     """
 
     def __init__(self, clock: Callable[[], float] = seconds_now, elapsed: Callable[[], float] = monotonic) -> None:
-        self._clock, self._elapsed = clock, elapsed
+        self._clock = clock
+        self._elapsed = elapsed
         self._compared_at = -math.inf
         self.ahead_s: float | None = None
         """Seconds by which this worker was ahead of the brokers at the last comparison; None before the first one.
@@ -126,7 +127,8 @@ def ahead_s(at_ms: int, since: float, until: float) -> float:
         since: A time before that moment by the clock of the machine, in seconds since 1970.
         until: A time after it by the clock of the machine.
     """
-    least, most = since - at_ms / 1000, until - at_ms / 1000
+    least = since - at_ms / 1000
+    most = until - at_ms / 1000
     return max(0.0, least) + min(0.0, most)
 
 

@@ -29,8 +29,10 @@ class CountedStages:
 
     def changes(self) -> Counter[str]:
         """Returns the changes since the last call, under the keys `stage.counter`, and `read.topic` for records read."""
-        before, self._before = self._before, self._now()
-        read, self._read = self._read, Counter()
+        before = self._before
+        self._before = self._now()
+        read = self._read
+        self._read = Counter()
         return Counter({key: n - before[key] for key, n in self._before.items() if n != before[key]} | read)
 
     def _now(self) -> Counter[str]:

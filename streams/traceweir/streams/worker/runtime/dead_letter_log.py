@@ -36,7 +36,8 @@ class DeadLetterLog:
             topic: Name of the topic `dead-letters`.
             clock: Returns seconds of a monotonic clock.
         """
-        self._topic, self._clock = topic, clock
+        self._topic = topic
+        self._clock = clock
         self._logged_at: dict[str, float] = {}
         self._hidden: Counter[str] = Counter()
 
@@ -54,7 +55,8 @@ class DeadLetterLog:
                 self._note(DeadLetter.read(output.key, None, output.headers))
 
     def _note(self, letter: DeadLetter) -> None:
-        reason, now = letter.reason, self._clock()
+        reason = letter.reason
+        now = self._clock()
         if reason in self._logged_at and now - self._logged_at[reason] < QUIET_S:
             self._hidden[reason] += 1
             return

@@ -139,7 +139,9 @@ class Transaction:
         timeout_s: float = TRANSACTION_TIMEOUT_S,
         limits: RecordLimits | None = None,
     ) -> None:
-        self._id, self._group, self._timeout_ms = transactional_id, group, int(timeout_s * 1000)
+        self._id = transactional_id
+        self._group = group
+        self._timeout_ms = int(timeout_s * 1000)
         self._limits = limits or RecordLimits()
         self._producer = AIOKafkaProducer(
             **options,
@@ -263,7 +265,8 @@ class PlainSends:
         *,
         limits: RecordLimits | None = None,
     ) -> None:
-        self._commit, self._limits = commit, limits or RecordLimits()
+        self._commit = commit
+        self._limits = limits or RecordLimits()
         self._producer = AIOKafkaProducer(
             **options, acks="all", max_batch_size=MAX_BATCH_BYTES, max_request_size=4 * MAX_BATCH_BYTES
         )
@@ -379,7 +382,8 @@ async def _send(
     acknowledged: list[tuple[asyncio.Future[Any], int, int]] = []
     at = 0
     while at < len(records):
-        batch, start = producer.create_batch(), at
+        batch = producer.create_batch()
+        start = at
         while at < len(records):
             key, value, timestamp, headers = records[at]
             if (

@@ -53,7 +53,9 @@ class HandOver:
             content: What the checkpoint sends; further cuts are added to it.
             worked: Set each time that work of a stage is done.
         """
-        self._lanes, self._content, self._worked = lanes, content, worked
+        self._lanes = lanes
+        self._content = content
+        self._worked = worked
         self._rounds = 0
 
     async def further(self, firsts: Firsts) -> CheckpointChanges | None:
@@ -72,7 +74,8 @@ class HandOver:
         """Returns the lanes that have taken records, with the number of records on which they worked before."""
         takers: dict[Lane, int] = {}
         for place, outputs in self._handed().items():
-            lane, first = self._lanes.get(place.partition), firsts.get(place)
+            lane = self._lanes.get(place.partition)
+            first = firsts.get(place)
             if lane is None or first is None:
                 continue
             records = [_record(offset, output) for offset, output in enumerate(outputs, first)]

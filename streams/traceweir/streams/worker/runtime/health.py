@@ -20,7 +20,9 @@ from traceweir.streams.base.errors import WorkerError
 
 log = logging.getLogger(__name__)
 
-LIVE, READY, METRICS = "/healthz", "/readyz", "/metrics"
+LIVE = "/healthz"
+READY = "/readyz"
+METRICS = "/metrics"
 Phase = Literal["starting", "joining", "catching up", "ready", "stopping"]
 """The phases of a process with partitions: it connects, joins its consumer group, restores partitions, processes records,
 and stops."""
@@ -101,7 +103,10 @@ class Health(Service):  # type: ignore[misc]  # Faust's services are untyped
             kwargs: Arguments of the service.
         """
         super().__init__(**kwargs)
-        self._socket, self._problems, self._state, self._metrics = taken, problems, state, metrics
+        self._socket = taken
+        self._problems = problems
+        self._state = state
+        self._metrics = metrics
         self._obstacles = obstacles
         application = web.Application()
         application.add_routes(
@@ -131,7 +136,8 @@ class Health(Service):  # type: ignore[misc]  # Faust's services are untyped
         return _answer({"healthy": not problems, "problems": problems}, good=not problems)
 
     async def _ready(self, request: web.Request) -> web.Response:
-        problems, ready = [*self._problems(), *self._obstacles()], self.ready
+        problems = [*self._problems(), *self._obstacles()]
+        ready = self.ready
         named = {"problems": problems} if problems else {}
         return _answer({"ready": ready, **self._state(), **named}, good=ready)
 

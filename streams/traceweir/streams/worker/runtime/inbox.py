@@ -24,7 +24,9 @@ class Inbox:
     """
 
     def __init__(self, name: str, stage: Stage, topics: Sequence[str], max_records: int) -> None:
-        self.name, self.stage, self.max_records = name, stage, max_records
+        self.name = name
+        self.stage = stage
+        self.max_records = max_records
         # Decided once: `isinstance` with a protocol takes about 10 µs.
         self.has_outputs: Callable[[], bool] = stage.has_outputs if isinstance(stage, TellsOutputs) else lambda: True
         """Returns whether the stage has outputs; true for a stage that does not tell."""
@@ -96,7 +98,8 @@ class Inbox:
 
     def take_up(self, topic: str, records: Sequence[Record]) -> None:
         """Notes that the stage takes these records."""
-        first, last = records[0].offset, records[-1].offset
+        first = records[0].offset
+        last = records[-1].offset
         self.pending_offsets[topic] = self.pending_offsets.get(topic, (first,))[0], last
         self.pending += len(records)
 

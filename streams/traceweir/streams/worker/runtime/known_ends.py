@@ -29,7 +29,8 @@ class KnownEnds:
 
     def note_appended(self, topic: str, last: int) -> None:
         """Notes that this worker has appended records up to the offset `last`, in a transaction that is open."""
-        self._ends[topic], self._appended[topic] = last + 1, last
+        self._ends[topic] = last + 1
+        self._appended[topic] = last
 
     def note_committed(self) -> None:
         """Notes that the transaction of the last appends was committed: its marker takes exactly one offset of each topic.

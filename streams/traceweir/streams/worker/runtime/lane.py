@@ -99,7 +99,8 @@ class Lane:
             StageFailed: a stage raised in its first tick, not because of one session.
         """
         self.number = number
-        self.beginnings, self._logs = beginnings, logs
+        self.beginnings = beginnings
+        self._logs = logs
         self._inputs = {spec.name: inputs_of(spec.inputs, beginnings) for spec in specs}
         self.places: dict[str, Place] = {
             name: place_of(name, number) for inputs in self._inputs.values() for name in inputs
@@ -168,7 +169,8 @@ class Lane:
         if self._logs is None:
             return max(stored or 0, first)
         place = self.places[source]
-        log_id, name = self._logs.ids.get(place.topic), f"{place.topic}/{place.partition}"
+        log_id = self._logs.ids.get(place.topic)
+        name = f"{place.topic}/{place.partition}"
         start = start_of(name, stored, self.input_ids.get(source), first, self._logs.ends.get(source), log_id)
         if start.problem is not None:
             log.warning("%s", start.problem)
@@ -345,7 +347,8 @@ class Lane:
         Raises:
             StageFailed: a stage raised.
         """
-        inbox, first = self._inbox_of[topic], records[0].offset
+        inbox = self._inbox_of[topic]
+        first = records[0].offset
         # A suspect is committed alone, before the stage takes the next record.
         if self.dead or self.suspects.isolating or inbox.full(topic) or inbox.stage.full():
             return False
@@ -499,7 +502,8 @@ class Lane:
         for inbox in self._inboxes.values():
             for source, (_, last) in inbox.pending_offsets.items():
                 self.suspects.passed(source, last)
-            inbox.pending, inbox.pending_offsets = 0, {}
+            inbox.pending = 0
+            inbox.pending_offsets = {}
         self.suspects.set_aside()
         self.pending = self.pending_bytes = 0
         if offsets or (rows and self._unwritten_starts):

@@ -25,7 +25,9 @@ class OpenTransactions:
 
     def note(self, ends: Mapping[TopicPartition, End]) -> None:
         """Notes the ends of all fetched partitions; partitions that are missing are not fetched any more."""
-        since, self._since, self._ages = self._since, {}, {}
+        since = self._since
+        self._since = {}
+        self._ages = {}
         for place, end in ends.items():
             if not end.held_back:
                 self._ages[place] = 0.0

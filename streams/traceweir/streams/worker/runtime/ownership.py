@@ -107,7 +107,8 @@ class ClaimedPartitions:
         timeout_s: float = TRANSACTION_TIMEOUT_S,
         limits: RecordLimits | None = None,
     ) -> None:
-        self._application, self._changelog = application, changelog
+        self._application = application
+        self._changelog = changelog
         self._transaction = partial(Transaction, options, timeout_s=timeout_s, limits=limits)
         self._name = f"{application}-writer-{uuid4().hex}"
         self._clock = clock
@@ -170,7 +171,8 @@ class ClaimedPartitions:
     async def stop(self) -> None:
         """Closes all producers."""
         self._stopped = True
-        started, self._started = self._started, []
+        started = self._started
+        self._started = []
         await _together(stop_in_time(each) for each in started)
 
 

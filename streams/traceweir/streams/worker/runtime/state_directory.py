@@ -24,7 +24,9 @@ log = logging.getLogger(__name__)
 LAYOUT, OLDEST_LAYOUT = 3, 1
 """The format of the directory, and the oldest one that this version reads. Rows name their own format (`row_formats`), so
 that an older version can use the directory again as long as it can read the rows."""
-MARK, LOCK, MEMBER = "state.json", "lock", "member"
+MARK = "state.json"
+LOCK = "lock"
+MEMBER = "member"
 
 
 class Mark(BaseModel):
@@ -125,10 +127,8 @@ def _locked(lock: int) -> bool:
 
 def _check_mark(folder: Path, wanted: Mark) -> None:
     file = folder / MARK
-    other, delete = (
-        "set TRACEWEIR_STATE_DIR to another folder",
-        f"delete {folder}: the worker rebuilds it from the changelog",
-    )
+    other = "set TRACEWEIR_STATE_DIR to another folder"
+    delete = f"delete {folder}: the worker rebuilds it from the changelog"
     try:
         found = Mark.model_validate_json(file.read_bytes())
     except FileNotFoundError:

@@ -44,7 +44,11 @@ class StageFailed(Exception):  # noqa: N818  # an outcome that the caller handle
         super().__init__(f"the stage {stage} raised {describe(error)}")
         self.for_log = f"the stage {stage} raised {type_and_place(error)}"
         """The message without that of the exception, which can quote a record."""
-        self.stage, self.error, self.records, self.count, self.named = stage, error, records, count, named
+        self.stage = stage
+        self.error = error
+        self.records = records
+        self.count = count
+        self.named = named
         self.session = session
 
 
@@ -122,8 +126,11 @@ class Suspects:
         if not failed.count and failed.session is None:
             raise failed
         after = Suspects()
-        after._until, after._failed_alone, after._poison = {**self._until}, {*self._failed_alone}, {**self._poison}
-        after._failed_sessions, after._poison_sessions = {*self._failed_sessions}, {**self._poison_sessions}
+        after._until = {**self._until}
+        after._failed_alone = {*self._failed_alone}
+        after._poison = {**self._poison}
+        after._failed_sessions = {*self._failed_sessions}
+        after._poison_sessions = {**self._poison_sessions}
         if failed.session is not None and failed.count <= 1:
             place = failed.stage, failed.session
             if place not in self._poison_sessions:

@@ -65,8 +65,12 @@ class Takeover:
             first_offsets: By topic and partition, the offset before which no record is read.
             stepped: Called after each step.
         """
-        self._owned, self._numbers, self._parts, self._ownership = owned, list(owned), parts, ownership
-        self._first_offsets, self._stepped = first_offsets, stepped
+        self._owned = owned
+        self._numbers = list(owned)
+        self._parts = parts
+        self._ownership = ownership
+        self._first_offsets = first_offsets
+        self._stepped = stepped
         self._restore = ChangelogRestore(parts.table, parts.client_options, stepped)
         self.summary = "nothing to do"
         """What was done, for the log."""
@@ -123,6 +127,7 @@ class Takeover:
         return lanes
 
     async def _claim(self, writers: Collection[str]) -> Mapping[int, int]:
-        table, to_write = self._parts.table, self._parts.formats.to_write
+        table = self._parts.table
+        to_write = self._parts.formats.to_write
         formats = {n: to_write(table.read(n, FORMAT_ROW), n, table.changelog) for n in self._numbers}
         return await self._ownership.claim(writers, formats)

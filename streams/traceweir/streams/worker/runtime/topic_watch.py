@@ -49,7 +49,10 @@ class TopicWatch(Service):  # type: ignore[misc]  # Faust's services are untyped
             kwargs: Arguments of the service.
         """
         super().__init__(**kwargs)
-        self._ids, self._known, self._lose, self._fail = ids, known, lose, fail
+        self._ids = ids
+        self._known = known
+        self._lose = lose
+        self._fail = fail
         self._followed: dict[str, str | None] = dict.fromkeys(followed)
 
     @service_task("compares the topics with those that the worker knows")

@@ -59,7 +59,9 @@ class TransactionBound:
         self.bytes = _within_limits(min(FIRST_BYTES, FIRST_BYTES_PER_S * self._goal_s))
         """Bytes of keys and values that a transaction can have."""
         self._taken = self._sent = 0.0
-        self._measured, self._measured_s, self._largest = 0, 0.0, 0
+        self._measured = 0
+        self._measured_s = 0.0
+        self._largest = 0
 
     @property
     def pending_bytes(self) -> int:
@@ -84,8 +86,10 @@ class TransactionBound:
             taken: Bytes of the records that the stages took for it.
             seconds: The time from its begin to its commit.
         """
-        self._taken, self._sent = self._taken / 2 + taken, self._sent / 2 + sent
-        self._measured, self._measured_s = self._measured + sent, self._measured_s + seconds
+        self._taken = self._taken / 2 + taken
+        self._sent = self._sent / 2 + sent
+        self._measured = self._measured + sent
+        self._measured_s = self._measured_s + seconds
         self._largest = max(self._largest, sent)
         if seconds > SLOW * self._goal_s and (found := sent / seconds * self._goal_s) < self.bytes:
             self._set(found)
@@ -106,7 +110,9 @@ class TransactionBound:
         self._begin_to_measure()
 
     def _begin_to_measure(self) -> None:
-        self._measured, self._measured_s, self._largest = 0, 0.0, 0
+        self._measured = 0
+        self._measured_s = 0.0
+        self._largest = 0
 
     def reason(self, error: BaseException, sent: int, *, seconds: float) -> BaseException:
         """Returns why a transaction has failed: `error`, or that it was open for too long."""

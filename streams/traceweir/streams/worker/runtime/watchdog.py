@@ -59,7 +59,8 @@ class Watchdogs:
 
         Call this method every `LOOK_EVERY_S`.
         """
-        seen, late = {}, []
+        seen = {}
+        late = []
         for name, due, mark in duties:
             before, waited_s = self._seen.get(name, (None, 0.0))
             waited_s = waited_s + LOOK_EVERY_S if due and name in self._seen and mark == before else 0.0
@@ -108,7 +109,11 @@ class Watch(Service):  # type: ignore[misc]  # Faust's services are untyped
             kwargs: Arguments of the service.
         """
         super().__init__(**kwargs)
-        self._duties, self._failed, self._ask, self._where, self._limit_s = duties, failed, ask, where, limit_s
+        self._duties = duties
+        self._failed = failed
+        self._ask = ask
+        self._where = where
+        self._limit_s = limit_s
         self._dogs = Watchdogs(limit_s)
         self._looks = 0
         self.last_answer = LastAnswer() if last is None else last
@@ -164,7 +169,8 @@ class Watch(Service):  # type: ignore[misc]  # Faust's services are untyped
 
     def _check_event_loop(self) -> None:
         # Runs in a thread, because a block of the event loop, such as a hanging disk, also blocks its checks.
-        looks, held_s = self._looks, 0.0
+        looks = self._looks
+        held_s = 0.0
         while not self.should_stop:
             time.sleep(LOOK_EVERY_S)
             held_s = held_s + LOOK_EVERY_S if looks == self._looks else 0.0

@@ -17,7 +17,8 @@ class CheckpointTimes:
     """Measures the delivery of a worker, which sends one checkpoint at a time."""
 
     def __init__(self, measured: Measured, clock: Callable[[], float] = monotonic) -> None:
-        self._measured, self._clock = measured, clock
+        self._measured = measured
+        self._clock = clock
         self._began: float | None = None
         measured.add(catalogue.CHECKPOINT_FAILURES, 0)
 
@@ -54,7 +55,8 @@ class _Timed:
     """A delivery whose checkpoints are measured."""
 
     def __init__(self, delivery: CheckpointDelivery, times: CheckpointTimes) -> None:
-        self._delivery, self._times = delivery, times
+        self._delivery = delivery
+        self._times = times
 
     async def start(self) -> None:
         await self._delivery.start()

@@ -51,7 +51,9 @@ class CommittedWork:
     """
 
     def __init__(self, measured: Measured, results: str, now: Callable[[], datetime]) -> None:
-        self._measured, self._results, self._now = measured, results, now
+        self._measured = measured
+        self._results = results
+        self._now = now
         self._decode = msgspec.json.Decoder(_Score).decode
         for instrument, *attributes in _FROM_THE_START:
             measured.add(instrument, 0, *attributes)
@@ -72,11 +74,14 @@ class CommittedWork:
 
     def _add_scores(self, values: Sequence[bytes]) -> None:
         """Notes scores. It takes about a microsecond for each, so it looks up each distribution once."""
-        measured, now = self._measured, self._now()
+        measured = self._measured
+        now = self._now()
         freshness = measured.distribution(catalogue.FRESHNESS)
-        tally, distributions = Counter[tuple[str, str, str]](), dict[str, Distribution]()
+        tally = Counter[tuple[str, str, str]]()
+        distributions = dict[str, Distribution]()
         for score in map(self._decode, values):
-            metric, value = score.metric, score.value
+            metric = score.metric
+            value = score.value
             tally[metric, score.status, score.not_evaluated_because or ""] += 1
             freshness.add(max(0.0, (now - score.occurred_at).total_seconds()))
             if value is not None:

@@ -8,7 +8,8 @@ from pathlib import Path
 from traceweir.streams.worker.telemetry.catalogue import CANARY, CATALOGUE, EXPORT, Instrument
 
 PAGE = Path("docs/telemetry.md")
-_BEGIN, _END = "<!-- metrics: begin -->\n", "<!-- metrics: end -->\n"
+_BEGIN = "<!-- metrics: begin -->\n"
+_END = "<!-- metrics: end -->\n"
 
 
 def table() -> str:

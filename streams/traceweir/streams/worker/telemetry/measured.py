@@ -13,7 +13,8 @@ Attributes = tuple[str, ...]
 """Values of the attributes of an instrument, in their order."""
 MAX_SERIES = 500
 """Maximum number of different attributes of an instrument; further ones are counted as `other`."""
-_OTHER, _VALUE_CHARS = "other", 120
+_OTHER = "other"
+_VALUE_CHARS = 120
 
 
 class Distribution:

@@ -82,10 +82,14 @@ class MetricExport(Service):  # type: ignore[misc]  # Faust's services are untyp
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self._exporter, self._points, self._resource, self._every_s = exporter, points, resource, every_s
+        self._exporter = exporter
+        self._points = points
+        self._resource = resource
+        self._every_s = every_s
         self._start_ns = time.time_ns()
         self._waiting: Queue[MetricsData | None] = Queue()
-        self._failures, self._warned_s = 0, float("-inf")
+        self._failures = 0
+        self._warned_s = float("-inf")
         self._thread = threading.Thread(target=self._send_all, name="metrics", daemon=True)
 
     async def on_start(self) -> None:

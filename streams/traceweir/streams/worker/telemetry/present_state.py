@@ -121,9 +121,13 @@ class PresentState:
         clock_ahead_s: Callable[[], float | None] = lambda: None,
     ) -> None:
         self._clock_ahead_s = clock_ahead_s
-        self._config_problems, self._challenger_problems = config_problems, challenger_problems
-        self._worker, self._scoring, self._problems = worker, scoring, problems
-        self._checkpoint_age_s, self._loop_lag_s = checkpoint_age_s, loop_lag_s
+        self._config_problems = config_problems
+        self._challenger_problems = challenger_problems
+        self._worker = worker
+        self._scoring = scoring
+        self._problems = problems
+        self._checkpoint_age_s = checkpoint_age_s
+        self._loop_lag_s = loop_lag_s
         self._version = version("traceweir")
 
     def points(self) -> Iterator[Point]:

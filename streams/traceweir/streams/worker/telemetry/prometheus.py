@@ -23,7 +23,8 @@ def exposition(points: Iterable[Point], instruments: Sequence[Instrument] = CATA
 
 class _Points(Collector):
     def __init__(self, points: Sequence[Point], instruments: Sequence[Instrument]) -> None:
-        self._points, self._instruments = points, instruments
+        self._points = points
+        self._instruments = instruments
 
     def collect(self) -> Iterator[Metric]:
         for instrument in self._instruments:
@@ -31,7 +32,8 @@ class _Points(Collector):
 
 
 def _family(instrument: Instrument, points: Sequence[Point]) -> Metric:
-    name, labels = instrument.prometheus_name, instrument.attributes
+    name = instrument.prometheus_name
+    labels = instrument.attributes
     if instrument.kind == "histogram":
         histogram = HistogramMetricFamily(name, instrument.meaning, labels=labels)
         for point in points:
@@ -49,7 +51,8 @@ def _family(instrument: Instrument, points: Sequence[Point]) -> Metric:
 
 def _buckets(found: Distribution) -> list[tuple[str, float]]:
     """Returns the number of values up to each bound, as Prometheus adds buckets up."""
-    total, buckets = 0, list[tuple[str, float]]()
+    total = 0
+    buckets = list[tuple[str, float]]()
     for bound, number in zip([*map(str, found.bounds), "+Inf"], found.buckets, strict=True):
         total += number
         buckets.append((bound, total))

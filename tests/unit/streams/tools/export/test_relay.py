@@ -17,7 +17,7 @@ from traceweir.streams.base.settings import Settings
 from traceweir.streams.tools.export.not_taken import NotTaken
 from traceweir.streams.tools.export.problems import ProblemLog
 from traceweir.streams.tools.export.relay import Relay
-from traceweir.streams.tools.export.waiting import Row, WaitingScore
+from traceweir.streams.tools.export.waiting import WaitingRow, WaitingScore
 from traceweir.streams.tools.export.waiting_topic import WaitingTopic
 from traceweir.streams.tools.results.reader import FoundScore
 from traceweir.streams.worker.kafka.errors import KafkaUnreachableError
@@ -141,7 +141,7 @@ class Positions:
         await self.group.during("write")
 
 
-class Checkpoints(Positions):
+class ExportTransactions(Positions):
     """Commits nothing, and notes what it was told."""
 
     async def write(self, consumer: object = None, outputs: object = (), offsets: Any = None) -> None:
@@ -160,10 +160,10 @@ class Consumer(Positions):
 def group(monkeypatch: pytest.MonkeyPatch) -> Group:
     group, relay = Group(), "traceweir.streams.tools.export.relay"
 
-    async def rows(topic: WaitingTopic, partitions: Collection[int]) -> AsyncIterator[Row]:
+    async def rows(topic: WaitingTopic, partitions: Collection[int]) -> AsyncIterator[WaitingRow]:
         await group.during("rows")
         for row_at, score in enumerate(group.rows):
-            yield Row(score.place, row_at, score)
+            yield WaitingRow(score.place, row_at, score)
 
     @asynccontextmanager
     async def unwatched(consumer: object, **limits: float) -> AsyncIterator[None]:
@@ -172,7 +172,7 @@ def group(monkeypatch: pytest.MonkeyPatch) -> Group:
     monkeypatch.setattr(f"{relay}.RETRY_AFTER_S", (0.0,))
     monkeypatch.setattr(WaitingTopic, "open", rows)
     monkeypatch.setattr(f"{relay}.Positions", lambda *_, **__: Positions(group))
-    monkeypatch.setattr(f"{relay}.Checkpoints", lambda *_: Checkpoints(group))
+    monkeypatch.setattr(f"{relay}.ExportTransactions", lambda *_: ExportTransactions(group))
     monkeypatch.setattr(f"{relay}.AIOKafkaConsumer", lambda **_: Consumer(group))
     monkeypatch.setattr(f"{relay}.failing_with_client", unwatched)
     monkeypatch.setattr(f"{relay}.check_partitions", lambda *_: [])

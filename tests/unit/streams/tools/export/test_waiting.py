@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traceweir.streams.tools.export.waiting import FIRST_PAUSE_S, MAX_PAUSE_S, Row, WaitingScore, WaitingScores
+from traceweir.streams.tools.export.waiting import FIRST_PAUSE_S, MAX_PAUSE_S, WaitingRow, WaitingScore, WaitingScores
 
 MODULE = "traceweir.streams.tools.export.waiting"
 
@@ -103,11 +103,11 @@ def small(monkeypatch: pytest.MonkeyPatch) -> WaitingScores:
     return WaitingScores()
 
 
-def row(at: int, of: WaitingScore) -> Row:
-    return Row(of.place, at, of)
+def row(at: int, of: WaitingScore) -> WaitingRow:
+    return WaitingRow(of.place, at, of)
 
 
-def load(kept: WaitingScores, topic: Sequence[Row | None]) -> int:
+def load(kept: WaitingScores, topic: Sequence[WaitingRow | None]) -> int:
     """Loads a part of a topic, whose offsets are the indices; returns how many rows were read."""
     load = kept.begin_load()
     number = 0
@@ -139,7 +139,7 @@ def test_a_session_of_which_much_waits_leaves_room_for_the_others(small: Waiting
 
 
 def test_what_is_on_the_topic_alone_holds_back_later_scores_of_its_session(small: WaitingScores) -> None:
-    topic: list[Row | None] = [row(offset, score("s", offset)) for offset in range(4)]
+    topic: list[WaitingRow | None] = [row(offset, score("s", offset)) for offset in range(4)]
     for offset in range(3):
         small.add(score("s", offset))
     for offset in range(2):
@@ -234,7 +234,12 @@ def test_a_score_that_waits_again_is_loaded_from_its_last_row(small: WaitingScor
     """The first row of the score has ended and is not compacted yet; a later one was written by a replay."""
     first = score("s", 0)
     again = score("s", 0, since_s=99.0)
-    topic = [row(0, first), Row(first.place, 1, None), *(row(at, score("s", at)) for at in (2, 3)), row(4, again)]
+    topic = [
+        row(0, first),
+        WaitingRow(first.place, 1, None),
+        *(row(at, score("s", at)) for at in (2, 3)),
+        row(4, again),
+    ]
     for at in (2, 3):
         small.add(score("s", at), at)
     small.add(again, 4)
@@ -253,7 +258,7 @@ def test_all_that_waits_is_taken_once_in_the_order_of_its_session_whatever_is_in
         for name, value in {"MAX_LOADED": 4, "SESSIONS_AT_LEAST": 2, "MAX_WAITING": 1_000}.items():
             patched.setattr(f"{MODULE}.{name}", value)
         kept = WaitingScores()
-        topic: list[Row | None] = []
+        topic: list[WaitingRow | None] = []
         taken: dict[str, list[int]] = {}
 
         def take() -> bool:

@@ -88,7 +88,9 @@ def features(tokens: Sequence[Token], found: Sequence[WordOutcome]) -> Iterator[
     """
     seen = _as_seen(tokens)
     for place in _places(tokens):
-        kind, own, common = tokens[place].word.kind, _own(tokens, seen, place), _common(tokens, seen, place)
+        kind = tokens[place].word.kind
+        own = _own(tokens, seen, place)
+        common = _common(tokens, seen, place)
         single = _of_kind(seen, place, _main(tokens, found, place) if kind in AUXILIARIES else "")
         yield place, [*(f"{own} {name}" for name in common), *(f"{kind} {name}" for name in (*common, *single))]
 

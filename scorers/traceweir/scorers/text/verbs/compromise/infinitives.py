@@ -47,7 +47,8 @@ def with_infinitives_as_mastra(tokens: Sequence[Token]) -> list[str]:
 
 def _negates(tokens: Sequence[Token], decided: Sequence[WordOutcome], index: int) -> bool:
     """Returns whether compromise inserts "do not" or "does not" at a position."""
-    text, before = tokens[index].text, _begin(tokens, index)
+    text = tokens[index].text
+    before = _begin(tokens, index)
     if text == "no":
         return _is_negated_be(tokens, index - 1)
     # "we use non-stop flights".

@@ -132,7 +132,8 @@ def _merged(
     """Returns the figures in steps that are long enough for a rate to mean something, and the length of a step."""
     points = [each for each in series if each.evaluated and (each.metric, each.level) in places]
     wanted = FEWEST_RESULTS * max(1, len(places))
-    results, steps = sum(each.evaluated for each in points), len({each.begins_at for each in points})
+    results = sum(each.evaluated for each in points)
+    steps = len({each.begins_at for each in points})
     factor = 1
     while results * factor < wanted * steps and steps / factor > FEWEST_STEPS:
         factor *= 2

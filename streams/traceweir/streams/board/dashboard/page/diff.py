@@ -26,7 +26,8 @@ def differences(first: str, second: str) -> list[Piece]:
     >>> [tuple(piece) for piece in differences("one seat please", "two seats please")]
     [('first', 'one'), ('second', 'two'), ('both', ' '), ('first', 'seat'), ('second', 'seats'), ('both', ' please')]
     """
-    left, right = _WORD.findall(first)[:MAX_WORDS], _WORD.findall(second)[:MAX_WORDS]
+    left = _WORD.findall(first)[:MAX_WORDS]
+    right = _WORD.findall(second)[:MAX_WORDS]
     found = []
     for operation, begin, end, other_begin, other_end in SequenceMatcher(None, left, right, False).get_opcodes():
         if operation == "equal":

@@ -59,7 +59,8 @@ from traceweir.streams.tools.doctor.finding import Finding
 from traceweir.streams.tools.results.reader import GATE
 
 PAGE_LENGTHS = (50, 200, 500)
-_STATUSES, _REASONS = get_args(Status), get_args(NotEvaluated)
+_STATUSES = get_args(Status)
+_REASONS = get_args(NotEvaluated)
 
 
 @dataclass(frozen=True)
@@ -113,7 +114,8 @@ def page_routes(store: Readable, options: PageOptions) -> APIRouter:
     @router.get("/")
     def show_overview(request: Request) -> HTMLResponse:
         filters = filters_from(request)
-        found, earlier = overview(store, filters.selection), figures_by_metric(store, filters.before())
+        found = overview(store, filters.selection)
+        earlier = figures_by_metric(store, filters.before())
         criteria = _criteria(found.metrics)
         places = charts.lines_to_draw(criteria, earlier, filters.selection.metric)
         return page(
@@ -142,7 +144,8 @@ def page_routes(store: Readable, options: PageOptions) -> APIRouter:
         after = _position(parameters.pop("older_than", None))
         filters = filters_of(parameters, options.now())
         given = filters.parameters
-        status, reason = _one_of(given, "status", _STATUSES), _one_of(given, "reason", _REASONS)
+        status = _one_of(given, "status", _STATUSES)
+        reason = _one_of(given, "reason", _REASONS)
         limit = int(_one_of(given, "limit", tuple(map(str, PAGE_LENGTHS))) or PAGE_LENGTHS[0])
         found = session_page(
             store,
@@ -278,7 +281,8 @@ def page_routes(store: Readable, options: PageOptions) -> APIRouter:
         filters = filters_from(request)
         first = filters_of({**filters.kept, **_side(request.query_params, "first_")}, options.now())
         second = filters_of({**filters.kept, **_side(request.query_params, "second_")}, options.now())
-        found, problem = None, ""
+        found = None
+        problem = ""
         try:
             found = shown_diff(store, first.selection, second.selection, options.content)
         except NoDiffError as error:
@@ -298,7 +302,9 @@ def page_routes(store: Readable, options: PageOptions) -> APIRouter:
     @router.get("/challenger")
     def show_challenger(request: Request, name: Annotated[str, Query(min_length=1, max_length=100)]) -> HTMLResponse:
         parameters = {key: value for key, value in request.query_params.items() if key != "name"}
-        filters, found, problem = filters_of(parameters, options.now()), None, ""
+        filters = filters_of(parameters, options.now())
+        found = None
+        problem = ""
         known = next((each for each in options.challengers.in_effect if each.name == name), None)
         try:
             found = challenger_diff(store, options.challengers, name, options.content)
@@ -369,7 +375,8 @@ def _by_place(metrics: Sequence[MetricFigures]) -> dict[charts.Place, MetricFigu
 def _total(metrics: Sequence[MetricFigures]) -> dict[str, float | None]:
     """Returns the pass rate of all criteria together, and what their judges cost."""
     criteria = _criteria(metrics)
-    passed, failed = sum(each.passed for each in criteria), sum(each.failed for each in criteria)
+    passed = sum(each.passed for each in criteria)
+    failed = sum(each.failed for each in criteria)
     return {
         "pass_rate": passed / (passed + failed) if passed + failed else None,
         "usd": sum(each.usd for each in criteria),

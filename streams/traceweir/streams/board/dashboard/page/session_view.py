@@ -54,7 +54,8 @@ class ScoreView:
     @property
     def replies(self) -> str | None:
         """How many replies of a judge count; None if no judge was asked."""
-        replies, most = self.details.get("replies"), self.details.get("num_samples")
+        replies = self.details.get("replies")
+        most = self.details.get("num_samples")
         return f"{replies} of at most {most} replies" if isinstance(replies, int) else None
 
 
@@ -122,7 +123,8 @@ def compared(
 
 def _text_of(trace: Mapping[str, Any]) -> str:
     """Returns the texts of a reasoning trace: its objective, its steps, and its result."""
-    task, outcome = trace.get("task"), trace.get("outcome")
+    task = trace.get("task")
+    outcome = trace.get("outcome")
     lines = [str(task.get("objective", "")) if isinstance(task, dict) else ""]
     steps = trace.get("steps")
     for step in steps if isinstance(steps, list) else ():

@@ -1,0 +1,138 @@
+"""Tests the rules of style in CONTRIBUTING.md that ruff has no rule for, in the code of the product."""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import tokenize
+from collections import defaultdict
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from tests.support.paths import ROOT
+
+FILES = sorted(
+    path
+    for folder in ("schemas", "scorers", "streams", "client")
+    for path in (ROOT / folder / "traceweir").rglob("*.py")
+)
+DIRECTIVE = re.compile(r"# (noqa|type:|fmt:|pragma)")
+RIDDLES = {"how", "told", "_say", "became", "worthless", "letters"}
+"""Names that do not say what they name."""
+DATA = {"lab/comparison/document.py"}
+"""Their names are those of a JSON document."""
+
+
+def tuple_assignments(code: str) -> list[int]:
+    """Returns the lines that assign several values to several names, which a search for `name = ` does not find.
+
+    Names that need each other's old values, and constants that share one docstring, are assigned together.
+    """
+    return [
+        node.lineno
+        for block in _blocks(ast.parse(code))
+        for node, following in pairwise([*block, None])
+        if isinstance(node, ast.Assign)
+        and isinstance(names := node.targets[0], ast.Tuple)
+        and isinstance(values := node.value, ast.Tuple)
+        and not (_has_inner(names) or _is_text(following) or _needs_old_values(names.elts, values.elts))
+    ]
+
+
+def _blocks(tree: ast.AST) -> Iterator[list[ast.stmt]]:
+    for node in ast.walk(tree):
+        for name in ("body", "orelse", "finalbody"):
+            block = getattr(node, name, None)
+            if isinstance(block, list):
+                yield block
+
+
+def _has_inner(names: ast.Tuple) -> bool:
+    return any(isinstance(each, ast.Tuple | ast.Starred) for each in names.elts)
+
+
+def _is_text(node: ast.stmt | None) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+
+
+def _needs_old_values(names: list[ast.expr], values: list[ast.expr]) -> bool:
+    written = [ast.unparse(name) for name in names]
+    return any(
+        ast.unparse(part) in written[:number]
+        for number, value in enumerate(values)
+        for part in ast.walk(value)
+        if isinstance(part, ast.expr)
+    )
+
+
+def comments_behind_code(code: str) -> list[int]:
+    """Returns the lines that have a comment behind their code, where a formatter can move it to another line."""
+    return [
+        token.start[0]
+        for token in tokenize.generate_tokens(io.StringIO(code).readline)
+        if token.type == tokenize.COMMENT and token.line[: token.start[1]].strip() and not DIRECTIVE.match(token.string)
+    ]
+
+
+def riddles(code: str) -> list[str]:
+    """Returns the names that the code gives, and that do not say what they name."""
+    given: set[str | None] = {
+        node.id if isinstance(node, ast.Name) else node.arg if isinstance(node, ast.arg) else node.name
+        for node in ast.walk(ast.parse(code))
+        if isinstance(node, ast.arg | ast.FunctionDef | ast.AsyncFunctionDef | ast.ExceptHandler)
+        or (isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store))
+    }
+    return sorted(RIDDLES & given)
+
+
+@pytest.mark.parametrize(
+    ("code", "found"),
+    [
+        ("count, names = 0, []", [1]),
+        ("if True:\n    self.a, self.b = a, b", [2]),
+        ("left, right = right, left", []),
+        ("old, self.rows = self.rows, {}", [1]),
+        ("row, row.next = row.next, row", []),
+        ("LEAST, MOST = 1, 10\n'''Limits of a name, in characters.'''", []),
+        ("name, value = pair", []),
+    ],
+)
+def test_tuple_assignments_are_found_in_code(code: str, found: list[int]) -> None:
+    assert tuple_assignments(code) == found
+
+
+@pytest.mark.parametrize(
+    ("code", "found"),
+    [
+        ("a = 1  # one", [1]),
+        ("# one\na = '# 1'", []),
+        ("a = f()  # noqa: S101  # has no argument", []),
+        ("[  # all\n]", [1]),
+    ],
+)
+def test_comments_behind_code_are_found_in_code(code: str, found: list[int]) -> None:
+    assert comments_behind_code(code) == found
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_code_is_written_as_contributing_says(path: Path) -> None:
+    code = path.read_text("utf-8")
+    assert tuple_assignments(code) == [], "give each name a statement of its own"
+    assert comments_behind_code(code) == [], "write the comment above the code, on a line of its own"
+    if not str(path).endswith(tuple(DATA)):
+        assert riddles(code) == [], "name what it is"
+
+
+def test_a_public_class_has_a_name_of_its_own() -> None:
+    """The client is another distribution, whose classes have the names of what they record."""
+    places = defaultdict(set)
+    for path in FILES:
+        if path.is_relative_to(ROOT / "client"):
+            continue
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places[node.name].add(str(path.relative_to(ROOT)))
+    assert {name: sorted(found) for name, found in places.items() if len(found) > 1} == {}
