@@ -22,7 +22,8 @@ TOOLS = {"kafka-transactions.sh": "org.apache.kafka.tools.TransactionsCommand"}
 """Classes of the tools that a distribution can have without a script."""
 RUN_ELSEWHERE = {"traceweir", "kubectl", "timedatectl"}
 """`test_documented_commands` and `test_k8s` have the commands of the first two; `timedatectl` is a part of systemd."""
-DASHBOARD = "http://127.0.0.1:4180"
+PAGES_ELSEWHERE = ("http://127.0.0.1:4180", "http://127.0.0.1:6068")
+"""The dashboard and an exporter, which do not run here; `test_dashboard` and `test_export_webhook` ask for their pages."""
 AGE = ("transactions_open_age_seconds", "traces")
 DEADLINE_S = 60
 
@@ -31,7 +32,11 @@ def runbook_commands() -> list[str]:
     pages = [(ROOT / "docs" / name).read_text("utf-8") for name in ("alerts.md", "operations.md", "worker-log.md")]
     lines = [line for page in pages for block in blocks(page, "bash") for line in block.splitlines()]
     found = dict.fromkeys(line for line in lines if line and not line.startswith("#"))
-    return [line for line in found if shlex.split(line)[0] not in RUN_ELSEWHERE and DASHBOARD not in line]
+    return [
+        line
+        for line in found
+        if shlex.split(line)[0] not in RUN_ELSEWHERE and not any(page in line for page in PAGES_ELSEWHERE)
+    ]
 
 
 def test_each_command_of_the_runbooks_runs(fleet: Fleet, kafka: str, prefix: str) -> None:
