@@ -110,11 +110,11 @@ class InvocationRecord:
     def tool_returned(self, name: str, call_id: str, response: Any = UNSET, error: str | None = None) -> None:
         """Writes the result of a call, or the message of its error."""
         name = short(name)
-        missing = message = ""
+        missing = observation = ""
         fields = b'"name":%b,"call_id":%b' % (encode(name), encode(call_id))
         if error is not None:
-            message = error[:MAX_ERROR_CHARS] or "the tool failed without a message"
-            fields += b',"error":' + encode(message)
+            observation = error[:MAX_ERROR_CHARS] or "the tool failed without a message"
+            fields += b',"error":' + encode(observation)
         elif response is UNSET:
             missing = f"the result of the call of tool {name!r} is not recorded: set `result` of the tool"
         else:
@@ -122,10 +122,10 @@ class InvocationRecord:
             missing = f"the result of the call of tool {name!r} is not complete: {lost}" if lost else ""
             encoded = encode(known)
             fields += b',"response":' + encoded
-            text = known if isinstance(known, str) else encoded.decode()
+            observation = known if isinstance(known, str) else encoded.decode()
         self._put("tool.returned", fields, missing)
         if self._reasoning is not None:
-            self._reasoning.observed(name, text, failed=error is not None)
+            self._reasoning.observed(name, observation, failed=error is not None)
 
     def model_called(self, model: str, input_tokens: int | None = None, output_tokens: int | None = None) -> None:
         """Writes the call of a model. Tokens that are no number, or negative, are unknown."""
