@@ -88,7 +88,8 @@ class ShadowOptions:
         ...     name="v2", config=None, config_digest="d", since="7d", until=None, app="shop", sample=1.0, budget_usd=None,
         ...     sessions_id="t", begins={0: 0}, ends={0: 9}, created_at=datetime(2026, 1, 31, tzinfo=UTC),
         ... )
-        >>> list(Wanted("v2", since="7d").differences(found)), list(Wanted("v2", app="bank", sample=0.1).differences(found))
+        >>> changed = ShadowOptions("v2", app="bank", sample=0.1)
+        >>> list(ShadowOptions("v2", since="7d").differences(found)), list(changed.differences(found))
         ([], ["--app is 'shop', not 'bank'", '--sample is 1, not 0.1'])
         """
         if self.config_digest not in (None, found.config_digest):

@@ -150,7 +150,7 @@ def none_selected(definition: Definition, estimate: CostEstimate) -> str | None:
     ...     name="v2", config="{}", config_digest="d", since=None, until=None, app="shpo", sample=1.0, budget_usd=None,
     ...     sessions_id="t", begins={0: 0}, ends={0: 9}, created_at=datetime(2026, 1, 31, tzinfo=UTC),
     ... )
-    >>> found = Estimate(
+    >>> found = CostEstimate(
     ...     sessions=0, questions=0, known=0, usd=0.0, unpriced=(), looked_at=9, chosen=0, is_whole=True, apps=("bank", "shop"),
     ... )
     >>> none_selected(shadow, found)

@@ -320,6 +320,8 @@ class Relay:
         """Ends the batch in work before partitions move, and writes where the group stands."""
         # First, because the reads go on beside this: without it they would begin the next batch.
         self._known.clear()
+        # An assignment that was not begun yet has ended, and the next one can have other partitions.
+        self._assigned = None
         self.readiness.reach("joining")
         await self._batch.end(self.leave_within_s)
         await self._positions.write()

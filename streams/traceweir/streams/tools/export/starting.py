@@ -47,7 +47,7 @@ class Start(NamedTuple):
 def start_of(found: KnownPartition, *, only_new: bool) -> Start:
     """Returns where to begin: at the group's offset, else where the exporter stood, else at an end of the topic.
 
-    >>> start_of(Found(0, 9, None, None, None), only_new=True)[:2]
+    >>> start_of(KnownPartition(0, 9, None, None, None), only_new=True)[:2]
     (9, 'the group is new, and --only-new leaves out what is on the topic already')
 
     Args:

@@ -43,6 +43,8 @@ class Undelivered:
         self._now = now
         self._topic = WaitingTopic(settings, group)
         self._waiting = WaitingScores()
+        self._forgotten = 0
+        """How often partitions have moved to other processes."""
         self.counts: Counter[str] = Counter()
         """Since the start: `waited`, scores that had to wait; of these `given_up`; and `refused` for good."""
 
@@ -66,9 +68,13 @@ class Undelivered:
             KafkaUnreachableError: the topic cannot be read now.
         """
         self.forget()
+        number = self._forgotten
         sessions: dict[Place, tuple[int, str]] = {}
         async with aclosing(self._topic.open(partitions)) as rows:
             async for row in rows:
+                if self._forgotten != number:
+                    # The partitions have moved meanwhile: their rows are those of another process.
+                    return
                 # The newest row of a score counts, also for its order.
                 if (session := sessions.pop(row.place, None)) is not None:
                     self._waiting.discard(session, row.place)
@@ -98,6 +104,7 @@ class Undelivered:
 
     def forget(self) -> None:
         """Forgets what waits: other processes take it over."""
+        self._forgotten += 1
         self._waiting.clear()
 
     async def close(self) -> None:

@@ -23,7 +23,7 @@ FREE_TO_LOAD = 0.5
 SESSIONS_AT_LEAST = 10
 """A session has at most one part in so many of that memory, so that it does not keep the others out."""
 MAX_WAITING = 200_000
-"""Scores from which on no further ones are read. If each has a session of its own, this takes about 100 MB."""
+"""Scores from which on no further ones are read. If each has a session of its own, this takes about 150 MB."""
 
 Place = tuple[int, int, int]
 """Partition, offset and timestamp of a score on `results`."""

@@ -43,7 +43,7 @@ def start_of(
     """Returns where to read on in an input.
 
     >>> start_of("traces/0", 70, "a/1", 0, 90, "a/1")
-    Start(offset=70, missed=0, is_new_log=False, problem=None)
+    StartPosition(offset=70, missed=0, is_new_log=False, problem=None)
 
     Args:
         place: Topic and partition, for the messages.

@@ -134,3 +134,23 @@ def test_nothing_is_written_about_scores_that_have_moved_while_they_were_sent(
     not_taken = [NotTaken(each, answer) for each, answer in zip(due, answers, strict=False)]
     assert undelivered.settle_due(due, not_taken) == []
     assert len(due) == 2
+
+
+async def test_partitions_that_move_while_what_waits_is_read_leave_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is read after the move is of another process, also that a score waits no longer."""
+    moved: list[Undelivered] = []
+
+    class Moving(Topic):
+        async def records(self, begins: Mapping[int, int] | None = None) -> AsyncIterator[Any]:
+            for at, (key_at, value) in enumerate([(0, self.values[0]), (0, None), (1, self.values[1])]):
+                if at == 1:
+                    moved[0].forget()
+                key = export_waiting_key("hook", key_at, 1_000)
+                yield SimpleNamespace(partition=0, offset=at, key=key, value=value, timestamp=5_000, headers=[])
+
+    topic = Moving([found(at).value for at in range(2)])
+    monkeypatch.setattr("traceweir.streams.tools.export.waiting_topic.BoundedReader", topic)
+    moved.append(Undelivered(Settings(), "hook", ProblemLog("results", lambda: 0.0), lambda: NOW))
+    await moved[0].take_over({0})
+    assert len(moved[0]) == 0
+    await moved[0].close()
