@@ -32,7 +32,7 @@ $(VENV)/.page: $(VENV)/.runs
 up: $(VENV)/.page ## Run everything with simulated agents, and show it in a web page, until Ctrl-C
 	$(BIN)/traceweir up --demo
 
-test: $(VENV)/.installed ## Run the tests that need no Docker, no Java and no key, but those of `make test-broker`
+test: $(VENV)/.installed ## Run the tests that need no Docker, no Java and no key; test-broker and test-simulation have more of them
 	$(BIN)/pytest -n 4 --dist loadgroup -m "not kafka and not embeddings and not chaos and not frameworks and not browser and not clickhouse and not simulation and not broker"
 
 test-fast: $(VENV)/.installed ## Run the unit and flow tests that take less than 1 s each: under a minute in all

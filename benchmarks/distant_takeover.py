@@ -49,7 +49,7 @@ NOT_A_MEMBER = (
     "the partitions are dropped",
     "the process ends after a failure",
 )
-"""What a worker logs that its group has expelled, or whose transactions Kafka has ended."""
+"""What a worker logs after its group has expelled it, or after Kafka has ended its transaction."""
 _TOOK_OVER = re.compile(r"took over partitions \[.*\] in (\d+) ms: \d+ rows, (\S+) MB in")
 
 

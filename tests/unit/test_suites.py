@@ -12,6 +12,7 @@ TARGETS = dict(re.findall(r"^([a-z-]+):.*\n((?:\t.*\n)+)", (ROOT / "Makefile").r
 LEFT_OUT = re.findall(r"not ([a-z]+)", TARGETS["test"])
 """The marks of the tests that `make test` leaves out."""
 CI = (ROOT / ".ci" / "run").read_text("utf-8")
+RELEASE = (ROOT / ".github" / "workflows" / "release.yml").read_text("utf-8")
 PAGE = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
 
 
@@ -40,6 +41,11 @@ def test_the_target_looks_into_each_folder_with_a_test_of_its_mark(mark: str) ->
     files = [path.relative_to(ROOT).as_posix() for path in ROOT.glob("tests/**/test_*.py")]
     outside = [file for file in files if not file.startswith(tuple(folders))]
     assert [file for file in outside if marked.search((ROOT / file).read_text("utf-8"))] == []
+
+
+@pytest.mark.parametrize("mark", ["broker", "simulation"])
+def test_a_release_runs_each_suite_that_needs_nothing_else(mark: str) -> None:
+    assert f"run: make {suite_of(mark)[0]}\n" in RELEASE
 
 
 def test_the_fast_tests_leave_out_all_that_make_test_leaves_out() -> None:

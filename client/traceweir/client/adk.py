@@ -113,7 +113,7 @@ class TraceweirPlugin(BasePlugin):
         if not event.is_final_response():
             run.record.said(text, event.author)
             return
-        # Of an agent before the last one.
+        # The answer is of an agent before the last one.
         if run.answer is not None:
             run.record.said(run.answer[1], run.answer[0])
         run.answer = (event.author, text)

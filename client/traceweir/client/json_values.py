@@ -110,7 +110,7 @@ class _Copying:
                     if each - each != 0:
                         return None
                 elif kind in _CONTAINERS:
-                    # Its copy.
+                    # The document gets a copy of it.
                     each = self.of(each, depth + 1)
                     if each is None:
                         return None
@@ -131,7 +131,7 @@ class _Copying:
                     if each - each != 0:
                         return None
                 elif kind in _CONTAINERS:
-                    # Its copy.
+                    # The document gets a copy of it.
                     each = self.of(each, depth + 1)
                     if each is None:
                         return None

@@ -29,7 +29,7 @@ def lemmas_of(word: str) -> dict[str, tuple[str, ...]]:
 
 
 def _listed(word: str) -> Iterator[tuple[str, tuple[str, ...]]]:
-    # Here and below, because lemminflect imports numpy.
+    # Imported here and below, because lemminflect imports numpy.
     from lemminflect.codecs.LemmaLUCodec import LemmaLUCodec
     from lemminflect.core.LexicalUtils import categoryToUPos
 

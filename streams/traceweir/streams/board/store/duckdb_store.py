@@ -23,7 +23,7 @@ from traceweir.streams.board.store.tables import RESULTS, TABLES, Table, TableNa
 from traceweir.streams.tools.results.table import ColumnType
 
 OPTIONS = {
-    # Of DuckDB's buffers; the rest of the process comes on top.
+    # The limit of DuckDB's buffers; the rest of the process comes on top.
     "memory_limit": "200MB",
     # Nothing that a query contains can load code, read a file or connect to an address.
     "autoinstall_known_extensions": "false",
@@ -392,7 +392,7 @@ class DuckDBStore:
         self._connection.execute("DROP TABLE merged_minutes")
 
     def _one(self, sql: str, parameters: Sequence[Any]) -> tuple[Any, ...]:
-        # Fetchone would leave the result open.
+        # `fetchone` would leave the result open.
         (found,) = self._connection.execute(sql, parameters).fetchall()
         return tuple(found)
 

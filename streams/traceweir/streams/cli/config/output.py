@@ -148,7 +148,7 @@ def _side(settings: Settings, state: TopicState, side: str, selector: str) -> Js
             f"{side:.80} is the digest of the default criteria, which have no document: name a version; `traceweir "
             "config history` lists them"
         )
-    # Only versions are withdrawals.
+    # Without a config it is a version that is a withdrawal.
     if config is None:
         raise ConfigTopicError(
             f"version {side:.20} for {printable(in_words(selector))} is a withdrawal: name another one; `traceweir config "

@@ -75,8 +75,8 @@ class SessionRecords:
             rules: The rules of the format.
             start_time: The time of the first record, if the record has no time of its own; timezone-aware.
             error: Makes the error of the document.
-            envelope: The keys with which each event begins, in this order, beside `session_id`; a key of the event
-                itself replaces a value here, and keeps the place of the key.
+            envelope: The keys with which each event begins, in this order. `session_id` is added, or replaced. A key of
+                the event itself replaces a value here, and keeps the place of the key.
             dimensions: The dimensions of the session, for the first event of each invocation.
         """
         self.records: list[AgentRecord] = []
@@ -85,7 +85,8 @@ class SessionRecords:
         self._rules = rules
         self._start_time = start_time
         self._error = error
-        self._envelope: JsonObject = {"session_id": session_id} if envelope is None else envelope
+        # A key that is there keeps its place.
+        self._envelope: JsonObject = {**(envelope or {}), "session_id": session_id}
         self._dimensions: JsonObject = {} if dimensions is None else dimensions
         self._latest_time: datetime | None = None
         self._latest_invocation: JsonValue = ""

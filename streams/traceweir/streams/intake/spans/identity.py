@@ -69,11 +69,12 @@ def user_of(nodes: Sequence[Node]) -> str:
 
 def _session_in(attributes: Attributes, keys: tuple[str, ...]) -> str:
     found = usable_id(first_text(attributes, *keys))
-    for no_session in _NO_SESSIONS if found else ():
-        key = no_session(attributes)
-        if key and found == first_text(attributes, key):
-            found = usable_id(first_text(attributes, *(each for each in keys if each != key)))
-    return found
+    if not found:
+        return ""
+    refused = {key for no_session in _NO_SESSIONS if (key := no_session(attributes))}
+    if refused.isdisjoint(keys):
+        return found
+    return usable_id(first_text(attributes, *(key for key in keys if key not in refused)))
 
 
 def agent_name(node: Node) -> str:

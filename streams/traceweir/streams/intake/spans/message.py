@@ -1,4 +1,4 @@
-"""Defines Message: what a model reads or writes, whatever the shape in which an instrumentation wrote it."""
+"""Defines SpanMessage: what a model reads or writes, whatever the shape in which an instrumentation wrote it."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ class ClosedSessions:
         self._settling: dict[bytes, OpenSession] = {}
         self._fresh_guards: dict[bytes, Guard] = {}
         self._settling_guards: dict[bytes, Guard] = {}
-        # Time of the close, in this order.
+        # The time of each close, in the order of the closes.
         self._guarded: dict[bytes, int] = {}
         self._contents: dict[bytes, _Content] = {}
         self._rows: Rows = []

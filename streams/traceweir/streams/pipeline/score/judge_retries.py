@@ -136,7 +136,7 @@ class JudgeRetries:
             self._remove(row_key)
             return False
         due_ms = self._now_ms + round(self._config.after_s * 1000)
-        # So that it is the last one.
+        # Removed first, so that it becomes the last one.
         self._pending.pop(row_key, None)
         left = self._config.attempts
         self._keep(

@@ -318,7 +318,7 @@ class ConfigLog:
     def _use_version_before(self, selector: str, before: int) -> None:
         """Lets the latest usable version before an unusable record count: compaction leaves no other record of its key."""
         for number, name in self._versions_before(selector, before):
-            # It was withdrawn.
+            # Without a name the version is a withdrawal.
             if name is None:
                 break
             if self._is_usable(name):

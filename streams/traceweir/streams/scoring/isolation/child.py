@@ -186,12 +186,8 @@ def end_with(lifeline: int) -> None:
     A thread could not do this: a scorer can hold the interpreter lock, for example in a regular expression.
     """
     fcntl.fcntl(lifeline, fcntl.F_SETOWN, -os.getpgrp())
-    fcntl.fcntl(
-        lifeline,
-        fcntl.F_SETFL,
-        fcntl.fcntl(lifeline, fcntl.F_GETFL) | os.O_ASYNC,
-        # SIGIO, which ends a process.
-    )
+    # The kernel sends SIGIO, which ends a process.
+    fcntl.fcntl(lifeline, fcntl.F_SETFL, fcntl.fcntl(lifeline, fcntl.F_GETFL) | os.O_ASYNC)
 
 
 async def _serve(

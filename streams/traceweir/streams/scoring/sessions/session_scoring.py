@@ -32,10 +32,8 @@ from traceweir.streams.scoring.sessions.references import References
 from traceweir.streams.scoring.sessions.result import OfferedCandidate, Scoring, ScoringResult
 from traceweir.streams.scoring.sessions.user_ids import with_user_ids
 
-if (
-    TYPE_CHECKING
-    # The judges' client is loaded only for a plan that asks judges, OpenTelemetry's SDK only where traces are on.
-):
+# The judges' client is loaded only for a plan that asks judges, OpenTelemetry's SDK only where traces are on.
+if TYPE_CHECKING:
     from traceweir.streams.scoring.judges.service import Judging
     from traceweir.streams.scoring.tracing.score_spans import ScoreSpans
 

@@ -26,7 +26,7 @@ _TEXT_BYTES = 512
 _CONF = {"test.mock.num.brokers": "1", "bootstrap.servers": "ignored", "log_level": "0"}
 """A client owns the cluster. The client ignores its own address, and its notice on stderr is switched off."""
 _JOIN_DELAY_MS = 0
-"""The first member of a group waits so long for others. librdkafka's default is 3 s, by which each first start of a worker took longer."""
+"""How long the first member of a group waits for others. librdkafka's default made each first start of a worker 3 s longer."""
 
 
 class EmbeddedBroker:

@@ -41,7 +41,7 @@ async def topic_problem(
         embedded: Whether the broker is an embedded one.
         create: The command that creates the topics.
     """
-    # Which is always new, and has no administration.
+    # An embedded broker is always new, and nobody administers it.
     if embedded:
         await asyncio.to_thread(Cluster(settings).create, dict.fromkeys(names, "delete"))
     known = await producer.client.fetch_all_metadata()

@@ -117,7 +117,11 @@ class Health(Service):  # type: ignore[misc]  # Faust's services are untyped
     @property
     def ready(self) -> bool:
         """Whether the process does its work, as `/readyz` says."""
-        return self._state()["phase"] == "ready" and not self._problems() and not self._obstacles()
+        return self._is_ready(self._state(), [*self._problems(), *self._obstacles()])
+
+    @staticmethod
+    def _is_ready(state: Mapping[str, object], problems: Sequence[str]) -> bool:
+        return state["phase"] == "ready" and not problems
 
     async def on_start(self) -> None:
         """Starts answering requests."""
@@ -137,9 +141,10 @@ class Health(Service):  # type: ignore[misc]  # Faust's services are untyped
 
     async def _ready(self, request: web.Request) -> web.Response:
         problems = [*self._problems(), *self._obstacles()]
-        ready = self.ready
+        state = self._state()
+        ready = self._is_ready(state, problems)
         named = {"problems": problems} if problems else {}
-        return _answer({"ready": ready, **self._state(), **named}, good=ready)
+        return _answer({"ready": ready, **state, **named}, good=ready)
 
     async def _measured(self, request: web.Request) -> web.Response:
         headers = {"Content-Type": "text/plain; version=0.0.4; charset=utf-8", "Cache-Control": "no-store"}

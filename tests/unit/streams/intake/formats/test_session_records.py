@@ -162,3 +162,20 @@ def test_no_format_makes_a_record_but_through_the_builder() -> None:
     }
     # Documents of Traceweir's own format are records already.
     assert makers == {"session_records", "traceweir_json"}
+
+
+@pytest.mark.parametrize(
+    ("envelope", "keys"),
+    [
+        (None, ["session_id"]),
+        ({"app_name": "shop"}, ["app_name", "session_id"]),
+        ({"type": "", "session_id": "another", "app_name": "shop"}, ["type", "session_id", "app_name"]),
+    ],
+)
+def test_each_event_begins_with_the_envelope_and_has_the_session(
+    envelope: dict[str, Any] | None, keys: list[str]
+) -> None:
+    records = session(envelope=envelope)
+    records.event(ASKED)
+    (event,) = written(records)
+    assert (list(event)[: len(keys)], event["session_id"]) == (keys, "s")

@@ -73,7 +73,7 @@ def _of_component(of_span: Attributes) -> Kind:
     component = first_text(of_span, _COMPONENT)
     if component == "Agent":
         return "agent"
-    # That of an agent of Haystack 2.
+    # The model of an agent of Haystack 2.
     is_model = first_text(of_span, "haystack.component.name") == "chat_generator"
     is_model = is_model or first_text(of_span, "haystack.component.output").startswith('{"replies":')
     if is_model or component.endswith("Generator"):

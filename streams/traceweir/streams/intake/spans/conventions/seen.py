@@ -1,4 +1,4 @@
-"""Defines Seen: an invocation as read, of which a convention tells what its spans cannot contain."""
+"""Defines SeenInvocation: an invocation as read, of which a convention tells what its spans cannot contain."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ def new_folder(out: Path) -> Iterator[Path]:
         out.parent.mkdir(parents=True, exist_ok=True)
         temporary = tempfile.mkdtemp(dir=out.parent, prefix=f".{out.name[:40]}.")
         yield Path(temporary)
-        # Mkdtemp's folder is for its owner only.
+        # The folder of `mkdtemp` is for its owner only.
         os.chmod(temporary, 0o777 & ~_umask())
         # Replaces an empty folder, and no other.
         os.rename(temporary, out)
