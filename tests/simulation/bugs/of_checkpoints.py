@@ -89,11 +89,11 @@ def rows_before_the_fence_are_missed(world: World) -> None:
     """The restore ends where the changelog ended before the former writers were fenced."""
     read = ChangelogRestore.read
 
-    async def early(self: Any, numbers: Any, changelog_id: Any, inputs: Any, claim: Any) -> Any:
+    async def early(self: Any, numbers: Any, begun: Any, facts: Any, inputs: Any, claim: Any) -> Any:
         async def nothing(writers: Any) -> Any:
             return {}
 
-        found = await read(self, numbers, changelog_id, inputs, nothing)
+        found = await read(self, numbers, begun, facts, inputs, nothing)
         await claim({writer.decode() for n in numbers if (writer := self._table.read(n, WRITER_ROW))})
         return found
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from functools import partial
 from pathlib import Path
 from threading import Thread
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from traceweir.scorers.evaluation.criteria_text import criteria_text
 from traceweir.scorers.evaluation.plan import Plan
@@ -26,6 +27,9 @@ from traceweir.streams.worker.runtime.transactions import usable_transactions
 
 # As that of `faust_worker`.
 log = logging.getLogger("traceweir.streams.worker")
+
+
+T = TypeVar("T")
 
 
 class _Cluster(NamedTuple):
@@ -73,7 +77,7 @@ def run_worker(
     check_metrics(os.environ)
     spans = spans_of_environment()
     # Faust takes half a second to import, and the brokers some tenths to answer.
-    checked = _in_thread(settings, stages)
+    checked = _in_thread(partial(_checked, settings, stages))
     with paused_gc():
         from traceweir.streams.worker.faust_worker import run_app
         from traceweir.streams.worker.runtime.health import bind
@@ -101,23 +105,25 @@ def run_worker(
                 spans.receiver.close()
 
 
-def _in_thread(settings: Settings, stages: Sequence[StageName]) -> Future[_Cluster]:
-    checked: Future[_Cluster] = Future()
+def _in_thread(work: Callable[[], T]) -> Future[T]:
+    result: Future[T] = Future()
 
-    def check() -> None:
+    def run() -> None:
         try:
-            checked.set_result(_checked(settings, stages))
+            result.set_result(work())
         except BaseException as error:  # noqa: BLE001  # the waiting thread raises it
-            checked.set_exception(error)
+            result.set_exception(error)
 
     # A signal ends the process without waiting for it.
-    Thread(target=check, name="preconditions", daemon=True).start()
-    return checked
+    Thread(target=run, name="preconditions", daemon=True).start()
+    return result
 
 
 def _checked(settings: Settings, stages: Sequence[StageName]) -> _Cluster:
     embedded = is_embedded(reach(settings))
+    # At the same time as the topics: brokers in another region need seconds for either.
+    transactions = _in_thread(partial(usable_transactions, settings, embedded=embedded))
     problems = create_topics(settings, stages).wrong if embedded else check_topics(settings, stages)
     if problems:
         raise NotReadyError("\n".join(problems))
-    return _Cluster(embedded, usable_transactions(settings, embedded=embedded))
+    return _Cluster(embedded, transactions.result())

@@ -7,7 +7,6 @@ pinned, and `verify` reports at start if one of these parts has changed.
 from __future__ import annotations
 
 import asyncio
-import logging
 import shutil
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -49,7 +48,7 @@ from traceweir.streams.worker.kafka.topic_creation import create_no_topics
 
 PINNED = {"faust-streaming": "0.15.3", "aiokafka": "0.14.0", "mode-streaming": "0.7.1"}
 _PARTS: tuple[tuple[Any, tuple[str, ...]], ...] = (
-    (driver.Consumer, ("_getmany", "_new_consumer_thread", "_seek", "wait_empty")),
+    (driver.Consumer, ("_getmany", "_new_consumer_thread", "_seek", "perform_seek", "wait_empty")),
     (
         driver.AIOKafkaConsumerThread,
         (
@@ -249,7 +248,7 @@ class _Thread(SteadyThread, driver.AIOKafkaConsumerThread):  # type: ignore[misc
     async def _seek(self, tp: TP, offset: int) -> None:
         consumer = self._ensure_consumer()
         consumer.seek(tp, offset)
-        # Faust has sought the group's offset before, which the broker may not have any more.
+        # aiokafka has taken the group's offset before, which the broker may not have any more.
         _out_of_range(consumer, {tp})
         self.out_of_range.discard(tp)
 
@@ -303,23 +302,12 @@ def _out_of_range(consumer: Any, of: Collection[TP] | None = None) -> set[TP]:
     return found
 
 
-def _is_no_seek_of_a_rebalance(record: logging.LogRecord) -> bool:
-    """Returns whether a line of the log is not Faust's warning that it could not seek because of a rebalance.
-
-    Faust seeks in partitions that have just been revoked. Every lane names its own positions afterwards
-    (`pending_seeks`), so that nobody has to do anything.
-    """
-    return "exception performing seek when flow not active" not in record.getMessage()
-
-
 def install(app: Any, intake: Intake, changelog: str, client_rack: str | None = None) -> None:
     """Passes the records of the intake's inputs to the intake in batches, and calls the intake before a revocation.
 
     Changelog records are not copied either: Faust reads none of them, because the table is restored before Faust
     compares the table with its changelog. Faust has no setting for the rack (KIP-392).
     """
-
-    logging.getLogger(__name__).addFilter(_is_no_seek_of_a_rebalance)
     note_resets()
 
     class Consumer(driver.Consumer):  # type: ignore[misc]
@@ -334,13 +322,18 @@ def install(app: Any, intake: Intake, changelog: str, client_rack: str | None = 
         def join_again(self) -> None:
             self._thread.join_again()
 
+        async def perform_seek(self) -> None:
+            """Does nothing: the intake names every position, and Faust would ask for one committed offset after the other.
+
+            From another region, this would take as many seconds as the worker has partitions of topics.
+            """
+
         async def _seek(self, partition: TP, offset: int) -> None:
             await self._thread.seek_in_thread(partition, offset)
 
         async def _getmany(self, active_partitions: set[TP] | None, timeout: float) -> Any:
             generation = self.app.consumer_generation_id
             if self.app.tables.actives_ready and self.flow_active:
-                # Faust does not seek for a partition without a committed offset.
                 for tp, offset in intake.pending_seeks():
                     await self.seek(tp, offset)
             full = {tp for tp in active_partitions or () if intake.full(tp)}

@@ -12,6 +12,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from traceweir.streams.base.clock import seconds_now
 from traceweir.streams.base.errors import WorkerError
+from traceweir.streams.base.together import together
 from traceweir.streams.worker.kafka.answer_limits import limit_answers
 from traceweir.streams.worker.kafka.broker_list import require_broker_list
 from traceweir.streams.worker.kafka.consumer_tasks import failing_with_tasks
@@ -68,6 +69,7 @@ class ChangelogRestore:
     async def read(
         self,
         numbers: Sequence[int],
+        begun: Awaitable[None],
         facts: Awaitable[LogFacts],
         inputs: Collection[tuple[str, int]],
         claim: Callable[[Collection[str]], Awaitable[Mapping[int, int]]],
@@ -79,6 +81,7 @@ class ChangelogRestore:
 
         Args:
             numbers: The partitions.
+            begun: Makes sure that nobody else can claim the partitions any more.
             facts: What the cluster says of the changelog and the inputs.
             inputs: The topics and partitions that the stages read.
             claim: Fences the former writers, by their names, and claims the partitions; returns the offsets of the claims.
@@ -103,7 +106,8 @@ class ChangelogRestore:
         create_no_topics(consumer)
         asked = asyncio.ensure_future(facts)
         try:
-            await consumer.start()
+            # At the same time, because each of the three asks the brokers some six times.
+            await together([begun, consumer.start()])
             found = await asked
             logs = {TopicPartition(self._table.changelog, number): number for number in numbers}
             # aiokafka refuses Faust's type.

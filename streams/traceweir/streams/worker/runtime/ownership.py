@@ -22,10 +22,9 @@ then takes its partitions over again.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 from uuid import uuid4
 
 from aiokafka import TopicPartition
@@ -33,12 +32,11 @@ from aiokafka import TopicPartition
 from traceweir.streams.base.settings import TRANSACTION_TIMEOUT_S
 from traceweir.streams.base.stages.base import Rows
 from traceweir.streams.base.stages.record_limits import RecordLimits
+from traceweir.streams.base.together import together
 from traceweir.streams.worker.runtime.cluster_clock import ClusterClock
 from traceweir.streams.worker.runtime.delivery import CheckpointDelivery, Offsets, PlainSends, Transaction, stop_in_time
 from traceweir.streams.worker.runtime.lane import WRITER_ROW
 from traceweir.streams.worker.runtime.row_formats import FORMAT_ROW
-
-T = TypeVar("T")
 
 
 class Ownership(Protocol):
@@ -131,7 +129,7 @@ class ClaimedPartitions:
             if self._stopped:
                 await self.stop()
 
-        await _together(start(each) for each in (self.delivery, *self._claims.values()))
+        await together(start(each) for each in (self.delivery, *self._claims.values()))
 
     async def claim(self, writers: Collection[str], formats: Mapping[int, int]) -> Mapping[int, int]:
         """Starts a producer with the name of each former writer; then writes the name of this worker into the changelog.
@@ -157,9 +155,9 @@ class ClaimedPartitions:
                 await stop_in_time(producer)
             return number, ends[place]
 
-        await _together(fence(writer) for writer in writers)
+        await together(fence(writer) for writer in writers)
         since = self._clock.now()
-        claims = dict(await _together(claim(*each) for each in self._claims.items()))
+        claims = dict(await together(claim(*each) for each in self._claims.items()))
         ends = {TopicPartition(self._changelog, number): end for number, end in claims.items()}
         await self._clock.compare(self._writer.client, ends, since)
         return claims
@@ -173,16 +171,7 @@ class ClaimedPartitions:
         self._stopped = True
         started = self._started
         self._started = []
-        await _together(stop_in_time(each) for each in started)
-
-
-async def _together(work: Iterable[Awaitable[T]]) -> list[T]:
-    """Waits for the end of all work, also after a failure or a cancellation, so that nothing goes on behind the caller."""
-    found = await asyncio.gather(*work, return_exceptions=True)
-    for each in found:
-        if isinstance(each, BaseException):
-            raise each
-    return [each for each in found if not isinstance(each, BaseException)]
+        await together(stop_in_time(each) for each in started)
 
 
 class SharedPartitions:

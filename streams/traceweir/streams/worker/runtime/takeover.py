@@ -91,9 +91,9 @@ class Takeover:
             OtherClusterError: the rows are those of another cluster.
         """
         began = monotonic()
-        await self._ownership.begin(self._numbers, self._stepped)
         read_from = [place for places in self._owned.values() for place in places]
-        sources = await self._restore.read(self._numbers, self._parts.facts(), read_from, self._claim)
+        begun = self._ownership.begin(self._numbers, self._stepped)
+        sources = await self._restore.read(self._numbers, begun, self._parts.facts(), read_from, self._claim)
         read = monotonic()
         lanes: dict[int, Lane] = {}
         try:

@@ -43,6 +43,10 @@ class EmptyTable:
         return None
 
 
+async def begin() -> None:
+    """Does nothing: nobody else claims the partitions."""
+
+
 async def facts() -> LogFacts:
     return LogFacts({"changelog": "id", "a": "other id"}, "cluster", 86_400.0)
 
@@ -123,7 +127,9 @@ async def test_the_restore_does_not_wait_for_connections_to_close(monkeypatch: p
     monkeypatch.setattr(changelog_restore, "AIOKafkaConsumer", SlowConsumer)
     table: Any = EmptyTable()
 
-    found = await ChangelogRestore(table, {}, lambda: None).read([3], facts(), [TopicPartition("a", 3)], claim_nothing)
+    found = await ChangelogRestore(table, {}, lambda: None).read(
+        [3], begin(), facts(), [TopicPartition("a", 3)], claim_nothing
+    )
 
     assert found.ids["a"] == "other id"
     assert found.begins == found.ends == {TopicPartition("a", 3): 0}
@@ -176,7 +182,7 @@ async def test_every_restored_batch_is_a_step_so_that_the_watchdog_sees_progress
         remaining.append(restore.remaining)
 
     restore = ChangelogRestore(table, {}, stepped)
-    await restore.read([3], facts(), [], claim_nothing)
+    await restore.read([3], begin(), facts(), [], claim_nothing)
 
     assert (table.written, steps) == ([1, 3], [1, 2])
     assert (restore.rows, restore.bytes) == (4, 16)
@@ -218,7 +224,7 @@ async def test_rows_of_a_transaction_that_is_not_marked_yet_are_kept_and_rows_th
     monkeypatch.setattr(MarkedLater, "marked_at", marked_at)
     table: Any = Written()
 
-    await ChangelogRestore(table, {}, lambda: None).read([3], facts(), [], claim_nothing)
+    await ChangelogRestore(table, {}, lambda: None).read([3], begin(), facts(), [], claim_nothing)
 
     assert table.cleared == cleared
 
@@ -251,10 +257,36 @@ async def test_the_former_writer_is_named_to_the_claim_and_the_rows_up_to_the_cl
         claims.append((writers, [*table.written]))
         return {3: 4}
 
-    await ChangelogRestore(table, {}, lambda: None).read([3], facts(), [], claim)
+    await ChangelogRestore(table, {}, lambda: None).read([3], begin(), facts(), [], claim)
 
     assert claims == [({"former"}, [1])]
     assert table.written == [1, 3, 5]
+
+
+async def test_no_end_of_the_changelog_is_asked_for_before_the_claims_of_others_are_shut_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    steps: list[str] = []
+
+    class Noted(SlowConsumer):
+        async def start(self) -> None:
+            steps.append("connected")
+
+        async def end_offsets(self, places: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+            steps.append("ends")
+            return dict.fromkeys(places, 0)
+
+    async def shut_out() -> None:
+        # Ends after everything that does not wait for it.
+        for _ in range(20):
+            await asyncio.sleep(0)
+        steps.append("shut out")
+
+    monkeypatch.setattr(changelog_restore, "AIOKafkaConsumer", Noted)
+    table: Any = EmptyTable()
+    await ChangelogRestore(table, {}, lambda: None).read([3], shut_out(), facts(), [], claim_nothing)
+
+    assert steps[:3] == ["connected", "shut out", "ends"]
 
 
 class Aged(Written):
@@ -281,7 +313,7 @@ async def test_rows_that_are_older_than_the_deletions_of_the_changelog_are_resto
 ) -> None:
     monkeypatch.setattr(changelog_restore, "AIOKafkaConsumer", BatchConsumer)
     table: Any = Aged(NOW - age_s)
-    await ChangelogRestore(table, {}, lambda: None).read([3], facts(), [], claim_nothing)
+    await ChangelogRestore(table, {}, lambda: None).read([3], begin(), facts(), [], claim_nothing)
     assert table.cleared == cleared
     assert ("deletion is not there any more" in caplog.text) == bool(cleared)
     assert table.current_at(3) == NOW
@@ -296,4 +328,4 @@ async def test_a_restore_that_takes_longer_than_deletions_are_kept_ends_with_the
     with pytest.raises(
         RestoreTooSlowError, match=r"longer than changelog keeps deletions \(24 h, delete\.retention\.ms\)"
     ):
-        await ChangelogRestore(Aged(NOW), {}, lambda: None).read([3], facts(), [], claim_nothing)  # type: ignore[arg-type]
+        await ChangelogRestore(Aged(NOW), {}, lambda: None).read([3], begin(), facts(), [], claim_nothing)  # type: ignore[arg-type]

@@ -167,9 +167,15 @@ async def test_each_producer_that_starts_counts_as_progress_of_catching_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def unending(
-        self: ChangelogRestore, numbers: object, facts: Awaitable[object], inputs: object, claim: object
+        self: ChangelogRestore,
+        numbers: object,
+        begun: Awaitable[object],
+        facts: Awaitable[object],
+        inputs: object,
+        claim: object,
     ) -> None:
         await facts
+        await begun
         await asyncio.Event().wait()
 
     monkeypatch.setattr(ChangelogRestore, "read", unending)
@@ -243,11 +249,13 @@ async def owning(
     async def read(
         self: ChangelogRestore,
         numbers: Sequence[int],
+        begun: Awaitable[object],
         facts: Awaitable[object],
         inputs: Collection[TopicPartition],
         claim: object,
     ) -> Sources:
         await facts
+        await begun
         return empty(inputs)
 
     monkeypatch.setattr(ChangelogRestore, "read", read)
@@ -348,11 +356,13 @@ class Restoring:
         async def read(
             restore: ChangelogRestore,
             numbers: Sequence[int],
+            begun: Awaitable[object],
             facts: Awaitable[object],
             inputs: Collection[TopicPartition],
             claim: object,
         ) -> Sources:
             await facts
+            await begun
             self.began.set()
             await self.may_end.wait()
             return empty(inputs)
@@ -566,11 +576,13 @@ async def test_partitions_are_claimed_in_the_format_that_the_group_has_agreed_on
     async def read(
         self: ChangelogRestore,
         numbers: object,
+        begun: Awaitable[object],
         facts: Awaitable[object],
         inputs: Collection[TopicPartition],
         claim: Callable[[Collection[str]], Awaitable[object]],
     ) -> Sources:
         await facts
+        await begun
         await claim([])
         return empty(inputs)
 
@@ -605,11 +617,13 @@ async def test_rows_of_a_newer_format_are_refused_before_the_partition_is_claime
     async def read(
         self: ChangelogRestore,
         numbers: object,
+        begun: Awaitable[object],
         facts: Awaitable[object],
         inputs: Collection[TopicPartition],
         claim: Callable[[Collection[str]], Awaitable[object]],
     ) -> Sources:
         await facts
+        await begun
         await claim(["former"])
         return empty(inputs)
 
