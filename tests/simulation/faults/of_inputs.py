@@ -16,7 +16,7 @@ def hostile(f: Acts) -> None:
     f.note("hostile record", f"an agent sends a record that is {reason}")
 
 
-@fault(1.0, only=("records", "judged"))
+@fault(1.0, only=("records", "judged"), needs="stages_raise")
 def poison(f: Acts) -> None:
     """An agent sends a record on which the stage assemble raises, each time."""
     f.world.send_poison(f.rnd)

@@ -8,7 +8,7 @@ from tests.simulation.models import Way
 BAD_WAYS: tuple[Way, ...] = ("slow", "busy", "down", "refuses", "rubbish", "empty")
 
 
-@fault(3.0)
+@fault(3.0, needs="stages_raise")
 def raise_in_a_stage(f: Acts) -> None:
     """A stage raises once."""
     stage, method = f.rnd.choice(f.world.stages), f.rnd.choice(("apply", "apply", "apply", "cut", "tick", "load"))
