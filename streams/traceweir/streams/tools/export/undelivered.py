@@ -18,7 +18,8 @@ from traceweir.streams.base.stages.base import Output
 from traceweir.streams.tools.export.answers import Refused
 from traceweir.streams.tools.export.not_taken import NotTaken
 from traceweir.streams.tools.export.problems import ProblemLog
-from traceweir.streams.tools.export.waiting import Place, WaitingScore, WaitingScores
+from traceweir.streams.tools.export.waiting import WaitingScores
+from traceweir.streams.tools.export.waiting_score import Place, WaitingScore
 from traceweir.streams.tools.export.waiting_topic import WaitingTopic
 from traceweir.streams.tools.results.reader import FoundScore
 

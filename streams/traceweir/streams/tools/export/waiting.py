@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import zlib
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
-from traceweir.schemas.score import Score
+from traceweir.streams.tools.export.waiting_score import Place, WaitingRow, WaitingScore
 from traceweir.streams.tools.results.reader import FoundScore
 
 FIRST_PAUSE_S, MAX_PAUSE_S = 5.0, 3600.0
@@ -24,60 +23,6 @@ SESSIONS_AT_LEAST = 10
 """A session has at most one part in so many of that memory, so that it does not keep the others out."""
 MAX_WAITING = 200_000
 """Scores from which on no further ones are read. If each has a session of its own, this takes about 150 MB."""
-
-Place = tuple[int, int, int]
-"""Partition, offset and timestamp of a score on `results`."""
-
-
-class WaitingScore(NamedTuple):
-    """A score that waits."""
-
-    partition: int
-    offset: int
-    """The place on `results`."""
-    at_ms: int
-    """The timestamp on `results`, in milliseconds since 1970."""
-    session_id: str
-    value: bytes
-    """The score as JSON, as on `results`."""
-    since_s: float
-    """Since when it waits, in seconds since 1970."""
-
-    @classmethod
-    def of(cls, found: FoundScore, since_s: float) -> WaitingScore:
-        """Returns a score that waits from now on."""
-        return cls(found.partition, found.offset, found.at_ms, found.score.session_id, found.value, since_s)
-
-    @property
-    def found(self) -> FoundScore:
-        """The score as it was read from `results`.
-
-        Raises:
-            ValueError: it is the record of another program, and no score.
-        """
-        score = Score.model_validate_json(self.value)
-        return FoundScore(self.at_ms, self.partition, self.offset, score, self.value)
-
-    @property
-    def place(self) -> Place:
-        """Where it is on `results`."""
-        return self.partition, self.offset, self.at_ms
-
-    @property
-    def session(self) -> tuple[int, str]:
-        """Partition and session: what keeps its order."""
-        return self.partition, self.session_id
-
-
-class WaitingRow(NamedTuple):
-    """A record of the topic `export-waiting`."""
-
-    place: Place
-    """The score that it is about."""
-    row_at: int
-    """The offset of the record."""
-    score: WaitingScore | None
-    """None: the score waits no longer."""
 
 
 @dataclass(slots=True)

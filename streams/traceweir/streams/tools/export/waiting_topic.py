@@ -16,7 +16,7 @@ from traceweir.streams.base.settings import Settings
 from traceweir.streams.base.stages.base import Output
 from traceweir.streams.base.topics import export_waiting_key
 from traceweir.streams.tools.export.errors import ExportError
-from traceweir.streams.tools.export.waiting import WaitingRow, WaitingScore
+from traceweir.streams.tools.export.waiting_score import WaitingRow, WaitingScore
 from traceweir.streams.worker.kafka.bounded_reader import BoundedReader
 from traceweir.streams.worker.kafka.errors import KafkaUnreachableError
 

@@ -17,7 +17,7 @@ from traceweir.streams.base.settings import Settings
 from traceweir.streams.tools.export.not_taken import NotTaken
 from traceweir.streams.tools.export.problems import ProblemLog
 from traceweir.streams.tools.export.relay import Relay
-from traceweir.streams.tools.export.waiting import WaitingRow, WaitingScore
+from traceweir.streams.tools.export.waiting_score import WaitingRow, WaitingScore
 from traceweir.streams.tools.export.waiting_topic import WaitingTopic
 from traceweir.streams.tools.results.reader import FoundScore
 from traceweir.streams.worker.kafka.errors import KafkaUnreachableError

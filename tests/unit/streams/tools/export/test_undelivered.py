@@ -84,7 +84,7 @@ async def test_after_an_outage_each_row_is_loaded_once_and_validated_when_it_is_
     """Of 400 scores 20 are in memory, or two of the one session; each load brings half of that, or two."""
     topic = Topic([make_score(f"s{offset % sessions}").wire() for offset in range(400)])
     undelivered = await taken_over(monkeypatch, topic)
-    monkeypatch.setattr(f"{WAITING}.Score", CountedScore)
+    monkeypatch.setattr("traceweir.streams.tools.export.waiting_score.Score", CountedScore)
     CountedScore.validated = 0
     sent: list[int] = []
     while len(undelivered):

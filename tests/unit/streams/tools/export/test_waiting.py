@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traceweir.streams.tools.export.waiting import FIRST_PAUSE_S, MAX_PAUSE_S, WaitingRow, WaitingScore, WaitingScores
+from traceweir.streams.tools.export.waiting import FIRST_PAUSE_S, MAX_PAUSE_S, WaitingScores
+from traceweir.streams.tools.export.waiting_score import WaitingRow, WaitingScore
 
 MODULE = "traceweir.streams.tools.export.waiting"
 
