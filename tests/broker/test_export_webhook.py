@@ -291,6 +291,34 @@ async def test_other_sessions_go_on_while_more_waits_than_memory_holds(
     assert [revision for session, _, revision in arrived if session == "bad"] == list(range(8))
 
 
+async def test_a_session_that_begins_to_wait_is_sent_while_others_in_their_pauses_fill_the_memory(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("traceweir.streams.tools.export.waiting.MAX_LOADED", 4)
+    monkeypatch.setattr("traceweir.streams.tools.export.waiting.SESSIONS_AT_LEAST", 1)
+    put(settings, *(make_score("bad", revision=revision) for revision in range(8)))
+    receiver = Receiver()
+    fails_once = {"new"}
+
+    def answer(request: Request) -> Said:
+        session = told(request)[0]
+        if session in fails_once:
+            fails_once.discard(session)
+            return Said(500)
+        return receiver(request)
+
+    clock = Clock(600)
+    async with http_target(answer) as target, webhook_exporting(settings, target.url, now=clock) as exporter:
+        await target.until(failed(3))
+        assert (exporter.relay.waiting, exporter.relay.waiting_in_memory) == (8, 4)
+        put(settings, make_score("new"))
+        await target.until(accepted(1))
+        receiver.failures = 0
+        await target.until(accepted(9))
+    assert [told(request)[0] for request in target.accepted] == ["new", *["bad"] * 8]
+    assert [told(request)[2] for request in target.accepted[1:]] == list(range(8))
+
+
 async def test_a_replay_of_more_scores_than_memory_holds_is_sent_whole(
     settings: Settings, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:

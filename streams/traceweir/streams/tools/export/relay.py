@@ -222,8 +222,8 @@ class Relay:
             except (CommitFailedError, IllegalStateError):
                 log.info("partitions moved again before they had a position")
             return
-        if self._known and self._undelivered.can_load:
-            await self._batch.run(self._undelivered.load(), stop, stop_within_s)
+        if self._known and (load := self._undelivered.begin_load()) is not None:
+            await self._batch.run(self._undelivered.load(load), stop, stop_within_s)
             return
         due = self._undelivered.due(AGAIN_AT_ONCE) if self._has_positions() else []
         if due:

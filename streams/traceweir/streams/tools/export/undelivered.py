@@ -18,7 +18,7 @@ from traceweir.streams.base.stages.base import Output
 from traceweir.streams.tools.export.answers import Refused
 from traceweir.streams.tools.export.not_taken import NotTaken
 from traceweir.streams.tools.export.problems import ProblemLog
-from traceweir.streams.tools.export.waiting import WaitingScores
+from traceweir.streams.tools.export.waiting import Load, WaitingScores
 from traceweir.streams.tools.export.waiting_score import Place, WaitingScore
 from traceweir.streams.tools.export.waiting_topic import WaitingTopic
 from traceweir.streams.tools.results.reader import FoundScore
@@ -83,18 +83,16 @@ class Undelivered:
                     sessions[row.place] = row.score.session
                     self._waiting.add(row.score, row.row_at)
 
-    @property
-    def can_load(self) -> bool:
-        """Whether a session needs scores that are on the topic alone, and there is room for them."""
-        return self._waiting.can_load(self._now().timestamp())
+    def begin_load(self) -> Load | None:
+        """Returns which part of the topic `load` is to read; None: no session that is due needs it, or there is no room."""
+        return self._waiting.begin_load(self._now().timestamp())
 
-    async def load(self) -> None:
-        """Reads a part of what is on the topic alone, if `can_load`.
+    async def load(self, load: Load) -> None:
+        """Reads a part of what is on the topic alone.
 
         Raises:
             KafkaUnreachableError: the topic cannot be read now.
         """
-        load = self._waiting.begin_load()
         read_to: int | None = None
         async with aclosing(self._topic.read(load.partition, load.begin)) as rows:
             async for row in rows:

@@ -1,13 +1,16 @@
 """Keeps the scores that a target has not taken yet, session by session, and says when each session is due again.
 
 All of them are on the topic `export-waiting`. The first ones of each session are in memory too, as far as there is room; of
-the others a session has the places. They are loaded when half of that room is free: each load reads a part of the topic.
+the others a session has the places. They are loaded when a session is due that has none in memory, and half of that room is
+free: each load reads a part of the topic. Sessions in their pauses make room for those that are due.
 """
 
 from __future__ import annotations
 
+import math
 import zlib
 from dataclasses import dataclass, field
+from itertools import islice
 
 from traceweir.streams.tools.export.waiting_score import Place, WaitingRow, WaitingScore
 from traceweir.streams.tools.results.reader import FoundScore
@@ -19,6 +22,11 @@ MAX_LOADED, MAX_LOADED_BYTES = 10_000, 32_000_000
 """Scores, and bytes of them, in memory; further ones are on the topic alone until there is room."""
 FREE_TO_LOAD = 0.5
 """The part of that memory that is free before scores are loaded from the topic, so that the loads are few."""
+FREE_FOR_DUE = 0.25
+"""The part of that memory that a load fills only with scores of sessions that are due."""
+MAKE_ROOM_EVERY_S = 60.0
+"""Seconds between two times at which sessions in their pauses make room: each leads to a load, and during an outage more
+sessions can be in their pauses than the memory has room for."""
 SESSIONS_AT_LEAST = 10
 """A session has at most one part in so many of that memory, so that it does not keep the others out."""
 MAX_WAITING = 200_000
@@ -32,8 +40,10 @@ class Load:
     partition: int
     begin: int
     """The first offset to read."""
-    wanting: set[tuple[int, str]]
-    """The sessions that have room for scores of this part."""
+    due: set[tuple[int, str]]
+    """The sessions that are due and have room for scores of this part."""
+    paused: set[tuple[int, str]]
+    """The others that have room; they leave `FREE_FOR_DUE`."""
     passed: dict[Place, int] = field(default_factory=dict)
     """The offsets of the rows for which a session had no room."""
 
@@ -43,12 +53,21 @@ class _Session:
     due_s: float = 0.0
     """When its first score is sent again, in seconds since 1970."""
     failures: int = 0
+    rows: dict[Place, int] = field(default_factory=dict)
+    """What waits, in the order in which it is sent, each with an offset of the topic before which its row is not."""
     scores: dict[Place, WaitingScore] = field(default_factory=dict)
-    """Those in memory, in the order in which they are sent."""
+    """The first ones of these, in memory; the others are on the topic alone."""
     size: int = 0
-    """Bytes of these."""
-    unloaded: dict[Place, int] = field(default_factory=dict)
-    """Those behind them that are on the topic alone, each with an offset of that topic before which its row is not."""
+    """Bytes of those in memory."""
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether all of its scores are in memory."""
+        return len(self.scores) == len(self.rows)
+
+    def needs_load(self, now_s: float) -> bool:
+        """Returns whether it is due, and nothing of it is in memory."""
+        return not self.scores and self.due_s <= now_s
 
 
 class WaitingScores:
@@ -56,14 +75,14 @@ class WaitingScores:
 
     def __init__(self) -> None:
         self._sessions: dict[tuple[int, str], _Session] = {}
-        self._bytes = self._loaded = self._unloaded = 0
-        self._nothing_loaded = 0
-        """Number of sessions whose scores are all on the topic alone."""
+        self._number = self._bytes = self._loaded = 0
+        self._room_made_s = -math.inf
+        """When sessions in their pauses last made room, in seconds since 1970."""
         self._read_to: dict[int, int] = {}
         """By partition an offset of the topic before which no row is that is written from now on."""
 
     def __len__(self) -> int:
-        return self._loaded + self._unloaded
+        return self._number
 
     @property
     def loaded(self) -> int:
@@ -74,18 +93,6 @@ class WaitingScores:
     def full(self) -> bool:
         """Whether so much waits that nothing else is read."""
         return len(self) >= MAX_WAITING
-
-    def can_load(self, now_s: float) -> bool:
-        """Returns whether a session needs scores that are on the topic alone, and there is room for them.
-
-        Where sessions in their pauses take up half of the memory, the others are loaded once nothing in memory is due.
-        """
-        if not self._nothing_loaded:
-            return False
-        if self._has_free(FREE_TO_LOAD):
-            return True
-        is_due = any(each.scores and each.due_s <= now_s for each in self._sessions.values())
-        return self._has_free(1 / SESSIONS_AT_LEAST) and not is_due
 
     def holds(self, session: tuple[int, str]) -> bool:
         """Returns whether a score of this session waits, so that later ones must wait behind it."""
@@ -105,14 +112,12 @@ class WaitingScores:
         """
         session = self._sessions.setdefault(score.session, _Session())
         place = score.place
-        if place in session.scores or place in session.unloaded:
+        if place in session.rows:
             return False
-        if self._has_room(session) and not session.unloaded:
+        if session.is_loaded and self._has_free(0) and _has_room(session):
             self._keep(session, score)
-        else:
-            self._nothing_loaded += not session.scores and not session.unloaded
-            session.unloaded[place] = self._read_to.get(score.partition, 0) if row_at is None else row_at
-            self._unloaded += 1
+        session.rows[place] = self._read_to.get(score.partition, 0) if row_at is None else row_at
+        self._number += 1
         if row_at is not None:
             self._note_read(score.partition, row_at + 1)
         return True
@@ -122,41 +127,58 @@ class WaitingScores:
         session = self._sessions[session_key]
         if place in session.scores:
             self._drop(session, place)
-            self._nothing_loaded += not session.scores and bool(session.unloaded)
-        else:
-            del session.unloaded[place]
-            self._unloaded -= 1
-            self._nothing_loaded -= not session.scores and not session.unloaded
+        del session.rows[place]
+        self._number -= 1
         self._forget_empty(session_key)
 
-    def begin_load(self) -> Load:
-        """Returns which part of the topic is to be read, if `can_load`."""
-        partition = next(key[0] for key, each in self._sessions.items() if each.unloaded and not each.scores)
-        wanting = {
-            key: min(each.unloaded.values())
-            for key, each in self._sessions.items()
-            if key[0] == partition and each.unloaded and self._session_has_room(each)
-        }
-        return Load(partition, min(wanting.values()), set(wanting))
+    def begin_load(self, now_s: float) -> Load | None:
+        """Returns which part of the topic is to be read now; None: no session that is due needs it, or there is no room.
+
+        Where sessions in their pauses take up more than half of the memory, their scores are on the topic alone again.
+        """
+        can_make_room = now_s - self._room_made_s >= MAKE_ROOM_EVERY_S
+        if self._loaded == self._number or not (can_make_room or self._has_free(FREE_TO_LOAD)):
+            return None
+        needing = ((each.due_s, key[0]) for key, each in self._sessions.items() if each.needs_load(now_s))
+        _, partition = min(needing, default=(0.0, None))
+        if partition is None:
+            return None
+        if not self._has_free(FREE_TO_LOAD):
+            self._make_room(now_s)
+        if not self._has_free(FREE_TO_LOAD):
+            return None
+        begins: list[int] = []
+        load = Load(partition, 0, set(), set())
+        for key, session in self._sessions.items():
+            if key[0] == partition and not session.is_loaded and _has_room(session):
+                (load.due if session.due_s <= now_s else load.paused).add(key)
+                begins.append(min(islice(session.rows.values(), len(session.scores), None)))
+        load.begin = min(begins)
+        return load
 
     def load(self, load: Load, row: WaitingRow) -> bool:
         """Takes the next row of a part into memory if it is needed; returns whether a further one is."""
         self._note_read(load.partition, row.row_at + 1)
         score = row.score
         session = None if score is None else self._sessions.get(score.session)
-        if score is None or session is None or row.row_at < session.unloaded.get(row.place, row.row_at + 1):
+        if (
+            score is None
+            or session is None
+            or row.place in session.scores
+            or row.row_at < session.rows.get(row.place, row.row_at + 1)
+        ):
             # In memory, or not the last row of this score, or known only when a replay is read.
             return True
-        if row.place != next(iter(session.unloaded)) or not self._has_room(session):
+        wanting = load.due if score.session in load.due else load.paused
+        has_room = self._has_free(0 if wanting is load.due else FREE_FOR_DUE) and _has_room(session)
+        if not has_room or row.place != next(islice(session.rows, len(session.scores), None)):
             load.passed[row.place] = row.row_at
             return True
-        self._nothing_loaded -= not session.scores
-        del session.unloaded[row.place]
-        self._unloaded -= 1
+        session.rows[row.place] = row.row_at
         self._keep(session, score)
-        if not session.unloaded or not self._session_has_room(session):
-            load.wanting.discard(score.session)
-        return bool(load.wanting) and self._has_free(0)
+        if session.is_loaded or not _has_room(session):
+            wanting.discard(score.session)
+        return self._has_free(0) and bool(load.due or (load.paused and self._has_free(FREE_FOR_DUE)))
 
     def end_load(self, load: Load, read_to: int | None) -> None:
         """Notes what a load has passed.
@@ -166,19 +188,20 @@ class WaitingScores:
             read_to: The offset before which all was read; None: all was read. Then what was not found is forgotten: it is
                 gone from the topic.
         """
-        mine = [(key, each) for key, each in self._sessions.items() if key[0] == load.partition and each.unloaded]
+        mine = [(key, each) for key, each in self._sessions.items() if key[0] == load.partition and not each.is_loaded]
         for key, session in mine:
             kept: dict[Place, int] = {}
-            for place, row_at in session.unloaded.items():
-                if place in load.passed:
+            for place, row_at in session.rows.items():
+                if place in session.scores:
+                    kept[place] = row_at
+                elif place in load.passed:
                     kept[place] = load.passed[place]
                 elif row_at < load.begin:
                     kept[place] = row_at
                 elif read_to is not None:
                     kept[place] = max(row_at, read_to)
-            self._unloaded -= len(session.unloaded) - len(kept)
-            session.unloaded = kept
-            self._nothing_loaded -= not session.scores and not kept
+            self._number -= len(session.rows) - len(kept)
+            session.rows = kept
             self._forget_empty(key)
 
     def remove(self, score: WaitingScore) -> None:
@@ -218,7 +241,7 @@ class WaitingScores:
         """Forgets all: other processes take them over."""
         self._sessions.clear()
         self._read_to.clear()
-        self._bytes = self._loaded = self._unloaded = self._nothing_loaded = 0
+        self._number = self._bytes = self._loaded = 0
 
     def _keep(self, session: _Session, score: WaitingScore) -> None:
         session.scores[score.place] = score
@@ -234,22 +257,38 @@ class WaitingScores:
 
     def _forget_empty(self, session_key: tuple[int, str]) -> None:
         session = self._sessions[session_key]
-        if not session.scores and not session.unloaded:
+        if not session.rows:
             del self._sessions[session_key]
 
     def _note_read(self, partition: int, end: int) -> None:
         self._read_to[partition] = max(end, self._read_to.get(partition, 0))
 
-    def _has_free(self, part: float) -> bool:
-        """Whether more than nothing, and at least this part of the memory, is free."""
-        number = MAX_LOADED - self._loaded
-        size = MAX_LOADED_BYTES - self._bytes
+    def _has_free(self, part: float, without: int = 0, without_bytes: int = 0) -> bool:
+        """Whether more than nothing, and at least this part of the memory, is free without so many scores and bytes of it."""
+        number = MAX_LOADED - self._loaded + without
+        size = MAX_LOADED_BYTES - self._bytes + without_bytes
         return number > 0 and size > 0 and number >= MAX_LOADED * part and size >= MAX_LOADED_BYTES * part
 
-    def _has_room(self, session: _Session) -> bool:
-        return self._has_free(0) and self._session_has_room(session)
+    def _make_room(self, now_s: float) -> None:
+        """Lets sessions in their pauses be on the topic alone until there is room for a load, the latest due first.
 
-    def _session_has_room(self, session: _Session) -> bool:
-        return (
-            len(session.scores) < MAX_LOADED / SESSIONS_AT_LEAST and session.size < MAX_LOADED_BYTES / SESSIONS_AT_LEAST
-        )
+        Each keeps its first score while that suffices, so that its next attempt needs no load.
+        """
+        paused = [each for each in self._sessions.values() if each.scores and each.due_s > now_s]
+        if not self._has_free(
+            FREE_TO_LOAD, sum(len(each.scores) for each in paused), sum(each.size for each in paused)
+        ):
+            # The others are sent first.
+            return
+        self._room_made_s = now_s
+        paused.sort(key=lambda each: each.due_s, reverse=True)
+        for first in (1, 0):
+            for session in paused:
+                if self._has_free(FREE_TO_LOAD):
+                    return
+                for place in list(islice(session.scores, first, None)):
+                    self._drop(session, place)
+
+
+def _has_room(session: _Session) -> bool:
+    return len(session.scores) < MAX_LOADED / SESSIONS_AT_LEAST and session.size < MAX_LOADED_BYTES / SESSIONS_AT_LEAST

@@ -88,8 +88,8 @@ async def test_after_an_outage_each_row_is_loaded_once_and_validated_when_it_is_
     CountedScore.validated = 0
     sent: list[int] = []
     while len(undelivered):
-        if undelivered.can_load:
-            await undelivered.load()
+        if (load := undelivered.begin_load()) is not None:
+            await undelivered.load(load)
         due = undelivered.due(1)
         sent += [each.offset for each in due]
         undelivered.settle_due(due, [])

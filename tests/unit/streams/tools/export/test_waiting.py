@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traceweir.streams.tools.export.waiting import FIRST_PAUSE_S, MAX_PAUSE_S, WaitingScores
+from traceweir.streams.tools.export.waiting import FIRST_PAUSE_S, MAKE_ROOM_EVERY_S, MAX_PAUSE_S, WaitingScores
 from traceweir.streams.tools.export.waiting_score import WaitingRow, WaitingScore
 
 MODULE = "traceweir.streams.tools.export.waiting"
@@ -108,9 +108,10 @@ def row(at: int, of: WaitingScore) -> WaitingRow:
     return WaitingRow(of.place, at, of)
 
 
-def load(kept: WaitingScores, topic: Sequence[WaitingRow | None]) -> int:
+def load(kept: WaitingScores, topic: Sequence[WaitingRow | None], now_s: float = 0.0) -> int:
     """Loads a part of a topic, whose offsets are the indices; returns how many rows were read."""
-    load = kept.begin_load()
+    load = kept.begin_load(now_s)
+    assert load is not None
     number = 0
     for each in topic[load.begin :]:
         number += 1
@@ -148,7 +149,6 @@ def test_what_is_on_the_topic_alone_holds_back_later_scores_of_its_session(small
     assert small.holds((0, "s"))
     small.add(score("s", 3))
     assert small.due(0.0, 100) == []
-    assert small.can_load(0.0)
     load(small, topic)
     assert small.due(0.0, 100) == [score("s", 2), score("s", 3)]
 
@@ -160,8 +160,8 @@ def test_a_session_keeps_its_pause_when_its_scores_are_loaded(small: WaitingScor
     small.failed((0, "last"), 0.0, 600.0)
     for each in others:
         small.remove(each)
-    load(small, [row(at, each) for at, each in enumerate([*others, score("last", 10)])])
-    assert small.due(599.0, 10) == []
+    assert small.begin_load(599.0) is None
+    load(small, [row(at, each) for at, each in enumerate([*others, score("last", 10)])], 600.0)
     assert small.due(600.0, 10) == [score("last", 10)]
 
 
@@ -172,7 +172,7 @@ def test_a_session_whose_scores_are_gone_from_the_topic_waits_no_longer(small: W
         small.remove(score("s", offset))
     load(small, [])
     assert not small.holds((0, "s"))
-    assert (len(small), small.can_load(0.0)) == (0, False)
+    assert (len(small), small.begin_load(0.0)) == (0, None)
 
 
 def test_what_waits_is_loaded_when_half_of_the_memory_is_free(small: WaitingScores) -> None:
@@ -181,21 +181,56 @@ def test_what_waits_is_loaded_when_half_of_the_memory_is_free(small: WaitingScor
         small.add(each)
     for each in scores[:4]:
         small.remove(each)
-    assert not small.can_load(0.0)
+    assert small.begin_load(0.0) is None
     small.remove(scores[4])
-    assert small.can_load(0.0)
+    assert small.begin_load(0.0) is not None
 
 
-def test_sessions_in_their_pauses_that_fill_half_of_the_memory_do_not_keep_the_others_out(small: WaitingScores) -> None:
-    scores = [score(f"s{number}", number) for number in range(12)]
+def test_sessions_in_their_pauses_leave_room_for_a_session_that_is_due(small: WaitingScores) -> None:
+    """Ten scores of five sessions fill the memory. Those of the session that is due last are on the topic alone first."""
+    bad = [score(f"bad{number}", 2 * number + of) for number in range(5) for of in range(2)]
+    topic = [row(at, each) for at, each in enumerate([*bad, score("new", 10)])]
+    for each in topic:
+        assert each.score is not None
+        small.add(each.score, each.row_at)
+    for number in range(5):
+        if number < 3:
+            assert small.begin_load(0.0) is None
+        small.failed((0, f"bad{number}"), 0.0, 1_000.0 + number)
+    load(small, topic)
+    assert small.due(0.0, 100) == [score("new", 10)]
+    assert len(small) == 11
+    sent: list[WaitingScore] = []
+    now_s = 2_000.0
+    while len(small):
+        now_s += MAKE_ROOM_EVERY_S
+        if small.begin_load(now_s) is not None:
+            load(small, topic, now_s)
+        for taken in small.due(now_s, 100):
+            small.remove(taken)
+            sent.append(taken)
+    assert sorted(sent, key=lambda each: each.offset) == [*bad, score("new", 10)]
+    assert [each.offset % 2 for each in sent if each.session_id == "bad4"] == [0, 1]
+
+
+def test_more_sessions_in_their_pauses_than_the_memory_holds_leave_room_once_a_minute(small: WaitingScores) -> None:
+    scores = [score(f"s{number}", number) for number in range(25)]
+    topic = [row(at, each) for at, each in enumerate(scores)]
     for each in scores:
         small.add(each)
-    for each in scores[:2]:
-        small.remove(each)
-    for each in scores[2:10]:
-        assert not small.can_load(0.0)
-        small.failed(each.session, 0.0, None)
-    assert small.can_load(0.0)
+    tried: set[str] = set()
+    now_s = 0.0
+    for _ in range(10):
+        for each in small.due(now_s, 100):
+            small.failed(each.session, now_s, 100_000.0)
+            tried.add(each.session_id)
+        if small.begin_load(now_s) is not None:
+            load(small, topic, now_s)
+            assert small.loaded > 0
+            assert small.begin_load(now_s) is None
+        now_s += MAKE_ROOM_EVERY_S
+    assert tried == {each.session_id for each in scores}
+    assert small.loaded <= 10
 
 
 @pytest.mark.parametrize("sessions", [25, 1], ids=["a session each", "one session"])
@@ -207,7 +242,7 @@ def test_each_row_is_loaded_once_and_read_about_once(small: WaitingScores, sessi
         small.add(each)
     loads = reads = taken = 0
     while len(small):
-        if small.can_load(0.0):
+        if small.begin_load(0.0) is not None:
             loads += 1
             reads += load(small, topic)
         (due,) = small.due(0.0, 1)
@@ -253,7 +288,7 @@ def test_a_score_that_waits_again_is_loaded_from_its_last_row(small: WaitingScor
 Step = tuple[str, str]
 
 
-@given(st.lists(st.tuples(st.sampled_from(["add", "take"]), st.sampled_from("abc")), max_size=120))
+@given(st.lists(st.tuples(st.sampled_from(["add", "take", "fail"]), st.sampled_from("abc")), max_size=120))
 def test_all_that_waits_is_taken_once_in_the_order_of_its_session_whatever_is_in_memory(steps: Sequence[Step]) -> None:
     with pytest.MonkeyPatch.context() as patched:
         for name, value in {"MAX_LOADED": 4, "SESSIONS_AT_LEAST": 2, "MAX_WAITING": 1_000}.items():
@@ -262,28 +297,34 @@ def test_all_that_waits_is_taken_once_in_the_order_of_its_session_whatever_is_in
         topic: list[WaitingRow | None] = []
         taken: dict[str, list[int]] = {}
 
-        def take() -> bool:
-            if kept.can_load(0.0):
-                load(kept, topic)
-            due = kept.due(0.0, 1)
+        def attempt(now_s: float, *, succeeds: bool = True) -> bool:
+            if kept.begin_load(now_s) is not None:
+                load(kept, topic, now_s)
+            due = kept.due(now_s, 1)
             for each in due:
+                if not succeeds:
+                    kept.failed(each.session, now_s, None)
+                    continue
                 kept.remove(each)
                 taken.setdefault(each.session_id, []).append(each.offset)
                 topic.append(None)
-            return bool(due)
+            return bool(due) and succeeds
 
         waits = 0
+        now_s = 0.0
         for offset, (kind, session) in enumerate(steps):
-            if kind == "take":
-                waits -= take()
-            else:
+            now_s += MAKE_ROOM_EVERY_S / 2
+            if kind == "add":
                 kept.add(score(session, offset))
                 topic.append(row(len(topic), score(session, offset)))
                 waits += 1
+            else:
+                waits -= attempt(now_s, succeeds=kind == "take")
             assert len(kept) == waits
-            assert len(kept.due(0.0, 1_000)) <= 4
-        while take():
-            pass
+            assert kept.loaded <= 4
+        for _ in range(waits):
+            now_s += 2 * MAX_PAUSE_S
+            assert attempt(now_s)
     assert not len(kept)
     for session in "abc":
         assert taken.get(session, []) == [at for at, step in enumerate(steps) if step == ("add", session)]
