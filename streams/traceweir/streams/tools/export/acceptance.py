@@ -10,6 +10,9 @@ from traceweir.streams.tools.export.answers import Accepted, Answer, Later, Refu
 class Acceptance:
     """What the last answers of a target say about it.
 
+    A problem is about what is tried: it lasts while a score waits for another attempt, and ends with the first item that is
+    taken, and when nothing is left to try.
+
     An outage shows at the first answer. An error of the target's own, such as 500, can be due to a single item, which then
     waits while others go on: it shows when two different items in a row have met it, or one request with several.
     """
@@ -18,7 +21,8 @@ class Acceptance:
         self.problem: str | None = None
         """Why the target takes nothing, as a sentence without words of the target; None while it takes something, and
         before its first answer."""
-        self._ended = False
+        self.ended = False
+        """Whether the exporter ends because of the target."""
         self._suspect: object = None
 
     def note(self, items: Sequence[object], answer: Answer) -> None:
@@ -28,7 +32,7 @@ class Acceptance:
             items: What was sent, one or more.
             answer: The answer. A target that refuses what an item contains has read it, and takes others.
         """
-        if self._ended:
+        if self.ended:
             return
         if isinstance(answer, Accepted | Refused):
             self.problem = self._suspect = None
@@ -39,8 +43,13 @@ class Acceptance:
 
     def end(self, problem: str) -> None:
         """Notes that the exporter ends because of the target, whatever it still answers."""
-        self._ended = True
+        self.ended = True
         self.problem = problem
+
+    def forget(self) -> None:
+        """Notes that nothing of what was sent is tried again here: it was given up, or others send it."""
+        if not self.ended:
+            self.problem = self._suspect = None
 
     def _can_be_one_item(self, items: Sequence[object], answer: Later) -> bool:
         if self.problem is not None or not answer.can_be_the_content or len(items) > 1:

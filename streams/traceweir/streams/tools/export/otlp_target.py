@@ -22,6 +22,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 
 from traceweir.schemas.text import printable
 from traceweir.streams.tools.export import otlp_scores
+from traceweir.streams.tools.export.acceptance import Acceptance
 from traceweir.streams.tools.export.answers import Accepted, Answer, Later, Refused, answer_to_status
 from traceweir.streams.tools.export.content import Content
 from traceweir.streams.tools.export.delivery import Delivery
@@ -92,9 +93,9 @@ class OtlpTarget:
         return self._delivery.counts + Counter(unfit=self._unfit)
 
     @property
-    def problem(self) -> str | None:
-        """Why the target takes nothing, as a sentence; None while it does."""
-        return self._delivery.acceptance.problem
+    def acceptance(self) -> Acceptance:
+        """Whether the target takes what it is sent."""
+        return self._delivery.acceptance
 
     async def deliver(self, scores: Sequence[FoundScore]) -> list[NotTaken]:
         """Returns the scores that the backend has refused, or answered with an error of its own.

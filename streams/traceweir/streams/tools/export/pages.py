@@ -6,8 +6,10 @@ import asyncio
 import socket
 from collections import Counter
 from collections.abc import Iterator
+from datetime import datetime
 from typing import Protocol
 
+from traceweir.streams.tools.export.acceptance import Acceptance
 from traceweir.streams.tools.export.readiness import Readiness
 from traceweir.streams.tools.export.undelivered import STAGE
 from traceweir.streams.worker.runtime.health import Health
@@ -41,6 +43,11 @@ class ReportedRelay(Protocol):
         """Number of those in memory."""
         ...
 
+    @property
+    def next_attempt(self) -> datetime | None:
+        """When one of them is sent again; None if none waits."""
+        ...
+
 
 class ReportedTarget(Protocol):
     """What the pages tell of a target."""
@@ -51,8 +58,8 @@ class ReportedTarget(Protocol):
         ...
 
     @property
-    def problem(self) -> str | None:
-        """Why the target takes nothing, as a sentence; None while it does."""
+    def acceptance(self) -> Acceptance:
+        """Whether the target takes what it is sent."""
         ...
 
 
@@ -76,7 +83,8 @@ def exporter_health(
         return [each for each in (readiness.last_answer.problem,) if each is not None]
 
     def obstacles() -> list[str]:
-        return [each for each in (target.problem, readiness.trouble) if each is not None]
+        target_problem = _target_problem(target.acceptance, relay.next_attempt)
+        return [each for each in (target_problem, readiness.trouble) if each is not None]
 
     def state() -> dict[str, object]:
         phase = "stopping" if stop.is_set() else readiness.phase
@@ -87,6 +95,12 @@ def exporter_health(
 
     health = Health(taken, problems, state, metrics, obstacles=obstacles)
     return health
+
+
+def _target_problem(acceptance: Acceptance, next_attempt: datetime | None) -> str | None:
+    if acceptance.problem is None or acceptance.ended or next_attempt is None:
+        return acceptance.problem
+    return f"{acceptance.problem}; the next score that waits is sent again at {next_attempt:%Y-%m-%d %H:%M:%S} UTC"
 
 
 def _points(group: str, relay: ReportedRelay, target: ReportedTarget, *, ready: bool) -> Iterator[Point]:

@@ -32,6 +32,7 @@ from traceweir.schemas.text import printable
 from traceweir.streams.base.clock import utc_now
 from traceweir.streams.base.settings import Settings
 from traceweir.streams.base.stages.base import Output
+from traceweir.streams.tools.export.acceptance import Acceptance
 from traceweir.streams.tools.export.batch import BatchInWork, done_unless
 from traceweir.streams.tools.export.checkpoints import ExportTransactions
 from traceweir.streams.tools.export.errors import ExportError
@@ -68,6 +69,11 @@ class Target(Protocol):
 
     max_records: int
     """Maximum number of records of a batch."""
+
+    @property
+    def acceptance(self) -> Acceptance:
+        """Whether the target takes what it is sent."""
+        ...
 
     async def deliver(self, scores: Sequence[FoundScore]) -> Sequence[NotTaken]:
         """Returns the scores that the target has not taken; each session's scores are in their order.
@@ -138,6 +144,11 @@ class Relay:
         """Number of those in memory; the others are on the topic `export-waiting` alone."""
         return self._undelivered.loaded
 
+    @property
+    def next_attempt(self) -> datetime | None:
+        """When a score that waits is sent again; None if none waits."""
+        return self._undelivered.next_attempt
+
     async def run(self, stop: asyncio.Event, stop_within_s: float) -> None:
         """Reads and delivers until `stop` is set, then waits for the batch in work; starts again if Kafka fails.
 
@@ -170,6 +181,7 @@ class Relay:
                     await asyncio.wait_for(stop.wait(), wait_s)
             finally:
                 await self._undelivered.close()
+                self._target.acceptance.forget()
                 await self._checkpoints.close()
                 await self._positions.close()
 
@@ -278,6 +290,8 @@ class Relay:
         try:
             await self._checkpoints.write(consumer, outputs, offsets)
             self._positions.note(offsets)
+            if not self.waiting:
+                self._target.acceptance.forget()
         except (CommitFailedError, IllegalStateError):
             log.info("partitions moved to another process of the group before its offsets; their scores are sent again")
 
@@ -327,6 +341,7 @@ class Relay:
         await self._positions.write()
         self._positions.forget()
         self._undelivered.forget()
+        self._target.acceptance.forget()
 
 
 class _Ownership(ConsumerRebalanceListener):  # type: ignore[misc]  # untyped

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from contextlib import aclosing
-from datetime import datetime
+from datetime import UTC, datetime
 
 from traceweir.schemas.dead_letter import DeadLetter, Reason
 from traceweir.streams.base.settings import Settings
@@ -61,6 +61,12 @@ class Undelivered:
     def full(self) -> bool:
         """Whether so much waits that nothing else is read."""
         return self._waiting.full
+
+    @property
+    def next_attempt(self) -> datetime | None:
+        """When a score is sent again; None if none waits."""
+        due_s = self._waiting.next_due_s
+        return None if due_s is None else max(self._now(), datetime.fromtimestamp(due_s, UTC))
 
     async def take_over(self, partitions: Collection[int]) -> None:
         """Reads what waits in the partitions of this process.

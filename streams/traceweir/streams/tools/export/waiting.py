@@ -131,6 +131,11 @@ class WaitingScores:
         self._number -= 1
         self._forget_empty(session_key)
 
+    @property
+    def next_due_s(self) -> float | None:
+        """When the next session is due, in seconds since 1970; 0: at once; None: nothing waits."""
+        return min((each.due_s for each in self._sessions.values()), default=None)
+
     def begin_load(self, now_s: float) -> Load | None:
         """Returns which part of the topic is to be read now; None: no session that is due needs it, or there is no room.
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
+from traceweir.streams.tools.export.acceptance import Acceptance
 from traceweir.streams.tools.export.answers import Answer, Later, answer_to_status
 from traceweir.streams.tools.export.content import Content
 from traceweir.streams.tools.export.delivery import Delivery
@@ -81,9 +82,9 @@ class WebhookTarget:
         return self._delivery.counts + Counter(left_out=self._left_out)
 
     @property
-    def problem(self) -> str | None:
-        """Why the target takes nothing, as a sentence; None while it does."""
-        return self._delivery.acceptance.problem
+    def acceptance(self) -> Acceptance:
+        """Whether the target takes what it is sent."""
+        return self._delivery.acceptance
 
     async def deliver(self, scores: Sequence[FoundScore]) -> list[NotTaken]:
         """Sends each selected score once; returns those that the receiver has not acknowledged, in order of their session.

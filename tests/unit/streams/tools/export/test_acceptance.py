@@ -30,6 +30,21 @@ def test_an_outage_shows_at_once_and_ends_with_the_next_item_that_is_taken(answe
     assert after((["a"], answer), (["a"], Refused("too large"))) is None
 
 
+def test_an_outage_ends_when_nothing_of_what_was_sent_is_tried_again() -> None:
+    acceptance = Acceptance()
+    acceptance.note(["a"], ERROR)
+    acceptance.forget()
+    acceptance.note(["b"], ERROR)
+    assert acceptance.problem is None
+    acceptance.note(["c"], ERROR)
+    assert acceptance.problem is not None
+    acceptance.forget()
+    assert acceptance.problem is None
+    acceptance.end("the exporter ends")
+    acceptance.forget()
+    assert acceptance.problem == "the exporter ends"
+
+
 def test_an_error_of_the_target_counts_when_it_is_not_about_one_item() -> None:
     assert after((["a"], ERROR), (["a"], ERROR), (["a"], ERROR)) is None
     assert after((["a"], ERROR), (["b"], Accepted()), (["c"], ERROR)) is None

@@ -8,13 +8,17 @@ from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 import aiohttp
 import pytest
 from tests.support.metrics import samples
+from tests.support.scoring import NOW
 
 from traceweir.streams.base.settings import Settings
+from traceweir.streams.tools.export.acceptance import Acceptance
+from traceweir.streams.tools.export.answers import Later
 from traceweir.streams.tools.export.pages import exporter_health
 from traceweir.streams.tools.export.problems import ProblemLog
 from traceweir.streams.tools.export.readiness import Readiness
@@ -32,7 +36,8 @@ class Exporter:
     counts: Counter[str] = field(default_factory=Counter)
     waiting: int = 0
     waiting_in_memory: int = 0
-    problem: str | None = None
+    next_attempt: datetime | None = None
+    acceptance: Acceptance = field(default_factory=Acceptance)
     stop: asyncio.Event = field(default_factory=asyncio.Event)
     s: list[float] = field(default_factory=lambda: [0.0])
     """The clock."""
@@ -61,8 +66,8 @@ class Counted:
     counts: Counter[str] = field(default_factory=lambda: Counter(sent=5))
 
     @property
-    def problem(self) -> str | None:
-        return self.exporter.problem
+    def acceptance(self) -> Acceptance:
+        return self.exporter.acceptance
 
 
 async def test_an_exporter_with_its_partitions_a_broker_and_a_target_is_ready(exporter: Exporter) -> None:
@@ -96,12 +101,27 @@ async def test_a_broker_that_is_silent_makes_it_unhealthy_with_a_sentence(export
 
 
 async def test_a_target_that_takes_nothing_makes_it_not_ready_and_leaves_it_healthy(exporter: Exporter) -> None:
-    exporter.problem = "the target refuses this exporter, which ends: the target answered 401"
+    problem = "the target refuses this exporter, which ends: the target answered 401"
+    exporter.acceptance.end(problem)
+    exporter.next_attempt = NOW
     exporter.readiness.trouble = "no score is read now: the topic cannot be read"
     status, state = await exporter.get("/readyz")
-    assert (status, state["problems"]) == (503, [exporter.problem, exporter.readiness.trouble])
+    assert (status, state["problems"]) == (503, [problem, exporter.readiness.trouble])
     assert (await exporter.get("/healthz"))[0] == 200
     assert samples((await exporter.get("/metrics"))[1])["export_ready", "hook"] == 0
+
+
+async def test_while_a_score_waits_for_a_target_that_takes_nothing_the_time_of_its_next_attempt_is_named(
+    exporter: Exporter,
+) -> None:
+    exporter.acceptance.note(["a"], Later("the target answered 503"))
+    exporter.next_attempt = datetime(2026, 1, 31, 12, 30, 5, tzinfo=UTC)
+    problem = "the target takes nothing now: the target answered 503"
+    when = "; the next score that waits is sent again at 2026-01-31 12:30:05 UTC"
+    status, state = await exporter.get("/readyz")
+    assert (status, state["problems"]) == (503, [problem + when])
+    exporter.next_attempt = None
+    assert (await exporter.get("/readyz"))[1]["problems"] == [problem]
 
 
 async def test_the_metrics_count_from_zero_what_was_sent_waits_was_refused_and_given_up(exporter: Exporter) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,7 +14,10 @@ from aiokafka import TopicPartition
 from aiokafka.errors import CommitFailedError, NoOffsetForPartitionError, OffsetOutOfRangeError
 from tests.support.results import make_score
 
+from traceweir.streams.base.clock import utc_now
 from traceweir.streams.base.settings import Settings
+from traceweir.streams.tools.export.acceptance import Acceptance
+from traceweir.streams.tools.export.answers import Accepted, Answer, Later
 from traceweir.streams.tools.export.not_taken import NotTaken
 from traceweir.streams.tools.export.problems import ProblemLog
 from traceweir.streams.tools.export.relay import Relay
@@ -56,6 +60,8 @@ class Group:
         self.lost = False
         """Whether Kafka has given the partitions to another process, which this one does not know yet."""
         self.max_records = 10
+        self.acceptance = Acceptance()
+        self.answer: Answer = Accepted()
         self.relay: Any = None
 
     async def revoke(self) -> None:
@@ -79,7 +85,8 @@ class Group:
 
     async def deliver(self, scores: Sequence[FoundScore]) -> Sequence[NotTaken]:
         self.log += [f"sent {each.score.session_id}" for each in scores]
-        return ()
+        self.acceptance.note(scores, self.answer)
+        return [NotTaken(each, self.answer) for each in scores] if isinstance(self.answer, Later) else ()
 
     # --- the consumer
 
@@ -324,3 +331,63 @@ async def test_an_exporter_that_cannot_read_says_why_until_it_reads_again(group:
     group.reads = [reads]
     await run(group)
     assert told == ["no score is read now: no broker answers", None]
+
+
+AWAY = "the target takes nothing now: busy"
+
+
+async def test_a_target_that_takes_nothing_is_told_until_what_waits_has_moved_to_another_process(group: Group) -> None:
+    told: list[str | None] = []
+
+    async def moves_away() -> Records:
+        told.append(group.acceptance.problem)
+        assert group.relay.next_attempt is not None
+        await group.revoke()
+        told.append(group.acceptance.problem)
+        assert group.relay.next_attempt is None
+        return {}
+
+    group.answer = Later("busy")
+    group.reads = [records, moves_away]
+    await run(group)
+    assert told == [AWAY, None]
+
+
+@pytest.mark.parametrize(("since", "expected"), [(timedelta(days=4), None), (timedelta(hours=4), AWAY)])
+async def test_a_target_that_takes_nothing_is_told_until_what_waits_is_given_up(
+    group: Group, since: timedelta, expected: str | None
+) -> None:
+    told: list[str | None] = []
+
+    async def tell() -> Records:
+        told.append(group.acceptance.problem)
+        return {}
+
+    group.rows = [waiting(1)._replace(since_s=(utc_now() - since).timestamp())]
+    group.answer = Later("busy")
+    group.reads = [tell]
+    await run(group)
+    assert told == [expected]
+    assert group.relay.counts["given_up"] == (expected is None)
+
+
+async def test_after_a_failure_of_kafka_nothing_is_told_of_a_target_that_was_away(group: Group) -> None:
+    """What waits is sent again at once, by whoever has the partitions then."""
+    told: list[str | None] = []
+
+    async def fails() -> Records:
+        told.append(group.acceptance.problem)
+        raise KafkaUnreachableError("no broker answers")
+
+    async def second_attempt() -> None:
+        told.append(group.acceptance.problem)
+
+    group.answer = Later("busy")
+    group.reads = [records, fails]
+
+    async def first_attempt() -> None:
+        group.meanwhile["open"] = second_attempt
+
+    group.meanwhile["begin"] = first_attempt
+    await run(group)
+    assert told == [AWAY, None]
