@@ -49,7 +49,7 @@ class ExportTransactions:
         self._has_transactions = False
         self._member: Member | None = None
         self._unfinished = False
-        """Whether a write was cancelled or failed: its transaction can be open."""
+        """Whether a write was cancelled or failed, and no new connection was made since: its transaction can be open."""
 
     async def open(self) -> None:
         """Connects, and ends a transaction of this process that is still open.
@@ -85,6 +85,7 @@ class ExportTransactions:
             if isinstance(error.__cause__, _LASTING):
                 raise ExportError(str(error)) from error
             raise KafkaUnreachableError(str(error)) from error
+        self._unfinished = False
 
     async def write(
         self, consumer: AIOKafkaConsumer, outputs: Sequence[Output], offsets: Mapping[TopicPartition, int]
@@ -140,6 +141,5 @@ class ExportTransactions:
         """Disconnects, also after a failed `open`."""
         delivery = self._delivery
         self._delivery = None
-        self._unfinished = False
         if delivery is not None:
             await stop_in_time(delivery)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
 from aiokafka.errors import (
+    CommitFailedError,
     CoordinatorNotAvailableError,
     InvalidTransactionTimeout,
     KafkaError,
@@ -43,12 +45,14 @@ class Sends:
             raise KafkaError("not written")
 
 
-async def opened(monkeypatch: pytest.MonkeyPatch, sends: Sends) -> ExportTransactions:
+async def opened(monkeypatch: pytest.MonkeyPatch, *sends: Sends) -> ExportTransactions:
+    """Returns checkpoints on a broker without transactions, which take one of the senders after another."""
     module = "traceweir.streams.tools.export.checkpoints"
+    taken = iter(sends)
     monkeypatch.setattr(f"{module}.reach", lambda _: None)
     monkeypatch.setattr(f"{module}.is_embedded", lambda _: True)
     monkeypatch.setattr(f"{module}.usable_transactions", lambda *_, **__: False)
-    monkeypatch.setattr(f"{module}.PlainSends", lambda _: sends)
+    monkeypatch.setattr(f"{module}.PlainSends", lambda _: next(taken))
     checkpoints = ExportTransactions(Settings(), "hook")
     await checkpoints.open()
     return checkpoints
@@ -69,6 +73,61 @@ async def test_the_dead_letter_is_written_before_the_tombstone(monkeypatch: pyte
     checkpoints = await opened(monkeypatch, sends)
     await checkpoints.write(None, [TOMBSTONE, LETTER], {})
     assert sends.sent == [LETTER, TOMBSTONE]
+
+
+async def test_a_connection_that_is_cancelled_after_a_failure_is_made_again_by_the_next_write(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Hanging(Sends):
+        starts = asyncio.Event()
+
+        async def start(self) -> None:
+            self.starts.set()
+            await asyncio.Event().wait()
+
+    hanging, last = Hanging(refuses=False), Sends(refuses=False)
+    checkpoints = await opened(monkeypatch, Sends(refuses=True), hanging, last)
+    with pytest.raises(KafkaError):
+        await checkpoints.write(None, [LETTER], {})
+    cancelled = asyncio.create_task(checkpoints.write(None, [LETTER], {}))
+    await hanging.starts.wait()
+    cancelled.cancel()
+    await asyncio.wait({cancelled})
+    await checkpoints.write(None, [LETTER], {})
+    assert (hanging.sent, last.sent) == ([], [LETTER])
+
+
+@pytest.mark.parametrize("times", [1, 2])
+async def test_a_connection_that_is_cancelled_after_partitions_have_moved_is_made_again_by_the_next_write(
+    times: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also if the cancelled one has not begun to connect."""
+    asks = asyncio.Event()
+    asked: list[int] = []
+
+    class Moved(Sends):
+        async def send(self, rows: Mapping[Any, Any], outputs: Sequence[Output], offsets: Mapping[Any, int]) -> None:
+            raise CommitFailedError
+
+    last = Sends(refuses=False)
+    checkpoints = await opened(monkeypatch, Moved(refuses=False), last)
+
+    async def request(*_: object) -> bool:
+        asked.append(1)
+        if len(asked) <= times:
+            asks.set()
+            await asyncio.Event().wait()
+        return False
+
+    monkeypatch.setattr("traceweir.streams.tools.export.checkpoints.in_request_thread", request)
+    for _ in range(times):
+        asks.clear()
+        cancelled = asyncio.create_task(checkpoints.write(None, [LETTER], {}))
+        await asks.wait()
+        cancelled.cancel()
+        await asyncio.wait({cancelled})
+    await checkpoints.write(None, [LETTER], {})
+    assert last.sent == [LETTER]
 
 
 @pytest.mark.parametrize(
