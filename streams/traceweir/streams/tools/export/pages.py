@@ -84,7 +84,7 @@ def exporter_health(
 
     def obstacles() -> list[str]:
         target_problem = _target_problem(target.acceptance, relay.next_attempt)
-        return [each for each in (target_problem, readiness.trouble) if each is not None]
+        return [*([] if target_problem is None else [target_problem]), *readiness.obstacles]
 
     def state() -> dict[str, object]:
         phase = "stopping" if stop.is_set() else readiness.phase

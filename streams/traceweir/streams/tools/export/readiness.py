@@ -1,10 +1,12 @@
-"""Knows how far an exporter has come with Kafka: whether it has its partitions, and whether a broker answers."""
+"""Knows how far an exporter has come with Kafka: whether it has its partitions, a broker answers, and commits end."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from time import monotonic
 
-from traceweir.streams.worker.kafka.silence import LastAnswer
+from traceweir.streams.worker.kafka.silence import UNKNOWN_AFTER_S, LastAnswer
 from traceweir.streams.worker.runtime.health import Phase
 
 
@@ -13,9 +15,12 @@ class Readiness:
 
     Args:
         last_answer: When a broker last answered this exporter.
+        now: Seconds of a monotonic clock.
     """
 
-    def __init__(self, last_answer: LastAnswer | None = None) -> None:
+    def __init__(self, last_answer: LastAnswer | None = None, now: Callable[[], float] = monotonic) -> None:
+        self._now = now
+        self._commit_began_s: float | None = None
         self.last_answer = LastAnswer() if last_answer is None else last_answer
         self.phase: Phase = "starting"
         self.partitions: list[int] = []
@@ -23,6 +28,26 @@ class Readiness:
         ready without any."""
         self.trouble: str | None = None
         """Why no score was read at the last attempt, as a sentence; None as soon as partitions are read again."""
+
+    @property
+    def obstacles(self) -> list[str]:
+        """A sentence for each thing that keeps the exporter from its work, other than brokers that are silent."""
+        found = [] if self.trouble is None else [self.trouble]
+        if self._commit_began_s is not None and self._now() - self._commit_began_s >= UNKNOWN_AFTER_S:
+            found.append(
+                f"a commit has not ended for more than {UNKNOWN_AFTER_S:g} s, and nothing is sent meanwhile: check that the "
+                "brokers with the partitions of __transaction_state and __consumer_offsets run"
+            )
+        return found
+
+    @contextmanager
+    def committing(self) -> Iterator[None]:
+        """Notes that a commit is under way within the block."""
+        self._commit_began_s = self._now()
+        try:
+            yield
+        finally:
+            self._commit_began_s = None
 
     def reach(self, phase: Phase) -> None:
         """Notes a phase in which no partition is read."""

@@ -288,7 +288,8 @@ class Relay:
         self, consumer: AIOKafkaConsumer, outputs: Sequence[Output], offsets: Mapping[TopicPartition, int]
     ) -> None:
         try:
-            await self._checkpoints.write(consumer, outputs, offsets)
+            with self.readiness.committing():
+                await self._checkpoints.write(consumer, outputs, offsets)
             self._positions.note(offsets)
             if not self.waiting:
                 self._target.acceptance.forget()

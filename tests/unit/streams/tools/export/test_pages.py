@@ -50,7 +50,7 @@ class Exporter:
 @pytest.fixture
 async def exporter() -> AsyncIterator[Exporter]:
     taken, s = bind("127.0.0.1", 0), [0.0]
-    readiness = Readiness(LastAnswer(lambda: s[0]))
+    readiness = Readiness(LastAnswer(lambda: s[0]), lambda: s[0])
     found = Exporter(readiness, f"http://127.0.0.1:{taken.getsockname()[1]}", s=s)
     readiness.last_answer.note(answered=True)
     readiness.reach_ready({3, 1})
@@ -109,6 +109,19 @@ async def test_a_target_that_takes_nothing_makes_it_not_ready_and_leaves_it_heal
     assert (status, state["problems"]) == (503, [problem, exporter.readiness.trouble])
     assert (await exporter.get("/healthz"))[0] == 200
     assert samples((await exporter.get("/metrics"))[1])["export_ready", "hook"] == 0
+
+
+async def test_a_commit_that_does_not_end_makes_it_not_ready_although_a_broker_answers(exporter: Exporter) -> None:
+    with exporter.readiness.committing():
+        exporter.s[0] = 14.0
+        assert (await exporter.get("/readyz"))[0] == 200
+        exporter.s[0] = 15.0
+        exporter.readiness.last_answer.note(answered=True)
+        status, state = await exporter.get("/readyz")
+        assert (status, len(state["problems"])) == (503, 1)
+        assert "a commit has not ended for more than 15 s" in state["problems"][0]
+        assert (await exporter.get("/healthz"))[0] == 200
+    assert (await exporter.get("/readyz"))[0] == 200
 
 
 async def test_while_a_score_waits_for_a_target_that_takes_nothing_the_time_of_its_next_attempt_is_named(

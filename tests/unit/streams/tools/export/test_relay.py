@@ -152,6 +152,7 @@ class ExportTransactions(Positions):
     """Commits nothing, and notes what it was told."""
 
     async def write(self, consumer: object = None, outputs: object = (), offsets: Any = None) -> None:
+        await self.group.during("commit")
         if self.group.lost and offsets:
             raise CommitFailedError
         self.group.log += [f"committed {offset}" for offset in (offsets or {}).values()]
@@ -391,3 +392,20 @@ async def test_after_a_failure_of_kafka_nothing_is_told_of_a_target_that_was_awa
     group.meanwhile["begin"] = first_attempt
     await run(group)
     assert told == [AWAY, None]
+
+
+async def test_a_commit_under_way_is_known(group: Group, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[int] = []
+    monkeypatch.setattr("traceweir.streams.tools.export.readiness.UNKNOWN_AFTER_S", 0.0)
+
+    async def tell() -> Records:
+        told.append(len(group.relay.readiness.obstacles))
+        return {}
+
+    async def commit() -> None:
+        await tell()
+
+    group.meanwhile = {"commit": commit}
+    group.reads = [tell, records, tell]
+    await run(group)
+    assert told == [0, 1, 0]
