@@ -11,10 +11,9 @@ import asyncio
 import logging
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from datetime import datetime
-from typing import Any, Protocol
 
 from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, TopicPartition
 from aiokafka.errors import (
@@ -27,31 +26,24 @@ from aiokafka.errors import (
     TopicAuthorizationFailedError,
 )
 
-from traceweir.schemas.score import Score
 from traceweir.schemas.text import printable
 from traceweir.streams.base.clock import utc_now
 from traceweir.streams.base.settings import Settings
-from traceweir.streams.base.stages.base import Output
-from traceweir.streams.tools.export.acceptance import Acceptance
 from traceweir.streams.tools.export.batch import BatchInWork, done_unless
 from traceweir.streams.tools.export.checkpoints import ExportTransactions
 from traceweir.streams.tools.export.errors import ExportError
-from traceweir.streams.tools.export.not_taken import NotTaken
+from traceweir.streams.tools.export.forwarding import Forwarding, Target
+from traceweir.streams.tools.export.group_consumer import group_consumer
 from traceweir.streams.tools.export.positions import Positions
 from traceweir.streams.tools.export.problems import ProblemLog
 from traceweir.streams.tools.export.readiness import Readiness
 from traceweir.streams.tools.export.undelivered import Undelivered
-from traceweir.streams.tools.results.reader import FoundScore
-from traceweir.streams.worker.kafka.broker_list import require_broker_list
-from traceweir.streams.worker.kafka.client_options import consumer_options
 from traceweir.streams.worker.kafka.consumer_tasks import ConsumerTaskEndedError
 from traceweir.streams.worker.kafka.errors import KafkaUnreachableError
-from traceweir.streams.worker.kafka.fast_close import install_fast_close
 from traceweir.streams.worker.kafka.fetch import read_as_parsed
 from traceweir.streams.worker.kafka.request_thread import in_request_thread
 from traceweir.streams.worker.kafka.silence import LOST_AFTER_S, failing_with_client, until_lost
 from traceweir.streams.worker.kafka.topic_admin import check_partitions
-from traceweir.streams.worker.kafka.topic_creation import create_no_topics
 
 log = logging.getLogger(__name__)
 
@@ -60,28 +52,6 @@ AGAIN_AT_ONCE = 32
 """Scores at most that are sent again between two reads: a target that hangs on them holds back what is new for so long."""
 RETRY_AFTER_S = (1.0, 2.0, 5.0, 10.0)
 """Seconds until Kafka is tried again, by the number of failures so far; then the last of them."""
-_NEVER_MS = 2**31 - 1
-"""The longest time between two reads: a target can be away for days, and the exporter stays in its group."""
-
-
-class Target(Protocol):
-    """Takes scores to another system."""
-
-    max_records: int
-    """Maximum number of records of a batch."""
-
-    @property
-    def acceptance(self) -> Acceptance:
-        """Whether the target takes what it is sent."""
-        ...
-
-    async def deliver(self, scores: Sequence[FoundScore]) -> Sequence[NotTaken]:
-        """Returns the scores that the target has not taken; each session's scores are in their order.
-
-        Raises:
-            ExportError: the target does not fit.
-        """
-        ...
 
 
 class Relay:
@@ -124,15 +94,16 @@ class Relay:
         """What was assigned and has no position yet; None: nothing."""
         self.leave_within_s = settings.session_timeout_s / 2
         """Seconds that a batch has to end when partitions move; the group waits twice as long for this process."""
-        self._read: Counter[str] = Counter()
+        self._removed = 0
         self.readiness = Readiness()
         """How far this exporter has come with Kafka."""
+        self._forwarding = Forwarding(target, self._undelivered, self._checkpoints, self._positions, self.readiness)
 
     @property
     def counts(self) -> Counter[str]:
-        """Since the start: `read`, and of these `unreadable`; `removed`, which retention has removed before; and what
-        `Undelivered` counts."""
-        return self._read + self._undelivered.counts
+        """Since the start: `removed`, which retention has removed before they were read; and what `Forwarding` and
+        `Undelivered` count."""
+        return self._forwarding.counts + self._undelivered.counts + Counter(removed=self._removed)
 
     @property
     def waiting(self) -> int:
@@ -163,7 +134,7 @@ class Relay:
         read_as_parsed(())
         failures = 0
         while not stop.is_set():
-            read_before = self._read["read"]
+            read_before = self.counts["read"]
             self._known.clear()
             self._assigned = None
             try:
@@ -172,7 +143,7 @@ class Relay:
                     if await done_unless(stop, self._checkpoints.open()):
                         await self._follow(stop, stop_within_s)
             except _PASSING as error:
-                failures = 0 if self._read["read"] > read_before else failures
+                failures = 0 if self.counts["read"] > read_before else failures
                 self.readiness.trouble = f"no score is read now: {printable(str(error) or repr(error), 1_000)}"
                 log.warning("%s", self.readiness.trouble)
                 wait_s = RETRY_AFTER_S[min(failures, len(RETRY_AFTER_S) - 1)]
@@ -186,21 +157,7 @@ class Relay:
                 await self._positions.close()
 
     async def _follow(self, stop: asyncio.Event, stop_within_s: float) -> None:
-        settings = self._settings
-        consumer = AIOKafkaConsumer(
-            **consumer_options(settings),
-            group_id=self._group,
-            enable_auto_commit=False,
-            isolation_level="read_committed",
-            # A reset by itself would not say how many records were removed.
-            auto_offset_reset="none",
-            session_timeout_ms=int(settings.session_timeout_s * 1000),
-            heartbeat_interval_ms=int(settings.heartbeat_interval_s * 1000),
-            max_poll_interval_ms=_NEVER_MS,
-        )
-        install_fast_close(consumer)
-        require_broker_list(consumer)
-        create_no_topics(consumer)
+        consumer = group_consumer(self._settings, self._group)
         consumer.subscribe([self._topic], listener=_Ownership(self))
         self.readiness.reach("joining")
         last_answer = self.readiness.last_answer
@@ -239,7 +196,7 @@ class Relay:
             return
         due = self._undelivered.due(AGAIN_AT_ONCE) if self._has_positions() else []
         if due:
-            await self._batch.run(self._deliver_again(consumer, due), stop, stop_within_s)
+            await self._batch.run(self._forwarding.send_again(consumer, due), stop, stop_within_s)
             if stop.is_set() or self._assigned is not None:
                 return
         self._pause_or_resume(consumer)
@@ -261,7 +218,7 @@ class Relay:
         await self._positions.write_if_due()
         # Partitions can have begun to move since the read; then their owner after the move reads these records again.
         if found and self._known:
-            await self._batch.run(self._deliver(consumer, found), stop, stop_within_s)
+            await self._batch.run(self._forwarding.send(consumer, found), stop, stop_within_s)
 
     def _pause_or_resume(self, consumer: AIOKafkaConsumer) -> None:
         if self._undelivered.full:
@@ -270,49 +227,13 @@ class Relay:
         else:
             consumer.resume(*consumer.paused())
 
-    async def _deliver(self, consumer: AIOKafkaConsumer, found: Mapping[TopicPartition, Sequence[Any]]) -> None:
-        free, behind = self._undelivered.split(list(self._scores(found)))
-        outputs = self._undelivered.settle_new(await self._target.deliver(free) if free else (), behind)
-        self._read["read"] += sum(map(len, found.values()))
-        await self._write(consumer, outputs, {place: records[-1].offset + 1 for place, records in found.items()})
-
-    async def _deliver_again(self, consumer: AIOKafkaConsumer, due: Sequence[FoundScore]) -> None:
-        partitions = {found.partition for found in due}
-        # They stay. Kafka compares the member only where offsets are committed: without them a process that was frozen would
-        # end what waits at the new owner.
-        offsets = {place: offset for place, offset in self._positions.offsets.items() if place.partition in partitions}
-        if outputs := self._undelivered.settle_due(due, await self._target.deliver(due)):
-            await self._write(consumer, outputs, offsets)
-
-    async def _write(
-        self, consumer: AIOKafkaConsumer, outputs: Sequence[Output], offsets: Mapping[TopicPartition, int]
-    ) -> None:
-        try:
-            with self.readiness.committing():
-                await self._checkpoints.write(consumer, outputs, offsets)
-            self._positions.note(offsets)
-            if not self.waiting:
-                self._target.acceptance.forget()
-        except (CommitFailedError, IllegalStateError):
-            log.info("partitions moved to another process of the group before its offsets; their scores are sent again")
-
-    def _scores(self, found: Mapping[TopicPartition, Sequence[Any]]) -> Iterator[FoundScore]:
-        for place, records in found.items():
-            for record in records:
-                try:
-                    score = Score.model_validate_json(record.value or b"")
-                except ValueError:
-                    self._read["unreadable"] += 1
-                else:
-                    yield FoundScore(record.timestamp, place.partition, record.offset, score, record.value)
-
     async def _begin(self, consumer: AIOKafkaConsumer, places: Collection[TopicPartition]) -> None:
         if not self._known >= {place.partition for place in places}:
             # First, because it waits for the last transaction of the former owner, which can move the offsets.
             self._known = {place.partition for place in consumer.assignment()}
             await self._undelivered.take_over(self._known)
         if self._assigned is None:
-            self._read["removed"] += await self._positions.begin(consumer, places, self._has_moved)
+            self._removed += await self._positions.begin(consumer, places, self._has_moved)
         if not places or not self._has_moved():
             self.readiness.reach_ready(self._known)
 

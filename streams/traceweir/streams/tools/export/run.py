@@ -13,9 +13,10 @@ from typing import Protocol
 from traceweir.streams.base.process_log import log_to_stderr
 from traceweir.streams.base.process_setup import event_loop
 from traceweir.streams.base.settings import Settings
+from traceweir.streams.tools.export.forwarding import Target
 from traceweir.streams.tools.export.pages import ReportedTarget, exporter_health
 from traceweir.streams.tools.export.problems import ProblemLog
-from traceweir.streams.tools.export.relay import Relay, Target
+from traceweir.streams.tools.export.relay import Relay
 from traceweir.streams.worker.runtime.activity import in_key_values
 from traceweir.streams.worker.runtime.health import bind
 

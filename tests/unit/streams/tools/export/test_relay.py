@@ -181,11 +181,10 @@ def group(monkeypatch: pytest.MonkeyPatch) -> Group:
     monkeypatch.setattr(WaitingTopic, "open", rows)
     monkeypatch.setattr(f"{relay}.Positions", lambda *_, **__: Positions(group))
     monkeypatch.setattr(f"{relay}.ExportTransactions", lambda *_: ExportTransactions(group))
-    monkeypatch.setattr(f"{relay}.AIOKafkaConsumer", lambda **_: Consumer(group))
+    monkeypatch.setattr(f"{relay}.group_consumer", lambda *_: Consumer(group))
     monkeypatch.setattr(f"{relay}.failing_with_client", unwatched)
     monkeypatch.setattr(f"{relay}.check_partitions", lambda *_: [])
-    for name in ("install_fast_close", "require_broker_list", "create_no_topics", "read_as_parsed"):
-        monkeypatch.setattr(f"{relay}.{name}", lambda _: None)
+    monkeypatch.setattr(f"{relay}.read_as_parsed", lambda _: None)
     group.relay = Relay(Settings(), group, group="hook", problems=ProblemLog("traceweir.results", lambda: 0.0))
     return group
 
