@@ -14,7 +14,7 @@ from traceweir.schemas.score import Score
 from traceweir.streams.base.stages.base import Output
 from traceweir.streams.tools.export.acceptance import Acceptance
 from traceweir.streams.tools.export.checkpoints import ExportTransactions
-from traceweir.streams.tools.export.not_taken import NotTaken
+from traceweir.streams.tools.export.not_taken import Delivered
 from traceweir.streams.tools.export.positions import Positions
 from traceweir.streams.tools.export.readiness import Readiness
 from traceweir.streams.tools.export.undelivered import Undelivered
@@ -34,8 +34,8 @@ class Target(Protocol):
         """Whether the target takes what it is sent."""
         ...
 
-    async def deliver(self, scores: Sequence[FoundScore]) -> Sequence[NotTaken]:
-        """Returns the scores that the target has not taken; each session's scores are in their order.
+    async def deliver(self, scores: Sequence[FoundScore]) -> Delivered:
+        """Sends scores, and returns which of them the target has not taken.
 
         Raises:
             ExportError: the target does not fit.
@@ -68,7 +68,8 @@ class Forwarding:
         self._positions = positions
         self._readiness = readiness
         self.counts: Counter[str] = Counter()
-        """Since the start: `read`, and of these `unreadable`."""
+        """What was committed since the start: `read`, and of these `unreadable`, `left_out`, and what `Settled` counts. A
+        record that is read again after a failed commit counts once."""
 
     async def send(self, consumer: AIOKafkaConsumer, found: Mapping[TopicPartition, Sequence[Any]]) -> None:
         """Sends the scores of records that were read now, other than those of sessions that wait.
@@ -81,10 +82,14 @@ class Forwarding:
             ExportError: the target does not fit.
             KafkaError: the commit failed.
         """
-        free, behind = self._undelivered.split(list(self._scores(found)))
-        outputs = self._undelivered.settle_new(await self._target.deliver(free) if free else (), behind)
-        self.counts["read"] += sum(map(len, found.values()))
-        await self._write(consumer, outputs, {place: records[-1].offset + 1 for place, records in found.items()})
+        scores = list(_scores(found))
+        free, behind = self._undelivered.split(scores)
+        delivered = await self._target.deliver(free) if free else Delivered(())
+        settled = self._undelivered.settle_new(delivered.not_taken, behind)
+        read = sum(map(len, found.values()))
+        counts = Counter(read=read, unreadable=read - len(scores), left_out=delivered.left_out)
+        offsets = {place: records[-1].offset + 1 for place, records in found.items()}
+        await self._write(consumer, settled.outputs, offsets, settled.counts + counts)
 
     async def send_again(self, consumer: AIOKafkaConsumer, due: Sequence[FoundScore]) -> None:
         """Sends scores that wait.
@@ -101,27 +106,35 @@ class Forwarding:
         # They stay. Kafka compares the member only where offsets are committed: without them a process that was frozen would
         # end what waits at the new owner.
         offsets = {place: offset for place, offset in self._positions.offsets.items() if place.partition in partitions}
-        if outputs := self._undelivered.settle_due(due, await self._target.deliver(due)):
-            await self._write(consumer, outputs, offsets)
+        delivered = await self._target.deliver(due)
+        settled = self._undelivered.settle_due(due, delivered.not_taken)
+        if settled.outputs:
+            await self._write(consumer, settled.outputs, offsets, settled.counts + Counter(left_out=delivered.left_out))
 
     async def _write(
-        self, consumer: AIOKafkaConsumer, outputs: Sequence[Output], offsets: Mapping[TopicPartition, int]
+        self,
+        consumer: AIOKafkaConsumer,
+        outputs: Sequence[Output],
+        offsets: Mapping[TopicPartition, int],
+        counts: Counter[str],
     ) -> None:
         try:
             with self._readiness.committing():
                 await self._checkpoints.write(consumer, outputs, offsets)
+            self.counts += counts
             self._positions.note(offsets)
             if not len(self._undelivered):
                 self._target.acceptance.forget()
         except (CommitFailedError, IllegalStateError):
             log.info("partitions moved to another process of the group before its offsets; their scores are sent again")
 
-    def _scores(self, found: Mapping[TopicPartition, Sequence[Any]]) -> Iterator[FoundScore]:
-        for place, records in found.items():
-            for record in records:
-                try:
-                    score = Score.model_validate_json(record.value or b"")
-                except ValueError:
-                    self.counts["unreadable"] += 1
-                else:
-                    yield FoundScore(record.timestamp, place.partition, record.offset, score, record.value)
+
+def _scores(found: Mapping[TopicPartition, Sequence[Any]]) -> Iterator[FoundScore]:
+    """Yields the scores of records; the others are left out."""
+    for place, records in found.items():
+        for record in records:
+            try:
+                score = Score.model_validate_json(record.value or b"")
+            except ValueError:
+                continue
+            yield FoundScore(record.timestamp, place.partition, record.offset, score, record.value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from traceweir.streams.tools.export.answers import Later, Refused
@@ -14,3 +15,12 @@ class NotTaken(NamedTuple):
     found: FoundScore
     because: Later | Refused
     """Whether it can be sent again later, or is refused however often it is sent."""
+
+
+class Delivered(NamedTuple):
+    """What has become of scores that were given to a target."""
+
+    not_taken: Sequence[NotTaken]
+    """Those that it has not taken, each session's in their order."""
+    left_out: int = 0
+    """Number of those that were not sent, because they are not selected."""

@@ -27,7 +27,7 @@ from traceweir.streams.tools.export.answers import Accepted, Answer, Later, Refu
 from traceweir.streams.tools.export.content import Content
 from traceweir.streams.tools.export.delivery import Delivery
 from traceweir.streams.tools.export.http_post import HttpPost, HttpReply
-from traceweir.streams.tools.export.not_taken import NotTaken
+from traceweir.streams.tools.export.not_taken import Delivered, NotTaken
 from traceweir.streams.tools.export.otlp_environment import PREFIX, OtlpEnvironment, Signal
 from traceweir.streams.tools.export.problems import ProblemLog
 from traceweir.streams.tools.results.reader import FoundScore
@@ -97,8 +97,8 @@ class OtlpTarget:
         """Whether the target takes what it is sent."""
         return self._delivery.acceptance
 
-    async def deliver(self, scores: Sequence[FoundScore]) -> list[NotTaken]:
-        """Returns the scores that the backend has refused, or answered with an error of its own.
+    async def deliver(self, scores: Sequence[FoundScore]) -> Delivered:
+        """Sends scores; those that the backend has refused, or answered with an error of its own, are not taken.
 
         While it does not answer, or asks to wait, the whole batch waits.
 
@@ -111,7 +111,7 @@ class OtlpTarget:
             found += (NotTaken(item.found, answer) for item, answer in await self._delivery.deliver(batch))
             if newly := self._delivery.counts["rejected"] - rejected:
                 self._problems.rejected(newly, self._delivery.last_rejection)
-        return found
+        return Delivered(found)
 
     def _items(self, scores: Sequence[FoundScore], unfit: list[NotTaken]) -> Iterator[_Item]:
         make: Callable[..., Any] = otlp_scores.event if self._signal == "logs" else otlp_scores.span

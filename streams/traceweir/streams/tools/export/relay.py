@@ -101,9 +101,8 @@ class Relay:
 
     @property
     def counts(self) -> Counter[str]:
-        """Since the start: `removed`, which retention has removed before they were read; and what `Forwarding` and
-        `Undelivered` count."""
-        return self._forwarding.counts + self._undelivered.counts + Counter(removed=self._removed)
+        """Since the start: `removed`, which retention has removed before they were read; and what `Forwarding` counts."""
+        return self._forwarding.counts + Counter(removed=self._removed)
 
     @property
     def waiting(self) -> int:

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from contextlib import aclosing
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 from traceweir.schemas.dead_letter import DeadLetter, Reason
 from traceweir.streams.base.settings import Settings
@@ -25,6 +26,14 @@ from traceweir.streams.tools.results.reader import FoundScore
 
 STAGE = "export"
 """The stage of the dead letters."""
+
+
+class Settled(NamedTuple):
+    """What is written about scores, and what counts once it is committed."""
+
+    outputs: list[Output]
+    counts: Counter[str]
+    """`waited`: scores that begin to wait; `refused` and `given_up`: dead letters."""
 
 
 class Undelivered:
@@ -46,8 +55,6 @@ class Undelivered:
         self._waiting = WaitingScores()
         self._forgotten = 0
         """How often partitions have moved to other processes."""
-        self.counts: Counter[str] = Counter()
-        """Since the start: `waited`, scores that had to wait; of these `given_up`; and `refused` for good."""
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -144,7 +151,7 @@ class Undelivered:
             (behind if waits else free).append(found)
         return free, behind
 
-    def settle_new(self, not_taken: Sequence[NotTaken], behind: Sequence[FoundScore]) -> list[Output]:
+    def settle_new(self, not_taken: Sequence[NotTaken], behind: Sequence[FoundScore]) -> Settled:
         """Returns what is written about scores that were read now.
 
         Args:
@@ -152,21 +159,21 @@ class Undelivered:
             behind: Those that were not sent, because an earlier one of their session waits.
         """
         now_s = self._now().timestamp()
-        outputs: list[Output] = []
+        settled = Settled([], Counter())
         for each in not_taken:
             if isinstance(each.because, Refused):
-                outputs.append(self._dead_letter(each, "refused"))
+                self._dead_letter(settled, each, "refused")
                 continue
             session = each.found.partition, each.found.score.session_id
             is_first = not self._waiting.holds(session)
-            outputs += self._wait(each.found, now_s)
+            self._wait(settled, each.found, now_s)
             if is_first:
                 self._waiting.failed(session, now_s, each.because.after_s)
         for found in behind:
-            outputs += self._wait(found, now_s)
-        return outputs
+            self._wait(settled, found, now_s)
+        return settled
 
-    def settle_due(self, due: Sequence[FoundScore], not_taken: Sequence[NotTaken]) -> list[Output]:
+    def settle_due(self, due: Sequence[FoundScore], not_taken: Sequence[NotTaken]) -> Settled:
         """Returns what is written about scores that were sent again.
 
         Only the first score of a session that is not taken was surely sent: those behind it keep waiting. Nothing is written
@@ -175,38 +182,39 @@ class Undelivered:
         now_s = self._now().timestamp()
         open_ = {(each.found.partition, each.found.offset, each.found.at_ms): each for each in not_taken}
         held: set[tuple[int, str]] = set()
-        outputs: list[Output] = []
+        settled = Settled([], Counter())
         for found in due:
             score = self._waiting.in_memory(found)
             if score is None:
                 continue
             each = open_.get(score.place)
             if each is None:
-                outputs.append(self._remove(score))
+                self._remove(settled, score)
             elif isinstance(each.because, Refused):
-                outputs += [self._dead_letter(each, "refused"), self._remove(score)]
+                self._dead_letter(settled, each, "refused")
+                self._remove(settled, score)
             elif score.session not in held:
                 held.add(score.session)
                 if now_s - score.since_s >= self._settings.export_give_up_after_s:
-                    outputs += [self._dead_letter(each, "given_up"), self._remove(score)]
+                    self._dead_letter(settled, each, "given_up")
+                    self._remove(settled, score)
                 else:
                     self._waiting.failed(score.session, now_s, each.because.after_s)
-        return outputs
+        return settled
 
-    def _wait(self, found: FoundScore, now_s: float) -> list[Output]:
+    def _wait(self, settled: Settled, found: FoundScore, now_s: float) -> None:
         score = WaitingScore.of(found, now_s)
-        if not self._waiting.add(score):
-            # It was read again after a crash, and waits since its first time.
-            return []
-        self.counts["waited"] += 1
-        return [self._topic.row(score)]
+        # Otherwise it was read again after a crash, and waits since its first time.
+        if self._waiting.add(score):
+            settled.counts["waited"] += 1
+            settled.outputs.append(self._topic.row(score))
 
-    def _remove(self, score: WaitingScore) -> Output:
+    def _remove(self, settled: Settled, score: WaitingScore) -> None:
         self._waiting.remove(score)
-        return self._topic.tombstone(score)
+        settled.outputs.append(self._topic.tombstone(score))
 
-    def _dead_letter(self, each: NotTaken, reason: Reason) -> Output:
-        self.counts[reason] += 1
+    def _dead_letter(self, settled: Settled, each: NotTaken, reason: Reason) -> None:
+        settled.counts[reason] += 1
         found = each.found
         topics = self._settings.topics
         waited_s = self._settings.export_give_up_after_s
@@ -228,4 +236,6 @@ class Undelivered:
             timestamp=found.at_ms,
             group=self._group,
         )
-        return Output(topics.dead_letters, found.partition, letter.key, letter.wire_value(), letter.wire_headers())
+        settled.outputs.append(
+            Output(topics.dead_letters, found.partition, letter.key, letter.wire_value(), letter.wire_headers())
+        )

@@ -13,7 +13,7 @@ from traceweir.streams.tools.export.answers import Answer, Later, answer_to_stat
 from traceweir.streams.tools.export.content import Content
 from traceweir.streams.tools.export.delivery import Delivery
 from traceweir.streams.tools.export.http_post import HttpPost
-from traceweir.streams.tools.export.not_taken import NotTaken
+from traceweir.streams.tools.export.not_taken import Delivered, NotTaken
 from traceweir.streams.tools.export.problems import ProblemLog
 from traceweir.streams.tools.export.webhook_event import (
     EventType,
@@ -73,39 +73,37 @@ class WebhookTarget:
         self._metrics = frozenset(metrics)
         self._free = asyncio.Semaphore(connections)
         self._headers = {"Content-Type": "application/json", "User-Agent": f"traceweir/{version}"}
-        self._left_out = 0
         self._delivery = Delivery(self._send, trouble=problems.trouble, repeats=False)
 
     @property
     def counts(self) -> Counter[str]:
-        """What was sent since the start, as `Delivery.counts`; and `left_out`: scores that are not selected."""
-        return self._delivery.counts + Counter(left_out=self._left_out)
+        """What was sent since the start, as `Delivery.counts`."""
+        return self._delivery.counts
 
     @property
     def acceptance(self) -> Acceptance:
         """Whether the target takes what it is sent."""
         return self._delivery.acceptance
 
-    async def deliver(self, scores: Sequence[FoundScore]) -> list[NotTaken]:
-        """Sends each selected score once; returns those that the receiver has not acknowledged, in order of their session.
+    async def deliver(self, scores: Sequence[FoundScore]) -> Delivered:
+        """Sends each selected score once; those that the receiver has not acknowledged are not taken.
 
         After one that can succeed later, the further ones of its session are not sent.
 
         Raises:
             ExportError: the receiver refuses this exporter, or has refused everything for too long.
         """
+        selected = [found for found in scores if self._selects(found)]
         sessions: dict[str, list[FoundScore]] = {}
-        for found in scores:
-            if self._selects(found):
-                sessions.setdefault(found.score.session_id, []).append(found)
-            else:
-                self._left_out += 1
+        for found in selected:
+            sessions.setdefault(found.score.session_id, []).append(found)
         try:
             async with asyncio.TaskGroup() as sending:
                 sent = [sending.create_task(self._deliver_session(session)) for session in sessions.values()]
         except ExceptionGroup as errors:
             raise errors.exceptions[0] from None
-        return [each for session in sent for each in session.result()]
+        not_taken = [each for session in sent for each in session.result()]
+        return Delivered(not_taken, left_out=len(scores) - len(selected))
 
     def _selects(self, found: FoundScore) -> bool:
         return event_type(found.score) in self._events and (not self._metrics or found.score.metric in self._metrics)

@@ -290,10 +290,10 @@ EXPORT_SCORES = Instrument(
     "traceweir.export.scores",
     "counter",
     "{score}",
-    "What an exporter did with scores: `read`, `sent` (the target has acknowledged them), `waited` (had to wait for another "
-    "attempt), `left_out` (not selected), `rejected` (dropped by the target, as it says), `unreadable`, and `removed` "
-    "(Kafka has deleted them before). What it could not send is in `traceweir.dead_letters`, with the stage `export` and "
-    "the reason `refused` or `given_up`.",
+    "What an exporter did with scores: `read`, `waited` (had to wait for another attempt), `left_out` (not selected), "
+    "`unreadable`, and `removed` (Kafka has deleted them before); and at the answer of the target, so that a score that is "
+    "sent again counts again: `sent` (acknowledged) and `rejected` (dropped by the target, as it says). What it could not "
+    "send is in `traceweir.dead_letters`, with the stage `export` and the reason `refused` or `given_up`.",
     ("group", "event"),
 )
 EXPORT_WAITING = Instrument(

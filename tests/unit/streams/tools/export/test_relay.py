@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
@@ -17,8 +18,8 @@ from tests.support.results import make_score
 from traceweir.streams.base.clock import utc_now
 from traceweir.streams.base.settings import Settings
 from traceweir.streams.tools.export.acceptance import Acceptance
-from traceweir.streams.tools.export.answers import Accepted, Answer, Later
-from traceweir.streams.tools.export.not_taken import NotTaken
+from traceweir.streams.tools.export.answers import Accepted, Later, Refused
+from traceweir.streams.tools.export.not_taken import Delivered, NotTaken
 from traceweir.streams.tools.export.problems import ProblemLog
 from traceweir.streams.tools.export.relay import Relay
 from traceweir.streams.tools.export.waiting_score import WaitingRow, WaitingScore
@@ -61,7 +62,8 @@ class Group:
         """Whether Kafka has given the partitions to another process, which this one does not know yet."""
         self.max_records = 10
         self.acceptance = Acceptance()
-        self.answer: Answer = Accepted()
+        self.answer: Accepted | Later | Refused = Accepted()
+        self.left_out = 0
         self.relay: Any = None
 
     async def revoke(self) -> None:
@@ -83,10 +85,12 @@ class Group:
 
     # --- the target
 
-    async def deliver(self, scores: Sequence[FoundScore]) -> Sequence[NotTaken]:
+    async def deliver(self, scores: Sequence[FoundScore]) -> Delivered:
         self.log += [f"sent {each.score.session_id}" for each in scores]
         self.acceptance.note(scores, self.answer)
-        return [NotTaken(each, self.answer) for each in scores] if isinstance(self.answer, Later) else ()
+        if isinstance(self.answer, Accepted):
+            return Delivered((), self.left_out)
+        return Delivered([NotTaken(each, self.answer) for each in scores], self.left_out)
 
     # --- the consumer
 
@@ -408,3 +412,45 @@ async def test_a_commit_under_way_is_known(group: Group, monkeypatch: pytest.Mon
     group.reads = [tell, records, tell]
     await run(group)
     assert told == [0, 1, 0]
+
+
+async def test_records_whose_commit_fails_count_when_they_are_read_again_and_committed(group: Group) -> None:
+    """What a target has acknowledged counts each time: it has received it as often."""
+    told: list[Counter[str]] = []
+
+    async def with_others() -> Records:
+        (score,) = (await records())[PLACE]
+        return {PLACE: [SimpleNamespace(value=b"no score", offset=6, timestamp=1_000), score]}
+
+    async def fails() -> None:
+        told.append(group.relay.counts)
+        raise KafkaUnreachableError("no broker answers")
+
+    group.answer = Refused("too large")
+    group.left_out = 1
+    group.meanwhile = {"commit": fails}
+    group.reads = [with_others, with_others]
+    await run(group)
+    assert not any(told[0].values())
+    assert group.relay.counts == {"read": 2, "unreadable": 1, "left_out": 1, "refused": 1}
+
+
+@pytest.mark.parametrize("answer", [Later("busy"), Refused("too large")])
+async def test_what_waits_counts_when_it_is_committed(group: Group, answer: Later | Refused) -> None:
+    told: list[Counter[str]] = []
+
+    async def moves() -> None:
+        told.append(group.relay.counts)
+        raise CommitFailedError
+
+    group.answer = answer
+    group.meanwhile = {"commit": moves}
+    group.reads = [records, group.moved, records]
+    await run(group)
+    assert not any(told[0].values())
+    counted = group.relay.counts
+    assert (counted["read"], counted["waited"], counted["refused"]) == (
+        1,
+        answer == Later("busy"),
+        answer != Later("busy"),
+    )
