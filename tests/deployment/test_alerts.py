@@ -13,6 +13,7 @@ import pytest
 import yaml
 from tests.support.paths import ROOT
 
+from traceweir.streams.base.topics import Topics
 from traceweir.streams.worker.telemetry.catalogue import CANARY, CATALOGUE, EXPORT
 
 FILE = ROOT / "monitoring" / "alerts.yaml"
@@ -224,15 +225,15 @@ def test_an_alert_fires_when_its_condition_lasts_and_not_otherwise(alert: str, t
     assert_fires(alert, CASES[alert], tmp_path)
 
 
-def assert_fires(alert: str, case: Case, tmp_path: Path) -> None:
-    at = "1529m" if alert == "TraceweirScoresDrop" else "90m"
+def assert_fires(alert: str, case: Case, tmp_path: Path, *, at: str | None = None, step: str = "1m") -> None:
+    at = at or ("1529m" if alert == "TraceweirScoresDrop" else "90m")
     expected = {"exp_labels": {**RULES[alert]["labels"], **case.labels}}
     document = {
         "rule_files": ["rules.yaml"],
-        "evaluation_interval": "1m",
+        "evaluation_interval": step,
         "tests": [
             {
-                "interval": "1m",
+                "interval": step,
                 "input_series": [{"series": name, "values": values} for name, values in series.items()],
                 "alert_rule_test": [{"eval_time": at, "alertname": alert, "exp_alerts": alerts}],
             }
@@ -253,6 +254,15 @@ def test_an_exporter_that_is_not_ready_beside_a_ready_one_of_its_group_is_told(t
     ready = 'traceweir_export_ready{group="g", instance="%s"}'
     case = Case({ready % "a": "1x100", ready % "b": "0x100"}, {ready % "a": "1x100"}, {"group": "g"})
     assert_fires("TraceweirExportNotReady", case, tmp_path)
+
+
+@needs_promtool
+def test_an_exporter_that_has_ended_is_told_for_as_long_as_kafka_keeps_its_scores(tmp_path: Path) -> None:
+    topics = Topics.of("traceweir.")
+    days = topics.retention_days()[topics.results]
+    ready = 'traceweir_export_ready{group="ended"}'
+    case = Case({ready: f"1x20 _x{days * 24}"}, {ready: f"1x20 _x{days * 24 - 30} 1x20"}, {"group": "ended"})
+    assert_fires("TraceweirExportNotReady", case, tmp_path, at=f"{days * 24}h", step="1h")
 
 
 @needs_promtool
