@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import math
 from collections import Counter
 from collections.abc import Callable, Collection
 from contextlib import suppress
@@ -42,7 +41,7 @@ from traceweir.streams.worker.kafka.consumer_tasks import ConsumerTaskEndedError
 from traceweir.streams.worker.kafka.errors import KafkaUnreachableError
 from traceweir.streams.worker.kafka.fetch import read_as_parsed
 from traceweir.streams.worker.kafka.request_thread import in_request_thread
-from traceweir.streams.worker.kafka.silence import LOST_AFTER_S, failing_with_client, until_lost
+from traceweir.streams.worker.kafka.silence import LOST_AFTER_S, asking_bootstrap_servers, failing_with_client
 from traceweir.streams.worker.kafka.topic_admin import check_partitions
 
 log = logging.getLogger(__name__)
@@ -137,10 +136,10 @@ class Relay:
             self._known.clear()
             self._assigned = None
             try:
-                if await done_unless(stop, self._positions.open()):
-                    self.readiness.last_answer.note(answered=True)
-                    if await done_unless(stop, self._checkpoints.open()):
-                        await self._follow(stop, stop_within_s)
+                async with asking_bootstrap_servers(self._settings, self.readiness.last_answer):
+                    is_open = await done_unless(stop, self._open())
+                if is_open:
+                    await self._follow(stop, stop_within_s)
             except _PASSING as error:
                 failures = 0 if self.counts["read"] > read_before else failures
                 self.readiness.trouble = f"no score is read now: {printable(str(error) or repr(error), 1_000)}"
@@ -155,17 +154,21 @@ class Relay:
                 await self._checkpoints.close()
                 await self._positions.close()
 
+    async def _open(self) -> None:
+        await self._positions.open()
+        self.readiness.last_answer.note(answered=True)
+        await self._checkpoints.open()
+
     async def _follow(self, stop: asyncio.Event, stop_within_s: float) -> None:
         consumer = group_consumer(self._settings, self._group)
         consumer.subscribe([self._topic], listener=_Ownership(self))
         self.readiness.reach("joining")
         last_answer = self.readiness.last_answer
-        # A start can wait for the group for minutes while the brokers answer.
-        asking = asyncio.create_task(until_lost(consumer, lost_after_s=math.inf, last=last_answer))
         try:
             # A start waits for the group without a limit, and a stop signal must not.
-            if await done_unless(stop, consumer.start()):
-                asking.cancel()
+            async with asking_bootstrap_servers(self._settings, last_answer):
+                has_joined = await done_unless(stop, consumer.start())
+            if has_joined:
                 async with failing_with_client(consumer, lost_after_s=self._lost_after_s, last=last_answer):
                     while not stop.is_set():
                         await self._one_batch(consumer, stop, stop_within_s)
@@ -175,7 +178,6 @@ class Relay:
                 "the rights of docs/access-control.md, and start the exporter again"
             ) from error
         finally:
-            asking.cancel()
             self.readiness.reach("stopping" if stop.is_set() else "starting")
             await self._batch.end(0.0)
             await self._positions.write()

@@ -13,17 +13,22 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
+import math
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from time import monotonic
 from typing import Any
 
 from aiokafka.errors import KafkaError
 from aiokafka.protocol.metadata import MetadataRequest
 
+from traceweir.streams.base.settings import Settings
 from traceweir.streams.worker.kafka.clients import client_of
 from traceweir.streams.worker.kafka.consumer_tasks import ending_early, watch_tasks
 from traceweir.streams.worker.kafka.errors import KafkaUnreachableError
+from traceweir.streams.worker.kafka.request_thread import in_request_thread
+from traceweir.streams.worker.kafka.topic_admin import reach
 
 log = logging.getLogger(__name__)
 
@@ -100,11 +105,40 @@ async def until_lost(user: Any, *, lost_after_s: float = LOST_AFTER_S, last: Las
     """
     last = last or LastAnswer()
     last.note(answered=True)
+    return await _until_lost(partial(answers, user), lost_after_s, last)
+
+
+@asynccontextmanager
+async def asking_bootstrap_servers(settings: Settings, last: LastAnswer) -> AsyncIterator[None]:
+    """Asks within the block whether a broker answers, where no client has started that could be asked.
+
+    A client can take minutes to start while the brokers answer: it waits for its group, or for a coordinator.
+
+    Args:
+        settings: Where Kafka is.
+        last: Receives each answer.
+    """
+
+    async def ask() -> bool:
+        try:
+            await in_request_thread(reach, settings, ASK_EVERY_S)
+        except KafkaUnreachableError:
+            return False
+        return True
+
+    asking = asyncio.create_task(_until_lost(ask, math.inf, last))
+    try:
+        yield
+    finally:
+        asking.cancel()
+
+
+async def _until_lost(ask: Callable[[], Awaitable[bool]], lost_after_s: float, last: LastAnswer) -> str:
     silent = False
     while True:
         await asyncio.sleep(min(ASK_EVERY_S, lost_after_s))
         age_s = last.age_s
-        answered = await answers(user)
+        answered = await ask()
         last.note(answered=answered)
         if not silent and last.problem is not None:
             silent = True

@@ -26,6 +26,7 @@ from traceweir.streams.tools.export.waiting_score import WaitingRow, WaitingScor
 from traceweir.streams.tools.export.waiting_topic import WaitingTopic
 from traceweir.streams.tools.results.reader import FoundScore
 from traceweir.streams.worker.kafka.errors import KafkaUnreachableError
+from traceweir.streams.worker.kafka.silence import LastAnswer
 
 PLACE = TopicPartition("traceweir.results", 0)
 LIMIT_S = 30.0
@@ -98,6 +99,7 @@ class Group:
         self.listener = listener
 
     async def start(self) -> None:
+        await self.during("join")
         await self.assigned()
 
     async def getmany(self, **limits: int) -> Records:
@@ -154,6 +156,9 @@ class Positions:
 
 class ExportTransactions(Positions):
     """Commits nothing, and notes what it was told."""
+
+    async def open(self) -> None:
+        await self.group.during("fence")
 
     async def write(self, consumer: object = None, outputs: object = (), offsets: Any = None) -> None:
         await self.group.during("commit")
@@ -454,3 +459,51 @@ async def test_what_waits_counts_when_it_is_committed(group: Group, answer: Late
         answer == Later("busy"),
         answer != Later("busy"),
     )
+
+
+@pytest.fixture
+def s(group: Group) -> list[float]:
+    """The clock of the answers of brokers."""
+    s = [0.0]
+    group.relay.readiness.last_answer = LastAnswer(lambda: s[0])
+    return s
+
+
+async def test_brokers_are_asked_while_the_exporter_waits_for_a_coordinator_and_for_its_group(
+    group: Group, s: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def reach(settings: Settings, timeout_s: float) -> None:
+        loop.call_soon_threadsafe(asked.set)
+
+    async def waits() -> None:
+        s[0] += 60.0
+        while group.relay.readiness.last_answer.problem is not None:
+            asked.clear()
+            await asked.wait()
+            await asyncio.sleep(0)
+
+    monkeypatch.setattr("traceweir.streams.worker.kafka.silence.ASK_EVERY_S", 0.0)
+    monkeypatch.setattr("traceweir.streams.worker.kafka.silence.reach", reach)
+    group.meanwhile = {"fence": waits, "join": waits}
+    await run(group)
+    assert group.meanwhile == {}
+
+
+async def test_that_the_exporter_begins_to_join_its_group_is_no_answer_of_a_broker(
+    group: Group, s: list[float]
+) -> None:
+    told: list[str | None] = []
+
+    async def fence() -> None:
+        s[0] += 60.0
+
+    async def join() -> None:
+        await asyncio.sleep(0)
+        told.append(group.relay.readiness.last_answer.problem)
+
+    group.meanwhile = {"fence": fence, "join": join}
+    await run(group)
+    assert told == ["no Kafka broker has answered for more than 15 s: check that the brokers run"]

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 
 import pytest
 
-from traceweir.streams.worker.kafka.silence import ASK_EVERY_S, UNKNOWN_AFTER_S, LastAnswer, until_lost
+from traceweir.streams.base.settings import Settings
+from traceweir.streams.worker.kafka.errors import KafkaUnreachableError
+from traceweir.streams.worker.kafka.silence import (
+    ASK_EVERY_S,
+    UNKNOWN_AFTER_S,
+    LastAnswer,
+    asking_bootstrap_servers,
+    until_lost,
+)
+
+MODULE = "traceweir.streams.worker.kafka.silence"
+LIMIT_S = 30.0
 
 SILENT = "no Kafka broker has answered for more than 15 s: check that the brokers run"
 
@@ -72,6 +84,32 @@ class SilentConsumer:
     def brokers(self) -> list[object]:
         self._clock.s += self._asking_s
         return []
+
+
+async def test_before_a_client_has_started_the_bootstrap_servers_are_asked(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first question is not an answer."""
+    last, answered, refused = LastAnswer(clock), asyncio.Event(), asyncio.Event()
+    runs = False
+    loop = asyncio.get_running_loop()
+
+    def reach(settings: Settings, timeout_s: float) -> None:
+        if not runs:
+            loop.call_soon_threadsafe(refused.set)
+            raise KafkaUnreachableError("no broker answers")
+        if last.age_s is not None:
+            loop.call_soon_threadsafe(answered.set)
+
+    monkeypatch.setattr(f"{MODULE}.ASK_EVERY_S", 0.0)
+    monkeypatch.setattr(f"{MODULE}.reach", reach)
+    clock.s += UNKNOWN_AFTER_S
+    async with asking_bootstrap_servers(Settings(), last):
+        await asyncio.wait_for(refused.wait(), LIMIT_S)
+        assert (last.age_s, last.problem) == (None, SILENT)
+        runs = True
+        await asyncio.wait_for(answered.wait(), LIMIT_S)
+        assert (last.age_s, last.problem) == (0, None)
 
 
 async def test_who_waits_for_records_says_once_that_no_broker_answers(
