@@ -10,7 +10,8 @@ from __future__ import annotations
 import math
 import zlib
 from dataclasses import dataclass, field
-from itertools import islice
+from heapq import nsmallest
+from itertools import islice, zip_longest
 
 from traceweir.streams.tools.export.waiting_score import Place, WaitingRow, WaitingScore
 from traceweir.streams.tools.results.reader import FoundScore
@@ -231,16 +232,12 @@ class WaitingScores:
         found.due_s = now_s + max(pause_s, after_s or 0.0)
 
     def due(self, now_s: float, most: int) -> list[WaitingScore]:
-        """Returns up to `most` scores of the sessions that are due, each session's in their order, the longest due first."""
+        """Returns up to `most` scores of the sessions that are due, in turns, the longest due first; each session's in their
+        order."""
         with_scores = (each for each in self._sessions.values() if each.scores and each.due_s <= now_s)
-        due = sorted(with_scores, key=lambda each: each.due_s)
-        found: list[WaitingScore] = []
-        for session in due:
-            for score in session.scores.values():
-                if len(found) == most:
-                    return found
-                found.append(score)
-        return found
+        due = nsmallest(most, with_scores, key=lambda each: each.due_s)
+        turns = zip_longest(*(each.scores.values() for each in due))
+        return list(islice((score for turn in turns for score in turn if score is not None), most))
 
     def clear(self) -> None:
         """Forgets all: other processes take them over."""

@@ -70,6 +70,15 @@ def test_when_a_session_has_failed_no_score_of_it_is_due_and_other_sessions_are(
     assert waiting.due(1.0, 10) == [score("b", 1), score("b", 2)]
 
 
+def test_sessions_that_are_due_are_sent_in_turns(small: WaitingScores) -> None:
+    """So that all connections of a target are in use; the session that is due for the longest comes first."""
+    for number in range(10):
+        small.add(score(f"s{number % 4}", number))
+    small.failed((0, "s0"), 10.0, 10.0)
+    assert [each.offset for each in small.due(20.0, 5)] == [1, 2, 3, 0, 5]
+    assert [each.offset for each in small.due(20.0, 2)] == [1, 2]
+
+
 def test_the_next_score_of_a_session_is_due_at_once_when_the_first_one_is_gone() -> None:
     waiting = WaitingScores()
     waiting.add(score(offset=1))
@@ -137,7 +146,7 @@ def test_a_session_of_which_much_waits_leaves_room_for_the_others(small: Waiting
     for offset in range(20):
         small.add(score("hot", offset))
     small.add(score("other", 20))
-    assert small.due(0.0, 100) == [score("hot", 0), score("hot", 1), score("other", 20)]
+    assert small.due(0.0, 100) == [score("hot", 0), score("other", 20), score("hot", 1)]
 
 
 def test_what_is_on_the_topic_alone_holds_back_later_scores_of_its_session(small: WaitingScores) -> None:
@@ -263,7 +272,7 @@ def test_the_rows_of_a_session_that_has_enough_are_not_read_for_the_others(small
     for gone in others[:8]:
         small.remove(gone)
     assert load(small, topic) == 6
-    assert small.due(0.0, 100) == [*hot[:2], *others[8:]]
+    assert small.due(0.0, 100) == [hot[0], *others[8:], hot[1]]
 
 
 def test_a_score_that_waits_again_is_loaded_from_its_last_row(small: WaitingScores) -> None:
