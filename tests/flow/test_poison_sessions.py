@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from tests.support.flow import TOPICS, assemble_only, send_event
 
+from traceweir.schemas.session import ClosingReason
 from traceweir.streams.pipeline.assemble.closed_sessions import ClosedSessions
 from traceweir.streams.pipeline.assemble.open_session import OpenSession
 from traceweir.streams.testing import START_S, Flow, event, trace
@@ -18,10 +19,10 @@ def broken(monkeypatch: pytest.MonkeyPatch) -> list[BaseException]:
     """Lets the close of the session `bad` raise what the list contains, until the list is empty."""
     add, errors = ClosedSessions.add, list[BaseException]([KeyError("nobody expected this")])
 
-    def raising(self: ClosedSessions, session: OpenSession, watermark: int) -> None:
+    def raising(self: ClosedSessions, session: OpenSession, reason: ClosingReason, watermark: int) -> None:
         if session.id == b"bad" and errors:
             raise errors[0]
-        add(self, session, watermark)
+        add(self, session, reason, watermark)
 
     monkeypatch.setattr(ClosedSessions, "add", raising)
     return errors

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from tests.property.test_replay import ONE, PLAN, Sent, check_at_rest, drain, last_contents, logs, make, undisturbed
 from tests.support.flow import TOPICS
 
+from traceweir.schemas.session import ClosingReason
 from traceweir.scorers.embedding import HashingEmbedder
 from traceweir.streams.base.stages.base import Record, Stage, StageSpec
 from traceweir.streams.pipeline.assemble.closed_sessions import ClosedSessions
@@ -144,10 +145,10 @@ def test_a_session_that_cannot_be_closed_costs_the_records_of_this_session_only(
 ) -> None:
     add = ClosedSessions.add
 
-    def raising(self: ClosedSessions, session: OpenSession, watermark: int) -> None:
+    def raising(self: ClosedSessions, session: OpenSession, reason: ClosingReason, watermark: int) -> None:
         if session.id == b"a":
             raise KeyError("this session cannot be closed")
-        add(self, session, watermark)
+        add(self, session, reason, watermark)
 
     async def run() -> None:
         calm, rough = make(1, ONE, hold=False), Stumbling()

@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from traceweir.schemas.events import EVENT, InvocationEvent
-from traceweir.schemas.session import Session
+from traceweir.schemas.session import ClosingReason, Session
 from traceweir.schemas.trace import ReasoningTrace
 from traceweir.streams.intake.formats.base import AgentRecord
 from traceweir.streams.intake.formats.openai_chat import transcript_events
@@ -68,7 +68,7 @@ def session_of(records: list[AgentRecord]) -> Session:
         session_id=records[0].session_id or "",
         segment=0,
         revision=0,
-        closed_because="session.ended",
+        closed_because=ClosingReason.SESSION_ENDED,
         first_record_at=NOON,
         last_record_at=NOON,
         events=events_of(records),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Literal, Protocol, TypeVar
+from enum import StrEnum
+from typing import Annotated, Protocol, TypeVar
 
 from pydantic import Field
 
@@ -12,7 +13,22 @@ from traceweir.schemas.events import InvocationEvent
 from traceweir.schemas.times import known_time
 from traceweir.schemas.trace import PipelineTrace
 
-Closed = Literal["session.ended", "idle", "size_limit", "session_limit"]
+
+class ClosingReason(StrEnum):
+    """Why a session closes."""
+
+    # Stored rows contain the place of a reason in this list, so a new reason is the last one.
+
+    SESSION_ENDED = "session.ended"
+    """An event said that the session has ended."""
+    IDLE = "idle"
+    """No record came for a while."""
+    SIZE_LIMIT = "size_limit"
+    """One more record would exceed the maximum number of records or bytes."""
+    SESSION_LIMIT = "session_limit"
+    """The partition had too many open sessions."""
+
+
 Count = Annotated[int, Field(ge=0)]
 MOST_SEGMENTS = 2**32
 """Upper bound of segment numbers, exclusive: a segment number has four bytes in a row's key."""
@@ -55,7 +71,8 @@ class Session(WireModel):
     """Number of the segment, from 0; a session continues in the next segment after its grace."""
     revision: Annotated[Count, Field(lt=MOST_REVISIONS)]
     """Number of the revision, from 0; a late record gives a further revision."""
-    closed_because: Closed
+    # Not strict, so that Python code can give the plain string, for example a plugin's test.
+    closed_because: Annotated[ClosingReason, Field(strict=False)]
     """Why the segment closed: its end, no record for a while, its size, or too many open sessions in its partition."""
     first_record_at: Timestamp
     """Timestamp of the first record."""

@@ -15,7 +15,7 @@ from traceweir.schemas.base import MAX_IDENTIFIER_CHARS
 from traceweir.schemas.dead_letter import DeadLetter, marked
 from traceweir.schemas.dimensions import UNKNOWN_MODEL
 from traceweir.schemas.score import Score
-from traceweir.schemas.session import MOST_REVISIONS, MOST_SEGMENTS, Closed, current
+from traceweir.schemas.session import MOST_REVISIONS, MOST_SEGMENTS, ClosingReason, current
 from traceweir.schemas.text import printable
 from traceweir.streams.board.store.tables import (
     DEAD_LETTERS,
@@ -107,7 +107,7 @@ class _Session(msgspec.Struct, gc=False):
     session_id: Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_IDENTIFIER_CHARS)]
     segment: Annotated[int, msgspec.Meta(ge=0, lt=MOST_SEGMENTS)]
     revision: Annotated[int, msgspec.Meta(ge=0, lt=MOST_REVISIONS)]
-    closed_because: Closed
+    closed_because: ClosingReason
     first_record_at: Annotated[datetime, msgspec.Meta(tz=True)]
     last_record_at: Annotated[datetime, msgspec.Meta(tz=True)]
     events: list[_Event]
@@ -162,7 +162,7 @@ class RowReader:
             "session_id": session.session_id,
             "segment": session.segment,
             "revision": session.revision,
-            "closed_because": session.closed_because,
+            "closed_because": session.closed_because.value,
             "first_record_at": _utc(session.first_record_at),
             "last_record_at": _utc(session.last_record_at),
             "events": len(events),

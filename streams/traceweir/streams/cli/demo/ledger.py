@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 
 from traceweir.schemas.base import JsonObject
 from traceweir.schemas.events import EVENT, InvocationEvent
-from traceweir.schemas.session import Session
+from traceweir.schemas.session import ClosingReason, Session
 from traceweir.schemas.trace import ReasoningTrace
 from traceweir.schemas.turns import Turn, turns_of
 from traceweir.scorers.base import Measurement, MissingInput, Subject
@@ -83,7 +83,7 @@ class SentRecords:
             session_id=self.name,
             segment=0,
             revision=0,
-            closed_because="idle",
+            closed_because=ClosingReason.IDLE,
             first_record_at=_SOME_TIME,
             last_record_at=_SOME_TIME,
             events=sorted(self.events, key=lambda event: event.occurred_at),

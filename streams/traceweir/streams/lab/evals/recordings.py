@@ -15,7 +15,7 @@ from traceweir.schemas.base import JsonObject, explain
 from traceweir.schemas.events import InvocationEvent
 from traceweir.schemas.invocation import Invocation
 from traceweir.schemas.other_forms import read_event
-from traceweir.schemas.session import Session
+from traceweir.schemas.session import ClosingReason, Session
 from traceweir.schemas.text import printable
 from traceweir.schemas.times import UNKNOWN_TIME, known_time
 from traceweir.schemas.trace import ReasoningTrace
@@ -277,7 +277,7 @@ def _session_of(name: str, events: list[InvocationEvent], traces: list[Reasoning
         session_id=name,
         segment=0,
         revision=0,
-        closed_because="session.ended",
+        closed_because=ClosingReason.SESSION_ENDED,
         first_record_at=events[0].occurred_at if events else UNKNOWN_TIME,
         last_record_at=events[-1].occurred_at if events else UNKNOWN_TIME,
         events=events,

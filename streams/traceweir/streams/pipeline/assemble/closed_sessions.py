@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from traceweir.schemas.session import ClosingReason
 from traceweir.streams.base.stages.base import Read, Rows
 from traceweir.streams.base.stages.errors import SessionFailed
 from traceweir.streams.pipeline.assemble.forgotten_sessions import ForgottenSessions
@@ -90,22 +91,23 @@ class ClosedSessions:
         for session in sorted(contents, key=lambda each: each.deadline):
             self._keep(session)
 
-    def add(self, session: OpenSession, watermark: int) -> None:
-        """Adds a closed session.
+    def add(self, session: OpenSession, reason: ClosingReason, watermark: int) -> None:
+        """Adds a session that closes. Its guard is the row that keeps the reason.
 
         A session that closed at the size limit cannot be reopened, so its content is not kept.
         """
+        session.closed_because = reason
         name = session.id
         closed_at = max(watermark, session.last_record)
         former = self.guard_of(name) if session.segment or session.revision else None
         before = self._fresh_guards.get(name)
         self._fresh_guards[name] = Guard.of(
-            session.segment, session.revision, closed_at, bytes(session.identities), former
+            session.segment, session.revision, closed_at, reason, bytes(session.identities), former
         )
         self._guarded.pop(name, None)
         self._guarded[name] = closed_at
         self._published[session] = None
-        if session.why == "size_limit":
+        if reason is ClosingReason.SIZE_LIMIT:
             self._delete(name, session.segment, session.saved)
         else:
             self._fresh[name] = _Fresh(session, before)

@@ -1,9 +1,11 @@
-"""Defines when a session closes, and how long a closed session can be reopened."""
+"""Defines when and why a session closes, and how long a closed session can be reopened."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
+from traceweir.schemas.session import ClosingReason
 from traceweir.streams.base.settings import Settings
 from traceweir.streams.base.stages.durations import milliseconds
 
@@ -13,6 +15,33 @@ _MIN_LINGER_MS = 1_000
 """The time that doubles where the linger is shorter; twice a linger of 0 would be 0."""
 _MAX_DOUBLINGS = 32
 """More doublings change nothing, because they exceed every grace."""
+
+Expectation = tuple[int, int]
+"""Number of events and number of traces that a session has."""
+
+
+class Ending(NamedTuple):
+    """What an event says about the end of its session. The session closes after the linger."""
+
+    reason: ClosingReason
+    """Why the session closes."""
+    expected: Expectation | None
+    """The records with which the session is complete, so that it closes at once; None: the event does not say."""
+
+
+def ending_of(event: Any) -> Ending | None:
+    """Returns how the session of an event ends because of the event; None if it goes on.
+
+    The first event of a session with an ending decides. The session's rows keep its ending, so that a rule can use
+    whatever the event contains.
+
+    Args:
+        event: An event, as the schema or the quick decoder has read it.
+    """
+    if event.type == "session.ended":
+        expects = event.expects
+        return Ending(ClosingReason.SESSION_ENDED, None if expects is None else (expects.events, expects.traces))
+    return None
 
 
 @dataclass(frozen=True, slots=True)

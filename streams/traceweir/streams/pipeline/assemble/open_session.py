@@ -7,9 +7,9 @@ from operator import itemgetter
 
 import orjson
 
-from traceweir.schemas.session import Closed
+from traceweir.schemas.session import ClosingReason
 from traceweir.streams.base.stages.base import Read
-from traceweir.streams.pipeline.assemble.parse import Expectation, end_in
+from traceweir.streams.pipeline.assemble.closing_rules import Expectation
 from traceweir.streams.pipeline.assemble.session_rows import (
     CHUNK,
     TRACE,
@@ -28,13 +28,13 @@ class OpenSession:
 
     __slots__ = (
         "bytes",
+        "closed_because",
+        "closes_because",
         "contexts",
         "count",
         "deadline",
         "dirty",
         "due",
-        "end_is_read",
-        "ended",
         "expected",
         "first_record",
         "id",
@@ -47,7 +47,6 @@ class OpenSession:
         "segment",
         "tail",
         "traces",
-        "why",
     )
 
     def __init__(self, session_id: bytes, segment: int, timestamp: int) -> None:
@@ -58,9 +57,12 @@ class OpenSession:
         self.identities = bytearray()
         self.tail = b""
         self.new: list[bytes] = []
-        self.ended = self.end_is_read = self.dirty = False
+        self.dirty = False
+        self.closes_because = ClosingReason.IDLE
+        """Why the session closes at its deadline. Its rows keep the reason, so that a restart does not change it."""
+        self.closed_because: ClosingReason | None = None
+        """Why the session has closed; None while it is open."""
         self.expected: Expectation | None = None
-        self.why: Closed | None = None
         self.contexts: dict[bytes, None] | None = None
 
     @property
@@ -113,7 +115,14 @@ class OpenSession:
         self.tail = b"".join([self.tail, *self.new])
         self.new.clear()
         head = ChunkHeader(
-            self.first_record, self.last_record, self.deadline, self.count, self.bytes, self.revision, self.ended
+            self.first_record,
+            self.last_record,
+            self.deadline,
+            self.count,
+            self.bytes,
+            self.revision,
+            self.closes_because,
+            self.expected,
         )
         key = self.key(self.sealed)
         value = head.pack() + self.tail
@@ -125,16 +134,16 @@ class OpenSession:
 
     def restore(self, number: int, head: ChunkHeader, body: bytes) -> None:
         """Restores a chunk row; rows must be restored in order."""
-        self.first_record, self.last_record, self.deadline, self.count, self.bytes, self.revision, self.ended = head
+        self.first_record = head.first_record
+        self.last_record = head.last_record
+        self.deadline = head.deadline
+        self.count = head.joined
+        self.bytes = head.size
+        self.revision = head.revision
+        self.closes_because = head.closes_because
+        self.expected = head.expected
         self.identities += b"".join(identities(body))
-        for kind, _, raw in unpack(body):
-            if kind == TRACE:
-                self.traces += 1
-            elif self.ended and not self.end_is_read and (b"session.ended" in raw or b"\\u" in raw):
-                # No row has what the session expects apart from its first end, as while the session was open.
-                end = end_in(raw)
-                self.end_is_read = bool(end)
-                self.expected = end if isinstance(end, tuple) else None
+        self.traces += sum(kind == TRACE for kind, _, _ in unpack(body))
         self.saved = number + 1
         self.sealed = number + (len(body) >= CHUNK)
         self.tail = body if self.sealed == number else b""
@@ -156,8 +165,10 @@ class OpenSession:
         For each trace id, the document contains the trace that arrived last.
 
         Raises:
-            RuntimeError: a sealed row is missing from the table.
+            RuntimeError: the session is open, or a sealed row is missing from the table.
         """
+        if self.closed_because is None:
+            raise RuntimeError(f"session {self.id!r} is open; only a closed session has a document")
         bodies = [split(self.saved_row(number, read))[1] for number in range(self.sealed)]
         events: list[tuple[float, bytes]] = []
         traces: list[tuple[float, bytes]] = []
@@ -169,7 +180,7 @@ class OpenSession:
             b"id": orjson.dumps(self.id.decode()),
             b"segment": self.segment,
             b"revision": self.revision,
-            b"why": (self.why or "idle").encode(),
+            b"why": self.closed_because.encode(),
             b"first": _moment(self.first_record),
             b"last": _moment(self.last_record),
             b"events": b",".join([raw for _, raw in events]),

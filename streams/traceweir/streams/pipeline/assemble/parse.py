@@ -17,6 +17,7 @@ from traceweir.schemas.other_forms import event_in_schema_form, loses_digits, re
 from traceweir.schemas.trace import ReasoningTrace, instant, require_short_names
 from traceweir.streams.base.stages.base import Record, envelope_size
 from traceweir.streams.base.stages.errors import RecordRejected
+from traceweir.streams.pipeline.assemble.closing_rules import Ending, ending_of
 from traceweir.streams.pipeline.decoding.envelopes import described, opened
 from traceweir.streams.pipeline.decoding.fast_decode import SHORT, NeedsFullValidation, fast_decoder, may_be_deep
 
@@ -28,16 +29,12 @@ _WRAPPED = 8
 """Levels of nesting that the stages can add to a document when they embed it in other documents."""
 
 
-Expectation = tuple[int, int]
-"""Number of events and number of traces that a session has."""
+JoinKey = tuple[bytes, float, bytes, Ending | None]
+"""The fields of a record by which it is joined: `(session_id, at, identity, ending)`.
 
-JoinKey = tuple[bytes, float, bytes, bool | Expectation]
-"""The fields of a record by which it is joined: `(session_id, at, identity, ends)`.
-
-`ends` is False unless the record ends its session; then it is what the session expects, or True if it does not say.
-`at` is in seconds since 1970: `occurred_at` of an event, `metadata.created_at` of a trace. `identity` has 16 bytes, which two
-deliveries of the same event or trace share. A plain tuple, because one is built per record, and a named tuple takes ten
-times as long to build.
+`ending` is None unless the session ends because of the record. `at` is in seconds since 1970: `occurred_at` of an event,
+`metadata.created_at` of a trace. `identity` has 16 bytes, which two deliveries of the same event or trace share. A plain
+tuple, because one is built per record, and a named tuple takes ten times as long to build.
 """
 
 
@@ -79,19 +76,10 @@ def read_event(record: Record | _InEnvelope, value: bytes) -> JoinKey:
             event.session_id.encode(),
             event.occurred_at.timestamp(),
             identity,
-            event.type == "session.ended" and _end(event),
+            ending_of(event),
         )
     except RecordRejected as why:
         raise _in_envelope(read_event, record, value, why) from None
-
-
-def end_in(value: bytes) -> bool | Expectation:
-    """Returns `ends` of a joined event: what its session expects, True for an end that does not say, False otherwise."""
-    event = _loaded(value)
-    if event.get("type") != "session.ended":
-        return False
-    expects = event.get("expects")
-    return (expects["events"], expects["traces"]) if expects else True
 
 
 def read_trace(record: Record | _InEnvelope, value: bytes) -> JoinKey:
@@ -121,7 +109,7 @@ def read_trace(record: Record | _InEnvelope, value: bytes) -> JoinKey:
             detail = f"key: must have at most {MAX_IDENTIFIER_CHARS} characters, not {len(named)}"
             raise RecordRejected("invalid", detail)  # noqa: TRY301  # as the other problems of a trace
         created = instant(trace.metadata.created_at).timestamp()
-        return (named or trace.id).encode(), created, _digest(b"t" + _content(value, parsed)), False
+        return (named or trace.id).encode(), created, _digest(b"t" + _content(value, parsed)), None
     except RecordRejected as why:
         raise _in_envelope(read_trace, record, value, why) from None
 
@@ -173,11 +161,6 @@ def checked_value(record: Record, limit: int) -> bytes:
             "too_large", f"the record's key and headers have {size} bytes; the maximum is {KEPT_BYTES}"
         )
     return value
-
-
-def _end(event: Any) -> bool | Expectation:
-    expects = event.expects
-    return True if expects is None else (expects.events, expects.traces)
 
 
 def _in_schema_form(value: bytes, parsed: Any) -> bytes | None:

@@ -10,23 +10,29 @@ import struct
 from collections.abc import Iterator
 from typing import NamedTuple
 
-VERSION = 3
-"""Since version 3, rows of closed sessions are kept for the grace period; rows of version 2 belong to open sessions.
+from traceweir.schemas.session import ClosingReason
+from traceweir.streams.pipeline.assemble.closing_rules import Expectation
 
-The row format of both versions is the same.
-"""
-GUARD_VERSION = 2
+VERSION = 4
+"""The format of chunk rows. Rows of another format are refused."""
+GUARD_VERSION = 3
+"""The format of guards. Guards of another format are refused."""
 CHUNK = 2_048
 GUARDED = 4_000
 """Maximum number of identities in a guard, unless one segment alone has more."""
 
-_HEAD = struct.Struct(">BqqqiiiB")
+_HEAD = struct.Struct(">BqqqiiiBII")
 _ENTRY = struct.Struct(">c16sdI")
 _IDENTITY = struct.Struct(">x16s8xI")
 _REST = struct.Struct(">c16xdI")
 _CHUNK_KEY = struct.Struct(">II")
-_GUARD = struct.Struct(">BIqII")
-_GUARD_1 = struct.Struct(">BIq")
+_GUARD = struct.Struct(">BIqIIB")
+_REASONS = tuple(ClosingReason)
+_CODES = {reason: code for code, reason in enumerate(_REASONS)}
+_NO_EXPECTATION = 0, 0
+"""A session with an expectation expects at least one event."""
+_MAX_EXPECTED = 2**32 - 1
+"""A session has fewer records, so that it never meets a larger expectation, nor this one."""
 
 EVENT = b"e"
 TRACE = b"t"
@@ -69,23 +75,35 @@ class ChunkHeader(NamedTuple):
     joined: int
     size: int
     revision: int
-    ended: bool
+    closes_because: ClosingReason
+    """Why the session closes at its deadline."""
+    expected: Expectation | None
+    """The records with which the session is complete; None: nothing says."""
 
     def pack(self) -> bytes:
         """Returns the bytes of the header."""
-        return _HEAD.pack(VERSION, *self)
+        *numbers, reason, expected = self
+        events, traces = expected or _NO_EXPECTATION
+        return _HEAD.pack(VERSION, *numbers, _CODES[reason], min(events, _MAX_EXPECTED), min(traces, _MAX_EXPECTED))
 
 
 def split(row: bytes) -> tuple[ChunkHeader, bytes]:
     """Returns header and body of a chunk row.
 
     Raises:
-        ValueError: this version cannot read the format of the row.
+        ValueError: this version cannot read the format of the row, or does not know why the session closes.
     """
-    version, first, last, deadline, count, size, revision, ended = _HEAD.unpack_from(row)
-    if version not in (VERSION, VERSION - 1):
-        raise ValueError(f"session row of format {version}; this version reads {VERSION - 1} and {VERSION}")
-    return ChunkHeader(first, last, deadline, count, size, revision, bool(ended)), row[_HEAD.size :]
+    if row[0] != VERSION:
+        raise ValueError(f"session row of format {row[0]}; this version reads {VERSION}")
+    _, first, last, deadline, count, size, revision, code, events, traces = _HEAD.unpack_from(row)
+    expected = (events, traces) if events else None
+    return ChunkHeader(first, last, deadline, count, size, revision, _reason(code), expected), row[_HEAD.size :]
+
+
+def _reason(code: int) -> ClosingReason:
+    if code >= len(_REASONS):
+        raise ValueError(f"row with the closing reason number {code}; this version knows {len(_REASONS)} reasons")
+    return _REASONS[code]
 
 
 def chunk_key(session: bytes, segment: int, chunk: int) -> bytes:
@@ -111,7 +129,7 @@ def is_among(identity: bytes, identities: bytes | bytearray) -> bool:
 
 
 class Guard(NamedTuple):
-    """Holds the last segment and revision of a closed session, the time of the close, and the joined identities.
+    """Holds the last segment and revision of a closed session, when and why it closed, and the joined identities.
 
     The guard contains all `own` identities of the last segment and the latest identities of earlier segments, `GUARDED`
     in total. Therefore even a session that lasts for days has a small guard.
@@ -121,14 +139,26 @@ class Guard(NamedTuple):
     revision: int
     closed_at: int
     own: int
+    closed_because: ClosingReason
     identities: bytes
 
     def pack(self) -> bytes:
         """Returns the row of the guard."""
-        return _GUARD.pack(GUARD_VERSION, self.segment, self.closed_at, self.revision, self.own) + self.identities
+        head = _GUARD.pack(
+            GUARD_VERSION, self.segment, self.closed_at, self.revision, self.own, _CODES[self.closed_because]
+        )
+        return head + self.identities
 
     @classmethod
-    def of(cls, segment: int, revision: int, closed_at: int, identities: bytes, former: Guard | None) -> Guard:
+    def of(
+        cls,
+        segment: int,
+        revision: int,
+        closed_at: int,
+        closed_because: ClosingReason,
+        identities: bytes,
+        former: Guard | None,
+    ) -> Guard:
         """Returns the guard of a segment that closes; `former` is the guard of the segments before it."""
         own = len(identities) // 16
         older = b""
@@ -137,22 +167,19 @@ class Guard(NamedTuple):
             if former.segment == segment:
                 others = others[: len(others) - 16 * former.own]
             older = others[-room:]
-        return cls(segment, revision, closed_at, own, older + identities)
+        return cls(segment, revision, closed_at, own, closed_because, older + identities)
 
     @classmethod
     def unpack(cls, row: bytes) -> Guard:
         """Returns the guard from its row.
 
         Raises:
-            ValueError: this version does not read the format of the row.
+            ValueError: this version cannot read the format of the row, or does not know why the session closed.
         """
-        if row[0] == GUARD_VERSION:
-            _, segment, closed_at, revision, own = _GUARD.unpack_from(row)
-            return cls(segment, revision, closed_at, own, row[_GUARD.size :])
-        if row[0] == GUARD_VERSION - 1:
-            _, segment, closed_at = _GUARD_1.unpack_from(row)
-            return cls(segment, 0, closed_at, 0, row[_GUARD_1.size :])
-        raise ValueError(f"guard row of format {row[0]}; this version reads {GUARD_VERSION - 1} and {GUARD_VERSION}")
+        if row[0] != GUARD_VERSION:
+            raise ValueError(f"guard row of format {row[0]}; this version reads {GUARD_VERSION}")
+        _, segment, closed_at, revision, own, code = _GUARD.unpack_from(row)
+        return cls(segment, revision, closed_at, own, _reason(code), row[_GUARD.size :])
 
     @property
     def is_full(self) -> bool:

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NoReturn
 
 from traceweir.schemas.dead_letter import KEPT_BYTES, ORIGIN
-from traceweir.schemas.session import Closed
+from traceweir.schemas.session import ClosingReason
 from traceweir.streams.base.stages.base import CUT_BYTES, Cut, Output, Read, Record, Rows, dead_letter
 from traceweir.streams.base.stages.counters import Counters
 from traceweir.streams.base.stages.errors import RecordRejected, SessionFailed
@@ -141,6 +141,7 @@ class AssembleStage:
         traces = topic == self._topics.traces
         strays = topic == self._topics.strays
         traced = self._spans
+        idle = ClosingReason.IDLE
         high = self._watermark.high.get(source, 0)
         used = None
         joined = 0
@@ -156,11 +157,11 @@ class AssembleStage:
                     value = checked_value(record, max_bytes)
                 is_trace = traces or (strays and self._was_trace(record))
                 try:
-                    session_id, at, identity, ends = (
+                    session_id, at, identity, ending = (
                         read_trace(record, value) if is_trace else read_event(record, value)
                     )
                 except InOtherForm as found:
-                    value, (session_id, at, identity, ends) = found.value, found.key
+                    value, (session_id, at, identity, ending) = found.value, found.key
                     # Rewriting writes some numbers with more digits.
                     if len(value) > max_bytes:
                         raise RecordRejected(
@@ -189,11 +190,10 @@ class AssembleStage:
                 joined += 1
                 if traced is not None and record.headers:
                     traced.note(session, record.headers)
-                if not session.ended:
-                    if ends:
-                        session.ended = True
+                if session.closes_because is idle:
+                    if ending is not None:
+                        session.closes_because, session.expected = ending
                         session.deadline = timestamp + closing.linger_ms
-                        session.expected = ends if isinstance(ends, tuple) else None
                         self._await(session, session.deadline)
                     elif (deadline := session.last_record + idle_gap) > session.deadline:
                         session.deadline = deadline
@@ -203,7 +203,7 @@ class AssembleStage:
                     session.dirty = True
                     dirty.append(session)
                 if session.expected is not None and session.is_complete:
-                    self._close(session)
+                    self._close(session, session.closes_because)
             except RecordRejected as why:
                 self._reject(source, record, why)
         self._watermark.high[source] = high
@@ -227,7 +227,7 @@ class AssembleStage:
             if session is None or session.due != due:
                 continue
             if session.deadline < watermark:
-                self._close(session)
+                self._close(session, session.closes_because)
             else:
                 self._await(session, session.deadline)
         if forgotten := self._closed.forget(watermark, self._watermark.now + self._closing.max_future_ms):
@@ -258,7 +258,7 @@ class AssembleStage:
             outputs.append(Output(topic, self._partition, session_id, document))
         if self._spans is not None:
             self._spans.closed(closed)
-        written = [s.row() for s in self._dirty if s.why is None or self._closed.keeps(s)]
+        written = [s.row() for s in self._dirty if s.closed_because is None or self._closed.keeps(s)]
         # Deletions come first: a forgotten session can have started again under the same keys.
         rows += self._closed.rows()
         rows += written
@@ -305,14 +305,12 @@ class AssembleStage:
             return None
         if session is not None:
             if record.timestamp > session.deadline:
-                self._close(
-                    session
-                    # When reading live, the clock would have closed the session before this record arrived.
-                )
+                # When reading live, the clock would have closed the session before this record arrived.
+                self._close(session, session.closes_because)
             elif session.count < self._closing.max_events and session.bytes + size <= self._closing.max_bytes:
                 return session
             else:
-                self._close(session, "size_limit")
+                self._close(session, ClosingReason.SIZE_LIMIT)
         return self._reopen(session_id, record.timestamp, size) or self._begin(session_id, record.timestamp)
 
     def reject(self, source: str, record: Record, why: RecordRejected) -> None:
@@ -365,7 +363,7 @@ class AssembleStage:
         session = self._closed.take_back(session_id)
         if session is not None:
             self.counters["closed"] -= 1
-            if session.why == "session_limit":
+            if session.closed_because is ClosingReason.SESSION_LIMIT:
                 self.counters["session_limit"] -= 1
             hold_until = max(session.due, moment + closing.linger_ms)
         elif self._closed.revision_of(session_id) >= closing.max_revisions:
@@ -375,10 +373,10 @@ class AssembleStage:
             session = self._closed.reopen(session_id)
             self.counters["reopened"] += 1
             hold_until = 0
-        session.why = None
+        session.closed_because = None
         self._make_room()
         self._open[session_id] = session
-        gap_ms = closing.linger_ms if session.ended else closing.idle_gap_ms
+        gap_ms = closing.idle_gap_ms if session.closes_because is ClosingReason.IDLE else closing.linger_ms
         session.deadline = max(session.deadline, timestamp + gap_ms)
         self._await(session, hold_until or self._hold_until(session, moment))
         return session
@@ -435,7 +433,7 @@ class AssembleStage:
         for _ in range(2):
             if len(self._open) < self._closing.max_open_sessions:
                 return
-            self._close(self._first_due(), "session_limit")
+            self._close(self._first_due(), ClosingReason.SESSION_LIMIT)
             self.counters["session_limit"] += 1
 
     def _first_due(self) -> OpenSession:
@@ -457,13 +455,12 @@ class AssembleStage:
         session.due = moment
         heapq.heappush(self._due, (moment, session.id))
 
-    def _close(self, session: OpenSession, why: Closed | None = None) -> None:
-        session.why = why or ("session.ended" if session.ended else "idle")
+    def _close(self, session: OpenSession, reason: ClosingReason) -> None:
         self.counters["closed"] += 1
         self._closed_bytes += session.bytes
         del self._open[session.id]
         try:
-            self._closed.add(session, self._watermark.at)
+            self._closed.add(session, reason, self._watermark.at)
         except Exception as error:
             # Whatever the session's rows cause must not stop the other sessions.
             raise SessionFailed(session.id, error) from error

@@ -38,7 +38,7 @@ class JoinedSession(Protocol):
         """Timestamp of the first record in milliseconds since 1970."""
 
     @property
-    def why(self) -> str | None:
+    def closed_because(self) -> str | None:
         """Why the session closed."""
 
 
@@ -71,7 +71,7 @@ class AssembleSpans:
                         "messaging.operation.type": "process",
                         "messaging.batch.message_count": session.count,
                         "traceweir.revision": session.revision,
-                        "traceweir.session.closed_by": session.why,
+                        "traceweir.session.closed_by": session.closed_because,
                     },
                     links=links_of(session.contexts or ()),
                     kind=SpanKind.CONSUMER,

@@ -172,7 +172,7 @@ class Checkpoints:
         self.takes_over(len(owned))
         self._taking_over = owned
         self._parts = self._parts._replace(formats=formats)
-        if owned and formats.agreed < formats.newest:
+        if owned and formats.default < formats.newest:
             log.info(
                 "a member of the group reads rows up to format %d only, so this worker does not write format %d yet",
                 formats.agreed,

@@ -143,7 +143,7 @@ class Lane:
         self._group_offsets_at = -math.inf
         rows = table.rows(number)
         self._formats = formats
-        self._format = formats.to_write(rows.get(FORMAT_ROW), number, table.changelog)
+        self._format = formats.to_write(rows.get(FORMAT_ROW), number, table.changelog, is_new=OFFSETS not in rows)
         self._unwritten_format = rows.get(FORMAT_ROW) != b"%d" % self._format
         shares = _shares(rows)
         self.counted = CountedStages()
@@ -506,15 +506,16 @@ class Lane:
             inbox.pending_offsets = {}
         self.suspects.set_aside()
         self.pending = self.pending_bytes = 0
+        if self._unwritten_format and (rows or offsets):
+            self._unwritten_format = False
+            # Before the offsets, because plain sends can stop in between: offsets without a format are those of format 1.
+            rows.append((FORMAT_ROW, b"%d" % self._format))
         if offsets or (rows and self._unwritten_starts):
             self.committed |= offsets
             rows.append((OFFSETS, orjson.dumps(self.committed)))
             if self._unwritten_starts:
                 self._unwritten_starts = False
                 rows.append((INPUTS_ROW, orjson.dumps(self.input_ids)))
-        if rows and self._unwritten_format:
-            self._unwritten_format = False
-            rows.append((FORMAT_ROW, b"%d" % self._format))
         rows = self._formats.rows_in(self._format, rows)
         self._unwritten.update(rows)
         return Cut(rows, outputs, offsets)

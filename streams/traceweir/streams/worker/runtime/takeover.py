@@ -23,7 +23,7 @@ from traceweir.streams.base.stages.inputs import input_name
 from traceweir.streams.worker.kafka.faust_adapter import PartitionTable
 from traceweir.streams.worker.kafka.log_facts import LogFacts
 from traceweir.streams.worker.runtime.changelog_restore import ChangelogRestore
-from traceweir.streams.worker.runtime.lane import Lane
+from traceweir.streams.worker.runtime.lane import OFFSETS, Lane
 from traceweir.streams.worker.runtime.ownership import Ownership
 from traceweir.streams.worker.runtime.positions import InputLogs
 from traceweir.streams.worker.runtime.row_formats import FORMAT_ROW, RowFormats
@@ -129,5 +129,8 @@ class Takeover:
     async def _claim(self, writers: Collection[str]) -> Mapping[int, int]:
         table = self._parts.table
         to_write = self._parts.formats.to_write
-        formats = {n: to_write(table.read(n, FORMAT_ROW), n, table.changelog) for n in self._numbers}
+        formats = {
+            n: to_write(table.read(n, FORMAT_ROW), n, table.changelog, is_new=table.read(n, OFFSETS) is None)
+            for n in self._numbers
+        }
         return await self._ownership.claim(writers, formats)

@@ -565,7 +565,7 @@ async def test_partitions_are_claimed_in_the_format_that_the_group_has_agreed_on
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO")
-    waits = "reads rows up to format 3 only, so this worker does not write format 4 yet"
+    waits = f"reads rows up to format {FORMAT} only, so this worker does not write format {FORMAT + 1} yet"
     claimed: list[Mapping[int, int]] = []
 
     class Claiming(Owner):
@@ -587,21 +587,31 @@ async def test_partitions_are_claimed_in_the_format_that_the_group_has_agreed_on
         return empty(inputs)
 
     monkeypatch.setattr(ChangelogRestore, "read", read)
-    monkeypatch.setattr(PartitionTable, "read", lambda self, number, key: b"3")
-    monkeypatch.setattr(PartitionTable, "rows", lambda self, number: {FORMAT_ROW: b"3"})
+    monkeypatch.setattr(PartitionTable, "read", lambda self, number, key: b"%d" % FORMAT)
+    monkeypatch.setattr(PartitionTable, "rows", lambda self, number: {FORMAT_ROW: b"%d" % FORMAT})
     owner = Claiming()
     owner.delivery.may_start.set()
     app = app_of()
     checkpoints = checkpoints_of(app, owner, formats=NEXT_FORMATS)
     await take_over(app, [0, 1])
-    assert claimed == [{0: 3, 1: 3}]
+    assert claimed == [{0: FORMAT, 1: FORMAT}]
     assert waits in caplog.text
     caplog.clear()
-    app.assignor.row_format = 4
+    app.assignor.row_format = FORMAT + 1
     await checkpoints.revoke()
     await take_over(app, [1])
-    assert claimed[1:] == [{1: 4}]
+    assert claimed[1:] == [{1: FORMAT + 1}]
     assert waits not in caplog.text
+
+
+async def test_a_worker_that_cannot_write_the_format_of_the_group_does_not_say_that_it_waits(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    app = app_of()
+    app.assignor.row_format = FORMAT - 1
+    await owning(app, GatedDelivery(), monkeypatch)
+    assert "reads rows up to format" not in caplog.text
 
 
 async def test_rows_of_a_newer_format_are_refused_before_the_partition_is_claimed(

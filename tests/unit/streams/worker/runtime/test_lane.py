@@ -226,7 +226,7 @@ def test_reading_starts_at_the_committed_offset_or_at_the_first_existing_record(
     committed: dict[str, int], first: int, place: int
 ) -> None:
     table = MemoryTable()
-    table.write(0, [(OFFSETS, orjson.dumps(committed))])
+    table.write(0, [(FORMAT_ROW, b"%d" % FORMAT), (OFFSETS, orjson.dumps(committed))])
     lane, _ = make_lane(table, ("a",), first)
 
     assert lane.pending_seeks() == {"a": place}
@@ -259,7 +259,7 @@ def test_the_tick_with_no_input_behind_has_the_time_of_the_brokers_answer() -> N
 
 def test_stages_see_only_their_own_rows_and_one_cut_contains_all_stages() -> None:
     table = MemoryTable()
-    table.write(0, [(b"one/k", b"1"), (b"two/k", b"2"), (OFFSETS, b'{"a":5,"b":6}')])
+    table.write(0, [(b"one/k", b"1"), (b"two/k", b"2"), (FORMAT_ROW, b"%d" % FORMAT), (OFFSETS, b'{"a":5,"b":6}')])
     stages = {"one": Listing(), "two": Listing()}
     reads = {}
 
@@ -338,10 +338,17 @@ async def test_rows_without_an_offset_are_never_without_the_format() -> None:
     assert (FORMAT_ROW, b"%d" % FORMAT) in lane.cut().rows
 
 
+async def test_the_format_comes_before_the_offsets_so_that_no_rest_of_a_cut_has_offsets_without_a_format() -> None:
+    lane, _ = make_lane(MemoryTable(), ("a",))
+    await lane.take("a", records("a", 1))
+    keys = [key for key, _ in lane.cut().rows]
+    assert keys.index(FORMAT_ROW) < keys.index(OFFSETS)
+
+
 async def test_a_lane_writes_the_format_that_the_group_has_agreed_on_and_reads_all_formats() -> None:
     table = MemoryTable()
     written: list[Rows] = []
-    for number, (agreed, row) in enumerate(((3, b"one"), (4, b"two"), (3, b"three"))):
+    for number, (agreed, row) in enumerate(((FORMAT, b"one"), (FORMAT + 1, b"two"), (FORMAT, b"three"))):
         stage = Listing()
         spec = of_next_version(StageSpec("score", ("a",), (), lambda partition, read, changed, s=stage: s))  # type: ignore[misc]
         formats = NEXT_FORMATS._replace(agreed=agreed)
@@ -355,8 +362,8 @@ async def test_a_lane_writes_the_format_that_the_group_has_agreed_on_and_reads_a
         written.append([(key, value) for key, value in rows if key != OFFSETS])
         table.write(0, rows)
     assert written == [
-        [(b"score/d", b"one"), (FORMAT_ROW, b"3")],
-        [(b"score/d", None), (b"score/done", b"two"), (FORMAT_ROW, b"4")],
+        [(b"score/d", b"one"), (FORMAT_ROW, b"%d" % FORMAT)],
+        [(b"score/d", None), (b"score/done", b"two"), (FORMAT_ROW, b"%d" % (FORMAT + 1))],
         # Never back: an older worker has refused this partition since.
         [(b"score/d", None), (b"score/done", b"three")],
     ]
@@ -517,7 +524,7 @@ async def test_an_added_partition_is_an_input_of_its_own_with_its_own_end_and_of
 def test_a_partition_that_is_not_there_any_more_gets_no_offset_of_the_group_and_keeps_its_row() -> None:
     table = MemoryTable()
     ids = orjson.dumps({"a": "c/1", "a/5": "c/1"})
-    table.write(1, [(OFFSETS, orjson.dumps({"a": 7, "a/5": 9})), (INPUTS_ROW, ids)])
+    table.write(1, [(FORMAT_ROW, b"%d" % FORMAT), (OFFSETS, orjson.dumps({"a": 7, "a/5": 9})), (INPUTS_ROW, ids)])
     spec = StageSpec("one", ("a",), (), lambda partition, read, changed: Listing())
     lane = Lane(1, [spec], table, {"a": 0}, 100.0, logs=InputLogs({"a": "c/1"}, {"a": 9}))
     assert (lane.offsets_to_commit(0.0), lane.log_ids) == ({"a": 7}, {"a": "c/1"})

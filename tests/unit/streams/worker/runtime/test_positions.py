@@ -11,6 +11,7 @@ from traceweir.streams.base.stages.base import Cut, StageSpec
 from traceweir.streams.base.stages.counters import Counters
 from traceweir.streams.worker.runtime.lane import INPUTS_ROW, OFFSETS, Lane
 from traceweir.streams.worker.runtime.positions import InputLogs, OtherClusterError, start_of
+from traceweir.streams.worker.runtime.row_formats import FORMAT, FORMAT_ROW
 
 
 @pytest.mark.parametrize(
@@ -71,7 +72,10 @@ class Rows:
     changelog = "changelog"
 
     def __init__(self, **offsets: int) -> None:
-        self.found: dict[bytes, bytes | None] = {OFFSETS: json.dumps(offsets).encode()}
+        self.found: dict[bytes, bytes | None] = {
+            FORMAT_ROW: b"%d" % FORMAT,
+            OFFSETS: json.dumps(offsets).encode(),
+        }
 
     def rows(self, partition: int) -> dict[bytes, bytes | None]:
         return self.found
