@@ -10,6 +10,7 @@ from tests.simulation.bugs.registry import bug, put
 from tests.simulation.scorer import SimulatedScoringProcess
 from tests.simulation.world import World
 
+from traceweir.schemas.session import ClosingReason
 from traceweir.streams.base import service_tasks
 from traceweir.streams.base.stages.counters import Counters
 from traceweir.streams.base.stages.work_pool import WorkPool
@@ -44,6 +45,18 @@ def dedupe_is_forgotten_at_reload(world: World) -> None:
 
     put(OpenSession, "restore", forget)
     put(OpenSession, "knows", lambda self, identity: self.identities.find(identity) >= 0)
+
+
+@bug
+def closing_reason_is_lost_at_reload(world: World) -> None:
+    """An open session does not know after a restart that it has ended. Its deadline is restored."""
+    restore = OpenSession.restore
+
+    def lose(self: Any, *args: Any) -> None:
+        restore(self, *args)
+        self.closes_because = ClosingReason.IDLE
+
+    put(OpenSession, "restore", lose)
 
 
 @bug
