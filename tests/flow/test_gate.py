@@ -182,6 +182,17 @@ async def test_a_candidate_that_is_nested_too_deeply_is_unreadable() -> None:
     assert list(decisions(flow)) == ["kp:trace:2"]
 
 
+async def test_a_candidate_with_rules_in_a_text_as_earlier_versions_wrote_is_a_dead_letter() -> None:
+    flow = gate_only()
+    record = {**candidate("t1"), "gate_rules": '{"digest":"d","gate":{"threshold":0.0}}'}
+    flow.send(TOPICS.candidates, record)
+    await flow.settle()
+
+    (letter,) = flow.dead_letters()
+    assert (letter.reason, letter.detail) == ("unreadable_candidate", "gate_rules: Input should be an object")
+    assert decisions(flow) == {}
+
+
 async def test_a_long_candidate_with_a_key_twice_is_not_published() -> None:
     flow = gate_only()
     twice = b'"required":{"m":{"status":"NONE"},"m":{"status":"PASSED"}},"note":"' + b"x" * 5_000 + b'"}'

@@ -124,7 +124,7 @@ CANDIDATE = {
     "novelty_missing": None,
     "occurred_at": "2026-01-31T11:00:00.123Z",
     **{name: ENVELOPE[name] for name in Dimensions.model_fields},
-    "gate_rules": "{}",
+    "gate_rules": {"digest": "d", "gate": {"threshold": 0.5}},
 }
 DOCUMENTS: list[tuple[type[BaseModel], dict[str, Any]]] = [
     *((TYPES[name], {"type": name, **ENVELOPE, **body}) for name, body in BODIES.items()),

@@ -33,7 +33,7 @@ def test_rules_that_are_read_again_decide_and_name_their_scores_as_before(
     assert again.trace_value_digest(embedder) == plan.trace_value_digest(embedder)
 
 
-@pytest.mark.parametrize("text", ["", "{}", "[]", '{"digest": "d", "gate": {"threshold": 7}, "trace_value": {}}'])
-def test_a_text_that_is_no_rules_is_refused(text: str) -> None:
+@pytest.mark.parametrize("document", [{}, {"digest": "d", "gate": {"threshold": 7}, "trace_value": {}}])
+def test_a_document_that_is_no_rules_is_refused(document: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"^gate_rules: "):
-        plan_of_rules(text)
+        plan_of_rules(document)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from pydantic import ValidationError
+from pydantic_core import to_json
 
 from traceweir.schemas.base import JsonObject, explain
 from traceweir.schemas.candidate import Candidate
@@ -41,7 +42,17 @@ if TYPE_CHECKING:
 
 MAX_PLANS = 1_000
 """Maximum number of rules of candidates that are kept as read."""
-Waiting = dict[str, tuple[Record, Candidate]]
+
+
+class _Item(NamedTuple):
+    """A candidate, its record, and the plan that decides on it."""
+
+    record: Record
+    candidate: Candidate
+    plan: Plan
+
+
+Waiting = dict[str, _Item]
 """Candidates that are decided together, by trace id."""
 
 
@@ -74,7 +85,7 @@ class GateStage:
         self._entities = entities
         self._publish = publish
         self._scopes = NoveltyScopes(plan.gate.cache_size, plan.gate.max_scopes, read)
-        self._plans: dict[str, Plan] = {}
+        self._plans: dict[bytes, Plan] = {}
         self._outputs: list[Output] = []
         self._decided: dict[int, list[Output]] = {}
         self._next: dict[str, int] = {}
@@ -109,7 +120,7 @@ class GateStage:
                 self._reject(record, RecordRejected("unreadable_candidate", explain(error)))
                 continue
             try:
-                self._plan_of(candidate)
+                item = _Item(record, candidate, self._plan_of(candidate))
             except RecordRejected as why:
                 self._reject(record, why)
                 continue
@@ -125,11 +136,11 @@ class GateStage:
                 continue
             if scope.supersedes(candidate.trace.id, _version(candidate)):
                 try:
-                    self._refuse_superseded(scope, record, candidate)
+                    self._refuse_superseded(scope, item)
                 except RecordRejected as why:
                     self._reject(record, why)
             else:
-                waiting[scope][candidate.trace.id] = record, candidate
+                waiting[scope][candidate.trace.id] = item
         self._decide_all(waiting)
         for offset in sorted(self._decided):
             self._outputs += self._decided.pop(offset)
@@ -172,9 +183,9 @@ class GateStage:
     def _decide_scope(self, scope: NoveltyScope, items: Waiting) -> None:
         start_ns = self._spans.now_ns() if self._spans is not None else 0
         vectors = {
-            name: item.embedding.vector
-            for name, (_, item) in items.items()
-            if item.embedding is not None and not item.trace.metadata.withdrawn
+            name: item.candidate.embedding.vector
+            for name, item in items.items()
+            if item.candidate.embedding is not None and not item.candidate.trace.metadata.withdrawn
         }
         novelty: dict[str, Novelty] = {}
         if vectors:
@@ -182,26 +193,24 @@ class GateStage:
                 np.stack(list(vectors.values())), [_vector_id(scope, name) for name in vectors]
             )
             novelty = dict(zip(vectors, measured, strict=True))
-        for name, (record, candidate) in items.items():
+        for name, item in items.items():
             try:
-                value, reasons = self._decide(scope, record, candidate, novelty.get(name))
+                value, reasons = self._decide(scope, item, novelty.get(name))
             except RecordRejected as why:
-                self._reject(record, why)
+                self._reject(item.record, why)
                 continue
             if self._spans is not None:
-                self._spans.decided(candidate, start_ns, value, reasons)
+                self._spans.decided(item.candidate, start_ns, value, reasons)
 
-    def _decide(
-        self, scope: NoveltyScope, record: Record, candidate: Candidate, novelty: Novelty | None
-    ) -> tuple[float | None, list[str]]:
+    def _decide(self, scope: NoveltyScope, item: _Item, novelty: Novelty | None) -> tuple[float | None, list[str]]:
         """Decides on a candidate; returns its value, and why it is rejected.
 
         Raises:
             RecordRejected: a score does not fit its topic; nothing is remembered but the vector, for novelty.
         """
+        record, candidate, plan = item
         trace = candidate.trace
-        plan = self._plan_of(candidate)
-        measured = self._measure(candidate, novelty)
+        measured = _measure(candidate, plan, novelty)
         reasons = decide(plan, candidate, measured.value) if isinstance(measured, Measurement) else ["withdrawn"]
         published = b""
         if not reasons and isinstance(measured, Measurement):
@@ -216,7 +225,7 @@ class GateStage:
                 published, reasons = self._publish(plan, whole.trace, measured.value, max_bytes, self._entities)
         accepted = not reasons
         before = scope.decided.get(trace.id)
-        outputs = self._record_decision(scope, record, candidate, measured, reasons)
+        outputs = self._record_decision(scope, item, measured, reasons)
         if accepted:
             outputs.append(self._network_output(trace.id, published))
         # A trace that this scope does not know can have been accepted earlier, in this or in another scope.
@@ -225,24 +234,22 @@ class GateStage:
         scope.remember(trace.id, candidate.session_id, _version(candidate), accepted)
         return measured.value if isinstance(measured, Measurement) else None, reasons
 
-    def _refuse_superseded(self, scope: NoveltyScope, record: Record, candidate: Candidate) -> None:
-        scorer = self._plan_of(candidate).trace_value
-        measured = scorer.measure(candidate.trace, novelty_missing="superseded")
-        self._record_decision(scope, record, candidate, measured, ["superseded"])
+    def _refuse_superseded(self, scope: NoveltyScope, item: _Item) -> None:
+        measured = item.plan.trace_value.measure(item.candidate.trace, novelty_missing="superseded")
+        self._record_decision(scope, item, measured, ["superseded"])
 
-    def _record_decision(
-        self, scope: NoveltyScope, record: Record, candidate: Candidate, measured: Outcome, reasons: list[str]
-    ) -> list[Output]:
+    def _record_decision(self, scope: NoveltyScope, item: _Item, measured: Outcome, reasons: list[str]) -> list[Output]:
         """Counts a decision, and returns the list of its outputs, to which the caller can append.
 
         Raises:
             RecordRejected: a score does not fit its topic; nothing is counted.
         """
+        record, candidate, plan = item
         accepted = not reasons
         place: JsonObject = {"scope": scope.name, "partition": self._partition, "offset": record.offset}
         value = measured.value if isinstance(measured, Measurement) else None
         details: JsonObject = {"value": value, **place}
-        scores = GateScores(self._plan_of(candidate), candidate, self._clock())
+        scores = GateScores(plan, candidate, self._clock())
         outputs = [
             self._result(candidate, scores.trace_value(measured)),
             self._result(candidate, scores.decision(accepted, reasons, details)),
@@ -262,13 +269,13 @@ class GateStage:
         Raises:
             RecordRejected: the candidate's rules cannot be read, or need another language model than this worker has.
         """
-        text = candidate.gate_rules
-        if text is None:
+        if candidate.gate_rules is None:
             return self._plan
+        text = to_json(candidate.gate_rules)
         if (found := self._plans.get(text)) is not None:
             return found
         try:
-            found = plan_of_rules(text)
+            found = plan_of_rules(candidate.gate_rules)
         except ValueError as error:
             raise RecordRejected("unreadable_candidate", str(error)) from None
         if found.gate.presidio != self._plan.gate.presidio:
@@ -281,16 +288,6 @@ class GateStage:
             self._plans.clear()
         self._plans[text] = found
         return found
-
-    def _measure(self, candidate: Candidate, novelty: Novelty | None) -> Outcome:
-        if candidate.trace.metadata.withdrawn:
-            return Unmeasured("missing_input", "the trace was withdrawn from its session")
-        scorer = self._plan_of(candidate).trace_value
-        if novelty is None:
-            return scorer.measure(candidate.trace, novelty_missing=candidate.novelty_missing or "no_embedding")
-        if novelty.nearest is None or novelty.similarity is None:
-            return scorer.measure(candidate.trace, novelty_missing="first_of_scope")
-        return scorer.measure(candidate.trace, novelty.value, nearest=(novelty.nearest, novelty.similarity))
 
     def _reject(self, record: Record, why: RecordRejected) -> None:
         self.counters[f"dead_lettered.{why.reason}"] += 1
@@ -307,6 +304,17 @@ class GateStage:
     def _network_output(self, trace_id: str, value: bytes | None) -> Output:
         key = trace_id.encode()
         return Output(self._topics.network, partition_of(key, self._partitions), key, value)
+
+
+def _measure(candidate: Candidate, plan: Plan, novelty: Novelty | None) -> Outcome:
+    if candidate.trace.metadata.withdrawn:
+        return Unmeasured("missing_input", "the trace was withdrawn from its session")
+    scorer = plan.trace_value
+    if novelty is None:
+        return scorer.measure(candidate.trace, novelty_missing=candidate.novelty_missing or "no_embedding")
+    if novelty.nearest is None or novelty.similarity is None:
+        return scorer.measure(candidate.trace, novelty_missing="first_of_scope")
+    return scorer.measure(candidate.trace, novelty.value, nearest=(novelty.nearest, novelty.similarity))
 
 
 def _candidate(value: bytes) -> Candidate:
@@ -371,7 +379,8 @@ def _check(scope: NoveltyScope, waiting: Waiting, candidate: Candidate) -> None:
     if candidate.embedding is None:
         return
     vector = candidate.embedding.vector
-    before = (item.embedding.dimensions for _, item in waiting.values() if item.embedding is not None)
+    others = (item.candidate.embedding for item in waiting.values())
+    before = (embedding.dimensions for embedding in others if embedding is not None)
     expected = scope.vectors.dimensions if scope.vectors else next(before, len(vector))
     if len(vector) != expected or not np.isfinite(vector).all():
         raise RecordRejected(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from traceweir.schemas.base import explain
-from traceweir.schemas.candidate import Candidate, Embedding, Verdict, changing_part
+from traceweir.schemas.candidate import Candidate, Embedding, Verdict
 from traceweir.schemas.dimensions import Dimensions
 from traceweir.schemas.normal_form import normal_form
 from traceweir.schemas.score import UNANSWERED, Score, uuid5
@@ -119,7 +119,7 @@ class SessionScoring:
         rules = None if in_place_of is None else gate_rules(plan)
         self._rules: dict[str, Any] = {} if rules is None else {"gate_rules": rules}
         # Equal rules are carried nevertheless: the gate's worker can have another file, and must decide by these rules.
-        self._default_rules = rules if in_place_of is not None and gate_rules(in_place_of) == rules else None
+        self._has_own_rules = in_place_of is not None and gate_rules(in_place_of) != rules
 
     async def __call__(self, session: Session, known: Sequence[JudgeVerdict] = (), attempt: int = 0) -> ScoringResult:
         """Returns the scores of a session, and a candidate for each of its traces.
@@ -187,9 +187,7 @@ class SessionScoring:
         value = candidate.wire()
         self._outputs.offered(candidate, value)
         trace = _digest(candidate.trace.id.encode())
-        return OfferedCandidate(
-            candidate.scope, trace, _digest(changing_part(value, default_rules=self._default_rules)), value
-        )
+        return OfferedCandidate(candidate.scope, trace, candidate.digest(with_rules=self._has_own_rules), value)
 
     async def _candidates(
         self, session: Session, turns: Sequence[Turn], withdrawn: Sequence[Turn], scores: Sequence[Score], attempt: int

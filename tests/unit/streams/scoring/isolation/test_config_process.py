@@ -59,7 +59,7 @@ async def test_each_session_is_scored_by_the_config_that_is_chosen_for_it(tmp_pa
         judged = supervisor.under((("*", "judged"),), {"judged": orjson.dumps(JUDGED)})
         assert digests(await judged(session("s"))) == {read_plan(JUDGED).digest}  # asks nothing: there is no response
         (candidate,) = (await scoring(session("s"))).candidates
-        assert orjson.loads(orjson.loads(candidate.value)["gate_rules"])["gate"]["threshold"] == 0.9
+        assert orjson.loads(candidate.value)["gate_rules"]["gate"]["threshold"] == 0.9
         (candidate,) = (await supervisor(session("f"))).candidates
         assert "gate_rules" not in orjson.loads(candidate.value)
     finally:
