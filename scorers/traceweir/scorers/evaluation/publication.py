@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pydantic import ValidationError
-from pydantic_core import from_json, to_json
+from pydantic_core import to_json
 
+from traceweir.schemas.base import JsonObject
 from traceweir.schemas.trace import ReasoningTrace
 from traceweir.scorers.evaluation.decision import network_record
 from traceweir.scorers.evaluation.plan import Plan
@@ -35,14 +36,15 @@ def publication(
     """
     reasons = [] if is_publishable_id(trace.id, plan.gate.redact) else ["id_not_publishable"]
     try:
+        document = network_record(plan, trace, value, entities)
         # Any integer, unlike orjson.
-        published = to_json(network_record(plan, trace, value, entities))
+        published = to_json(document)
     except NotSearchedError as error:
         return b"", [*reasons, error.reason]
     except ValueError:
         # Deeper than the serialiser goes, or text that UTF-8 cannot represent.
         return b"", [*reasons, "not_publishable"]
-    if not _is_valid(published):
+    if not _is_valid(document):
         reasons.append("not_publishable")
     # Redaction can make a text longer.
     if len(published) > max_bytes:
@@ -50,10 +52,10 @@ def publication(
     return published, reasons
 
 
-def _is_valid(published: bytes) -> bool:
-    """Returns whether the bytes are a reasoning trace. What is checked is what a reader of `network` parses."""
+def _is_valid(document: JsonObject) -> bool:
+    """Returns whether a record is a reasoning trace with numbers that JSON knows."""
     try:
-        ReasoningTrace.model_validate(from_json(published, allow_inf_nan=False))
-    except (ValidationError, ValueError):
+        ReasoningTrace.model_validate(document)
+    except ValidationError:
         return False
     return True
