@@ -299,17 +299,20 @@ _PASSING = (
 """Errors after which a new attempt can succeed."""
 
 
-async def read_batch(consumer: AIOKafkaConsumer, not_before_s: float) -> dict[TopicPartition, list[Any]]:
-    """Returns the records of the next batch, at most `BATCH_RECORDS`; none if none came within `BATCH_EVERY_S`.
+async def read_batch(
+    consumer: AIOKafkaConsumer, not_before_s: float, *, most: int = BATCH_RECORDS
+) -> dict[TopicPartition, list[Any]]:
+    """Returns the records of the next batch, at most `most`; none if none came within `BATCH_EVERY_S`.
 
     An answer of a broker can have few records although many more wait, so one answer is not a batch.
 
     Args:
         consumer: Reads the topics.
         not_before_s: The batch has all records that arrive until this time of the event loop; after it, the next ones.
+        most: The number of records after which the batch ends.
     """
     found: dict[TopicPartition, list[Any]] = {}
-    left = BATCH_RECORDS
+    left = most
     while True:
         left_s = not_before_s - asyncio.get_running_loop().time()
         if not left or (found and left_s <= 0):

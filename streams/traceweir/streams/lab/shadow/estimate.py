@@ -6,7 +6,7 @@ that answers nothing and notes the questions.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -94,7 +94,14 @@ class _Sample:
     apps: set[str] = field(default_factory=set)
 
 
-async def estimated(settings: Settings, definition: Definition, plan: Plan, verdicts: Rows) -> CostEstimate:
+async def estimated(
+    settings: Settings,
+    definition: Definition,
+    plan: Plan,
+    verdicts: Rows,
+    *,
+    reader: Callable[..., BoundedReader] = BoundedReader,
+) -> CostEstimate:
     """Returns the estimate for a shadow.
 
     Args:
@@ -102,13 +109,15 @@ async def estimated(settings: Settings, definition: Definition, plan: Plan, verd
         definition: The shadow.
         plan: Its plan.
         verdicts: The known verdicts.
+        reader: Has the parameters of `BoundedReader`, and reads the topic `sessions`.
 
     Raises:
         KafkaUnreachableError: no broker answers.
         ShadowError: the topic `sessions` cannot be read.
         JudgeUnavailableError: a criterion asks a judge, and the judge client is not installed.
     """
-    sample = await _sampled(settings, definition)
+    async with reader(settings, settings.topics.sessions, ShadowError) as sessions_topic:
+        sample = await _sampled(sessions_topic, definition)
     prices = _Prices(plan, settings.judge_api_base)
     sessions = round(definition.size * sample.chosen / sample.offsets) if sample.offsets else 0
     judged = sample.selected if plan.judged else []
@@ -169,33 +178,32 @@ def none_selected(definition: Definition, estimate: CostEstimate) -> str | None:
     )
 
 
-async def _sampled(settings: Settings, definition: Definition) -> _Sample:
+async def _sampled(reader: BoundedReader, definition: Definition) -> _Sample:
     sample = _Sample()
     selects = selection(definition)
     stretches = _stretches(definition)
     judged_of_each = max(1, JUDGED_SESSIONS // len(stretches)) if stretches else 0
-    async with BoundedReader(settings, settings.topics.sessions, ShadowError) as reader:
-        for number, begin, end in stretches:
-            last = begin
-            count = 0
-            selected = len(sample.selected)
-            async with aclosing(reader.records({number: begin})) as records:
-                async for record in _before(records, end):
-                    count = count + 1
-                    last = record.offset + 1
-                    if selects(record):
-                        sample.chosen += 1
-                        if len(sample.selected) - selected < judged_of_each:
-                            sample.selected.append(record)
-                    elif definition.app is not None and not sample.chosen:
-                        sample.apps |= apps_of(record.value)
-                    if count == READ_AT_A_PLACE:
-                        break
-            sample.read += count
-            # A stretch that was read to its end has no further record, whatever its offsets are.
-            is_read = count < READ_AT_A_PLACE or last == end
-            sample.is_whole &= is_read
-            sample.offsets += end - begin if is_read else last - begin
+    for number, begin, end in stretches:
+        last = begin
+        count = 0
+        selected = len(sample.selected)
+        async with aclosing(reader.records({number: begin})) as records:
+            async for record in _before(records, end):
+                count = count + 1
+                last = record.offset + 1
+                if selects(record):
+                    sample.chosen += 1
+                    if len(sample.selected) - selected < judged_of_each:
+                        sample.selected.append(record)
+                elif definition.app is not None and not sample.chosen:
+                    sample.apps |= apps_of(record.value)
+                if count == READ_AT_A_PLACE:
+                    break
+        sample.read += count
+        # A stretch that was read to its end has no further record, whatever its offsets are.
+        is_read = count < READ_AT_A_PLACE or last == end
+        sample.is_whole &= is_read
+        sample.offsets += end - begin if is_read else last - begin
     return sample
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from uuid import uuid4
 
@@ -31,6 +31,9 @@ from traceweir.streams.worker.runtime.transactions import usable_transactions
 _LASTING = (IncompatibleBrokerVersion, InvalidTransactionTimeout, UnsupportedVersionError)
 """What refuses transactions until somebody changes the cluster or the settings. All else can pass, as an outage does."""
 
+Connect = Callable[[Settings, str, str, Callable[[], Member]], Awaitable[Transaction | PlainSends]]
+"""Has the parameters of `delivery_for`, and its result."""
+
 
 class ExportTransactions:
     """Writes records and offsets in one transaction; on the embedded broker records first, then the offsets.
@@ -38,15 +41,16 @@ class ExportTransactions:
     Args:
         settings: Where Kafka is, and how scores are delivered.
         group: The consumer group, whose offsets move.
+        connect: Returns what writes to the broker, before its start.
     """
 
-    def __init__(self, settings: Settings, group: str) -> None:
+    def __init__(self, settings: Settings, group: str, *, connect: Connect | None = None) -> None:
         self._settings = settings
+        self._connect = connect or delivery_for
         self._group = group
         # Each process has an id of its own: two processes of the group must not fence each other.
         self._id = f"{group}-{uuid4().hex[:12]}"
         self._delivery: Transaction | PlainSends | None = None
-        self._has_transactions = False
         self._member: Member | None = None
         self._unfinished = False
         """Whether a write was cancelled or failed, and no new connection was made since: its transaction can be open."""
@@ -59,21 +63,7 @@ class ExportTransactions:
             ExportError: the cluster refuses transactions to this exporter.
             NotReadyError: the settings require transactions that the broker lacks.
         """
-        embedded = is_embedded(await in_request_thread(reach, self._settings))
-        usable = partial(usable_transactions, self._settings, embedded=embedded)
-        self._has_transactions = await in_request_thread(usable)
-        options = producer_options(self._settings)
-        self._delivery = (
-            Transaction(
-                options,
-                self._id,
-                self._group,
-                member=self._present_member,
-                timeout_s=self._settings.transaction_timeout_s,
-            )
-            if self._has_transactions
-            else PlainSends(options)
-        )
+        self._delivery = await self._connect(self._settings, self._id, self._group, self._present_member)
         try:
             await self._delivery.start()
         except NoTransactionsError as error:
@@ -109,11 +99,11 @@ class ExportTransactions:
         delivery = self._delivery
         if delivery is None:
             raise RuntimeError("a checkpoint is written between `open` and `close`")
-        if offsets and self._has_transactions:
+        if offsets and isinstance(delivery, Transaction):
             self._member = member_of(consumer)
         self._unfinished = True
         try:
-            if self._has_transactions:
+            if isinstance(delivery, Transaction):
                 await delivery.send({}, outputs, offsets)
             else:
                 # Tombstones last: a row is removed only after the dead letter that takes its place is written.
@@ -128,7 +118,7 @@ class ExportTransactions:
             raise
         except WorkerError as error:
             raise ExportError(str(error)) from error
-        if offsets and not self._has_transactions:
+        if offsets and not isinstance(delivery, Transaction):
             await consumer.commit(offsets)
         self._unfinished = False
 
@@ -143,3 +133,27 @@ class ExportTransactions:
         self._delivery = None
         if delivery is not None:
             await stop_in_time(delivery)
+
+
+async def delivery_for(
+    settings: Settings, transactional_id: str, group: str, member: Callable[[], Member]
+) -> Transaction | PlainSends:
+    """Returns what writes records and offsets to this broker: a transaction, or on the embedded broker plain sends.
+
+    Args:
+        settings: Where Kafka is, and how scores are delivered.
+        transactional_id: The id of the transactions.
+        group: The consumer group, whose offsets move.
+        member: Returns the member of the group that commits.
+
+    Raises:
+        KafkaUnreachableError: no broker answers.
+        NotReadyError: the settings require transactions that the broker lacks.
+    """
+    embedded = is_embedded(await in_request_thread(reach, settings))
+    has_transactions = await in_request_thread(partial(usable_transactions, settings, embedded=embedded))
+    options = producer_options(settings)
+    if not has_transactions:
+        return PlainSends(options)
+    timeout_s = settings.transaction_timeout_s
+    return Transaction(options, transactional_id, group, member=member, timeout_s=timeout_s)

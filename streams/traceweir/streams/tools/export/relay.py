@@ -37,6 +37,7 @@ from traceweir.streams.tools.export.positions import Positions
 from traceweir.streams.tools.export.problems import ProblemLog
 from traceweir.streams.tools.export.readiness import Readiness
 from traceweir.streams.tools.export.undelivered import Undelivered
+from traceweir.streams.tools.export.waiting_topic import WaitingTopic
 from traceweir.streams.worker.kafka.consumer_tasks import ConsumerTaskEndedError
 from traceweir.streams.worker.kafka.errors import KafkaUnreachableError
 from traceweir.streams.worker.kafka.fetch import read_as_parsed
@@ -85,7 +86,7 @@ class Relay:
         self._problems = problems
         self._batch = BatchInWork()
         self._checkpoints = ExportTransactions(settings, group)
-        self._undelivered = Undelivered(settings, group, problems, now)
+        self._undelivered = Undelivered(settings, WaitingTopic(settings, group), problems, now)
         self._positions = Positions(settings, group, only_new=only_new)
         self._known: set[int] = set()
         """The partitions whose waiting scores are known; none from the moment on at which partitions begin to move."""

@@ -41,17 +41,18 @@ class Undelivered:
 
     Args:
         settings: Where Kafka is, and after how long a score is given up.
-        group: The consumer group of the exporter.
+        topic: The topic on which scores wait.
         problems: Logs what becomes a dead letter, and that nothing is read.
         now: The clock, in UTC.
     """
 
-    def __init__(self, settings: Settings, group: str, problems: ProblemLog, now: Callable[[], datetime]) -> None:
+    def __init__(
+        self, settings: Settings, topic: WaitingTopic, problems: ProblemLog, now: Callable[[], datetime]
+    ) -> None:
         self._settings = settings
-        self._group = group
         self._problems = problems
         self._now = now
-        self._topic = WaitingTopic(settings, group)
+        self._topic = topic
         self._waiting = WaitingScores()
         self._forgotten = 0
         """How often partitions have moved to other processes."""
@@ -234,7 +235,7 @@ class Undelivered:
             key=found.score.session_id.encode(),
             value=found.value,
             timestamp=found.at_ms,
-            group=self._group,
+            group=self._topic.group,
         )
         settled.outputs.append(
             Output(topics.dead_letters, found.partition, letter.key, letter.wire_value(), letter.wire_headers())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Collection, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Collection, Iterator, Mapping
 from contextlib import aclosing, contextmanager, suppress
 from typing import Any
 
@@ -46,11 +46,13 @@ class WaitingTopic:
     Args:
         settings: Where Kafka is.
         group: The consumer group of the exporter; the rows of other groups are left alone.
+        reader: Has the parameters of `BoundedReader`, and reads the topic.
     """
 
-    def __init__(self, settings: Settings, group: str) -> None:
+    def __init__(self, settings: Settings, group: str, *, reader: Callable[..., BoundedReader] = BoundedReader) -> None:
         self._settings = settings
-        self._group = group
+        self.group = group
+        self._reads = reader
         self._topic = settings.topics.export_waiting
         self._reader: BoundedReader | None = None
         self._following: asyncio.Task[None] | None = None
@@ -128,7 +130,7 @@ class WaitingTopic:
         self._replayed = asyncio.Queue(MAX_REPLAYED)
 
     async def _connect(self, partitions: Collection[int]) -> BoundedReader:
-        reader = BoundedReader(self._settings, self._topic, _UnreadableError, partitions=partitions, up_to_all=True)
+        reader = self._reads(self._settings, self._topic, _UnreadableError, partitions=partitions, up_to_all=True)
         return await reader.__aenter__()
 
     @contextmanager
@@ -155,7 +157,7 @@ class WaitingTopic:
                 await self._replayed.put(row)
 
     def _key(self, score: WaitingScore) -> bytes:
-        return export_waiting_key(self._group, score.offset, score.at_ms)
+        return export_waiting_key(self.group, score.offset, score.at_ms)
 
     def _row(self, record: Any) -> WaitingRow | None:
         """Returns a row; None for one of another group and for the record of another program.
@@ -166,7 +168,7 @@ class WaitingTopic:
             group, offset, at_ms = (record.key or b"").decode().rsplit("@", 2)
             place = record.partition, int(offset), int(at_ms)
             # A number in another form would have another tombstone, and wait again after each start.
-            if group != self._group or export_waiting_key(group, *place[1:]) != record.key:
+            if group != self.group or export_waiting_key(group, *place[1:]) != record.key:
                 return None
             if record.value is None:
                 return WaitingRow(place, record.offset, None)

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-import pytest
 from aiokafka import TopicPartition
 
-from traceweir.streams.board.dashboard import feed
 from traceweir.streams.board.dashboard.feed import read_batch
 
 FIRST, SECOND = TopicPartition("results", 0), TopicPartition("results", 1)
@@ -24,15 +22,14 @@ class Answers:
         self.most.append(max_records)
         if self.left:
             return self.left.pop(0)
-        await asyncio.sleep(timeout_ms / 1000)
+        await asyncio.sleep(0)
         return {}
 
 
-async def test_a_batch_has_the_records_of_several_answers_in_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(feed, "BATCH_RECORDS", 5)
+async def test_a_batch_has_the_records_of_several_answers_in_their_order() -> None:
     consumer = Answers({FIRST: [1, 2]}, {SECOND: [3]}, {FIRST: [4, 5]}, {FIRST: [6]})
     much_later_s = asyncio.get_running_loop().time() + 1_000
-    assert await read_batch(consumer, much_later_s) == {FIRST: [1, 2, 4, 5], SECOND: [3]}
+    assert await read_batch(consumer, much_later_s, most=5) == {FIRST: [1, 2, 4, 5], SECOND: [3]}
     assert consumer.most == [5, 3, 2]
 
 
@@ -41,8 +38,7 @@ async def test_records_that_come_late_are_a_batch_at_once() -> None:
     assert await read_batch(consumer, 0.0) == {FIRST: [1]}
 
 
-async def test_a_batch_ends_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(feed, "BATCH_EVERY_S", 0.01)
+async def test_a_batch_ends_in_time() -> None:
     soon_s = asyncio.get_running_loop().time() + 0.01
     assert await read_batch(Answers({FIRST: [1]}), soon_s) == {FIRST: [1]}
     assert await read_batch(Answers(), 0.0) == {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Mapping
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from tests.support.shadows import closed_session, make_definition
@@ -15,6 +15,7 @@ from traceweir.streams.base.settings import Settings
 from traceweir.streams.lab.shadow import estimate
 from traceweir.streams.lab.shadow.estimate import JUDGED_SESSIONS, PLACES, READ_AT_A_PLACE, CostEstimate, estimated
 from traceweir.streams.tools.testing.memory import Message
+from traceweir.streams.worker.kafka.bounded_reader import BoundedReader
 
 VOTES = 3
 JUDGED = {"criteria": {"safety_v1": {"threshold": 1.0, "judge_model_options": {"num_samples": VOTES}}}}
@@ -31,9 +32,6 @@ class Sessions:
         ]
         self.read = 0
 
-    def __call__(self, *arguments: object) -> Sessions:
-        return self
-
     async def __aenter__(self) -> Sessions:
         return self
 
@@ -45,55 +43,52 @@ class Sessions:
             yield record
 
 
-async def estimate_of(
-    apps: list[str], monkeypatch: pytest.MonkeyPatch, config: object = JUDGED | PRICE, **changes: Any
-) -> CostEstimate:
+async def estimate_of(apps: list[str], config: object = JUDGED | PRICE, **changes: Any) -> CostEstimate:
     sessions = Sessions(apps)
-    monkeypatch.setattr(estimate, "BoundedReader", sessions)
     plan: Plan = read_plan(json.dumps(config))
-    found = await estimated(Settings(), make_definition(ends={0: len(apps)}, **changes), plan, {0: {}})
+    found = await estimated(
+        Settings(),
+        make_definition(ends={0: len(apps)}, **changes),
+        plan,
+        {0: {}},
+        reader=lambda *_: cast("BoundedReader", sessions),
+    )
     assert sessions.read <= PLACES * (READ_AT_A_PLACE + 1)
     return found
 
 
-async def test_the_questions_of_some_sessions_are_extrapolated_to_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = await estimate_of(["shop"] * 1_000, monkeypatch)
+async def test_the_questions_of_some_sessions_are_extrapolated_to_all() -> None:
+    found = await estimate_of(["shop"] * 1_000)
     assert (found.sessions, found.questions, found.known) == (1_000, 1_000 * VOTES, 0)
     assert (found.looked_at, found.chosen, found.is_whole) == (200, 200, False)
     assert found.usd > 0
     assert found.unpriced == ()
 
 
-async def test_the_estimate_of_a_rare_app_is_no_bound_but_can_be_too_high_or_too_low(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_the_estimate_of_a_rare_app_is_no_bound_but_can_be_too_high_or_too_low() -> None:
     lucky = ["shop"] * 1_000
     lucky[10] = "rare"  # read, because the first 50 of each 250 sessions are read
-    found = await estimate_of(lucky, monkeypatch, app="rare")
+    found = await estimate_of(lucky, app="rare")
     assert (found.sessions, found.questions, found.chosen, found.is_whole) == (5, 5 * VOTES, 1, False)
 
     hidden = ["shop"] * 60 + ["rare"] * 190 + ["shop"] * 750
-    found = await estimate_of(hidden, monkeypatch, app="rare")
+    found = await estimate_of(hidden, app="rare")
     assert (found.sessions, found.questions, found.chosen, found.is_whole) == (0, 0, 0, False)
 
 
-async def test_a_selection_that_no_session_read_is_in_is_told_from_an_empty_range(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    large = await estimate_of(["shop", "bank"] * 500, monkeypatch, app="typo")
+async def test_a_selection_that_no_session_read_is_in_is_told_from_an_empty_range() -> None:
+    large = await estimate_of(["shop", "bank"] * 500, app="typo")
     assert (large.looked_at, large.chosen, large.is_whole, large.apps) == (200, 0, False, ("bank", "shop"))
-    small = await estimate_of(["shop", "bank"] * 100, monkeypatch, app="typo")
+    small = await estimate_of(["shop", "bank"] * 100, app="typo")
     assert (small.looked_at, small.chosen, small.is_whole, small.apps) == (200, 0, True, ("bank", "shop"))
-    tiny = await estimate_of(["shop"] * 1_000, monkeypatch, sample=0.0001)
+    tiny = await estimate_of(["shop"] * 1_000, sample=0.0001)
     assert (tiny.questions, tiny.chosen, tiny.is_whole, tiny.apps) == (0, 0, False, ())
 
 
-async def test_models_without_a_price_are_named_also_if_no_session_read_is_selected(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_models_without_a_price_are_named_also_if_no_session_read_is_selected() -> None:
     options = {"judge_model": "openai/mine"}
     config = {"criteria": {"safety_v1": {"threshold": 1.0, "judge_model_options": options}}}
-    found = await estimate_of(["shop"] * 1_000, monkeypatch, config, app="typo")
+    found = await estimate_of(["shop"] * 1_000, config, app="typo")
     assert found.unpriced == ("openai/mine",)
 
 
@@ -105,5 +100,5 @@ async def test_criteria_are_run_on_a_limited_number_of_sessions(monkeypatch: pyt
         return await evaluate(plan, session, *rest, **options)
 
     monkeypatch.setattr(estimate, "evaluate", counted)
-    found = await estimate_of(["shop"] * 200, monkeypatch)
+    found = await estimate_of(["shop"] * 200)
     assert (len(run), found.is_whole, found.questions) == (JUDGED_SESSIONS, True, 200 * VOTES)

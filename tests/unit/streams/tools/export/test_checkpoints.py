@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from aiokafka.errors import (
@@ -18,10 +18,10 @@ from aiokafka.errors import (
 
 from traceweir.streams.base.settings import Settings
 from traceweir.streams.base.stages.base import Output
-from traceweir.streams.tools.export.checkpoints import ExportTransactions
+from traceweir.streams.tools.export.checkpoints import Connect, ExportTransactions
 from traceweir.streams.tools.export.errors import ExportError
 from traceweir.streams.worker.kafka.errors import KafkaUnreachableError
-from traceweir.streams.worker.runtime.delivery import NoTransactionsError
+from traceweir.streams.worker.runtime.delivery import NoTransactionsError, PlainSends
 
 LETTER = Output("dead-letters", 0, b"s", b"letter")
 TOMBSTONE = Output("export-waiting", 0, b"hook@1@2", None)
@@ -45,39 +45,38 @@ class Sends:
             raise KafkaError("not written")
 
 
-async def opened(monkeypatch: pytest.MonkeyPatch, *sends: Sends) -> ExportTransactions:
-    """Returns checkpoints on a broker without transactions, which take one of the senders after another."""
-    module = "traceweir.streams.tools.export.checkpoints"
+def connecting_to(*sends: object) -> Connect:
     taken = iter(sends)
-    monkeypatch.setattr(f"{module}.reach", lambda _: None)
-    monkeypatch.setattr(f"{module}.is_embedded", lambda _: True)
-    monkeypatch.setattr(f"{module}.usable_transactions", lambda *_, **__: False)
-    monkeypatch.setattr(f"{module}.PlainSends", lambda _: next(taken))
-    checkpoints = ExportTransactions(Settings(), "hook")
+
+    async def connect(*arguments: object) -> PlainSends:
+        return cast("PlainSends", next(taken))
+
+    return connect
+
+
+async def opened(*sends: Sends) -> ExportTransactions:
+    """Returns checkpoints on a broker without transactions, which take one of the senders after another."""
+    checkpoints = ExportTransactions(Settings(), "hook", connect=connecting_to(*sends))
     await checkpoints.open()
     return checkpoints
 
 
-async def test_a_waiting_score_is_not_removed_if_its_dead_letter_is_not_written(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_waiting_score_is_not_removed_if_its_dead_letter_is_not_written() -> None:
     sends = Sends(refuses=True)
-    checkpoints = await opened(monkeypatch, sends)
+    checkpoints = await opened(sends)
     with pytest.raises(KafkaError):
         await checkpoints.write(None, [TOMBSTONE, LETTER], {})
     assert sends.sent == []
 
 
-async def test_the_dead_letter_is_written_before_the_tombstone(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_dead_letter_is_written_before_the_tombstone() -> None:
     sends = Sends(refuses=False)
-    checkpoints = await opened(monkeypatch, sends)
+    checkpoints = await opened(sends)
     await checkpoints.write(None, [TOMBSTONE, LETTER], {})
     assert sends.sent == [LETTER, TOMBSTONE]
 
 
-async def test_a_connection_that_is_cancelled_after_a_failure_is_made_again_by_the_next_write(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_connection_that_is_cancelled_after_a_failure_is_made_again_by_the_next_write() -> None:
     class Hanging(Sends):
         starts = asyncio.Event()
 
@@ -86,7 +85,7 @@ async def test_a_connection_that_is_cancelled_after_a_failure_is_made_again_by_t
             await asyncio.Event().wait()
 
     hanging, last = Hanging(refuses=False), Sends(refuses=False)
-    checkpoints = await opened(monkeypatch, Sends(refuses=True), hanging, last)
+    checkpoints = await opened(Sends(refuses=True), hanging, last)
     with pytest.raises(KafkaError):
         await checkpoints.write(None, [LETTER], {})
     cancelled = asyncio.create_task(checkpoints.write(None, [LETTER], {}))
@@ -99,7 +98,7 @@ async def test_a_connection_that_is_cancelled_after_a_failure_is_made_again_by_t
 
 @pytest.mark.parametrize("times", [1, 2])
 async def test_a_connection_that_is_cancelled_after_partitions_have_moved_is_made_again_by_the_next_write(
-    times: int, monkeypatch: pytest.MonkeyPatch
+    times: int,
 ) -> None:
     """Also if the cancelled one has not begun to connect."""
     asks = asyncio.Event()
@@ -110,16 +109,16 @@ async def test_a_connection_that_is_cancelled_after_partitions_have_moved_is_mad
             raise CommitFailedError
 
     last = Sends(refuses=False)
-    checkpoints = await opened(monkeypatch, Moved(refuses=False), last)
 
-    async def request(*_: object) -> bool:
+    async def connect(*arguments: object) -> PlainSends:
         asked.append(1)
-        if len(asked) <= times:
+        if 1 < len(asked) <= 1 + times:
             asks.set()
             await asyncio.Event().wait()
-        return False
+        return cast("PlainSends", Moved(refuses=False) if len(asked) == 1 else last)
 
-    monkeypatch.setattr("traceweir.streams.tools.export.checkpoints.in_request_thread", request)
+    checkpoints = ExportTransactions(Settings(), "hook", connect=connect)
+    await checkpoints.open()
     for _ in range(times):
         asks.clear()
         cancelled = asyncio.create_task(checkpoints.write(None, [LETTER], {}))
@@ -142,16 +141,12 @@ async def test_a_connection_that_is_cancelled_after_partitions_have_moved_is_mad
     ids=lambda each: each.__name__ if isinstance(each, type) else type(each).__name__,
 )
 async def test_an_outage_of_the_coordinator_passes_and_a_refusal_does_not(
-    cause: Exception, expected: type[Exception], monkeypatch: pytest.MonkeyPatch
+    cause: Exception, expected: type[Exception]
 ) -> None:
     class Refused:
         async def start(self) -> None:
             raise NoTransactionsError("no coordinator answered") from cause
 
-    module = "traceweir.streams.tools.export.checkpoints"
-    monkeypatch.setattr(f"{module}.reach", lambda _: None)
-    monkeypatch.setattr(f"{module}.is_embedded", lambda _: False)
-    monkeypatch.setattr(f"{module}.usable_transactions", lambda *_, **__: True)
-    monkeypatch.setattr(f"{module}.Transaction", lambda *_, **__: Refused())
+    checkpoints = ExportTransactions(Settings(), "hook", connect=connecting_to(Refused()))
     with pytest.raises(expected):
-        await ExportTransactions(Settings(), "hook").open()
+        await checkpoints.open()

@@ -7,7 +7,7 @@ import logging
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from tests.support.results import make_score
@@ -20,7 +20,9 @@ from traceweir.streams.tools.export.answers import Later, Refused
 from traceweir.streams.tools.export.not_taken import NotTaken
 from traceweir.streams.tools.export.problems import ProblemLog
 from traceweir.streams.tools.export.undelivered import Settled, Undelivered
+from traceweir.streams.tools.export.waiting_topic import WaitingTopic
 from traceweir.streams.tools.results.reader import FoundScore
+from traceweir.streams.worker.kafka.bounded_reader import BoundedReader
 
 WAITING = "traceweir.streams.tools.export.waiting"
 MEMORY = 20
@@ -38,9 +40,6 @@ class Topic:
     def __init__(self, values: Sequence[bytes]) -> None:
         self.values = values
         self.opened = self.reads = 0
-
-    def __call__(self, *arguments: Any, **limits: Any) -> Topic:
-        return self
 
     async def __aenter__(self) -> Topic:
         self.opened += 1
@@ -70,10 +69,14 @@ class CountedScore:
         return Score.model_validate_json(value)
 
 
+def undelivered_on(topic: Topic) -> Undelivered:
+    waiting = WaitingTopic(Settings(), "hook", reader=lambda *_, **__: cast("BoundedReader", topic))
+    return Undelivered(Settings(), waiting, ProblemLog("results", lambda: 0.0), lambda: NOW)
+
+
 async def taken_over(monkeypatch: pytest.MonkeyPatch, topic: Topic) -> Undelivered:
     monkeypatch.setattr(f"{WAITING}.MAX_LOADED", MEMORY)
-    monkeypatch.setattr("traceweir.streams.tools.export.waiting_topic.BoundedReader", topic)
-    undelivered = Undelivered(Settings(), "hook", ProblemLog("results", lambda: 0.0), lambda: NOW)
+    undelivered = undelivered_on(topic)
     await undelivered.take_over({0})
     return undelivered
 
@@ -127,7 +130,7 @@ async def test_a_row_that_is_no_score_is_left_out_and_the_next_one_of_its_sessio
 def test_nothing_is_written_about_scores_that_have_moved_while_they_were_sent(
     answers: Sequence[Later | Refused],
 ) -> None:
-    undelivered = Undelivered(Settings(), "hook", ProblemLog("results", lambda: 0.0), lambda: NOW)
+    undelivered = undelivered_on(Topic([]))
     undelivered.settle_new([], [found(1), found(2)])
     due = undelivered.due(10)
     undelivered.forget()
@@ -136,7 +139,7 @@ def test_nothing_is_written_about_scores_that_have_moved_while_they_were_sent(
     assert len(due) == 2
 
 
-async def test_partitions_that_move_while_what_waits_is_read_leave_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_partitions_that_move_while_what_waits_is_read_leave_nothing() -> None:
     """What is read after the move is of another process, also that a score waits no longer."""
     moved: list[Undelivered] = []
 
@@ -149,8 +152,7 @@ async def test_partitions_that_move_while_what_waits_is_read_leave_nothing(monke
                 yield SimpleNamespace(partition=0, offset=at, key=key, value=value, timestamp=5_000, headers=[])
 
     topic = Moving([found(at).value for at in range(2)])
-    monkeypatch.setattr("traceweir.streams.tools.export.waiting_topic.BoundedReader", topic)
-    moved.append(Undelivered(Settings(), "hook", ProblemLog("results", lambda: 0.0), lambda: NOW))
+    moved.append(undelivered_on(topic))
     await moved[0].take_over({0})
     assert len(moved[0]) == 0
     await moved[0].close()

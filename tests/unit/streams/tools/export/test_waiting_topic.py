@@ -5,15 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
-import pytest
 from tests.support.results import make_score
 
 from traceweir.schemas.dead_letter import REPLAY
 from traceweir.streams.base.settings import Settings
 from traceweir.streams.base.topics import export_waiting_key
 from traceweir.streams.tools.export.waiting_topic import MAX_REPLAYED, WaitingTopic
+from traceweir.streams.worker.kafka.bounded_reader import BoundedReader
 
 MANY = 3 * MAX_REPLAYED
 
@@ -50,24 +50,21 @@ class Topic:
         await asyncio.Event().wait()
 
 
-def opened(monkeypatch: pytest.MonkeyPatch, topic: Topic) -> WaitingTopic:
-    monkeypatch.setattr("traceweir.streams.tools.export.waiting_topic.BoundedReader", lambda *_, **__: topic)
-    return WaitingTopic(Settings(), "hook")
+def opened(topic: Topic) -> WaitingTopic:
+    return WaitingTopic(Settings(), "hook", reader=lambda *_, **__: cast("BoundedReader", topic))
 
 
-async def test_the_rows_of_the_group_are_read_in_the_order_of_the_topic(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_rows_of_the_group_are_read_in_the_order_of_the_topic() -> None:
     before = [record(0, 7), record(1, 8), record(2, 9, b"no score"), record(3, 8, None), record(4, 7)]
-    waiting = opened(monkeypatch, Topic(before=before))
+    waiting = opened(Topic(before=before))
     rows = [(each.row_at, each.place[1], each.score and each.score.session_id) async for each in waiting.open({0})]
     assert rows == [(0, 7, "s7"), (1, 8, "s8"), (3, 8, None), (4, 7, "s7")]
     await waiting.close()
 
 
-async def test_a_part_of_the_topic_is_read_beside_the_replays_that_are_followed(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_part_of_the_topic_is_read_beside_the_replays_that_are_followed() -> None:
     topic = Topic(before=[record(0, 0), record(1, 1)], after=[record(2, 2)])
-    waiting = opened(monkeypatch, topic)
+    waiting = opened(topic)
     assert len([each async for each in waiting.open({0})]) == 2
     await asyncio.sleep(0)
     await asyncio.sleep(0)
@@ -78,9 +75,9 @@ async def test_a_part_of_the_topic_is_read_beside_the_replays_that_are_followed(
     await waiting.close()
 
 
-async def test_a_replay_is_read_on_only_when_its_scores_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_replay_is_read_on_only_when_its_scores_are_taken() -> None:
     topic = Topic(before=[], after=(record(number, number) for number in range(MANY)))
-    waiting = opened(monkeypatch, topic)
+    waiting = opened(topic)
     assert [each async for each in waiting.open({0})] == []
     taken: list[int] = []
     for _ in range(MANY):
