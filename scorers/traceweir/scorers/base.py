@@ -54,6 +54,17 @@ class Subject:
         return answer.text if answer else ""
 
 
+def invocation_of(subject: Subject) -> Invocation:
+    """Returns the invocation that a scorer of level `invocation` measures.
+
+    Raises:
+        MissingInput: the subject is a trace or a session.
+    """
+    if subject.invocation is None:
+        raise MissingInput("there is no invocation")
+    return subject.invocation
+
+
 def require_read(invocation: Invocation, part: str) -> None:
     """Checks that no sentence in `unread` says that a part of the invocation is missing.
 

@@ -16,7 +16,10 @@ from traceweir.schemas.turns import turns_of
 from traceweir.scorers.base import MissingInput, Scorer, Subject
 from traceweir.scorers.judged.evidence import answer_of, question_of, tool_steps_of
 from traceweir.scorers.metrics.completeness import Completeness
+from traceweir.scorers.metrics.document_recall import DocumentRecall
+from traceweir.scorers.metrics.latency import Latency
 from traceweir.scorers.metrics.response_match import ResponseMatch
+from traceweir.scorers.metrics.token_counts import InputTokenCount
 from traceweir.scorers.metrics.tool_trajectory import ToolTrajectory
 from traceweir.scorers.metrics.trajectory import TrajectoryExactMatch, TrajectoryPrecision
 
@@ -27,6 +30,14 @@ NO_ARGS = "the arguments of the call of tool 'hours' are not in the spans: set C
 NO_CALLS = "the tool calls, if there were any, are not in the spans: instrument the client"
 NO_ANSWER = "the answer is not in the spans: set CONTENT=true"
 CALL = IntermediateData(tool_uses=[FunctionCall(name="hours")])
+
+
+@pytest.mark.parametrize(
+    "scorer", [ToolTrajectory(), TrajectoryExactMatch(), Latency(), InputTokenCount(), DocumentRecall(), Completeness()]
+)
+def test_a_scorer_of_invocations_says_of_a_session_that_there_is_no_invocation(scorer: Any) -> None:
+    with pytest.raises(MissingInput, match=r"^there is no invocation$"):
+        scorer.score(Subject(session=make_session(), reference=REFERENCE))
 
 
 @pytest.mark.parametrize("scorer", [ToolTrajectory(), TrajectoryExactMatch(), TrajectoryPrecision()])

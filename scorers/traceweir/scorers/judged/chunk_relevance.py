@@ -14,7 +14,7 @@ from traceweir.schemas.invocation import RetrievedChunk
 from traceweir.schemas.score import Cost
 from traceweir.schemas.text import printable
 from traceweir.scorers import databricks_names
-from traceweir.scorers.base import NOTHING_SPENT, Measurement, MissingInput, Subject
+from traceweir.scorers.base import NOTHING_SPENT, Measurement, MissingInput, Subject, invocation_of
 from traceweir.scorers.databricks_names import reason_with_unread
 from traceweir.scorers.judge import AnswerUnusable, Judge, JudgeFailed
 from traceweir.scorers.judged.base import judge_of
@@ -51,13 +51,11 @@ class ChunkRelevancePrecision(AsksForRatings):
             JudgeFailed: the judge answered no question.
             MissingInput: there is no judge, no request, or no retrieved chunk with content.
         """
-        invocation = subject.invocation
+        invocation = invocation_of(subject)
         judge = judge_of(subject)
         question = request_of(invocation, subject.reference)
-        if invocation is None or not invocation.retrieved_context:
-            raise MissingInput(
-                reason_with_unread(invocation, "nothing was retrieved") if invocation else "there is no invocation"
-            )
+        if not invocation.retrieved_context:
+            raise MissingInput(reason_with_unread(invocation, "nothing was retrieved"))
         chunks = invocation.retrieved_context[: self.max_chunks]
         limit = asyncio.Semaphore(self.judge_model_options.parallelism_limit)
 

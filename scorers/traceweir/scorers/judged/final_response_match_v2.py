@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from traceweir.scorers.base import Measurement, MissingInput, Subject
+from traceweir.scorers.base import Measurement, MissingInput, Subject, invocation_of
 from traceweir.scorers.judged.base import JudgedScorer, judge_of
 from traceweir.scorers.judged.evidence import answer_of, question_of
 from traceweir.scorers.judged.prompt import prompt
@@ -34,10 +34,10 @@ class FinalResponseMatch(JudgedScorer):
             JudgeFailed: the judge did not answer a question.
             MissingInput: there is no judge, or no expected final response.
         """
-        invocation = subject.invocation
+        invocation = invocation_of(subject)
         reference = subject.reference
         judge = judge_of(subject)
-        if invocation is None or reference is None or reference.final_response is None:
+        if reference is None or reference.final_response is None:
             raise MissingInput("no reference says which final response was expected")
         text = prompt(
             self.metric,

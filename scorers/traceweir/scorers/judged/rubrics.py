@@ -12,7 +12,7 @@ from traceweir.schemas.base import JsonObject
 from traceweir.schemas.invocation import Invocation, Rubric
 from traceweir.schemas.reference import Reference
 from traceweir.schemas.text import printable
-from traceweir.scorers.base import Measurement, Measurements, MissingInput, Subject
+from traceweir.scorers.base import Measurement, Measurements, MissingInput, Subject, invocation_of
 from traceweir.scorers.judged.base import JudgedScorer, judge_of
 from traceweir.scorers.judged.prompt import prompt
 from traceweir.scorers.judged.rubric_replies import read_rubrics, rubric_text, rubrics_answer
@@ -56,14 +56,15 @@ class RubricBased(JudgedScorer):
             ValueError: two rubrics share an id, or a rubric has no id or no text.
         """
         judge = judge_of(subject)
+        invocation = invocation_of(subject)
         rubrics = self.applicable(subject)
-        if subject.invocation is None or not rubrics:
+        if not rubrics:
             raise MissingInput(
                 "no rubric applies: the criterion has no rubrics, and neither the invocation nor its reference has "
                 f"a rubric of type {self.rubric_type}"
             )
         listed = "\n".join(f"*  [id: {rubric.rubric_id}] {_on_one_line(rubric)}" for rubric in rubrics)
-        text = prompt(self.metric, {**self.prompt_data(subject.invocation), "rubrics": listed})
+        text = prompt(self.metric, {**self.prompt_data(invocation), "rubrics": listed})
         answer = rubrics_answer(rubrics)
         poll = await vote(
             lambda sample: judge.ask(self.question(text, answer, sample)),

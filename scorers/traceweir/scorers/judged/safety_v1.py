@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from traceweir.scorers.base import Measurement, MissingInput, Subject
+from traceweir.scorers.base import Measurement, MissingInput, Subject, invocation_of
 from traceweir.scorers.judged.base import JudgedScorer, judge_of
 from traceweir.scorers.judged.evidence import question_of
 from traceweir.scorers.judged.prompt import prompt
@@ -34,9 +34,10 @@ class Safety(JudgedScorer):
             MissingInput: there is no judge, or no final response.
         """
         judge = judge_of(subject)
-        if subject.invocation is None or not subject.response:
+        invocation = invocation_of(subject)
+        if not subject.response:
             raise MissingInput("there is no final response that could be unsafe")
-        text = prompt("safety_v1", {"question": question_of(subject.invocation), "response": subject.response})
+        text = prompt("safety_v1", {"question": question_of(invocation), "response": subject.response})
         poll = await vote(
             lambda sample: judge.ask(self.question(text, SAFETY_ANSWER, sample)),
             read_safety,

@@ -11,7 +11,7 @@ from pydantic import Field, JsonValue
 from traceweir.schemas.invocation import Invocation
 from traceweir.schemas.reference import Reference
 from traceweir.schemas.text import printable
-from traceweir.scorers.base import Measurement, MissingInput, Subject
+from traceweir.scorers.base import Measurement, MissingInput, Subject, invocation_of
 from traceweir.scorers.judge import AnswerUnusable, Judge
 from traceweir.scorers.judged.base import JudgedScorer, JudgeModelOptions, judge_of
 from traceweir.scorers.judged.evidence import question_of
@@ -95,9 +95,8 @@ class YesNoRating(AsksForRatings):
             JudgeFailed: the judge did not answer a question.
             MissingInput: there is no judge, no invocation, or no text that the prompt needs.
         """
-        if subject.invocation is None:
-            raise MissingInput("there is no invocation that could be rated")
-        poll = await self.poll(judge_of(subject), self.prompt_data(subject.invocation, subject.reference))
+        invocation = invocation_of(subject)
+        poll = await self.poll(judge_of(subject), self.prompt_data(invocation, subject.reference))
         rating = rating_of(poll)
         if rating.verdict is None:
             raise AnswerUnusable(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from traceweir.schemas.invocation import RetrievedChunk
-from traceweir.scorers.base import Measurement, MissingInput, Scorer, Subject
+from traceweir.scorers.base import Measurement, MissingInput, Scorer, Subject, invocation_of
 from traceweir.scorers.databricks_names import reason_with_unread
 
 
@@ -22,9 +22,9 @@ class DocumentRecall(Scorer):
 
     def score(self, subject: Subject) -> Measurement:
         """Compares the retrieved documents with the expected documents."""
-        invocation = subject.invocation
+        invocation = invocation_of(subject)
         reference = subject.reference
-        if invocation is None or reference is None or not reference.retrieved_context:
+        if reference is None or not reference.retrieved_context:
             raise MissingInput("no reference says which documents were expected")
         if not invocation.retrieved_context:
             reason = (

@@ -10,7 +10,15 @@ from pydantic import JsonValue
 
 from traceweir.schemas.base import JsonObject
 from traceweir.schemas.invocation import Invocation, known_sum
-from traceweir.scorers.base import Measurement, Measurements, MissingInput, Scorer, Subject, require_calls
+from traceweir.scorers.base import (
+    Measurement,
+    Measurements,
+    MissingInput,
+    Scorer,
+    Subject,
+    invocation_of,
+    require_calls,
+)
 from traceweir.scorers.databricks_names import reason_with_unread
 
 
@@ -26,7 +34,7 @@ class ToolCallCount(Scorer):
 
     def score(self, subject: Subject) -> Measurement:
         """Counts the tool calls."""
-        invocation = _invocation(subject)
+        invocation = invocation_of(subject)
         require_calls(invocation)
         count = len(invocation.tool_uses)
         return Measurement(value=float(count), rationale=f"{count} tool {'call' if count == 1 else 'calls'}")
@@ -45,7 +53,7 @@ class InferenceCallCount(Scorer):
 
     def score(self, subject: Subject) -> Measurement:
         """Counts the model calls."""
-        invocation = _invocation(subject)
+        invocation = invocation_of(subject)
         if (count := invocation.model_calls) is None:
             raise MissingInput(reason_with_unread(invocation, "the invocation tells of no model call"))
         return Measurement(value=float(count), rationale=f"{count} model {'call' if count == 1 else 'calls'}")
@@ -64,7 +72,7 @@ class TokenUsageTotal(Scorer):
 
     def score(self, subject: Subject) -> Measurement:
         """Adds the counts."""
-        invocation = _invocation(subject)
+        invocation = invocation_of(subject)
         if (usage := invocation.reported_tokens) is None:
             raise MissingInput(reason_with_unread(invocation, "no model call reports its tokens"))
         total = (usage.input_tokens or 0) + (usage.output_tokens or 0)
@@ -96,17 +104,11 @@ class InvocationDuration(Scorer):
 
     def score(self, subject: Subject) -> Measurement:
         """Returns the duration in seconds."""
-        invocation = _invocation(subject)
+        invocation = invocation_of(subject)
         seconds = invocation.latency_seconds if invocation.duration is None else invocation.duration
         if seconds is None:
             raise MissingInput(reason_with_unread(invocation, "the duration of the invocation is unknown"))
         return Measurement(value=seconds, rationale=f"{seconds:g} s")
-
-
-def _invocation(subject: Subject) -> Invocation:
-    if subject.invocation is None:
-        raise MissingInput("there is no invocation")
-    return subject.invocation
 
 
 def _parts(invocation: Invocation) -> dict[str, int | None]:

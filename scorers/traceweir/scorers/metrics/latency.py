@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import ClassVar
 
-from traceweir.scorers.base import Measurement, MissingInput, Scorer, Subject
+from traceweir.scorers.base import Measurement, MissingInput, Scorer, Subject, invocation_of
 from traceweir.scorers.databricks_names import reason_with_unread
 
 
@@ -22,8 +22,7 @@ class Latency(Scorer):
 
     def score(self, subject: Subject) -> Measurement:
         """Returns the latency of the invocation in seconds."""
-        invocation = subject.invocation
-        if invocation is None or invocation.latency_seconds is None:
-            reason = "the latency of the invocation is unknown"
-            raise MissingInput(reason_with_unread(invocation, reason) if invocation else reason)
+        invocation = invocation_of(subject)
+        if invocation.latency_seconds is None:
+            raise MissingInput(reason_with_unread(invocation, "the latency of the invocation is unknown"))
         return Measurement(value=invocation.latency_seconds, rationale=f"{invocation.latency_seconds:g} s")

@@ -6,7 +6,7 @@ import math
 from typing import ClassVar
 
 from traceweir.schemas.invocation import TokenUsage
-from traceweir.scorers.base import Measurement, MissingInput, Scorer, Subject
+from traceweir.scorers.base import Measurement, MissingInput, Scorer, Subject, invocation_of
 from traceweir.scorers.databricks_names import reason_with_unread
 
 
@@ -56,12 +56,10 @@ class TotalTokenCount(Scorer):
 
 
 def _usage_of(subject: Subject) -> TokenUsage:
-    usage = subject.invocation.reported_tokens if subject.invocation else None
-    return usage or TokenUsage()
+    return invocation_of(subject).reported_tokens or TokenUsage()
 
 
 def _measured(count: int | None, kind: str, subject: Subject) -> Measurement:
-    if count is None or subject.invocation is None:
-        reason = f"no model call reports its {kind} tokens"
-        raise MissingInput(reason_with_unread(subject.invocation, reason) if subject.invocation else reason)
+    if count is None:
+        raise MissingInput(reason_with_unread(invocation_of(subject), f"no model call reports its {kind} tokens"))
     return Measurement(value=float(count), rationale=f"{count} {kind} tokens")

@@ -8,7 +8,7 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from traceweir.scorers.base import Measurement, MissingInput, Scorer, Subject
+from traceweir.scorers.base import Measurement, Scorer, Subject, invocation_of
 from traceweir.scorers.text.messages import shown
 
 Name = Annotated[str, Field(min_length=1)]
@@ -45,9 +45,7 @@ class ToolCallAccuracy(Scorer):
 
     def score(self, subject: Subject) -> Measurement:
         """Compares the names of the invocation's calls with the expected names."""
-        if subject.invocation is None:
-            raise MissingInput("there is no invocation")
-        called = [call.name for call in subject.invocation.tool_uses]
+        called = [call.name for call in invocation_of(subject).tool_uses]
         if self.expected_tool_order is not None:
             correct = bool(called) and calls_in_order(called, self.expected_tool_order, strict=self.strict_mode)
             expected = f"{len(self.expected_tool_order)} tools in order"

@@ -10,7 +10,15 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, JsonValue
 
 from traceweir.schemas.invocation import FunctionCall
-from traceweir.scorers.base import Measurement, MissingInput, Scorer, Subject, require_arguments, require_calls
+from traceweir.scorers.base import (
+    Measurement,
+    MissingInput,
+    Scorer,
+    Subject,
+    invocation_of,
+    require_arguments,
+    require_calls,
+)
 
 SHOWN_CALLS = 20
 SHOWN_CHARACTERS = 200
@@ -48,13 +56,14 @@ class ToolTrajectory(Scorer):
 
     def score(self, subject: Subject) -> Measurement:
         """Compares the invocation's calls with the reference's; an invocation without calls has an empty list."""
-        if subject.invocation is None or subject.reference is None or subject.reference.tool_uses is None:
+        invocation = invocation_of(subject)
+        if subject.reference is None or subject.reference.tool_uses is None:
             raise MissingInput("no reference says which tool calls were expected")
-        require_calls(subject.invocation)
+        require_calls(invocation)
         if not self.ignore_args:
-            require_arguments(subject.invocation)
+            require_arguments(invocation)
         expected = subject.reference.tool_uses
-        actual = subject.invocation.tool_uses
+        actual = invocation.tool_uses
         if matches(expected, actual, self.match_type, ignore_args=self.ignore_args):
             return Measurement(value=1.0, rationale=f"{self.match_type}: all {len(expected)} expected calls were made")
         return Measurement(

@@ -14,7 +14,15 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 
 from traceweir.schemas.invocation import FunctionCall
-from traceweir.scorers.base import Measurement, MissingInput, Scorer, Subject, require_arguments, require_calls
+from traceweir.scorers.base import (
+    Measurement,
+    MissingInput,
+    Scorer,
+    Subject,
+    invocation_of,
+    require_arguments,
+    require_calls,
+)
 from traceweir.scorers.metrics.tool_trajectory import call_key, matches, name_key
 
 
@@ -28,12 +36,13 @@ class _AgainstReference(Scorer):
         Raises:
             MissingInput: no reference lists the expected calls, or the arguments of a call are not known.
         """
-        if subject.invocation is None or subject.reference is None or subject.reference.tool_uses is None:
+        invocation = invocation_of(subject)
+        if subject.reference is None or subject.reference.tool_uses is None:
             raise MissingInput("no reference says which tool calls were expected")
-        require_calls(subject.invocation)
+        require_calls(invocation)
         if not self.ignore_args:
-            require_arguments(subject.invocation)
-        return subject.reference.tool_uses, subject.invocation.tool_uses
+            require_arguments(invocation)
+        return subject.reference.tool_uses, invocation.tool_uses
 
 
 class _Match(_AgainstReference):
@@ -121,7 +130,5 @@ class TrajectorySingleToolUse(Scorer):
 
     def score(self, subject: Subject) -> Measurement:
         """Counts the calls of the tool."""
-        if subject.invocation is None:
-            raise MissingInput("there is no invocation")
-        count = sum(call.name == self.tool_name for call in subject.invocation.tool_uses)
+        count = sum(call.name == self.tool_name for call in invocation_of(subject).tool_uses)
         return Measurement(value=float(count > 0), rationale=f"{self.tool_name} was called {count} times")

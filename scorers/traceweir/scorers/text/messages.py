@@ -8,7 +8,7 @@ from typing import Literal
 from pydantic import JsonValue
 
 from traceweir.schemas.invocation import Content
-from traceweir.scorers.base import MissingInput, Subject, require_read
+from traceweir.scorers.base import MissingInput, Subject, invocation_of, require_read
 
 Compat = Literal["mastra"] | None
 """The implementation whose values a metric reproduces: @mastra/evals 1.10, or Traceweir's own for any script."""
@@ -26,14 +26,14 @@ def question_and_answer(subject: Subject, compat: Compat) -> tuple[str, str]:
     Raises:
         MissingInput: there is no user content, or the response is missing because its source recorded no content.
     """
-    if subject.invocation is not None:
-        if subject.invocation.user_content is None:
-            require_read(subject.invocation, "question")
-        if subject.invocation.final_response is None:
-            require_read(subject.invocation, "answer")
-    if subject.invocation is None or subject.invocation.user_content is None:
+    invocation = invocation_of(subject)
+    if invocation.user_content is None:
+        require_read(invocation, "question")
+    if invocation.final_response is None:
+        require_read(invocation, "answer")
+    if invocation.user_content is None:
         raise MissingInput("the invocation has no user content to compare the final response with")
-    return _text(subject.invocation.user_content, compat), _text(subject.invocation.final_response, compat)
+    return _text(invocation.user_content, compat), _text(invocation.final_response, compat)
 
 
 def shown(words: Sequence[str]) -> list[JsonValue]:
