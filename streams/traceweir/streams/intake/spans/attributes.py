@@ -13,7 +13,7 @@ import orjson
 from traceweir.streams.intake.spans.span import Attributes
 
 MAX_LEVELS = 3
-"""Maximum number of times that a text is JSON within JSON: MLflow writes a list of messages with arguments so."""
+"""Maximum number of times that a text is JSON within JSON, as that of a list of messages with arguments."""
 MAX_NESTING = 40
 """Maximum depth of a value; deeper parts are left out."""
 _WORDS = {"true": True, "false": False, "null": None}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from traceweir.streams.intake.spans.conventions import keys_of, sources_of
+from traceweir.streams.intake.spans.conventions import CONVENTIONS, keys_of, sources_of
 from traceweir.streams.intake.spans.conventions.source import Rank, Source, read_all
 from traceweir.streams.intake.spans.dialects import input_messages
 from traceweir.streams.intake.spans.messages import read_message, read_messages
@@ -23,8 +23,8 @@ _LAST_ANSWERS = tuple(source for source in _ALL_ANSWERS if source.rank is Rank.R
 _AGENT_TEXTS = sources_of(lambda each: each.agent_texts)
 _HISTORIES = keys_of(lambda each: each.histories)
 _REACT = re.compile(r"\s*Thought:.*?\n(?:Final )?Answer:(.*)\Z", re.DOTALL)
-_FIELDS = re.compile(r"\s*(?:\[\[ ## \w{1,64} ## \]\]\s|\{\s*\"next_thought\":)")
-"""The beginning of what DSPy's adapters let a model write: a field between marks, or JSON with the thought first."""
+_PADDING = "".join(keys_of(lambda each: each.answer_padding))
+_ARE_PROTOCOL = tuple(each.is_protocol for each in CONVENTIONS if each.is_protocol is not None)
 
 
 def question_of(turn: TurnSpans, models: Sequence[ModelCall]) -> str:
@@ -114,7 +114,7 @@ def answer_of(turn: TurnSpans, models: Sequence[ModelCall]) -> str:
         for event in named_events(node.span, "gen_ai.choice"):
             text = read_message({**event_fields(event), "event.name": "gen_ai.choice"}, "assistant").text
             if text:
-                return text.rstrip("\n")
+                return text.rstrip(_PADDING)
     return ""
 
 
@@ -129,15 +129,11 @@ def without_thought(text: str) -> str:
 
 
 def is_protocol(text: str) -> bool:
-    """Returns whether a text of a model is only for the framework, which reads fields from it, as DSPy does.
-
-    >>> is_protocol("[[ ## next_tool_name ## ]]\\nweather"), is_protocol("[[ see below ]]")
-    (True, False)
-    """
-    return _FIELDS.match(text) is not None
+    """Returns whether a text of a model is only for the framework, which reads fields from it."""
+    return any(tell(text) for tell in _ARE_PROTOCOL)
 
 
 def _as_written(text: str, models: Sequence[ModelCall]) -> str:
-    """Returns the text of the model that the text of an agent ends in line breaks: Strands adds one to each part."""
-    bare = text.rstrip("\n")
+    """Returns the text of the model to whose end the framework added something; else the text as it is."""
+    bare = text.rstrip(_PADDING)
     return bare if any(model.text == bare for model in models) else text

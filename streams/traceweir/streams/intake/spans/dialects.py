@@ -32,8 +32,8 @@ def output_messages(span: Span) -> list[SpanMessage]:
     found = with_content(_told(span, _OUTPUTS))
     asks = found and (found[-1].finish in _CALLING or first_text(span.attributes, *_FINISH) in _CALLING)
     if asks and not any(message.calls for message in found):
-        # LiteLLM writes the text and the calls of an answer under different keys; OpenInference's LangChain in JavaScript
-        # spreads the calls of some models only, and its `output.value` has all.
+        # Some write the text and the calls of an answer under different keys, or spread the calls of some models only,
+        # and have all in the value.
         for others in _told(span, _OUTPUTS):
             if calls := [call for message in others for call in message.calls]:
                 found[-1].calls += calls

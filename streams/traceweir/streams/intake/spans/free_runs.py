@@ -8,9 +8,8 @@ from collections.abc import Iterator, Sequence, Set
 from itertools import islice
 
 from traceweir.streams.intake.spans.attributes import ABSENT, args_text
-from traceweir.streams.intake.spans.conventions.mcp import is_mcp_call
 from traceweir.streams.intake.spans.message import RequestedCall
-from traceweir.streams.intake.spans.tool_spans import HANDOFF, ToolRun
+from traceweir.streams.intake.spans.tool_spans import ToolRun
 from traceweir.streams.intake.spans.tree import Node
 from traceweir.streams.intake.spans.waiting import Waiting
 
@@ -57,8 +56,7 @@ class FreeRuns:
     def take(self, call: RequestedCall, at_ns: int, since_ns: int) -> ToolRun | None:
         """Takes the run of a call: by the id; else by name and arguments; else by name and order of start.
 
-        An id that neither a span nor a result has is another id of the call, such as that of an item of OpenAI's
-        Responses.
+        An id that neither a span nor a result has is another id of the call, such as that of an item of the answer.
 
         Args:
             call: The call.
@@ -89,7 +87,7 @@ class FreeRuns:
         """Returns the runs of an MCP server's tool, before whose name clients put that of the server."""
         own = _SERVER.sub("", name)
         runs = islice(self._by_name.get(own, ()), _MAX_COMPARED) if own != name else ()
-        return [index for index in runs if is_mcp_call(self._free[index][1].span.attributes)]
+        return [index for index in runs if self._free[index][1].is_server_call]
 
     def _is_earlier(self, index: int, call: RequestedCall, since_ns: int) -> bool:
         run = self._free[index][1]
@@ -108,7 +106,4 @@ class FreeRuns:
 
 def asked_name(run: ToolRun) -> str:
     """Returns the name under which a model asks for a span's tool."""
-    if run.is_handoff:
-        agent = run.name.removeprefix(HANDOFF).strip().replace(" ", "_").lower()
-        return f"transfer_to_{agent}"
-    return run.name
+    return run.handoff or run.name

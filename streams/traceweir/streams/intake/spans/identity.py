@@ -8,10 +8,10 @@ from collections.abc import Iterable, Sequence
 from typing import Any, get_args
 
 from traceweir.schemas.dimensions import MAX_SHORT_CHARS
-from traceweir.streams.intake.spans.attributes import decoded, first_text
+from traceweir.streams.intake.spans.attributes import first_text
 from traceweir.streams.intake.spans.conventions import CONVENTIONS, keys_of
 from traceweir.streams.intake.spans.labels import labels_of
-from traceweir.streams.intake.spans.metadata import in_metadata, usable_id
+from traceweir.streams.intake.spans.metadata import usable_id
 from traceweir.streams.intake.spans.span import Attributes, Kind, Span
 from traceweir.streams.intake.spans.tree import Node
 
@@ -19,6 +19,9 @@ _SESSIONS = (keys_of(lambda each: each.shared_sessions), keys_of(lambda each: ea
 _NO_SESSIONS = tuple(each.no_session for each in CONVENTIONS if each.no_session is not None)
 _USER = keys_of(lambda each: each.users)
 _ANY_USER = frozenset(_USER)
+_SESSIONS_OF = tuple(each.session_of for each in CONVENTIONS if each.session_of is not None)
+_USERS_OF = tuple(each.user_of for each in CONVENTIONS if each.user_of is not None)
+_USERS_IN_REQUESTS = tuple(each.user_in_request for each in CONVENTIONS if each.user_in_request is not None)
 _DEPLOYMENT = ("deployment.environment.name", "deployment.environment")
 _ENVIRONMENT = keys_of(lambda each: each.environments)
 _AGENT = keys_of(lambda each: each.agents)
@@ -40,8 +43,7 @@ def session_of(nodes: Sequence[Node]) -> str:
             if found := _session_in(node.span.attributes, keys):
                 return found
     for node in nodes:
-        found = in_metadata(node.span.attributes, "session_id", "thread_id")
-        if found:
+        if found := next((session for tell in _SESSIONS_OF if (session := tell(node.span.attributes))), ""):
             return found
     return next((found for node in nodes if (found := usable_id(first_text(node.span.resource, "session.id")))), "")
 
@@ -51,7 +53,7 @@ def user_of(nodes: Sequence[Node]) -> str:
     for node in nodes:
         attributes = node.span.attributes
         user_id = "" if _ANY_USER.isdisjoint(attributes) else usable_id(first_text(attributes, *_USER))
-        found = user_id or in_metadata(attributes, "user_id")
+        found = user_id or next((user for tell in _USERS_OF if (user := tell(attributes))), "")
         if found:
             return found
         for event in node.span.events:
@@ -60,10 +62,9 @@ def user_of(nodes: Sequence[Node]) -> str:
     for node in nodes:
         if node.kind not in ("chain", "workflow", "agent"):
             continue
-        request = node.span.attributes.get("input.value")
-        value = decoded(request) if isinstance(request, str) and '"user_id"' in request else None
-        if isinstance(value, dict) and isinstance(value.get("user_id"), str):
-            return usable_id(value["user_id"])
+        for tell_user in _USERS_IN_REQUESTS:
+            if (asking := tell_user(node.span.attributes)) is not None:
+                return usable_id(asking)
     return ""
 
 
@@ -98,7 +99,7 @@ def own_agent_name(node: Node) -> str:
     for tell in () if name else _AGENTS_OF[node.kind]:
         if name := tell(node.span):
             break
-    # MLflow puts the operation before each name.
+    # Some put the operation of the standard before each name.
     while name.startswith("invoke_agent "):
         name = name.removeprefix("invoke_agent ")
     return name[:MAX_NAME_CHARS]

@@ -17,7 +17,7 @@ def labels_of(root: Span) -> dict[str, str]:
     """Returns at most 8 labels of the outermost span and its resource; empty if they tell none.
 
     The attribute `traceweir.label.team` is the label `team`; the span's attribute takes precedence over the resource's.
-    A tag of OpenInference, Langfuse or LangSmith is a label with the value `true`. A label with a name or a value of
+    A tag of another convention is a label with the value `true`. A label with a name or a value of
     more than 256 characters is left out, as are those after the first 8 in the order above and of their names.
     """
     own = {**dict(_own(root.resource)), **dict(_own(root.attributes))}
@@ -38,7 +38,7 @@ def _tags(attributes: Attributes) -> Iterator[str]:
     for key in _TAGS:
         value = structure(attributes.get(key))
         if isinstance(value, str):
-            # LangSmith writes its tags so.
+            # Some write all tags as one text.
             value = [each.strip() for each in value.split(",")]
         if isinstance(value, list):
             yield from (each for each in value if isinstance(each, str))

@@ -32,7 +32,7 @@ _QUIRKS = tuple(each.quirks for each in reversed(CONVENTIONS) if each.quirks is 
 _CONTENT_SPANS = tuple(name for each in CONVENTIONS for name in each.content_spans)
 _NO_OUTER_SPAN = (
     "the span of the agent around its steps is not there; it was lost, or its instrumentation never ended it, as that of "
-    "smolagents when a run raises"
+    + " or ".join(each.unended_agents for each in CONVENTIONS if each.unended_agents)
 )
 
 
@@ -186,8 +186,7 @@ def _may_have_asked(model: ModelCall) -> bool:
     if model.text or model.all_calls or any(node.span.status == "ERROR" for node in model.nodes):
         return False
     reasons = _finish_reasons(model)
-    # Gemini says `stop` also where it asks for tools.
-    return model.is_google or not reasons or not reasons <= {"stop", "end_turn", "length", "max_tokens"}
+    return model.may_stop_with_calls or not reasons or not reasons <= {"stop", "end_turn", "length", "max_tokens"}
 
 
 def _finish_reasons(model: ModelCall) -> set[str]:

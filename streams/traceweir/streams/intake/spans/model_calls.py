@@ -17,7 +17,6 @@ from traceweir.streams.intake.spans.dialects import (
 )
 from traceweir.streams.intake.spans.identity import agent_name
 from traceweir.streams.intake.spans.message import RequestedCall, SpanMessage
-from traceweir.streams.intake.spans.metadata import in_metadata
 from traceweir.streams.intake.spans.span import Attributes, Span
 from traceweir.streams.intake.spans.span_events import DETAILS, event_fields, named_events
 from traceweir.streams.intake.spans.tree import Node
@@ -27,6 +26,10 @@ _INPUT_TOKENS = keys_of(lambda each: each.input_tokens)
 _OUTPUT_TOKENS = keys_of(lambda each: each.output_tokens)
 _USAGE = keys_of(lambda each: each.usages)
 """Attributes with the tokens as an object of JSON."""
+_PROVIDER = keys_of(lambda each: each.providers)
+_FRAMING = frozenset(keys_of(lambda each: each.framing_providers))
+_STOPPING = frozenset(keys_of(lambda each: each.stopping_providers))
+_MODELS_OF = tuple(each.model_of for each in CONVENTIONS if each.model_of is not None)
 _ANSWER_METADATA = tuple(each.answer_metadata for each in CONVENTIONS if each.answer_metadata is not None)
 _MAX_COMPARED = 16
 """Maximum number of earlier calls with which a call is compared for being the same."""
@@ -41,12 +44,6 @@ class EarlierCall(NamedTuple):
     """Number of input tokens."""
     output_tokens: int
     """Number of output tokens."""
-
-
-_GOOGLE = frozenset(
-    {"google", "gemini", "gcp.gemini", "gcp.gen_ai", "gcp.vertex_ai", "vertex_ai", "vertexai", "google_genai"}
-)
-"""The names of the providers whose API demands an object as the result of a tool."""
 
 
 @dataclass(slots=True, eq=False)
@@ -90,9 +87,9 @@ class ModelCall:
         return [call for message in self.outputs if message.role == "assistant" for call in message.calls]
 
     @property
-    def is_google(self) -> bool:
-        """Whether the provider is Google, whose API differs from the others in small things."""
-        return any(_is_google(node.span.attributes) for node in self.nodes)
+    def may_stop_with_calls(self) -> bool:
+        """Whether the provider's answers can end with `stop` also where they ask for tools."""
+        return any(_provider_of(node.span.attributes) in _STOPPING for node in self.nodes)
 
     @property
     def all_calls(self) -> list[RequestedCall]:
@@ -180,7 +177,7 @@ def _read(nodes: list[Node]) -> ModelCall:
     if step is not None and step.calls:
         outputs = [step]
     rounds = next((found for span in spans if (found := played_rounds(span))), [])
-    if any(message.results for message in inputs) and _is_google(merged):
+    if any(message.results for message in inputs) and _provider_of(merged) in _FRAMING:
         for message in inputs:
             message.results = [result._replace(framed=True) for result in message.results]
     return ModelCall(
@@ -188,7 +185,7 @@ def _read(nodes: list[Node]) -> ModelCall:
         inputs=inputs,
         outputs=outputs,
         model=next((model for model in models if model not in ("", "unknown")), "")
-        or in_metadata(merged, "ls_model_name"),
+        or next((model for tell in _MODELS_OF if (model := tell(merged))), ""),
         input_tokens=input_tokens,
         output_tokens=output_tokens,
         agent=agent_name(nodes[0]),
@@ -198,8 +195,8 @@ def _read(nodes: list[Node]) -> ModelCall:
     )
 
 
-def _is_google(attributes: Attributes) -> bool:
-    return first_text(attributes, "gen_ai.provider.name", "gen_ai.system", "llm.provider", "llm.system") in _GOOGLE
+def _provider_of(attributes: Attributes) -> str:
+    return first_text(attributes, *_PROVIDER)
 
 
 def _earlier(span: Span, input_tokens: int | None, output_tokens: int | None) -> list[EarlierCall]:
@@ -243,7 +240,7 @@ def _without_doubles(calls: list[ModelCall]) -> list[ModelCall]:
                 other.agent = other.agent or call.agent
                 other.rounds = other.rounds or call.rounds
                 if call.response_id and call.end_ns <= end_ns:
-                    # The inner span is nearer to the provider: traceloop adds up what Anthropic's streams repeat.
+                    # The inner span is nearer to the provider: the outer one can add up what a stream repeats.
                     other.input_tokens = other.input_tokens if call.input_tokens is None else call.input_tokens
                     other.output_tokens = other.output_tokens if call.output_tokens is None else call.output_tokens
                 break

@@ -14,13 +14,9 @@ from traceweir.streams.intake.spans.span import Span
 
 _FRAMEWORKS = (
     *(pair for each in CONVENTIONS for pair in each.frameworks),
-    ("agno", "agno"),
-    ("mlflow", "mlflow"),
-    ("openai", "openai"),
-    ("anthropic", "anthropic"),
+    *(pair for each in CONVENTIONS for pair in each.clients),
 )
-"""Words in the name of a scope, each with its framework. Those of clients and of tracers come last, because a framework
-that calls them says more."""
+"""Words in the name of a scope, each with its framework."""
 MAX_DOMAIN_CHARS = 1_024
 _MAX_SCOPE_CHARS = 256
 """Beginning of the name of an instrumentation scope in which the word of a framework is looked for."""

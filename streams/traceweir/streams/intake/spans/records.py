@@ -77,7 +77,7 @@ class Reading:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the spans tell of no step, no question and no answer: LangGraph's change of a state is such an agent."""
+        """Whether the spans tell of no step, no question and no answer, as of a change of a state."""
         return not (self.models or self.calls or self.retrievals or self.question or self.answer or self.failed)
 
 
@@ -188,7 +188,7 @@ def _tool_events(
 def arguments_of(call: ToolCall) -> dict[str, Any] | None:
     """Returns the arguments of a call as an object; None if the spans do not have them.
 
-    A tool of LangChain can take a text instead of an object, which is written as `{"input": text}`.
+    A tool can take a text instead of an object, which is written as `{"input": text}`.
     """
     if call.args is ABSENT or call.args is None or is_cut(call.args):
         return None

@@ -1,4 +1,4 @@
-"""Reads messages that OpenInference and traceloop spread over attributes such as `llm.input_messages.0.message.role`."""
+"""Reads messages that conventions spread over attributes such as `llm.input_messages.0.message.role`."""
 
 from __future__ import annotations
 
@@ -6,14 +6,10 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from traceweir.streams.intake.spans.api_bodies import answered, requested
-from traceweir.streams.intake.spans.attributes import ABSENT
 from traceweir.streams.intake.spans.message import Role, SpanMessage
 from traceweir.streams.intake.spans.messages import read_message
 from traceweir.streams.intake.spans.span import Span
 
-_FAILED = ('"is_error": true', '"is_error":true', '"status": "error"', '"status":"error"')
-"""What a request has in it where it says that a tool failed; OpenInference's messages leave it out."""
 MAX_INDEX = 10_000
 _MAX_CACHED_KEYS = 32
 """Maximum number of keys of a span whose set of keys is remembered."""
@@ -34,38 +30,6 @@ def spread_attributes(span: Span, beginnings: tuple[str, ...]) -> Mapping[str, A
 @lru_cache(maxsize=512)
 def _spread_keys(keys: tuple[str, ...], beginnings: tuple[str, ...]) -> list[str]:
     return [key for key in keys if key.startswith(beginnings)]
-
-
-def openinference(span: Span, spread: Mapping[str, Any], prefix: str, role: Role) -> list[SpanMessage]:
-    """Returns OpenInference's messages. A call without arguments has no attribute for them, unless one was dropped.
-
-    Nor has a call whose arguments are an object, which the SDK refuses: smolagents has such; `output.value` tells them.
-    """
-    messages = indexed(spread, prefix, role)
-    cut = any(value is None and key.startswith(prefix) for key, value in spread.items())
-    calls = [call for message in messages for call in message.calls]
-    if span.dropped_attributes or cut or all(call.args is not ABSENT for call in calls):
-        return messages
-    known_calls = [call for message in answered(span.attributes.get("output.value")) for call in message.calls]
-    args = {call.id: call.args for call in known_calls if call.id and call.args is not ABSENT}
-    for message in messages:
-        message.calls = [
-            call._replace(args=args.get(call.id, {})) if call.args is ABSENT and call.name else call
-            for call in message.calls
-        ]
-    return messages
-
-
-def with_failures(messages: list[SpanMessage], request: Any) -> list[SpanMessage]:
-    """Returns the messages with the results marked of which the request says that the tool failed."""
-    if isinstance(request, str) and any(mark in request for mark in _FAILED):
-        failed = {result.id for message in requested(request) for result in message.results if result.failed}
-        for message in messages:
-            message.results = [
-                result._replace(failed=True) if result.id and result.id in failed else result
-                for result in message.results
-            ]
-    return messages
 
 
 def indexed(spread: Mapping[str, Any], prefix: str, role: Role = "user") -> list[SpanMessage]:

@@ -27,6 +27,9 @@ from traceweir.streams.intake.spans.tree import Node
 from traceweir.streams.intake.spans.waiting import Waiting
 
 _ANSWERING = keys_of(lambda each: each.answering_tools)
+_HAVE_MADE_UP_IDS = tuple(each.has_made_up_id for each in CONVENTIONS if each.has_made_up_id is not None)
+_NAMES_IN_IDS = tuple(each.name_in_id for each in CONVENTIONS if each.name_in_id is not None)
+_FRAME_RECORDED = tuple(each.frames_recorded for each in CONVENTIONS if each.frames_recorded is not None)
 _ARE_SUBMISSIONS = tuple(each.is_submission for each in CONVENTIONS if each.is_submission is not None)
 
 
@@ -169,7 +172,7 @@ def _told(call: RequestedCall) -> tuple[str, bytes | None]:
 
 
 def _identified(call: RequestedCall) -> RequestedCall:
-    return call._replace(id="") if has_made_up_id(call) else call
+    return call._replace(id="") if _has_made_up_id(call) else call
 
 
 class _Results:
@@ -208,7 +211,7 @@ class _Results:
         for history in histories.values():
             for call, result in _paired(history):
                 self._pairs.add(result, (call.name, None), (call.name, args_text(arguments(call.args))))
-                if has_made_up_id(call):
+                if _has_made_up_id(call):
                     self._by_id.pop(call.id, None)
         self._asked: Waiting[RequestedCall] = Waiting()
         for history in histories.values():
@@ -220,7 +223,7 @@ class _Results:
     def args_of(self, call: RequestedCall) -> Any:
         """Returns the arguments that a later input of a model repeats; ABSENT if there are none.
 
-        OpenInference's LangChain writes the only argument of a tool without its name; it tells equal names apart.
+        Some instrumentations write the only argument of a tool without its name, and tell equal names apart.
         """
         value = args_text(call.args)
         asked = self._asked.take(*((call.name, value, name) for name in (("", call.id) if call.id else (None,))))
@@ -239,9 +242,9 @@ def _only(args: Any) -> Any:
     return next(iter(args.values())) if isinstance(args, dict) and len(args) == 1 else ABSENT
 
 
-def has_made_up_id(call: RequestedCall) -> bool:
-    """Returns whether the id of a call is its name and a number, which ADK writes for calls without one; it repeats."""
-    return call.id.startswith(f"{call.name}_") and call.id[len(call.name) + 1 :].isdecimal()
+def _has_made_up_id(call: RequestedCall) -> bool:
+    """Returns whether a framework made up the id of a call, so that other calls have it as well."""
+    return any(tell(call) for tell in _HAVE_MADE_UP_IDS)
 
 
 def _paired(history: Sequence[SpanMessage]) -> list[tuple[RequestedCall, ToolResult]]:
@@ -262,9 +265,9 @@ def _paired(history: Sequence[SpanMessage]) -> list[tuple[RequestedCall, ToolRes
             elif result.id in known:
                 call_of = waiting.take(("id", result.id))
             else:
-                # An id of its own, as in OpenAI's Responses; that of Google's instrumentation has the name in it.
-                name, _, number = result.id.rpartition("_")
-                call_of = waiting.take(("without id", result.name or (name if number.isdecimal() else "")))
+                # An id of its own, as an item of an answer has.
+                name = result.name or next((found for tell in _NAMES_IN_IDS if (found := tell(result.id))), "")
+                call_of = waiting.take(("without id", name))
                 call_of = call_of or waiting.take(("without id", result.name))
             if call_of is not None:
                 pairs.append((call_of, result))
@@ -275,16 +278,17 @@ def _joined(asked: _Asked, run: ToolRun | None, results: _Results, order: tuple[
     call = asked.call
     # Before those of the span, to which frameworks add what the model did not write.
     args = arguments(call.args)
-    if run is not None and not isinstance(args, dict) and run.args is not ABSENT and not run.is_handoff:
+    if run is not None and not isinstance(args, dict) and run.args is not ABSENT and not run.handoff:
         args = run.args
     call_id = call.id or (run.call_id if run else "")
     recorded = results.of(call.name, call_id, args)
     value = run.result if run else ABSENT
     failed = recorded is not None and recorded.failed
-    adk = call_id.startswith("adk-") or (run is not None and run.span.scope == "gcp.vertex.agent")
     if value is ABSENT and recorded is not None and recorded.value is not ABSENT:
-        value, _, is_error = unwrapped_result(structure(recorded.value), adk=adk or recorded.framed)
-        # As Gemini's API says it.
+        span = run.span if run is not None else None
+        framed = recorded.framed or any(frames(call_id, span) for frames in _FRAME_RECORDED)
+        value, _, is_error = unwrapped_result(structure(recorded.value), framed=framed)
+        # As the APIs say it that demand an object.
         is_failure = recorded.framed and isinstance(value, dict) and set(value) == {"error"}
         failed = failed or is_error or is_failure
     error = run.error if run is not None else None

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 
 from traceweir.streams.intake.spans.attributes import ABSENT
 from traceweir.streams.intake.spans.conventions import CONVENTIONS, keys_of
-from traceweir.streams.intake.spans.conventions.mcp import is_mcp_call
 from traceweir.streams.intake.spans.tool_spans import ToolRun, read_tool
 from traceweir.streams.intake.spans.tree import Node
 
-_NO_RUNS = ("execute_tools", *keys_of(lambda each: each.no_runs))
+_NO_RUNS = frozenset(keys_of(lambda each: each.no_runs))
 _ARE_NO_RUNS = tuple(each.is_no_run for each in CONVENTIONS if each.is_no_run is not None)
 _MAX_OF_NAME = 8
 """Maximum number of earlier runs of a tool with which a run without a known id is compared."""
@@ -44,9 +43,7 @@ def read_runs(nodes: Iterable[Node]) -> list[tuple[Node, ToolRun]]:
         if node.kind != "tool":
             continue
         run = read_tool(node.span)
-        if run.name in _NO_RUNS or run.name.startswith("running "):
-            continue
-        if any(is_no_run(run.name, run.result) for is_no_run in _ARE_NO_RUNS):
+        if run.name in _NO_RUNS or any(is_no_run(run.name, run.result) for is_no_run in _ARE_NO_RUNS):
             continue
         this = _Known(node, run, {run.span.scope})
         same = _around(this, by_node)
@@ -88,7 +85,7 @@ def _around(this: _Known, by_node: dict[int, _Known]) -> _Known | None:
     each = this.node.around
     while each is not None and each.kind in ("tool", "workflow"):
         outer = by_node.get(id(each))
-        if outer is not None and is_mcp_call(run.span.attributes):
+        if outer is not None and run.is_server_call:
             # What the tool does; the server's name of the tool can be another one.
             return outer
         if outer is not None:
@@ -143,7 +140,7 @@ def _complete(known: _Known, other: _Known) -> None:
     if run.args is ABSENT or (not isinstance(run.args, dict) and isinstance(other_run.args, dict)):
         run.args = other_run.args
     # A tool can call a server and live with its error; the tool's own span tells whether the tool failed.
-    is_lived_with = is_mcp_call(other_run.span.attributes) and (run.result is not ABSENT or run.error is not None)
+    is_lived_with = other_run.is_server_call and (run.result is not ABSENT or run.error is not None)
     run.result = other_run.result if run.result is ABSENT else run.result
     if not is_lived_with:
         run.error = run.error or other_run.error if run.error is not None or other_run.error is not None else None

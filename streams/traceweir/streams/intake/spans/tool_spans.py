@@ -4,36 +4,39 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any
 
 from traceweir.streams.intake.spans.attributes import ABSENT, first_text, structure, text_of
-from traceweir.streams.intake.spans.conventions import CONVENTIONS, keys_of, openai_agents, sources_of
-from traceweir.streams.intake.spans.conventions.mcp import is_mcp_call
+from traceweir.streams.intake.spans.conventions import CONVENTIONS, keys_of, sources_of
 from traceweir.streams.intake.spans.conventions.source import Identified, Source, read_all
 from traceweir.streams.intake.spans.message import SpanMessage, is_hidden
 from traceweir.streams.intake.spans.messages import read_content
 from traceweir.streams.intake.spans.python_text import python_value
-from traceweir.streams.intake.spans.span import Span
+from traceweir.streams.intake.spans.span import Attributes, Span
 from traceweir.streams.intake.spans.span_events import named_events
 
-HANDOFF = "handoff to "
 _OBJECT = re.compile(r"<[\w.]+ object at 0x[0-9a-f]+>")
 _OBJECTS = re.compile(r"\[?<[\w.]+ object at 0x[0-9a-f]+>(?:, <[\w.]+ object at 0x[0-9a-f]+>)*\]?")
 _IDS = keys_of(lambda each: each.tool_ids)
+_NO_IDS = keys_of(lambda each: each.no_tool_ids)
 _NAMES = keys_of(lambda each: each.tool_names)
+_PREFIXES = keys_of(lambda each: each.tool_name_prefixes)
+_SUFFIXES = keys_of(lambda each: each.tool_name_suffixes)
+_ARE_SERVER_CALLS = tuple(each.is_server_call for each in CONVENTIONS if each.is_server_call is not None)
+_HANDOFFS = tuple(each.handoff for each in CONVENTIONS if each.handoff is not None)
 _ARGUMENTS = sources_of(lambda each: each.arguments)
+_NO_ARGUMENTS = frozenset(keys_of(lambda each: each.no_arguments))
 _RESULTS = sources_of(lambda each: each.results)
 _FAILURES = keys_of(lambda each: each.failures)
 _MESSAGES = keys_of(lambda each: each.failure_messages)
 _HIDES_CALL = tuple(each.hides_call for each in CONVENTIONS if each.hides_call is not None)
 _FRAMES_RESULTS = tuple(each.frames_results for each in CONVENTIONS if each.frames_results is not None)
 _HAS_FAILED = tuple(each.has_failed for each in CONVENTIONS if each.has_failed is not None)
-_JS_KIND = re.compile(r"\n\n\w+(?: \[\w+\])?(?:: |\Z)")
-"""What LangChain.js writes between the message of an error and the same message again: `TypeError [ERR_X]: `."""
-_MAX_JS_KINDS = 16
-_MCP_BLOCKS = {"text", "image", "audio", "resource", "resource_link"}
-_MCP_RESULT = {"content", "isError", "structuredContent", "_meta", "meta"}
+_ERRORS_IN_RESULTS = tuple(each.error_in_result for each in CONVENTIONS if each.error_in_result is not None)
+_HIDE_ERRORS = tuple(each.hides_error for each in CONVENTIONS if each.hides_error is not None)
+_WITHOUT_STACKS = tuple(each.without_stack for each in CONVENTIONS if each.without_stack is not None)
+_BLOCKS = {"text", "image", "audio", "resource", "resource_link"}
+_RESULT_WITH_BLOCKS = {"content", "isError", "structuredContent", "_meta", "meta"}
 
 
 @dataclass(slots=True)
@@ -51,9 +54,14 @@ class ToolRun:
     """The error message of a failed call, possibly empty; None if the call succeeded."""
 
     @property
-    def is_handoff(self) -> bool:
-        """Whether the span is the transfer to another agent, whose name it has instead of the tool's."""
-        return self.name.startswith(HANDOFF)
+    def handoff(self) -> str:
+        """The name under which a model asks for the handover to another agent that the span is; empty for other tools."""
+        return next((asked for handoff in _HANDOFFS if (asked := handoff(self.name))), "")
+
+    @property
+    def is_server_call(self) -> bool:
+        """Whether the tool is one of a server, which the client or the server recorded."""
+        return is_server_call(self.span.attributes)
 
 
 def read_tool(span: Span) -> ToolRun:
@@ -63,8 +71,7 @@ def read_tool(span: Span) -> ToolRun:
     if any(hides(span) for hides in _HIDES_CALL):
         args = result = ABSENT
     call_id = first_text(span.attributes, *_IDS)
-    # ADK: "<not specified>".
-    call_id = "" if call_id.startswith("<") else call_id
+    call_id = "" if call_id.startswith(_NO_IDS) else call_id
     error = error_of(span, result, failed)
     return ToolRun(span, tool_name(span), call_id or id_in_result or id_in_event, args, result, error)
 
@@ -72,11 +79,21 @@ def read_tool(span: Span) -> ToolRun:
 def tool_name(span: Span) -> str:
     """Returns the name of a span's tool."""
     name = first_text(span.attributes, *_NAMES)
-    name = name or span.name.removeprefix("running tool: ").removesuffix(".tool").removesuffix(".__call__")
-    name = name.rpartition("tools/call ")[2] if is_mcp_call(span.attributes) else name
+    if not name:
+        name = span.name
+        for prefix in _PREFIXES:
+            name = name.removeprefix(prefix)
+        for suffix in _SUFFIXES:
+            name = name.removesuffix(suffix)
+    name = name.rpartition("tools/call ")[2] if is_server_call(span.attributes) else name
     while name.startswith("execute_tool "):
         name = name.removeprefix("execute_tool ")
     return name
+
+
+def is_server_call(attributes: Attributes) -> bool:
+    """Returns whether a span is the call of a server's tool, as its client or the server recorded it."""
+    return any(tell(attributes) for tell in _ARE_SERVER_CALLS)
 
 
 def _args(span: Span) -> tuple[Any, str]:
@@ -102,7 +119,7 @@ def unwrapped_args(value: Any) -> Any:
     >>> unwrapped_args('{"kwargs": {"a": 1}}'), unwrapped_args("{'a': 1}")
     ({'a': 1}, {'a': 1})
     """
-    if value is ABSENT or is_hidden(value) or value == "N/A":
+    if value is ABSENT or is_hidden(value) or (isinstance(value, str) and value in _NO_ARGUMENTS):
         return ABSENT
     value = python_value(structure(value))
     if not isinstance(value, dict):
@@ -130,11 +147,17 @@ def _result(span: Span) -> tuple[Any, str, bool]:
     # A frame is an object, or a list with one.
     if not isinstance(value, dict | list):
         return unwrapped_result(value)
-    return unwrapped_result(value, adk=any(frames(span) for frames in _FRAMES_RESULTS))
+    return unwrapped_result(value, framed=any(frames(span) for frames in _FRAMES_RESULTS))
 
 
-def unwrapped_result(value: Any, *, adk: bool = False, depth: int = 0) -> tuple[Any, str, bool]:
-    """Returns a result without its frame, the id of the call in the frame, and whether the frame says `error`."""
+def unwrapped_result(value: Any, *, framed: bool = False, depth: int = 0) -> tuple[Any, str, bool]:
+    """Returns a result without its frame, the id of the call in the frame, and whether the frame says `error`.
+
+    Args:
+        value: The result.
+        framed: Whether the frame can be `{"result": value}`, which is the result of some tools as well.
+        depth: Number of frames around it.
+    """
     if is_hidden(value) or value is ABSENT or (isinstance(value, str) and _OBJECTS.fullmatch(value)):
         return ABSENT, "", False
     if depth > 4:
@@ -148,9 +171,9 @@ def unwrapped_result(value: Any, *, adk: bool = False, depth: int = 0) -> tuple[
     if not isinstance(value, dict):
         return python_value(structure(value)), "", False
     if isinstance(value.get("kwargs"), dict) and "lc" in value:
-        return unwrapped_result(value["kwargs"], adk=adk, depth=depth + 1)
+        return unwrapped_result(value["kwargs"], framed=framed, depth=depth + 1)
     if isinstance(value.get("data"), dict) and "content" in value["data"]:
-        return unwrapped_result({**value["data"], "type": value.get("type", "tool")}, adk=adk, depth=depth + 1)
+        return unwrapped_result({**value["data"], "type": value.get("type", "tool")}, framed=framed, depth=depth + 1)
     if "content" in value and ("tool_call_id" in value or value.get("type") in ("tool", "ToolMessage")):
         content = value["content"]
         call = text_of(value.get("tool_call_id"))
@@ -159,7 +182,7 @@ def unwrapped_result(value: Any, *, adk: bool = False, depth: int = 0) -> tuple[
             read_content(content, message, 0)
             content = message.text
         return python_value(structure(content)), call, value.get("status") == "error"
-    if set(value) <= _MCP_RESULT and (kinds := _mcp_kinds(value.get("content"))):
+    if set(value) <= _RESULT_WITH_BLOCKS and (kinds := _kinds_of_blocks(value.get("content"))):
         message = SpanMessage("tool")
         read_content(value["content"], message, 0)
         is_text = kinds == {"text"} and message.texts
@@ -170,21 +193,21 @@ def unwrapped_result(value: Any, *, adk: bool = False, depth: int = 0) -> tuple[
     if set(value) <= {"id", "name", "response", "will_continue", "scheduling", "parts"} and {"name", "response"} <= set(
         value
     ):
-        inner, _, failed = unwrapped_result(value["response"], adk=True, depth=depth + 1)
+        inner, _, failed = unwrapped_result(value["response"], framed=True, depth=depth + 1)
         return inner, text_of(value.get("id")), failed
     if "output" in value and set(value) <= {"output", "kwargs", "tags", "metadata"}:
-        return unwrapped_result(structure(value["output"]), adk=adk, depth=depth + 1)
-    if adk and set(value) == {"result"}:
+        return unwrapped_result(structure(value["output"]), framed=framed, depth=depth + 1)
+    if framed and set(value) == {"result"}:
         return value["result"], "", False
     return value, "", False
 
 
-def _mcp_kinds(content: object) -> set[str]:
-    """Returns the kinds of the blocks of an MCP result; empty if the content is not that of such a result."""
+def _kinds_of_blocks(content: object) -> set[str]:
+    """Returns the kinds of the blocks of MCP's results; empty if the content is not that of such a result."""
     if not isinstance(content, list):
         return set()
     kinds = {text_of(block.get("type")) if isinstance(block, dict) else "" for block in content}
-    return kinds if kinds <= _MCP_BLOCKS else set()
+    return kinds if kinds <= _BLOCKS else set()
 
 
 def exception_message(span: Span) -> str:
@@ -217,19 +240,6 @@ def last_line(text: str) -> str:
     return message if colon and kind.replace(".", "").replace("_", "").isalnum() else last
 
 
-def _without_stack(text: str) -> str:
-    """Returns an error message of JavaScript without the error's text and stack, which LangChain.js writes after it.
-
-    >>> _without_stack("no seats\\n\\nRangeError: no seats\\n    at reserve (seats.js:7)"), _without_stack("a\\n\\nb: c")
-    ('no seats', 'a\\n\\nb: c')
-    """
-    head, _, _ = text.partition("\n    at ")
-    for kind in islice(_JS_KIND.finditer(head), _MAX_JS_KINDS):
-        if head[: kind.start()] == head[kind.end() :]:
-            return head[: kind.start()]
-    return text
-
-
 def error_in(result: Any) -> str:
     """Returns the error message that a result is, as `{"error": message}`; empty if it is none."""
     error = result.get("error") if isinstance(result, dict) and len(result) <= 2 else None
@@ -240,8 +250,8 @@ def error_of(span: Span, result: Any, failed: bool) -> str | None:
     """Returns the error message of a failed call; None if nothing says that it failed."""
     attributes = span.attributes
     in_result = error_in(result)
-    if isinstance(result, str) and result.startswith(openai_agents.ERROR):
-        in_result = result.partition("Error: ")[2] or result
+    if isinstance(result, str):
+        in_result = next((found for tell in _ERRORS_IN_RESULTS if (found := tell(result))), in_result)
     status = first_text(attributes, *_FAILURES).lower()
     failed = failed or any(has_failed(span, result) for has_failed in _HAS_FAILED)
     if not (span.status == "ERROR" or failed or in_result or "error.type" in attributes or status == "error"):
@@ -251,9 +261,9 @@ def error_of(span: Span, result: Any, failed: bool) -> str | None:
     if span.status_message == first_text(attributes, "error.type"):
         described = ""
     message = exception_message(span) or in_result or first_text(attributes, *_MESSAGES)
-    described = (
-        ""
-        if openai_agents.REDACTED in span.status_message or described == "TOOL_ERROR" or described.endswith(": ")
-        else described
-    )
-    return _without_stack(message or described or text)
+    if described and any(hides(span.status_message, described) for hides in _HIDE_ERRORS):
+        described = ""
+    found = message or described or text
+    for without_stack in _WITHOUT_STACKS:
+        found = without_stack(found)
+    return found

@@ -81,6 +81,14 @@ def test_the_switch_and_the_ids_of_the_ai_sdk_7_are_read() -> None:
     assert "telemetry: {recordInputs: true" in started["missing"][0]
 
 
+@pytest.mark.parametrize(("asked", "user"), [('{"user_id": "ann"}', "ann"), ('{"user_id": 7}', None), ("{}", None)])
+def test_the_user_is_in_the_request_to_an_agent_of_the_adk_if_no_attribute_tells_one(asked: str, user: Any) -> None:
+    run = {"openinference.span.kind": "CHAIN", "input.value": asked}
+    spans = [span(1, 0, "invocation [desk]", run), span(2, 1, "chat", CHAT)]
+    (started,) = events_of(spans, "invocation.started")
+    assert started.get("user_id") == user
+
+
 def test_a_tool_that_the_application_of_mastra_runs_is_read_from_the_step_around_the_model() -> None:
     told = {"text": "Let me ask.", "toolCalls": [{"toolCallId": "c1", "toolName": NAME, "args": ARGS}]}
     step = {"gen_ai.operation.name": "agent_step", "mastra.model_step.output": json.dumps(told)}

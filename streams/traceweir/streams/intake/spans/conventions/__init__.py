@@ -10,6 +10,7 @@ from itertools import chain
 
 from traceweir.streams.intake.spans.conventions.adk import ADK
 from traceweir.streams.intake.spans.conventions.agent_framework import AGENT_FRAMEWORK
+from traceweir.streams.intake.spans.conventions.agno import AGNO
 from traceweir.streams.intake.spans.conventions.ai_sdk import AI_SDK
 from traceweir.streams.intake.spans.conventions.autogen import AUTOGEN
 from traceweir.streams.intake.spans.conventions.azure import AZURE
@@ -68,6 +69,7 @@ CONVENTIONS: tuple[Convention, ...] = (
     STRANDS,
     DSPY,
     AZURE,
+    AGNO,
     # The standard itself, which recognises all that is left.
     GENAI,
 )

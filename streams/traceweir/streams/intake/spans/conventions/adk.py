@@ -11,9 +11,10 @@ from traceweir.streams.intake.spans.conventions.genai import CAPTURE
 from traceweir.streams.intake.spans.conventions.openinference import OPENINFERENCE
 from traceweir.streams.intake.spans.conventions.seen import SeenInvocation
 from traceweir.streams.intake.spans.conventions.source import Rank, Source, as_it_is, attributes
-from traceweir.streams.intake.spans.span import Kind, Span
+from traceweir.streams.intake.spans.message import RequestedCall
+from traceweir.streams.intake.spans.span import Attributes, Kind, Span
 
-SCOPE = "gcp.vertex.agent"
+_SCOPE = "gcp.vertex.agent"
 _NODE = "invoke_node "
 _IN_SPANS = "ADK_CAPTURE_MESSAGE_CONTENT_IN_SPANS=true"
 
@@ -52,7 +53,29 @@ def _hides_call(span: Span) -> bool:
 
 
 def _frames_results(span: Span) -> bool:
-    return span.scope == SCOPE or any(key.startswith("gcp.vertex.agent.") for key in span.attributes)
+    return span.scope == _SCOPE or any(key.startswith("gcp.vertex.agent.") for key in span.attributes)
+
+
+def _frames_recorded(call_id: str, span: Span | None) -> bool:
+    return call_id.startswith("adk-") or (span is not None and span.scope == _SCOPE)
+
+
+def _has_made_up_id(call: RequestedCall) -> bool:
+    """Returns whether the id of a call is its name and a number, which ADK writes for calls without one; it repeats."""
+    return call.id.startswith(f"{call.name}_") and call.id[len(call.name) + 1 :].isdecimal()
+
+
+def _hides_error(_: str, message: str) -> bool:
+    """Returns whether a status says only that the tool failed."""
+    return message == "TOOL_ERROR"
+
+
+def _user_in_request(of_span: Attributes) -> str | None:
+    """Returns the id of the user with which the runner was called, as OpenInference passes on its arguments."""
+    request = of_span.get("input.value")
+    value = decoded(request) if isinstance(request, str) and '"user_id"' in request else None
+    user = value.get("user_id") if isinstance(value, dict) else None
+    return user if isinstance(user, str) else None
 
 
 ADK = Convention(
@@ -65,11 +88,12 @@ ADK = Convention(
         Switch(
             f"{CAPTURE}=SPAN_AND_EVENT (with ADK_TELEMETRY_SCHEMA_VERSION_OPT_IN=1: {_IN_SPANS})",
             keys=("gcp.vertex.agent.",),
-            scopes=(SCOPE,),
+            scopes=(_SCOPE,),
         ),
     ),
-    frameworks=((SCOPE, "google-adk"), ("google_adk", "google-adk")),
+    frameworks=((_SCOPE, "google-adk"), ("google_adk", "google-adk")),
     shared_sessions=("gcp.vertex.agent.session_id",),
+    user_in_request=_user_in_request,
     agent_of={"agent": _agent_of},
     only_json=(
         "gcp.vertex.agent.llm_request",
@@ -84,5 +108,11 @@ ADK = Convention(
     results=attributes(decoded, Rank.VALUE, "gcp.vertex.agent.tool_response"),
     hides_call=_hides_call,
     frames_results=_frames_results,
+    frames_recorded=_frames_recorded,
+    # `<not specified>`.
+    no_tool_ids=("<",),
+    has_made_up_id=_has_made_up_id,
+    no_arguments=("N/A",),
+    hides_error=_hides_error,
     no_runs=("(merged tools)",),
 )

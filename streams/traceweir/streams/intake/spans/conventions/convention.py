@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from traceweir.streams.intake.spans.conventions.seen import SeenInvocation
 from traceweir.streams.intake.spans.conventions.source import Source
-from traceweir.streams.intake.spans.message import SpanMessage
+from traceweir.streams.intake.spans.message import RequestedCall, SpanMessage
 from traceweir.streams.intake.spans.span import Attributes, Kind, Span
 
 
@@ -60,6 +60,8 @@ class Convention:
     """The settings that make the instrumentation write content; the first that applies counts."""
     frameworks: tuple[tuple[str, str], ...] = ()
     """Words in the name of an instrumentation scope, in lower case, each with the framework that it names."""
+    clients: tuple[tuple[str, str], ...] = ()
+    """As `frameworks`, for clients of models and for tracers; asked last, because a framework that calls them says more."""
 
     shared_sessions: tuple[str, ...] = ()
     """Attributes with the id of the session which several conventions write; they precede all `sessions`."""
@@ -69,6 +71,12 @@ class Convention:
     """Tells the attribute whose id names no session of these attributes, though it is there; empty if there is none."""
     users: tuple[str, ...] = ()
     """Attributes with the id of the user."""
+    session_of: Callable[[Attributes], str] | None = None
+    """Tells the id of the session where no attribute is that id; empty if the attributes do not have it."""
+    user_of: Callable[[Attributes], str] | None = None
+    """Tells the id of the user where no attribute is that id; empty if the attributes do not have it."""
+    user_in_request: Callable[[Attributes], str | None] | None = None
+    """Tells the id of the user in the request to an agent; asked last; None if the attributes do not have it."""
     environments: tuple[str, ...] = ()
     """Attributes of the resource or the outermost span with the name of the environment, beside those of the resource conventions."""
     tags: tuple[str, ...] = ()
@@ -82,6 +90,15 @@ class Convention:
     """Attributes with the model that answered."""
     requested_models: tuple[str, ...] = ()
     """Attributes with the model that was asked, which can be an alias of the one that answered."""
+    model_of: Callable[[Attributes], str] | None = None
+    """Tells the model where no attribute is its name; empty if the attributes do not have it."""
+    providers: tuple[str, ...] = ()
+    """Attributes with the name of the provider of the model."""
+    framing_providers: tuple[str, ...] = ()
+    """Names of providers whose API demands an object as the result of a tool, so that other values are in
+    `{"result": value}`."""
+    stopping_providers: tuple[str, ...] = ()
+    """Names of providers whose answers can end with `stop` also where they ask for tools."""
     input_tokens: tuple[str, ...] = ()
     """Attributes with the number of input tokens."""
     output_tokens: tuple[str, ...] = ()
@@ -110,11 +127,31 @@ class Convention:
     """Where the span of an agent has its answer as a text that can be JSON; asked before answers of rank `REST`."""
     histories: tuple[str, ...] = ()
     """Attributes of the span of an agent with all messages of its run; asked last, for the question."""
+    answer_padding: str = ""
+    """Characters that the framework adds to the end of an answer."""
+    is_protocol: Callable[[str], bool] | None = None
+    """Tells whether the text of a model is only for the framework, which reads fields from it."""
 
     tool_ids: tuple[str, ...] = ()
     """Attributes of a tool's span with the id of the call."""
     tool_names: tuple[str, ...] = ()
     """Attributes of a tool's span with the name of the tool."""
+    tool_name_prefixes: tuple[str, ...] = ()
+    """What stands before the name of the tool in the name of its span."""
+    tool_name_suffixes: tuple[str, ...] = ()
+    """What stands after the name of the tool in the name of its span."""
+    is_server_call: Callable[[Attributes], bool] | None = None
+    """Tells whether a span is the call of a server's tool, as its client or the server recorded it."""
+    handoff: Callable[[str], str] | None = None
+    """Tells the name under which a model asks for a handover to another agent, by the tool's name; empty for other tools."""
+    no_tool_ids: tuple[str, ...] = ()
+    """Beginnings of what stands in place of the id of a call."""
+    has_made_up_id: Callable[[RequestedCall], bool] | None = None
+    """Tells whether the framework made up the id of a call, so that ids repeat."""
+    name_in_id: Callable[[str], str] | None = None
+    """Tells the name of the tool in an id that no call has; empty if it is not there."""
+    no_arguments: tuple[str, ...] = ()
+    """Texts in place of the arguments of a call."""
     arguments: tuple[Source, ...] = ()
     """Where a tool's span has the arguments of the call; each source reads a value, `ABSENT` if it is not there."""
     results: tuple[Source, ...] = ()
@@ -123,12 +160,20 @@ class Convention:
     """Tells whether what a tool's span has as arguments and result stands in place of hidden content."""
     frames_results: Callable[[Span], bool] | None = None
     """Tells whether the result of a tool's span can be in the frame `{"result": value}`."""
+    frames_recorded: Callable[[str, Span | None], bool] | None = None
+    """Tells whether the result that a model reads can be in that frame, by the id and, if it has one, the span of the call."""
     failures: tuple[str, ...] = ()
     """Attributes of a tool's span with the word `error` if the tool failed."""
     failure_messages: tuple[str, ...] = ()
     """Attributes of a tool's span with the error message."""
     has_failed: Callable[[Span, Any], bool] | None = None
     """Tells whether a tool failed, by its span and its result."""
+    error_in_result: Callable[[str], str] | None = None
+    """Tells the error message in a text that a model reads in place of a result; empty if it is none."""
+    hides_error: Callable[[str, str], bool] | None = None
+    """Tells whether a status tells no error message, by its description and by the last line of that."""
+    without_stack: Callable[[str], str] | None = None
+    """Tells an error message without what is written after it; other messages as they are."""
     no_runs: tuple[str, ...] = ()
     """Names in tools' spans that are around several calls, or are made for the trace, and are no call."""
     is_no_run: Callable[[str, Any], bool] | None = None
@@ -148,6 +193,8 @@ class Convention:
     """Beginnings of attributes over which the documents of a retriever are spread, such as `retrieval.documents.`."""
     content_spans: tuple[str, ...] = ()
     """Beginnings of the names of spans in which the model and the tokens are a part of the content."""
+    unended_agents: str = ""
+    """When the instrumentation never ends the span of an agent, such as `acme when a run is cancelled`."""
     quirks: Callable[[SeenInvocation], Mapping[str, str]] | None = None
     """Tells what the spans of an invocation cannot contain: a sentence for each part, as in `Missing.parts`."""
 

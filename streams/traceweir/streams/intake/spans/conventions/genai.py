@@ -154,10 +154,13 @@ GENAI = Convention(
     switches=(Switch(f"{CAPTURE}=SPAN_AND_EVENT (instrumentations before util-genai 1.0: true)", scopes=("*",)),),
     shared_sessions=("session.id", "gen_ai.conversation.id"),
     users=("user.id", "enduser.id"),
+    # Clients of models have no convention of their own.
+    clients=(("openai", "openai"), ("anthropic", "anthropic")),
     agents=("gen_ai.agent.name",),
     agent_of={"agent": _agent_of},
     models=("gen_ai.response.model",),
     requested_models=("gen_ai.request.model",),
+    providers=("gen_ai.provider.name", "gen_ai.system"),
     input_tokens=("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens"),
     output_tokens=("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens"),
     contents=("gen_ai.input.messages", "gen_ai.output.messages"),
@@ -187,4 +190,5 @@ GENAI = Convention(
         Source("gen_ai.choice", _result, Rank.REST, SourcePlace.EVENT),
     ),
     failures=("gen_ai.tool.status", "gen_ai.tool.call.status"),
+    no_runs=("execute_tools",),
 )

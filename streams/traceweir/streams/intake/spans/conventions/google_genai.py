@@ -12,6 +12,17 @@ from traceweir.streams.intake.spans.messages import read_messages
 from traceweir.streams.intake.spans.span import Span
 
 _ROUNDS = "automatic_function_calling_history"
+_PROVIDERS = (
+    "google",
+    "gemini",
+    "gcp.gemini",
+    "gcp.gen_ai",
+    "gcp.vertex_ai",
+    "vertex_ai",
+    "vertexai",
+    "google_genai",
+)
+"""The names of Google as a provider of models."""
 
 
 def _rounds(span: Span) -> list[SpanMessage]:
@@ -33,4 +44,17 @@ def _quirks(seen: SeenInvocation) -> Mapping[str, str]:
     }
 
 
-GOOGLE_GENAI = Convention(name="Google GenAI SDK", rounds=_rounds, quirks=_quirks)
+def _name_in_id(call_id: str) -> str:
+    """Returns the name of the tool in an id that Google's instrumentation makes of the name and a number."""
+    name, _, number = call_id.rpartition("_")
+    return name if number.isdecimal() else ""
+
+
+GOOGLE_GENAI = Convention(
+    name="Google GenAI SDK",
+    framing_providers=_PROVIDERS,
+    stopping_providers=_PROVIDERS,
+    rounds=_rounds,
+    name_in_id=_name_in_id,
+    quirks=_quirks,
+)

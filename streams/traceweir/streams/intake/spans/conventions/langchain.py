@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import re
+from itertools import islice
 from typing import get_args
 
 from traceweir.streams.intake.spans.conventions.convention import Convention
 from traceweir.streams.intake.spans.metadata import in_metadata
-from traceweir.streams.intake.spans.span import Kind, Span
+from traceweir.streams.intake.spans.span import Attributes, Kind, Span
+
+_JS_KIND = re.compile(r"\n\n\w+(?: \[\w+\])?(?:: |\Z)")
+"""What LangChain.js writes between the message of an error and the same message again: `TypeError [ERR_X]: `."""
+_MAX_JS_KINDS = 16
 
 
 def _agent_of(span: Span) -> str:
@@ -23,8 +29,27 @@ def _agent_or_graph(span: Span) -> str:
     return span.name if is_graph else ""
 
 
+def _model_of(of_spans: Attributes) -> str:
+    return in_metadata(of_spans, "ls_model_name")
+
+
+def _without_stack(text: str) -> str:
+    """Returns an error message of JavaScript without the error's text and stack, which LangChain.js writes after it.
+
+    >>> _without_stack("no seats\\n\\nRangeError: no seats\\n    at reserve (seats.js:7)"), _without_stack("a\\n\\nb: c")
+    ('no seats', 'a\\n\\nb: c')
+    """
+    head, _, _ = text.partition("\n    at ")
+    for kind in islice(_JS_KIND.finditer(head), _MAX_JS_KINDS):
+        if head[: kind.start()] == head[kind.end() :]:
+            return head[: kind.start()]
+    return text
+
+
 LANGCHAIN = Convention(
     name="LangChain",
     frameworks=(("langsmith", "langchain"), ("langgraph", "langgraph"), ("langchain", "langchain")),
     agent_of={**dict.fromkeys(get_args(Kind), _agent_of), "agent": _agent_or_graph, "chain": _agent_or_graph},
+    model_of=_model_of,
+    without_stack=_without_stack,
 )

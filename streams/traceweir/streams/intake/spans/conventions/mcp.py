@@ -9,7 +9,7 @@ from traceweir.streams.intake.spans.span import Attributes, Kind, Span
 _METHOD = "mcp.method.name"
 
 
-def is_mcp_call(attributes: Attributes) -> bool:
+def _is_server_call(attributes: Attributes) -> bool:
     """Returns whether a span is the call of a tool of an MCP server, as its client or the server recorded it."""
     return attributes.get(_METHOD) == "tools/call"
 
@@ -17,7 +17,7 @@ def is_mcp_call(attributes: Attributes) -> bool:
 def _kind(span: Span) -> Kind | None:
     if operation_of(span.attributes):
         return None
-    return "tool" if is_mcp_call(span.attributes) else "other"
+    return "tool" if _is_server_call(span.attributes) else "other"
 
 
-MCP = Convention(name="MCP", kind_keys=(_METHOD,), kind=_kind)
+MCP = Convention(name="MCP", kind_keys=(_METHOD,), kind=_kind, is_server_call=_is_server_call)

@@ -40,6 +40,7 @@ MLFLOW = Convention(
     name="MLflow",
     kind_keys=(_KIND,),
     kind=_kind,
+    clients=(("mlflow", "mlflow"),),
     sessions=("mlflow.trace.session",),
     users=("mlflow.trace.user",),
     agent_of={"agent": _agent_of},

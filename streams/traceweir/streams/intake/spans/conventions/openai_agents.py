@@ -9,18 +9,35 @@ from traceweir.streams.intake.spans.conventions.convention import Convention
 from traceweir.streams.intake.spans.conventions.seen import SeenInvocation
 from traceweir.streams.intake.spans.span import Span
 
-ERROR = "An error occurred while running the tool"
+_ERROR = "An error occurred while running the tool"
 """What OpenAI's Agents SDK gives to the model in place of the result of a failed tool."""
-REDACTED = "Error details are redacted"
+_REDACTED = "Error details are redacted"
 """What OpenAI's Agents SDK writes in place of the error of a tool; the result is what the model reads."""
+_HANDOFF = "handoff to "
+
+
+def _handoff(name: str) -> str:
+    """Returns the name under which a model asks for an agent, which OpenInference's span of the handover names."""
+    if not name.startswith(_HANDOFF):
+        return ""
+    agent = name.removeprefix(_HANDOFF).strip().replace(" ", "_").lower()
+    return f"transfer_to_{agent}"
+
+
+def _error_in_result(result: str) -> str:
+    return (result.partition("Error: ")[2] or result) if result.startswith(_ERROR) else ""
+
+
+def _is_redacted(description: str, _: str) -> bool:
+    return _REDACTED in description
 
 
 def _hides_error(span: Span) -> bool:
     """Returns whether OpenAI's Agents SDK has kept the error of a tool from the model and from the span."""
-    if REDACTED not in span.status_message:
+    if _REDACTED not in span.status_message:
         return False
     result = first_text(span.attributes, "output.value", "gen_ai.tool.call.result")
-    return result.startswith(ERROR) and "Error: " not in result
+    return result.startswith(_ERROR) and "Error: " not in result
 
 
 def _quirks(seen: SeenInvocation) -> Mapping[str, str]:
@@ -32,4 +49,11 @@ def _quirks(seen: SeenInvocation) -> Mapping[str, str]:
     }
 
 
-OPENAI_AGENTS = Convention(name="OpenAI Agents SDK", frameworks=(("openai_agents", "openai-agents"),), quirks=_quirks)
+OPENAI_AGENTS = Convention(
+    name="OpenAI Agents SDK",
+    frameworks=(("openai_agents", "openai-agents"),),
+    handoff=_handoff,
+    error_in_result=_error_in_result,
+    hides_error=_is_redacted,
+    quirks=_quirks,
+)

@@ -10,13 +10,16 @@ from traceweir.streams.intake.spans.attributes import ABSENT, decoded, first_tex
 from traceweir.streams.intake.spans.conventions.convention import Convention, Switch
 from traceweir.streams.intake.spans.conventions.smolagents import CLASSES
 from traceweir.streams.intake.spans.conventions.source import Rank, Source, SourcePlace, as_it_is, attributes
-from traceweir.streams.intake.spans.message import SpanMessage, is_hidden
-from traceweir.streams.intake.spans.span import Kind, Span
-from traceweir.streams.intake.spans.spread_messages import indexed, openinference, with_failures
+from traceweir.streams.intake.spans.message import Role, SpanMessage, is_hidden
+from traceweir.streams.intake.spans.metadata import in_metadata
+from traceweir.streams.intake.spans.span import Attributes, Kind, Span
+from traceweir.streams.intake.spans.spread_messages import indexed
 from traceweir.streams.intake.spans.texts_in_values import answer_in, question_in
 
 _KIND = "openinference.span.kind"
 _JSON = "application/json"
+_FAILED = ('"is_error": true', '"is_error":true', '"status": "error"', '"status":"error"')
+"""What a request has in it where it says that a tool failed; OpenInference's messages leave it out."""
 _KINDS: dict[str, Kind] = {
     "LLM": "llm",
     "TOOL": "tool",
@@ -43,9 +46,49 @@ def _agent_of(span: Span) -> str:
     return "" if name in CLASSES else name
 
 
+def _session_of(of_span: Attributes) -> str:
+    return in_metadata(of_span, "session_id", "thread_id")
+
+
+def _user_of(of_span: Attributes) -> str:
+    return in_metadata(of_span, "user_id")
+
+
+def _messages(span: Span, spread: Mapping[str, Any], prefix: str, role: Role) -> list[SpanMessage]:
+    """Returns OpenInference's messages. A call without arguments has no attribute for them, unless one was dropped.
+
+    Nor has a call whose arguments are an object, which the SDK refuses: smolagents has such; `output.value` tells them.
+    """
+    messages = indexed(spread, prefix, role)
+    cut = any(value is None and key.startswith(prefix) for key, value in spread.items())
+    calls = [call for message in messages for call in message.calls]
+    if span.dropped_attributes or cut or all(call.args is not ABSENT for call in calls):
+        return messages
+    known_calls = [call for message in answered(span.attributes.get("output.value")) for call in message.calls]
+    args = {call.id: call.args for call in known_calls if call.id and call.args is not ABSENT}
+    for message in messages:
+        message.calls = [
+            call._replace(args=args.get(call.id, {})) if call.args is ABSENT and call.name else call
+            for call in message.calls
+        ]
+    return messages
+
+
+def _with_failures(messages: list[SpanMessage], request: Any) -> list[SpanMessage]:
+    """Returns the messages with the results marked of which the request says that the tool failed."""
+    if isinstance(request, str) and any(mark in request for mark in _FAILED):
+        failed = {result.id for message in requested(request) for result in message.results if result.failed}
+        for message in messages:
+            message.results = [
+                result._replace(failed=True) if result.id and result.id in failed else result
+                for result in message.results
+            ]
+    return messages
+
+
 def _read_inputs(span: Span, spread: Mapping[str, Any]) -> list[SpanMessage]:
-    messages = openinference(span, spread, "llm.input_messages.", "user")
-    return with_failures(messages, span.attributes.get("input.value"))
+    messages = _messages(span, spread, "llm.input_messages.", "user")
+    return _with_failures(messages, span.attributes.get("input.value"))
 
 
 def _read_prompts(_: Span, spread: Mapping[str, Any]) -> list[SpanMessage]:
@@ -53,7 +96,7 @@ def _read_prompts(_: Span, spread: Mapping[str, Any]) -> list[SpanMessage]:
 
 
 def _read_outputs(span: Span, spread: Mapping[str, Any]) -> list[SpanMessage]:
-    return openinference(span, spread, "llm.output_messages.", "assistant")
+    return _messages(span, spread, "llm.output_messages.", "assistant")
 
 
 def _read_text(span: Span, _: object) -> str:
@@ -83,10 +126,13 @@ OPENINFERENCE = Convention(
     kind_keys=(_KIND,),
     kind=_kind,
     switches=(Switch("OPENINFERENCE_HIDE_INPUTS=false and OPENINFERENCE_HIDE_OUTPUTS=false", keys=(_KIND,)),),
+    session_of=_session_of,
+    user_of=_user_of,
     tags=("tag.tags",),
     agents=("agent.name", "graph.node.id"),
     agent_of={"agent": _agent_of},
     models=("llm.model_name",),
+    providers=("llm.provider", "llm.system"),
     input_tokens=("llm.token_count.prompt",),
     output_tokens=("llm.token_count.completion",),
     contents=("input.value", "output.value"),

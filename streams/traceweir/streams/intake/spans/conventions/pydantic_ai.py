@@ -37,6 +37,16 @@ def _read_outputs(value: Any) -> list[SpanMessage]:
     return [message for message, chosen in _event_list(value) if chosen]
 
 
+def _is_no_run(name: str, _: object) -> bool:
+    """Returns whether a span is around several calls: it is called `running 2 tools`."""
+    return name.startswith("running ")
+
+
+def _tells_no_error(_: str, message: str) -> bool:
+    """Returns whether a status has the type of an exception alone: `ToolRetryError: `."""
+    return message.endswith(": ")
+
+
 PYDANTIC_AI = Convention(
     name="pydantic-ai",
     kind_of_name=_kind_of_name,
@@ -58,6 +68,8 @@ PYDANTIC_AI = Convention(
     answers=attributes(answer_in, Rank.BODY, "final_result"),
     arguments=(Source("tool_arguments", as_it_is, Rank.VALUE),),
     results=attributes(structure, Rank.BODY, "tool_response"),
-    no_runs=("running tools",),
+    tool_name_prefixes=("running tool: ",),
+    hides_error=_tells_no_error,
+    is_no_run=_is_no_run,
     answering_tools=("final_result",),
 )

@@ -38,5 +38,9 @@ def _quirks(seen: SeenInvocation) -> Mapping[str, str]:
 
 
 SMOLAGENTS = Convention(
-    name="smolagents", frameworks=(("smolagents", "smolagents"),), quirks=_quirks, answering_tools=("final_answer",)
+    name="smolagents",
+    frameworks=(("smolagents", "smolagents"),),
+    answering_tools=("final_answer",),
+    unended_agents="smolagents when a run raises",
+    quirks=_quirks,
 )

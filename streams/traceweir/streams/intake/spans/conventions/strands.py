@@ -13,4 +13,6 @@ STRANDS = Convention(
         ),
     ),
     frameworks=(("strands", "strands-agents"),),
+    # One line break for each part.
+    answer_padding="\n",
 )

@@ -121,6 +121,7 @@ TRACELOOP = Convention(
     answers=attributes(answer_in, Rank.FRAME, "traceloop.entity.output"),
     quirks=_quirks,
     tool_names=("traceloop.entity.name",),
+    tool_name_suffixes=(".tool",),
     arguments=(
         Source("traceloop.entity.input", as_it_is, Rank.FRAME),
         Source("gen_ai.tool.input", as_it_is, Rank.REST),
