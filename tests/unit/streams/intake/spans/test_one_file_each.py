@@ -1,9 +1,10 @@
-"""Conventions of spans: each is one value in one file, and the reader names none of their attributes."""
+"""Conventions of spans: each is one value in one file, and the reader names neither a library nor its attributes."""
 
 from __future__ import annotations
 
 import ast
 import pkgutil
+import re
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
@@ -22,6 +23,12 @@ from traceweir.streams.intake.spans.kinds import kind_of
 INTERFACE = {"convention", "seen", "source"}
 SHARED = {"input.value", "output.value"}
 """Attributes that several conventions write."""
+COMMON = {"agent", "agents", "ai", "framework", "genai", "kernel", "microsoft", "of", "s", "sdk", "semantic", "spring"}
+"""The words of the conventions' names that name no library."""
+SHAPES = {"message", "messages"}
+"""The files of the shapes of messages, which several libraries pass on, and of what stands in place of hidden content."""
+EXAMPLES = {"missing": {"litellm", "openai"}}
+"""The libraries that a sentence for users gives as examples."""
 NAMES = sorted(module.name for module in pkgutil.iter_modules(conventions.__path__) if module.name not in INTERFACE)
 DOCUMENTED = Path(__file__).parents[5] / "docs" / "opentelemetry.md"
 
@@ -64,15 +71,51 @@ def test_what_tells_a_kind_and_the_attributes_by_which_it_is_asked_go_together(f
         Convention(name="Acme", **fields)
 
 
-@pytest.mark.parametrize("path", sorted(Path(spans.__path__[0]).glob("*.py")), ids=lambda path: path.stem)
+def code_of(path: Path) -> Iterator[str]:
+    """Yields the names and the texts in the code of a module, without those in comments and docstrings."""
+    tree = ast.parse(path.read_text("utf-8"))
+    docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        fields = () if id(node) in docstrings else ("id", "attr", "arg", "name", "module", "value")
+        yield from (text for field in fields if isinstance(text := getattr(node, field, None), str))
+
+
+def libraries_in(text: str) -> set[str]:
+    """Returns the words in a text that name a library, and the beginnings of instrumentation scopes."""
+    words = {word for each in CONVENTIONS for word in re.split("[^a-z0-9]+", each.name.lower())} - COMMON
+    scopes = {scope for each in CONVENTIONS for scope, _ in (*each.frameworks, *each.clients)}
+    known = text.lower()
+    return words.intersection(re.split("[^a-z0-9]+", known)) | {scope for scope in scopes if scope in known}
+
+
+READER = sorted(Path(spans.__path__[0]).glob("*.py"))
+
+
+@pytest.mark.parametrize("path", READER, ids=lambda path: path.stem)
 def test_the_reader_names_no_attribute_of_a_library(path: Path) -> None:
     known = {key for each in CONVENTIONS[:-1] for key in keys_of(each)} - SHARED
-    texts = {
-        node.value
-        for node in ast.walk(ast.parse(path.read_text("utf-8")))
-        if isinstance(node, ast.Constant) and isinstance(node.value, str)
-    }
-    assert texts & {key for key in known if "." in key} == set()
+    assert set(code_of(path)) & {key for key in known if "." in key} == set()
+
+
+@pytest.mark.parametrize("path", [each for each in READER if each.stem not in SHAPES], ids=lambda path: path.stem)
+def test_the_reader_names_no_library(path: Path) -> None:
+    named = {text: found for text in code_of(path) if (found := libraries_in(text) - EXAMPLES.get(path.stem, set()))}
+    assert named == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("openai_agents", {"openai", "openai_agents"}),
+        ("is_google", {"google"}),
+        ("traceweir.streams.intake.spans.conventions.mcp", {"mcp"}),
+        ("gcp.vertex.agent", {"gcp.vertex.agent"}),
+        ("gen_ai.agent.name", set()),
+        ("framework_of", set()),
+    ],
+)
+def test_a_library_is_recognised_in_code_by_each_word_of_its_name_and_by_its_scope(text: str, found: set[str]) -> None:
+    assert libraries_in(text) == found
 
 
 def test_the_convention_of_the_page_reads_spans_of_its_own() -> None:
