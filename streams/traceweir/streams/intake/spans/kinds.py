@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from traceweir.streams.base.judge_mark import JUDGE_MARK
 from traceweir.streams.intake.spans.conventions import CONVENTIONS
-from traceweir.streams.intake.spans.conventions.convention import no_kind
 from traceweir.streams.intake.spans.span import Kind, Span
 
 _OWN = "traceweir"
-_BY_ATTRIBUTES = tuple((key, each.kind) for each in CONVENTIONS for key in each.kind_keys)
+_BY_ATTRIBUTES = tuple((key, each.kind) for each in CONVENTIONS if each.kind is not None for key in each.kind_keys)
 """What tells the kind of a span that has the attribute."""
-_BY_NAME = tuple(each.kind_of_name for each in CONVENTIONS if each.kind_of_name is not no_kind)
+_BY_NAME = tuple(each.kind_of_name for each in CONVENTIONS if each.kind_of_name is not None)
 
 
 def kind_of(span: Span) -> Kind:

@@ -125,6 +125,7 @@ def test_the_convention_of_the_page_reads_spans_of_its_own() -> None:
     acme = found["ACME"]
     told = {"acme.input": '{"messages": [{"role": "user", "content": "Who?"}]}', "acme.output": '{"answer": "I."}'}
     run = span(1, 0, "run", {"acme.kind": "run", **told})
+    assert acme.kind is not None
     assert acme.kind(run) == "agent"
     assert acme.kind(span(2, 1, "other", {})) is None
     assert list(read_all(run, acme.questions)) == ["Who?"]

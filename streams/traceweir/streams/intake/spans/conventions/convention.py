@@ -34,12 +34,6 @@ class Switch(NamedTuple):
         return not scopes.isdisjoint(self.scopes) or any(scope.startswith(beginnings) for scope in scopes)
 
 
-def no_kind(span: Span) -> Kind | None:
-    """Returns None: the convention does not tell the kind of a span."""
-    del span
-    return None
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Convention:
     """One way of writing what an agent did.
@@ -52,9 +46,9 @@ class Convention:
     """Name of the convention, as in the table of docs/opentelemetry.md."""
     kind_keys: tuple[str, ...] = ()
     """Attributes of which a span has one, if `kind` can tell its kind; `kind` is not asked of other spans."""
-    kind: Callable[[Span], Kind | None] = no_kind
+    kind: Callable[[Span], Kind | None] | None = None
     """Tells the kind of a span by its attributes; None if they are not those of the convention."""
-    kind_of_name: Callable[[Span], Kind | None] = no_kind
+    kind_of_name: Callable[[Span], Kind | None] | None = None
     """Tells the kind of a span by its name; asked only if no convention knows the attributes."""
     switches: tuple[Switch, ...] = ()
     """The settings that make the instrumentation write content; the first that applies counts."""
@@ -200,5 +194,5 @@ class Convention:
 
     def __post_init__(self) -> None:
         """Raises ValueError if `kind` would never be asked, or has nothing to tell."""
-        if bool(self.kind_keys) == (self.kind is no_kind):
+        if bool(self.kind_keys) == (self.kind is None):
             raise ValueError(f"the convention {self.name} must have both `kind_keys` and `kind`, or neither")
