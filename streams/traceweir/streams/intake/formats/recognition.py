@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import cached_property, partial
+from typing import TypeVar
 
 from pydantic import JsonValue
 
@@ -25,6 +26,8 @@ from traceweir.streams.intake.formats.tables import Row
 from traceweir.streams.intake.formats.traceweir_json import TRACEWEIR, is_trace_or_event, wire_record_of
 
 Kind = InputFormat | OtherDocument
+Recognizes = Callable[[JsonObject], bool | Sureness]
+AnyKind = TypeVar("AnyKind", InputFormat, Kind)
 
 
 def built_in_kind(found: JsonValue) -> Kind | None:
@@ -34,13 +37,18 @@ def built_in_kind(found: JsonValue) -> Kind | None:
     >>> isinstance(kind, InputFormat) and kind.name
     'openai-chat'
     """
-    return _surest_built_in(found)[1] if isinstance(found, dict) else None
+    return surest(_BUILT_IN_KINDS, found)[1] if isinstance(found, dict) else None
 
 
-def _surest_built_in(found: JsonObject) -> tuple[Sureness, Kind | None]:
-    """Returns the surest kind; of equally sure ones the first, and formats before other kinds."""
-    best: tuple[Sureness, Kind | None] = (Sureness.NO, None)
-    for kind, recognizes in _BUILT_IN_KINDS:
+def surest(kinds: Iterable[tuple[AnyKind, Recognizes]], found: JsonObject) -> tuple[Sureness, AnyKind | None]:
+    """Returns the kind that is surest of a document, and how sure it is; of equally sure ones the first.
+
+    Args:
+        kinds: The kinds, each with its recogniser.
+        found: The document.
+    """
+    best: tuple[Sureness, AnyKind | None] = (Sureness.NO, None)
+    for kind, recognizes in kinds:
         sureness = Sureness.of(recognizes(found))
         if sureness > best[0]:
             best = (sureness, kind)
@@ -49,10 +57,17 @@ def _surest_built_in(found: JsonObject) -> tuple[Sureness, Kind | None]:
     return best
 
 
-_BUILT_IN_KINDS: list[tuple[Kind, Callable[[JsonObject], bool | Sureness]]] = [
+_BUILT_IN_KINDS: list[tuple[Kind, Recognizes]] = [
     *((each, each.recognition.recognizes) for each in BUILT_IN.values() if each.recognition),
     *((each, each.recognizes) for each in OTHER_DOCUMENTS),
 ]
+"""The formats, then the other kinds: of equally sure ones a format reads the document."""
+_TABLES = [
+    (each, each.recognition.recognizes)
+    for each in BUILT_IN.values()
+    if each.read_rows and each.recognition and each is not TRACEWEIR
+]
+"""The formats of which the columns of a table can show one."""
 
 
 class Recognizer:
@@ -66,7 +81,7 @@ class Recognizer:
         """Returns the format or the other kind of a document; None for an unknown kind."""
         if not isinstance(found, dict):
             return None
-        sureness, kind = _surest_built_in(found)
+        sureness, kind = surest(_BUILT_IN_KINDS, found)
         return kind if sureness is Sureness.CERTAIN else self._surer_installed(found, sureness) or kind
 
     def format_of(self, found: JsonObject) -> InputFormat | None:
@@ -164,7 +179,7 @@ def _named(
 
 
 def format_of_table(input_format: InputFormat, columns: Iterable[str], source: str) -> InputFormat:
-    """Returns the format in which a table is read: with the format `traceweir`, the one that the columns show.
+    """Returns the format in which a table is read: with the format `traceweir`, the one that is surest of the columns.
 
     Args:
         input_format: The format that `--format` names, or `traceweir`.
@@ -177,8 +192,7 @@ def format_of_table(input_format: InputFormat, columns: Iterable[str], source: s
     if input_format.name != TRACEWEIR.name:
         return input_format
     header: JsonObject = dict.fromkeys(columns)
-    shown = (each for each in BUILT_IN.values() if each.read_rows and each.recognition and each is not TRACEWEIR)
-    found = next((each for each in shown if each.recognition and each.recognition.recognizes(header)), TRACEWEIR)
+    found = surest(_TABLES, header)[1] or TRACEWEIR
     ignored = [name for name in header if name in TRACEWEIR.columns and name not in found.columns]
     if ignored:
         raise InputError(

@@ -27,9 +27,10 @@ from traceweir.streams.intake.formats.base import (
     Sureness,
     records_of_objects,
 )
+from traceweir.streams.intake.formats.databricks_rows import AGENT_EVALUATION
 from traceweir.streams.intake.formats.documents import Document
 from traceweir.streams.intake.formats.other_documents import CONFIG, EVAL_SET
-from traceweir.streams.intake.formats.recognition import Recognizer, misplaced
+from traceweir.streams.intake.formats.recognition import Recognizer, misplaced, surest
 from traceweir.streams.intake.formats.registry import GROUP
 
 CHAT: dict[str, Any] = {"messages": [user_message("Hi"), assistant_message("Hello.")]}
@@ -71,6 +72,26 @@ LOG: dict[str, Any] = {"databricks_request_id": "r", "request": "{}", "response"
 )
 def test_the_format_of_a_document_is_recognized_by_its_keys(document: dict[str, Any], name: str | None) -> None:
     found = Recognizer().format_of(document)
+    assert (found and found.name) == name
+
+
+@pytest.mark.parametrize(
+    ("answers", "name"),
+    [
+        ([Sureness.POSSIBLE, Sureness.CERTAIN], "second"),
+        ([Sureness.POSSIBLE, True], "second"),
+        ([Sureness.POSSIBLE, Sureness.POSSIBLE], "first"),
+        ([True, Sureness.CERTAIN], "first"),
+        ([False, Sureness.POSSIBLE], "second"),
+        ([False, Sureness.NO], None),
+    ],
+)
+def test_the_surest_kind_counts_and_of_equally_sure_ones_the_first(
+    answers: list[bool | Sureness], name: str | None
+) -> None:
+    kinds = [replace(AGENT_EVALUATION, name=each) for each in ("first", "second")]
+    recognizers = [lambda _, answer=answer: answer for answer in answers]
+    found = surest(zip(kinds, recognizers, strict=True), {"request": "q"})[1]
     assert (found and found.name) == name
 
 
