@@ -14,7 +14,6 @@ def in_metadata(attributes: Attributes, *keys: str) -> str:
     text = attributes.get("metadata")
     if isinstance(text, str) and any(f'"{key}"' in text for key in keys):
         value = decoded(text)
-        value = decoded(value)
         if isinstance(value, dict):
             found = next((value[key] for key in keys if isinstance(value.get(key), str | int)), "")
             return usable_id(str(found))
