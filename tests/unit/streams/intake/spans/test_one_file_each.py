@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import pkgutil
 import re
+from collections import Counter
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
@@ -48,6 +49,15 @@ def test_a_file_defines_one_convention_which_the_reader_asks(name: str) -> None:
     defined = [each for each in own if each is getattr(module, name.upper())]
     assert len(defined) == 1
     assert CONVENTIONS.count(defined[0]) == 1
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_attribute_that_has_a_constant_is_not_written_a_second_time(name: str) -> None:
+    tree = ast.parse(Path(conventions.__path__[0], f"{name}.py").read_text("utf-8"))
+    texts = Counter(node.value for node in ast.walk(tree) if isinstance(node, ast.Constant))
+    constants = (node.value for node in tree.body if isinstance(node, ast.Assign))
+    named = [each.value for each in constants if isinstance(each, ast.Constant)]
+    assert [text for text in named if texts[text] > 1] == []
 
 
 def test_names_are_different_and_documented() -> None:

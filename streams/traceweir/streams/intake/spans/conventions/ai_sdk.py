@@ -14,7 +14,8 @@ from traceweir.streams.intake.spans.texts_in_values import answer_in, question_i
 
 _KIND = "ai.operationId"
 _KINDS: dict[str, Kind] = {"ai.generateText": "agent", "ai.streamText": "agent", "ai.toolCall": "tool"}
-_TEXTS = ("ai.response.text", "ai.result.text")
+_TEXT = "ai.response.text"
+_TEXTS = (_TEXT, "ai.result.text")
 _CALLS = ("ai.response.toolCalls", "ai.result.toolCalls")
 
 
@@ -46,7 +47,7 @@ AI_SDK = Convention(
     switches=(
         Switch(
             "experimental_telemetry: {recordInputs: true, recordOutputs: true}",
-            keys=("ai.operationId", "ai.telemetry."),
+            keys=(_KIND, "ai.telemetry."),
         ),
         Switch("telemetry: {recordInputs: true, recordOutputs: true} (AI SDK 7)", scopes=("gen_ai",)),
     ),
@@ -63,7 +64,7 @@ AI_SDK = Convention(
     ),
     outputs=tuple(Source(key, _read_output, Rank.BODY) for key in (*_TEXTS, *_CALLS)),
     questions=attributes(question_in, Rank.FRAME, "ai.prompt"),
-    answers=attributes(answer_in, Rank.FRAME, "ai.response.text"),
+    answers=attributes(answer_in, Rank.FRAME, _TEXT),
     tool_ids=("ai.toolCall.id",),
     tool_names=("ai.toolCall.name",),
     arguments=(Source("ai.toolCall.args", as_it_is, Rank.VALUE),),

@@ -31,11 +31,11 @@ def _agent_of(span: Span) -> str:
 
 
 def _read_question(span: Span, value: Any) -> str:
-    return question_in(value) if "langsmith.span.kind" in span.attributes else ""
+    return question_in(value) if _KIND in span.attributes else ""
 
 
 def _read_answer(span: Span, value: Any) -> str:
-    return answer_in(value) if "langsmith.span.kind" in span.attributes else ""
+    return answer_in(value) if _KIND in span.attributes else ""
 
 
 def _of_tool(span: Span, value: Any) -> Any:
@@ -43,7 +43,7 @@ def _of_tool(span: Span, value: Any) -> Any:
 
     A call without arguments has `{}` too, and the model's answer tells that it has none. Results are in an object.
     """
-    is_own = "langsmith.span.kind" in span.attributes or span.scope == "langsmith"
+    is_own = _KIND in span.attributes or span.scope == "langsmith"
     return structure(value) if is_own and value != "{}" else ABSENT
 
 
