@@ -32,11 +32,14 @@ $(VENV)/.page: $(VENV)/.runs
 up: $(VENV)/.page ## Run everything with simulated agents, and show it in a web page, until Ctrl-C
 	$(BIN)/traceweir up --demo
 
+# The marks of the tests that have a target of their own.
+IN_NO_SUITE := not kafka and not embeddings and not chaos and not frameworks and not browser and not clickhouse and not simulation and not broker
+
 test: $(VENV)/.installed ## Run the tests that need no Docker, no Java and no key; test-broker and test-simulation have more of them
-	$(BIN)/pytest -n 4 --dist loadgroup -m "not kafka and not embeddings and not chaos and not frameworks and not browser and not clickhouse and not simulation and not broker"
+	$(BIN)/pytest -n 4 --dist loadgroup -m "$(IN_NO_SUITE)"
 
 test-fast: $(VENV)/.installed ## Run the unit and flow tests that take less than 1 s each: under a minute in all
-	$(BIN)/pytest -n 2 --dist loadgroup -m "not slow and not kafka and not embeddings and not chaos and not frameworks and not browser and not clickhouse and not simulation and not broker" --durations 5 tests/unit tests/flow
+	$(BIN)/pytest -n 2 --dist loadgroup -m "not slow and $(IN_NO_SUITE)" --durations 5 tests/unit tests/flow
 
 test-broker: $(VENV)/.installed ## Run the commands and workers on the embedded broker
 	$(BIN)/pytest -n 4 --dist loadgroup -m broker tests/broker tests/kafka tests/deployment
