@@ -15,7 +15,7 @@ import statistics
 import sys
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -59,7 +59,7 @@ class Run:
 
     workers: int
     lines: Sequence[str]
-    """Lines of the logs by which a worker is no member any more."""
+    """Lines of the logs since the loss by which a worker is no member any more."""
     replaced: int
     """Members that the group does not know any more after the run, without the worker that ended."""
     failures: int
@@ -143,7 +143,7 @@ def one(cluster: KafkaCluster, workers: int, *, killed: bool) -> Run:
         fleet.start("successor")
         fleet.until_all_work(["successor"])
         fleet.load(TAIL_S)
-        lost = fleet.until_all_decided()
+        lost = fleet.undecided()
         silence_s = fleet.longest
         kept = len(members & fleet.members())
         took_s = time.perf_counter() - at
@@ -151,13 +151,11 @@ def one(cluster: KafkaCluster, workers: int, *, killed: bool) -> Run:
         failures = sum(worker.poll() is not None for worker in fleet.workers.values())
         fleet.end_all()
         logs = {name: fleet.log(name) for name in [*names, "successor"]}
-        since = "".join(log[before.get(name, 0) :] for name, log in logs.items())
+        since = since_loss(logs, before)
         takeover_s, caught_up_mb = max((int(ms) / 1000, float(mb)) for ms, mb in _TOOK_OVER.findall(since))
         found = Run(
             workers=workers,
-            lines=[
-                line for log in logs.values() for line in log.splitlines() if any(each in line for each in NOT_A_MEMBER)
-            ],
+            lines=[line for line in since.splitlines() if any(each in line for each in NOT_A_MEMBER)],
             replaced=workers - 1 - kept,
             failures=failures,
             sessions=len(fleet.decisions),
@@ -182,10 +180,21 @@ def one(cluster: KafkaCluster, workers: int, *, killed: bool) -> Run:
         return found
 
 
+def since_loss(logs: Mapping[str, str], before: Mapping[str, int]) -> str:
+    """Returns what all workers have logged since one of them was lost.
+
+    Args:
+        logs: The log of each worker.
+        before: Number of characters of each log at the loss; a worker that started later has none.
+    """
+    return "\n".join(log[before.get(name, 0) :] for name, log in logs.items())
+
+
 class DistantFleet(Fleet):
     """Workers far from the broker with the default settings; the load and its reader are near."""
 
     every_s = 0.25
+    decide_within_s = LIMIT_S
 
     def __init__(self, cluster: KafkaCluster) -> None:
         super().__init__(
@@ -258,14 +267,6 @@ class DistantFleet(Fleet):
             worker.send_signal(signal.SIGTERM)
         for worker in self.workers.values():
             worker.wait(60)
-
-    def until_all_decided(self) -> int:
-        """Waits until each session that was sent is decided; returns how many are not after the time limit."""
-        self._producer.flush(60)
-        until = time.perf_counter() + LIMIT_S
-        while self._sent_at and time.perf_counter() < until:
-            self._poll(0.1)
-        return len(self._sent_at)
 
     def decided_twice(self) -> int:
         """Returns how many sessions have several decisions, when all workers have ended."""

@@ -176,6 +176,8 @@ class Fleet:
 
     every_s = EVERY_S
     """Interval in seconds at which one session per partition is sent."""
+    decide_within_s = 120.0
+    """Time limit for the decisions after the last session, in seconds."""
 
     def __init__(
         self, servers: str, *, gate: dict[str, object] | None = None, linger_s: str = "0.05", gap_s: str = "300"
@@ -373,16 +375,21 @@ class Fleet:
         """Waits until each session that was sent is decided.
 
         Raises:
-            RuntimeError: a session has no decision after 120 s, or has several.
+            RuntimeError: a session has no decision after the time limit, or has several.
         """
         sent = self.read + len(self._sent_at)
-        until = time.perf_counter() + 120
-        while self._sent_at:
-            if time.perf_counter() > until:
-                raise RuntimeError(f"{len(self._sent_at)} sessions were never decided")
-            self._poll(0.1)
+        if left := self.undecided():
+            raise RuntimeError(f"{left} sessions were never decided")
         if self.read != sent:
             raise RuntimeError(f"{sent} sessions have {self.read} decisions")
+
+    def undecided(self) -> int:
+        """Waits until each session that was sent is decided; returns how many are not after the time limit."""
+        self._producer.flush(60)
+        until = time.perf_counter() + self.decide_within_s
+        while self._sent_at and time.perf_counter() < until:
+            self._poll(0.1)
+        return len(self._sent_at)
 
     def check(self) -> None:
         """Checks that every worker runs.
