@@ -17,7 +17,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from rocksdict import Options, Rdict, WriteBatch
 
 from benchmarks.workload import RECORDS_A_SESSION, record
-from traceweir.scorers.embedding import HashingEmbedder
+from traceweir.scorers.hashing_embedder import HashingEmbedder
 from traceweir.streams.base.stages.base import Cut, Output
 from traceweir.streams.base.stages.partitioner import partition_of
 from traceweir.streams.tools.testing.builders import START_S

@@ -85,7 +85,7 @@ def _novelty_alone(held: int, vectors: Draw) -> Iterator[str]:
     caches = [NoveltyCache(held, DIMENSIONS, bounds_from=count) for count in (BOUNDS_FROM, held + 1)]
     names = [f"held-{number}" for number in range(held)]
     for cache in caches:
-        cache.restore_all(range(held), range(held), names, vectors(held))
+        cache.restore_all(range(held), range(held), names, list(vectors(held)))
         cache.measure_and_add(vectors(1, seed=2), ["first"])
     fresh = vectors(ROUNDS * 256 * len(BATCHES), seed=3)
     for batch in BATCHES:

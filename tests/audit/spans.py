@@ -18,8 +18,8 @@ from tests.support.late_spans import turns
 from tests.support.ledger import PARTITIONS
 from tests.support.span_ledger import SpanLedger, documents_by_session
 
-from traceweir.scorers.embedding import HashingEmbedder
 from traceweir.scorers.evaluation.plan import read_plan
+from traceweir.scorers.hashing_embedder import HashingEmbedder
 from traceweir.streams.base.stages.partitioner import partition_of
 from traceweir.streams.pipeline.collect.span_rows import HEADER_KEY, TraceHeader
 from traceweir.streams.testing import Flow

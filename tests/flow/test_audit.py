@@ -14,8 +14,8 @@ from tests.audit.evidence import Evidence
 from tests.support.flow import TOPICS
 from tests.support.ledger import PARTITIONS, Ledger
 
-from traceweir.scorers.embedding import HashingEmbedder
 from traceweir.scorers.evaluation.plan import read_plan
+from traceweir.scorers.hashing_embedder import HashingEmbedder
 from traceweir.streams.testing import START_S, Flow
 
 CONFIG = {

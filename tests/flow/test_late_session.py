@@ -8,8 +8,8 @@ import pytest
 from tests.support.collect import TOPICS, agent_trace, complete, offline, request, span, trace_id
 from tests.support.late_spans import turns
 
-from traceweir.scorers.embedding import HashingEmbedder
 from traceweir.scorers.evaluation.plan import read_plan
+from traceweir.scorers.hashing_embedder import HashingEmbedder
 from traceweir.streams.base.stages.partitioner import partition_of
 from traceweir.streams.base.topics import StageName
 from traceweir.streams.pipeline.collect.span_rows import TraceHeader

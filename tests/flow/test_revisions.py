@@ -9,8 +9,8 @@ import pytest
 from tests.support.flow import TOPICS, advance_to, send_event
 
 from traceweir.schemas.session import Session
-from traceweir.scorers.embedding import HashingEmbedder
 from traceweir.scorers.evaluation.plan import read_plan
+from traceweir.scorers.hashing_embedder import HashingEmbedder
 from traceweir.streams.testing import Flow, HeldScoring, trace
 
 CONFIG = b'{"criteria": {"response_match_score": 0.5}, "gate": {"threshold": 0.6, "cache_size": 3}}'

@@ -14,8 +14,9 @@ from tests.support import judge_retries
 from tests.support.flow import TOPICS
 
 from traceweir.schemas.session import Session
-from traceweir.scorers.embedding import HashingEmbedder, Vectors
+from traceweir.scorers.embedding import Vectors
 from traceweir.scorers.evaluation.plan import read_plan
+from traceweir.scorers.hashing_embedder import HashingEmbedder
 from traceweir.streams.base.clock import utc_now
 from traceweir.streams.scoring.sessions.options import ScoringOptions
 from traceweir.streams.scoring.sessions.session_scoring import SessionScoring

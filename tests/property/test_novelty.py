@@ -8,7 +8,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traceweir.scorers.metrics.novelty import Novelty, NoveltyCache
+from traceweir.scorers.metrics.novelty import NoveltyCache
+from traceweir.scorers.metrics.novelty_value import Novelty
 
 DIMENSIONS = 3
 # Small integers result in copies, opposites, zero vectors and ties; floats result in all other cases.

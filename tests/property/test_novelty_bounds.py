@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from traceweir.scorers.embedding import Vectors
 from traceweir.scorers.metrics import nearest_search, panel_search
 from traceweir.scorers.metrics.cosine_bounds import BOUND_ERROR, COMPONENTS, CosineBounds
-from traceweir.scorers.metrics.novelty import Novelty, NoveltyCache
+from traceweir.scorers.metrics.novelty import NoveltyCache
+from traceweir.scorers.metrics.novelty_value import Novelty
 from traceweir.scorers.metrics.vector_store import CodedVectors
 
 DIMENSIONS, TOPICS, COUNT, BOUNDS_FROM = 64, 6, 250, 80

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from traceweir.scorers.embedding import Vectors
-from traceweir.scorers.metrics.novelty import Novelty
+from traceweir.scorers.metrics.novelty_value import Novelty
 from traceweir.streams.base.stages.base import Rows
 from traceweir.streams.pipeline.gate.novelty_scopes import NoveltyScopes
 

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from tests.support.flow import TOPICS
 
 from traceweir.schemas.candidate import Candidate
-from traceweir.scorers.embedding import HashingEmbedder
 from traceweir.scorers.evaluation.plan import read_plan
+from traceweir.scorers.hashing_embedder import HashingEmbedder
 from traceweir.streams.testing import START_S, Flow, HeldScoring, Message, event, trace
 
 PLAN = read_plan(b'{"criteria": {"response_match_score": 0.5}, "gate": {"threshold": 0.8, "cache_size": 3}}')

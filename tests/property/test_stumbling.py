@@ -15,7 +15,7 @@ from tests.property.test_replay import ONE, PLAN, Sent, check_at_rest, drain, la
 from tests.support.flow import TOPICS
 
 from traceweir.schemas.session import ClosingReason
-from traceweir.scorers.embedding import HashingEmbedder
+from traceweir.scorers.hashing_embedder import HashingEmbedder
 from traceweir.streams.base.stages.base import Record, Stage, StageSpec
 from traceweir.streams.pipeline.assemble.closed_sessions import ClosedSessions
 from traceweir.streams.pipeline.assemble.open_session import OpenSession

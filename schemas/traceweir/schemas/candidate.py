@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import base64
 from hashlib import blake2b
-from typing import Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field, TypeAdapter, model_validator
 
 from traceweir.schemas.base import Identifier, JsonObject, NonEmpty, Timestamp, WireModel
@@ -15,6 +13,11 @@ from traceweir.schemas.dimensions import Dimensions
 from traceweir.schemas.score import NotEvaluated, Status
 from traceweir.schemas.session import MOST_REVISIONS, MOST_SEGMENTS
 from traceweir.schemas.trace import PipelineTrace
+
+# A process without an embedder sees no vector.
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 MAX_SCOPE_CHARS = 32_768
 """Maximum length of a novelty scope. Its domain has 1,024 characters at most; NFKC writes one character as up to 18."""
@@ -44,12 +47,14 @@ class Embedding(WireModel):
     @classmethod
     def of(cls, embedder: str, vector: NDArray[np.float32]) -> Embedding:
         """Returns the wire form of a vector of shape (dimensions,)."""
-        data = base64.b64encode(np.ascontiguousarray(vector, "<f4").tobytes()).decode()
+        data = base64.b64encode(vector.astype("<f4", copy=False).tobytes()).decode()
         return cls(embedder=embedder, dimensions=len(vector), data=data)
 
     @property
     def vector(self) -> NDArray[np.float32]:
         """The values, shape (dimensions,), read-only."""
+        import numpy as np
+
         return np.frombuffer(base64.b64decode(self.data), "<f4")
 
 

@@ -4,16 +4,22 @@
 config, as the workers do.
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from traceweir.scorers.base import Measurement, Measurements, MissingInput, Scorer, Subject
-from traceweir.scorers.embedding import Embedder, HashingEmbedder
+from traceweir.scorers.embedding import Embedder
 from traceweir.scorers.evaluation.metric import Metric
 from traceweir.scorers.evaluation.plan import ConfigError, Plan, read_plan
 from traceweir.scorers.evaluation.runner import evaluate
 from traceweir.scorers.judge import AnswerUnusable, BudgetSpent, Judge, JudgeFailed, Question, Reply
-from traceweir.scorers.metrics.novelty import NoveltyCache
 from traceweir.scorers.metrics.response_match import ResponseMatch
 from traceweir.scorers.metrics.tool_trajectory import ToolTrajectory
 from traceweir.scorers.metrics.trace_value import TraceValue, evaluate_value
+
+if TYPE_CHECKING:
+    from traceweir.scorers.hashing_embedder import HashingEmbedder
+    from traceweir.scorers.metrics.novelty import NoveltyCache
 
 __all__ = [
     "AnswerUnusable",
@@ -40,3 +46,13 @@ __all__ = [
     "evaluate_value",
     "read_plan",
 ]
+
+_MODULES = {"HashingEmbedder": "hashing_embedder", "NoveltyCache": "metrics.novelty"}
+"""The modules that need numpy, whose import takes a tenth of the CPU of a small command."""
+
+
+def __getattr__(name: str) -> Any:
+    """Imports a public name that needs numpy at its first use."""
+    if name in _MODULES:
+        return getattr(import_module(f"traceweir.scorers.{_MODULES[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -5,7 +5,8 @@ import unicodedata
 import numpy as np
 import pytest
 
-from traceweir.scorers.embedding import HashingEmbedder, embedded_text
+from traceweir.scorers.embedding import embedded_text
+from traceweir.scorers.hashing_embedder import HashingEmbedder
 
 GOLDEN = {38: 0.539, 92: -0.3184, 97: -0.3184, 133: 0.3184, 150: 0.3184, 217: -0.3184, 226: 0.3184, 243: -0.3184}
 TRACE = "Rebook the passenger on the evening flight. Look up the reservation. Offer the 19:40 departure."

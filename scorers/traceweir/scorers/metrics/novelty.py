@@ -7,39 +7,20 @@ computed here for a batch at once. `nearest_search` finds the nearest vector.
 
 from array import array
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from traceweir.scorers.embedding import Vectors
 from traceweir.scorers.metrics.nearest_search import ABSENT, PIECE_ROWS, NearestSearch
+from traceweir.scorers.metrics.novelty_value import UNKNOWN_NOVELTY, Novelty
 from traceweir.scorers.metrics.panel_search import Near
 from traceweir.scorers.metrics.vector_store import CodedVectors, ReadVector, VectorMatrix
-
-UNKNOWN_NOVELTY = 0.5
-"""Novelty of a trace that cannot be compared: the first trace of its scope, or a trace without an embedding."""
 
 MAX_CAPACITY = 1_000_000
 
 BOUNDS_FROM = 8_192
 """Number of vectors in the cache from which bounds are faster than a scan."""
-
-
-@dataclass(frozen=True, slots=True)
-class Novelty:
-    """Holds the novelty of one trace at the time of its measurement, and the position of its vector in the cache."""
-
-    value: float
-    """1 - similarity, from 0 (seen before) to 2 (the opposite of everything seen); 0.5 if the cache was empty."""
-    nearest: str | None
-    """Trace id of the most similar vector, the oldest of equally similar vectors; None if the cache was empty."""
-    similarity: float | None
-    """Cosine with the nearest vector, from -1 to 1; 0 if either vector is a zero vector."""
-    slot: int
-    """Position in the ring buffer, from 0 to capacity - 1. A later vector of the same call can have overwritten it."""
-    sequence: int
-    """Number of vectors added before this vector, or before the vector that it replaces."""
 
 
 class NoveltyCache:
@@ -138,18 +119,19 @@ class NoveltyCache:
         """
         row = np.asarray(vector, np.float32)
         self._expect_dimensions(row.shape[-1] if row.ndim == 1 else row.size)
-        self.restore_all([slot], [sequence], [trace_id], row[None])
+        self.restore_all([slot], [sequence], [trace_id], [row])
 
     def restore_all(
-        self, slots: Sequence[int], sequences: Sequence[int], trace_ids: Sequence[str], vectors: Vectors
+        self, slots: Sequence[int], sequences: Sequence[int], trace_ids: Sequence[str], vectors: Sequence[Vectors]
     ) -> None:
-        """Restores many vectors, like `restore`; `vectors` has a row for each."""
+        """Restores many vectors, like `restore`."""
         for slot, trace_id in zip(slots, trace_ids, strict=True):
             if not 0 <= slot < self.capacity:
                 raise ValueError(
                     f"slot {slot} of trace {trace_id!r} does not fit a novelty cache of {self.capacity} vectors"
                 )
-        self._expect_dimensions(vectors.shape[1])
+        rows = np.stack(vectors)
+        self._expect_dimensions(rows.shape[1])
         end = max(slots) + 1
         self._make_room(end)
         missing = max(0, end - len(self._ids))
@@ -161,7 +143,7 @@ class NoveltyCache:
             if sequence >= self._next_sequence:
                 self._next_sequence = sequence + 1
                 self._next_slot = (slot + 1) % self.capacity
-        self._search.store.put_back(np.array(slots, np.intp), vectors)
+        self._search.store.put_back(np.array(slots, np.intp), rows)
         self._search.forget()
 
     def release(self, slots: Iterable[int]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, JsonValue, model_validator
 from pydantic.alias_generators import to_camel
@@ -14,7 +14,11 @@ from traceweir.schemas.invocation import Level
 from traceweir.schemas.trace import ReasoningTrace
 from traceweir.scorers.base import Measurement, MissingInput, Scorer, Subject
 from traceweir.scorers.embedding import Embedder, embedded_text
-from traceweir.scorers.metrics.novelty import UNKNOWN_NOVELTY, NoveltyCache
+from traceweir.scorers.metrics.novelty_value import UNKNOWN_NOVELTY
+
+# Which needs numpy.
+if TYPE_CHECKING:
+    from traceweir.scorers.metrics.novelty import NoveltyCache
 
 NonNegative = Annotated[float, Field(ge=0)]
 

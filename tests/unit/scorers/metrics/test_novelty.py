@@ -5,7 +5,8 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from traceweir.scorers.metrics.novelty import Novelty, NoveltyCache
+from traceweir.scorers.metrics.novelty import NoveltyCache
+from traceweir.scorers.metrics.novelty_value import Novelty
 
 Vector = list[float]
 EAST, NORTH, WEST, NORTH_EAST, ZERO = [1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [1.0, 1.0], [0.0, 0.0]

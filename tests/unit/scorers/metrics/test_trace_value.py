@@ -12,7 +12,8 @@ from tests.support.scoring import make_trace, trace_document
 
 from traceweir.schemas.invocation import Invocation
 from traceweir.scorers import MissingInput, Subject, TraceValue, evaluate_value
-from traceweir.scorers.embedding import HashingEmbedder, Vectors
+from traceweir.scorers.embedding import Vectors
+from traceweir.scorers.hashing_embedder import HashingEmbedder
 from traceweir.scorers.metrics.novelty import NoveltyCache
 from traceweir.scorers.metrics.trace_value import value_of
 

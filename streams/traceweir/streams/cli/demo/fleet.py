@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from zlib import crc32
 
-from traceweir.scorers.embedding import HashingEmbedder, Vectors, embedded_text
+from traceweir.scorers.embedding import Vectors, embedded_text
+from traceweir.scorers.hashing_embedder import HashingEmbedder
 from traceweir.streams.base.stages.partitioner import partition_of
 from traceweir.streams.cli.demo.agents import DUPLICATE, Emission, Expected, Quality, Sketch, emissions_of, trace_of
 from traceweir.streams.cli.demo.domains import DOMAINS, Domain

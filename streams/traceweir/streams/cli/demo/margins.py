@@ -13,7 +13,8 @@ import numpy as np
 
 from traceweir.schemas.figures import figure
 from traceweir.schemas.trace import ReasoningTrace
-from traceweir.scorers.embedding import HashingEmbedder, embedded_text
+from traceweir.scorers.embedding import embedded_text
+from traceweir.scorers.hashing_embedder import HashingEmbedder
 from traceweir.scorers.metrics.trace_value import TraceValue
 
 TWIN_SIMILARITY = 0.9

@@ -9,11 +9,12 @@ from __future__ import annotations
 import struct
 from collections.abc import Mapping
 from hashlib import blake2b
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING
 
 from traceweir.streams.base.stages.base import Rows
+
+if TYPE_CHECKING:
+    from traceweir.streams.pipeline.assemble.sorted_digests import SortedDigests
 
 PREFIX = b"f"
 """The first byte of the keys of these rows."""
@@ -49,7 +50,7 @@ class ForgottenSessions:
         self._unknown_until: int | None = 0
         """A time that no record of a forgotten session exceeds that is not remembered here, in milliseconds since 1970."""
         self._chunks: dict[int, _Chunk] = {}
-        self._sorted: npt.NDArray[np.uint64] = np.empty(0, np.uint64)
+        self._sorted: SortedDigests | None = None
         self._recent: set[int] = set()
         self._dirty: set[int] = set()
         self._count = self._next = 0
@@ -127,8 +128,7 @@ class ForgottenSessions:
         digest = int.from_bytes(_digest(name), "big")
         if digest in self._recent:
             return True
-        place = int(np.searchsorted(self._sorted, np.uint64(digest)))
-        return place < len(self._sorted) and int(self._sorted[place]) == digest
+        return self._sorted is not None and digest in self._sorted
 
     def rows(self) -> Rows:
         """Returns the rows that have changed since the last call; at least one row in the life of a partition."""
@@ -158,7 +158,12 @@ class ForgottenSessions:
 
     def _sort(self) -> None:
         digests = b"".join([chunk.digests for chunk in self._chunks.values()])
-        self._sorted = np.sort(np.frombuffer(digests, ">u8").astype(np.uint64))
+        self._sorted = None
+        if digests:
+            # Here, because it needs numpy, and scoring without Kafka forgets no session.
+            from traceweir.streams.pipeline.assemble.sorted_digests import SortedDigests
+
+            self._sorted = SortedDigests(digests)
         self._recent = set()
 
 

@@ -6,7 +6,6 @@ import hashlib
 import struct
 from typing import NamedTuple
 
-import numpy as np
 import orjson
 
 from traceweir.scorers.embedding import Vectors
@@ -36,11 +35,14 @@ def split_slot_key(key: bytes) -> tuple[bytes, int]:
 def pack_vector(sequence: int, trace_id: str, vector: Vectors) -> bytes:
     """Returns the row of a vector: its sequence number, its trace id, its float32 values."""
     name = trace_id.encode()
-    return _VECTOR.pack(sequence, len(name)) + name + np.ascontiguousarray(vector, "<f4").tobytes()
+    return _VECTOR.pack(sequence, len(name)) + name + vector.astype("<f4", copy=False).tobytes()
 
 
 def unpack_vector(row: bytes) -> tuple[int, str, Vectors]:
     """Returns sequence number, trace id and values of a vector's row."""
+    # Here and in `novelty_scopes`, because a gate without an embedder has no vectors.
+    import numpy as np
+
     sequence, length = _VECTOR.unpack_from(row)
     start = _VECTOR.size + length
     return sequence, row[_VECTOR.size : start].decode(), np.frombuffer(row, "<f4", offset=start)

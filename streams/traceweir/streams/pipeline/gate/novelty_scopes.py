@@ -7,14 +7,14 @@ recently used first: an agent that invents task domains drops its own. The order
 from __future__ import annotations
 
 from collections import OrderedDict, defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from heapq import heappush, heapreplace
+from typing import TYPE_CHECKING
 
-import numpy as np
 import orjson
 
 from traceweir.scorers.embedding import Vectors
-from traceweir.scorers.metrics.novelty import Novelty, NoveltyCache
+from traceweir.scorers.metrics.novelty_value import Novelty
 from traceweir.streams.base.stages.base import Read, Rows
 from traceweir.streams.pipeline.gate.novelty_scope_rows import (
     DECISION,
@@ -28,6 +28,9 @@ from traceweir.streams.pipeline.gate.novelty_scope_rows import (
     split_slot_key,
     unpack_vector,
 )
+
+if TYPE_CHECKING:
+    from traceweir.scorers.metrics.novelty import NoveltyCache
 
 ESTABLISHED_AT = 10
 """Candidates of a scope. A scope on trial asks for an established place at each multiple of this number."""
@@ -64,13 +67,13 @@ class NoveltyScope:
         self._unreadable: set[int] = set()
         """Slots of the vectors in the last cut. Their rows can be read at the next cut."""
 
-    def measure_and_add(self, vectors: Vectors, trace_ids: list[str]) -> list[Novelty]:
+    def measure_and_add(self, vectors: Vectors | Sequence[Vectors], trace_ids: list[str]) -> list[Novelty]:
         """Returns the novelty of each vector, in order. A known trace is a revision and replaces its own vector.
 
         Raises:
             ValueError: the vectors' length differs from the scope's, or a value is not finite. No vector is then added.
         """
-        cache = self.vectors or self._new_cache(vectors.shape[1])
+        cache = self.vectors or self._new_cache(len(vectors[0]))
         measured = cache.measure_and_add(vectors, trace_ids, replace=True)
         self.vectors = cache
         for trace_id, novelty in zip(trace_ids, measured, strict=True):
@@ -105,7 +108,7 @@ class NoveltyScope:
         if kept:
             sequences, trace_ids, vectors = zip(*kept.values(), strict=True)
             self.vectors = self.vectors or self._new_cache(len(vectors[0]))
-            self.vectors.restore_all(list(kept), sequences, trace_ids, np.stack(vectors))
+            self.vectors.restore_all(list(kept), sequences, trace_ids, vectors)
 
     def restore_decision(self, row: bytes) -> None:
         """Restores a decision from its row."""
@@ -142,6 +145,8 @@ class NoveltyScope:
         return [(key, None) for key in (SCOPE + self.digest, *keys)]
 
     def _new_cache(self, dimensions: int) -> NoveltyCache:
+        from traceweir.scorers.metrics.novelty import NoveltyCache
+
         return NoveltyCache(self.capacity, dimensions, read=None if self._read is None else self._read_vector)
 
     def _read_vector(self, slot: int) -> Vectors:

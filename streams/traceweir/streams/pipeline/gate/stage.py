@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
 from pydantic import ValidationError
 from pydantic_core import to_json
 
@@ -23,7 +23,7 @@ from traceweir.scorers.evaluation.outcome import Outcome, Unmeasured
 from traceweir.scorers.evaluation.plan import Plan
 from traceweir.scorers.evaluation.publication import Publish, publication
 from traceweir.scorers.evaluation.score_writer import GateScores
-from traceweir.scorers.metrics.novelty import Novelty
+from traceweir.scorers.metrics.novelty_value import Novelty
 from traceweir.scorers.redaction.entities import EntityFinder
 from traceweir.streams.base.stages.base import MAX_OUTPUT_BYTES, Cut, Output, Read, Record, dead_letter
 from traceweir.streams.base.stages.counters import Counters
@@ -189,9 +189,7 @@ class GateStage:
         }
         novelty: dict[str, Novelty] = {}
         if vectors:
-            measured = scope.measure_and_add(
-                np.stack(list(vectors.values())), [_vector_id(scope, name) for name in vectors]
-            )
+            measured = scope.measure_and_add(list(vectors.values()), [_vector_id(scope, name) for name in vectors])
             novelty = dict(zip(vectors, measured, strict=True))
         for name, item in items.items():
             try:
@@ -382,7 +380,7 @@ def _check(scope: NoveltyScope, waiting: Waiting, candidate: Candidate) -> None:
     others = (item.candidate.embedding for item in waiting.values())
     before = (embedding.dimensions for embedding in others if embedding is not None)
     expected = scope.vectors.dimensions if scope.vectors else next(before, len(vector))
-    if len(vector) != expected or not np.isfinite(vector).all():
+    if len(vector) != expected or not math.isfinite(abs(vector).max()):
         raise RecordRejected(
             "unreadable_candidate",
             f"embedding: must have {expected} finite values, like the other vectors of its scope; it has {len(vector)} "

@@ -4,19 +4,22 @@ The sentence-transformers library is an extra (`pip install '.[embeddings]'`) an
 needs the library, because the import takes seconds and some hundred megabytes.
 """
 
+from __future__ import annotations
+
 import hashlib
 import importlib.util
 import logging
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from traceweir.scorers.embedding import Embedder, HashingEmbedder, Vectors
-from traceweir.streams.scoring.embedders.length_groups import LengthGroups
+from traceweir.scorers.embedding import Embedder, Vectors
 from traceweir.streams.scoring.embedders.model_folder import ABOUT, is_embedder_folder, read_about
+
+# Which needs numpy, as each embedder does, whose import takes a tenth of the CPU of a small command.
+if TYPE_CHECKING:
+    from traceweir.streams.scoring.embedders.length_groups import LengthGroups
 
 log = logging.getLogger(__name__)
 
@@ -48,6 +51,8 @@ def load_embedder(name: str) -> Embedder | None:
         case "none":
             return None
         case "hashing":
+            from traceweir.scorers.hashing_embedder import HashingEmbedder
+
             return HashingEmbedder()
         case "auto":
             try:
@@ -195,7 +200,7 @@ class SentenceTransformerEmbedder:
         rows = self._model.encode(
             list(texts), normalize_embeddings=True, convert_to_numpy=True, show_progress_bar=False
         )
-        vectors: Vectors = np.asarray(rows, np.float32)
+        vectors: Vectors = rows.astype("float32", copy=False)
         return vectors
 
 
@@ -228,6 +233,8 @@ def _groups_on_cpu(model: Any) -> LengthGroups | None:
     if getattr(getattr(model, "device", None), "type", None) != "cpu":
         return None
     import torch
+
+    from traceweir.streams.scoring.embedders.length_groups import LengthGroups
 
     threads = torch.get_num_threads()
     torch.set_num_threads(1)

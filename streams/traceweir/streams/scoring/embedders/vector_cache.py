@@ -1,5 +1,7 @@
 """Keeps the vectors of the texts that were embedded last, by the digest of the text."""
 
+from __future__ import annotations
+
 from collections import OrderedDict
 from hashlib import blake2b
 

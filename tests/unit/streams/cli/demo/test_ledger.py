@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 import pytest
 
 from traceweir.schemas.trace import ReasoningTrace
-from traceweir.scorers.embedding import HashingEmbedder
 from traceweir.scorers.evaluation.plan import read_plan
+from traceweir.scorers.hashing_embedder import HashingEmbedder
 from traceweir.scorers.metrics.novelty import NoveltyCache
 from traceweir.scorers.metrics.trace_value import evaluate_value
 from traceweir.streams.cli.demo.fleet import build_fleet

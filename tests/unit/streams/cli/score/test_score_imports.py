@@ -13,6 +13,7 @@ UNUSED = [
     "faust",
     "lemminflect",
     "litellm",
+    "numpy",
     "pandas",
     "phonenumbers",
     "psutil",
@@ -22,7 +23,7 @@ UNUSED = [
     "traceweir.streams.scoring.isolation.process",
     "traceweir.streams.scoring.judges.client",
 ]
-"""What only judges, processes, Kafka, tables, verbs of answers or telephone numbers need."""
+"""What only judges, embedders, processes, Kafka, tables, verbs of answers or telephone numbers need."""
 SCORED = f"""
 import sys
 from traceweir.streams.cli.entry import main

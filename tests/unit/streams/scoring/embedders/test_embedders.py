@@ -11,7 +11,7 @@ from typing import Self
 import numpy as np
 import pytest
 
-from traceweir.scorers.embedding import HashingEmbedder
+from traceweir.scorers.hashing_embedder import HashingEmbedder
 from traceweir.streams.scoring.embedders.loading import (
     EmbedderUnavailableError,
     SentenceTransformerEmbedder,

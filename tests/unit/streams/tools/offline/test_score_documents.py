@@ -9,8 +9,9 @@ import orjson
 import pytest
 from tests.support.scoring import NOW, trace_document
 
-from traceweir.scorers.embedding import Embedder, HashingEmbedder
+from traceweir.scorers.embedding import Embedder
 from traceweir.scorers.evaluation.plan import read_plan
+from traceweir.scorers.hashing_embedder import HashingEmbedder
 from traceweir.streams.base.settings import Settings
 from traceweir.streams.intake.formats.base import DocumentRecords
 from traceweir.streams.intake.formats.documents import Document, InputError

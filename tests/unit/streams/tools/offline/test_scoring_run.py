@@ -15,8 +15,8 @@ from tests.support.scoring import trace_document
 from traceweir.schemas.invocation import Level
 from traceweir.schemas.score import Score
 from traceweir.scorers.base import Measurement, Scorer, Subject
-from traceweir.scorers.embedding import HashingEmbedder
 from traceweir.scorers.evaluation.plan import read_plan
+from traceweir.scorers.hashing_embedder import HashingEmbedder
 from traceweir.streams.base.settings import Settings
 from traceweir.streams.pipeline.gate.novelty_scopes import EXACT_UP_TO
 from traceweir.streams.scoring.embedders.loading import load_embedder
