@@ -13,13 +13,13 @@ from traceweir.scorers.evaluation.metric import Metric
 from traceweir.scorers.evaluation.plan import ConfigError, Plan, read_plan
 from traceweir.scorers.evaluation.runner import evaluate
 from traceweir.scorers.judge import AnswerUnusable, BudgetSpent, Judge, JudgeFailed, Question, Reply
-from traceweir.scorers.metrics.response_match import ResponseMatch
-from traceweir.scorers.metrics.tool_trajectory import ToolTrajectory
 from traceweir.scorers.metrics.trace_value import TraceValue, evaluate_value
 
 if TYPE_CHECKING:
     from traceweir.scorers.hashing_embedder import HashingEmbedder
     from traceweir.scorers.metrics.novelty import NoveltyCache
+    from traceweir.scorers.metrics.response_match import ResponseMatch
+    from traceweir.scorers.metrics.tool_trajectory import ToolTrajectory
 
 __all__ = [
     "AnswerUnusable",
@@ -47,12 +47,17 @@ __all__ = [
     "read_plan",
 ]
 
-_MODULES = {"HashingEmbedder": "hashing_embedder", "NoveltyCache": "metrics.novelty"}
-"""The modules that need numpy, whose import takes a tenth of the CPU of a small command."""
+_MODULES = {
+    "HashingEmbedder": "hashing_embedder",
+    "NoveltyCache": "metrics.novelty",
+    "ResponseMatch": "metrics.response_match",
+    "ToolTrajectory": "metrics.tool_trajectory",
+}
+"""The modules that scoring a small file does not need; numpy alone takes a tenth of the CPU of such a command."""
 
 
 def __getattr__(name: str) -> Any:
-    """Imports a public name that needs numpy at its first use."""
+    """Imports a public name of these modules at its first use."""
     if name in _MODULES:
         return getattr(import_module(f"traceweir.scorers.{_MODULES[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

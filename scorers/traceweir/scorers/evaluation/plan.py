@@ -34,8 +34,7 @@ from traceweir.scorers.evaluation.registry import (
     scorer_class,
 )
 from traceweir.scorers.evaluation.thresholds import ANY_NUMBER, threshold_of
-from traceweir.scorers.judged.base import JudgedScorer
-from traceweir.scorers.judged.yes_no_rating import RatingOptions
+from traceweir.scorers.judged.base import JudgedScorer, RatingOptions
 from traceweir.scorers.metrics.trace_value import TraceValue
 from traceweir.scorers.redaction.custom_patterns import unusable_patterns
 

@@ -4,90 +4,77 @@ from __future__ import annotations
 
 import sys
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
+from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 
 from traceweir.scorers import databricks_names
 from traceweir.scorers.base import Scorer
 from traceweir.scorers.databricks_names import ALIASES, full_name
-from traceweir.scorers.judged.chunk_relevance import ChunkRelevancePrecision
-from traceweir.scorers.judged.databricks_ratings import (
-    ContextSufficiency,
-    Correctness,
-    Groundedness,
-    GuidelineAdherence,
-    RelevanceToQuery,
-    SafetyRating,
-)
-from traceweir.scorers.judged.final_response_match_v2 import FinalResponseMatch
-from traceweir.scorers.judged.hallucinations_v1 import Hallucinations
-from traceweir.scorers.judged.rubric_based_final_response_quality_v1 import RubricBasedFinalResponseQuality
-from traceweir.scorers.judged.rubric_based_tool_use_quality_v1 import RubricBasedToolUseQuality
-from traceweir.scorers.judged.safety_v1 import Safety
-from traceweir.scorers.metrics.completeness import Completeness
-from traceweir.scorers.metrics.content_similarity import ContentSimilarity
-from traceweir.scorers.metrics.document_recall import DocumentRecall
-from traceweir.scorers.metrics.efficiency import (
-    InferenceCallCount,
-    InvocationDuration,
-    TokenUsageTotal,
-    ToolCallCount,
-)
-from traceweir.scorers.metrics.keyword_coverage import KeywordCoverage
-from traceweir.scorers.metrics.latency import Latency
-from traceweir.scorers.metrics.response_match import ResponseMatch
-from traceweir.scorers.metrics.token_counts import InputTokenCount, OutputTokenCount, TotalTokenCount
-from traceweir.scorers.metrics.tool_call_accuracy import ToolCallAccuracy
-from traceweir.scorers.metrics.tool_trajectory import ToolTrajectory
-from traceweir.scorers.metrics.trajectory import (
-    TrajectoryAnyOrderMatch,
-    TrajectoryExactMatch,
-    TrajectoryInOrderMatch,
-    TrajectoryPrecision,
-    TrajectoryRecall,
-    TrajectorySingleToolUse,
-)
 from traceweir.scorers.spelling import did_you_mean
 
 GROUP = "traceweir.scorers"
 """The entry point group in which a package provides scorers, by the metric's name."""
 
-BUILT_IN: dict[str, type[Scorer]] = {
-    "tool_trajectory_avg_score": ToolTrajectory,
-    "response_match_score": ResponseMatch,
-    "final_response_match_v2": FinalResponseMatch,
-    "rubric_based_final_response_quality_v1": RubricBasedFinalResponseQuality,
-    "rubric_based_tool_use_quality_v1": RubricBasedToolUseQuality,
-    "hallucinations_v1": Hallucinations,
-    "safety_v1": Safety,
-    "tool_call_count_v1": ToolCallCount,
-    "inference_call_count_v1": InferenceCallCount,
-    "token_usage_v1": TokenUsageTotal,
-    "invocation_duration_v1": InvocationDuration,
-    "trajectory_exact_match": TrajectoryExactMatch,
-    "trajectory_in_order_match": TrajectoryInOrderMatch,
-    "trajectory_any_order_match": TrajectoryAnyOrderMatch,
-    "trajectory_precision": TrajectoryPrecision,
-    "trajectory_recall": TrajectoryRecall,
-    "trajectory_single_tool_use": TrajectorySingleToolUse,
-    databricks_names.CORRECTNESS: Correctness,
-    databricks_names.RELEVANCE: RelevanceToQuery,
-    databricks_names.SAFETY: SafetyRating,
-    databricks_names.GROUNDEDNESS: Groundedness,
-    databricks_names.SUFFICIENCY: ContextSufficiency,
-    databricks_names.CHUNK_PRECISION: ChunkRelevancePrecision,
-    databricks_names.GUIDELINES: GuidelineAdherence,
-    databricks_names.RECALL: DocumentRecall,
-    databricks_names.TOTAL_TOKENS: TotalTokenCount,
-    databricks_names.INPUT_TOKENS: InputTokenCount,
-    databricks_names.OUTPUT_TOKENS: OutputTokenCount,
-    databricks_names.LATENCY: Latency,
-    "completeness": Completeness,
-    "keyword_coverage": KeywordCoverage,
-    "content_similarity": ContentSimilarity,
-    "tool_call_accuracy": ToolCallAccuracy,
+PLACES: dict[str, str] = {
+    "tool_trajectory_avg_score": "metrics.tool_trajectory:ToolTrajectory",
+    "response_match_score": "metrics.response_match:ResponseMatch",
+    "final_response_match_v2": "judged.final_response_match_v2:FinalResponseMatch",
+    "rubric_based_final_response_quality_v1": "judged.rubric_based_final_response_quality_v1:RubricBasedFinalResponseQuality",
+    "rubric_based_tool_use_quality_v1": "judged.rubric_based_tool_use_quality_v1:RubricBasedToolUseQuality",
+    "hallucinations_v1": "judged.hallucinations_v1:Hallucinations",
+    "safety_v1": "judged.safety_v1:Safety",
+    "tool_call_count_v1": "metrics.efficiency:ToolCallCount",
+    "inference_call_count_v1": "metrics.efficiency:InferenceCallCount",
+    "token_usage_v1": "metrics.efficiency:TokenUsageTotal",
+    "invocation_duration_v1": "metrics.efficiency:InvocationDuration",
+    "trajectory_exact_match": "metrics.trajectory:TrajectoryExactMatch",
+    "trajectory_in_order_match": "metrics.trajectory:TrajectoryInOrderMatch",
+    "trajectory_any_order_match": "metrics.trajectory:TrajectoryAnyOrderMatch",
+    "trajectory_precision": "metrics.trajectory:TrajectoryPrecision",
+    "trajectory_recall": "metrics.trajectory:TrajectoryRecall",
+    "trajectory_single_tool_use": "metrics.trajectory:TrajectorySingleToolUse",
+    databricks_names.CORRECTNESS: "judged.databricks_ratings:Correctness",
+    databricks_names.RELEVANCE: "judged.databricks_ratings:RelevanceToQuery",
+    databricks_names.SAFETY: "judged.databricks_ratings:SafetyRating",
+    databricks_names.GROUNDEDNESS: "judged.databricks_ratings:Groundedness",
+    databricks_names.SUFFICIENCY: "judged.databricks_ratings:ContextSufficiency",
+    databricks_names.CHUNK_PRECISION: "judged.chunk_relevance:ChunkRelevancePrecision",
+    databricks_names.GUIDELINES: "judged.databricks_ratings:GuidelineAdherence",
+    databricks_names.RECALL: "metrics.document_recall:DocumentRecall",
+    databricks_names.TOTAL_TOKENS: "metrics.token_counts:TotalTokenCount",
+    databricks_names.INPUT_TOKENS: "metrics.token_counts:InputTokenCount",
+    databricks_names.OUTPUT_TOKENS: "metrics.token_counts:OutputTokenCount",
+    databricks_names.LATENCY: "metrics.latency:Latency",
+    "completeness": "metrics.completeness:Completeness",
+    "keyword_coverage": "metrics.keyword_coverage:KeywordCoverage",
+    "content_similarity": "metrics.content_similarity:ContentSimilarity",
+    "tool_call_accuracy": "metrics.tool_call_accuracy:ToolCallAccuracy",
 }
+"""The module and the class of each built-in metric."""
+
+
+class _BuiltIn(Mapping[str, type[Scorer]]):
+    """The scorers of the built-in metrics; the module of a scorer is imported when somebody asks for the scorer."""
+
+    def __getitem__(self, metric: str) -> type[Scorer]:
+        module, _, name = PLACES[metric].partition(":")
+        found: type[Scorer] = getattr(import_module(f"traceweir.scorers.{module}"), name)
+        return found
+
+    def __contains__(self, metric: object) -> bool:
+        return metric in PLACES
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(PLACES)
+
+    def __len__(self) -> int:
+        return len(PLACES)
+
+
+BUILT_IN: Mapping[str, type[Scorer]] = _BuiltIn()
+"""The scorers of the built-in metrics. A judged scorer takes longer to import than a small file to score."""
 
 UNSUPPORTED: dict[str, tuple[float, float]] = {
     "response_evaluation_score": (1.0, 5.0),

@@ -30,6 +30,13 @@ class JudgeModelOptions(ConfigModel):
     """Has no effect; accepted because ADK's files can contain it. The provider of the judge configures the model."""
 
 
+class RatingOptions(JudgeModelOptions):
+    """Holds a rating's judge options; defaults: a single reply, as in Agent Evaluation, and ten questions in flight."""
+
+    num_samples: Annotated[int, Field(ge=1)] = 1
+    parallelism_limit: Annotated[int, Field(ge=1)] = 10
+
+
 class JudgedScorer(Scorer):
     """Base class of the scorers that ask a judge."""
 

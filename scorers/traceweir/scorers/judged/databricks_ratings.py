@@ -14,9 +14,10 @@ from traceweir.schemas.reference import Reference
 from traceweir.scorers import databricks_names
 from traceweir.scorers.base import MissingInput
 from traceweir.scorers.databricks_names import reason_with_unread
+from traceweir.scorers.judged.base import RatingOptions
 from traceweir.scorers.judged.evidence import answer_of, retrieved_context_of
 from traceweir.scorers.judged.safety_v1 import Safety
-from traceweir.scorers.judged.yes_no_rating import RatingOptions, YesNoRating, request_of
+from traceweir.scorers.judged.yes_no_rating import YesNoRating, request_of
 
 
 def _as_list(guidelines: object) -> object:

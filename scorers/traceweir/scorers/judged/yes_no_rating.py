@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Annotated, ClassVar, Literal
+from typing import ClassVar, Literal
 
-from pydantic import Field, JsonValue
+from pydantic import JsonValue
 
 from traceweir.schemas.invocation import Invocation
 from traceweir.schemas.reference import Reference
 from traceweir.schemas.text import printable
 from traceweir.scorers.base import Measurement, MissingInput, Subject, invocation_of
 from traceweir.scorers.judge import AnswerUnusable, Judge
-from traceweir.scorers.judged.base import JudgedScorer, JudgeModelOptions, judge_of
+from traceweir.scorers.judged.base import JudgedScorer, JudgeModelOptions, RatingOptions, judge_of
 from traceweir.scorers.judged.evidence import question_of
 from traceweir.scorers.judged.prompt import prompt
 from traceweir.scorers.judged.replies import (
@@ -34,13 +34,6 @@ RATING_ANSWER = object_schema(rationale=TEXT, result=one_of("yes", "no"))
 
 _YES = frozenset({"yes", "true", "pass", "correct", "1", "ok", "valid"})
 _NO = frozenset({"no", "false", "fail", "incorrect", "0", "invalid", "none", "null"})
-
-
-class RatingOptions(JudgeModelOptions):
-    """Holds a rating's judge options; defaults: a single reply, as in Agent Evaluation, and ten questions in flight."""
-
-    num_samples: Annotated[int, Field(ge=1)] = 1
-    parallelism_limit: Annotated[int, Field(ge=1)] = 10
 
 
 class AsksForRatings(JudgedScorer):
