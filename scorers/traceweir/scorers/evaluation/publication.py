@@ -9,10 +9,8 @@ from pydantic_core import to_json
 
 from traceweir.schemas.base import JsonObject
 from traceweir.schemas.trace import ReasoningTrace
-from traceweir.scorers.evaluation.decision import network_record
 from traceweir.scorers.evaluation.plan import Plan
 from traceweir.scorers.redaction.entities import EntityFinder, NotSearchedError
-from traceweir.scorers.redaction.trace_document import is_publishable_id
 
 Publish = Callable[[Plan, ReasoningTrace, float, int, EntityFinder | None], tuple[bytes, list[str]]]
 """Has the parameters of `publication`, and its result."""
@@ -34,6 +32,10 @@ def publication(
     record is no valid trace or contains a number that JSON does not know (NaN, Infinity); `too_large`; and, with
     `gate.presidio`, `too_long_for_presidio` and `presidio_failed`.
     """
+    # Here, because the rules of redaction take as long to import as a small file to score, and most runs publish nothing.
+    from traceweir.scorers.evaluation.network_record import network_record
+    from traceweir.scorers.redaction.trace_document import is_publishable_id
+
     reasons = [] if is_publishable_id(trace.id, plan.gate.redact) else ["id_not_publishable"]
     try:
         document = network_record(plan, trace, value, entities)

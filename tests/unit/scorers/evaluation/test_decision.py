@@ -10,7 +10,8 @@ from tests.support.scoring import make_candidate, make_trace, trace_document
 from traceweir.schemas.candidate import Verdict
 from traceweir.schemas.trace import ReasoningTrace
 from traceweir.scorers import read_plan
-from traceweir.scorers.evaluation.decision import decide, network_record
+from traceweir.scorers.evaluation.decision import decide
+from traceweir.scorers.evaluation.network_record import network_record
 
 PLAN = read_plan(
     {

@@ -11,7 +11,7 @@ from pydantic import JsonValue
 from tests.support.scoring import make_trace
 
 from traceweir.scorers import ConfigError, read_plan
-from traceweir.scorers.evaluation.decision import network_record
+from traceweir.scorers.evaluation.network_record import network_record
 from traceweir.scorers.redaction.custom_patterns import compiled, redact_custom, unusable_patterns
 from traceweir.scorers.redaction.redaction import redact
 

@@ -6,6 +6,9 @@ import subprocess
 import sys
 
 from tests.support.cli_inputs import WriteInput, trace
+from tests.support.paths import ROOT
+
+from traceweir.streams.cli.errors import FAILED
 
 UNUSED = [
     "aiokafka",
@@ -20,22 +23,34 @@ UNUSED = [
     "pyarrow",
     "scipy",
     "sqlite3",
+    "traceweir.scorers.judged.yes_no_rating",
+    "traceweir.scorers.text.rouge",
     "traceweir.streams.scoring.isolation.process",
     "traceweir.streams.scoring.judges.client",
 ]
-"""What only judges, embedders, processes, Kafka, tables, verbs of answers or telephone numbers need."""
+"""What only judges, embedders, processes, Kafka, tables or other metrics need."""
+REDACTION = "traceweir.scorers.redaction.detection"
+"""What only accepted traces need."""
 SCORED = f"""
 import sys
 from traceweir.streams.cli.entry import main
 try:
     main()
 finally:
-    print("imported", [name for name in {UNUSED} if name in sys.modules])
+    print("imported", [name for name in {[*UNUSED, REDACTION]} if name in sys.modules])
 """
 
 
-def test_scoring_a_small_file_imports_nothing_that_it_does_not_use(write_input: WriteInput) -> None:
-    file = write_input("traces.jsonl", trace(1))
+def imported(file: str) -> tuple[int, str]:
+    """Returns the exit code of `score`, and what it imported of the modules above."""
     command = [sys.executable, "-c", SCORED, "score", file, "--embedder", "none"]
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert (ended.returncode, ended.stdout.splitlines()[-1]) == (0, "imported []"), ended.stderr
+    return ended.returncode, ended.stdout.splitlines()[-1]
+
+
+def test_scoring_a_small_file_imports_nothing_that_it_does_not_use(write_input: WriteInput) -> None:
+    assert imported(write_input("traces.jsonl", trace(1))) == (0, f"imported {[REDACTION]}")
+
+
+def test_a_file_without_an_accepted_trace_needs_no_rules_of_redaction() -> None:
+    assert imported(str(ROOT / "examples" / "chats.json")) == (FAILED, "imported []")
