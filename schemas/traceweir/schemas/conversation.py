@@ -92,9 +92,15 @@ def _tool_uses(invocation: Invocation, events: Sequence[InvocationEvent]) -> lis
     open_responses = list(responses)
     found = []
     for call in calls:
-        response = next((each for each in open_responses if _answers(each, call)), None)
-        if response is not None:
-            open_responses.remove(response)
+        answering = [each for each in open_responses if _answers(each, call)]
+        if answering and call.id:
+            # A call that waits for an approval is answered again with its result.
+            open_responses = [each for each in open_responses if each not in answering]
+        elif answering:
+            open_responses.remove(answering[0])
+        response = None
+        if answering:
+            response = answering[-1] if call.id else answering[0]
         found.append(
             ToolUse(
                 call.name,

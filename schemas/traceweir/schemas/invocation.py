@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Annotated, Literal
 
-from pydantic import Field, JsonValue
+from pydantic import AfterValidator, Field, JsonValue
 
 from traceweir.schemas.base import AdkModel, JsonObject
 
@@ -43,12 +43,22 @@ class Part(AdkModel):
     """A tool call."""
     function_response: FunctionResponse | None = None
     """A tool response."""
+    thought: bool | None = Field(default=None, exclude=True)
+    """Whether the part is reasoning of the model: such a part is read, and left out of its message."""
+
+
+def _without_thoughts(parts: list[Part]) -> list[Part]:
+    return [part for part in parts if not part.thought] if any(part.thought for part in parts) else parts
+
+
+Parts = Annotated[list[Part], AfterValidator(_without_thoughts)]
+"""The parts of a message without the model's reasoning, which is neither an answer nor evidence."""
 
 
 class Content(AdkModel):
     """A message."""
 
-    parts: list[Part] | None = None
+    parts: Parts | None = None
     """The parts of the message, in order."""
     role: str | None = None
     """Who wrote the message: `user` or `model`."""
@@ -71,7 +81,7 @@ class IntermediateData(AdkModel):
     """The tool calls, in order."""
     tool_responses: list[FunctionResponse] = []
     """The tool responses, in order."""
-    intermediate_responses: list[tuple[str, list[Part]]] = []
+    intermediate_responses: list[tuple[str, Parts]] = []
     """Pairs of an author and the parts of its response, in order."""
 
 

@@ -178,7 +178,7 @@ def derived_invocation(trace: ReasoningTrace) -> Invocation:
 
 
 def _message(text: str, role: str) -> Content:
-    part = Part.trusted(text=text, function_call=None, function_response=None)
+    part = Part.trusted(text=text, function_call=None, function_response=None, thought=None)
     return Content.trusted(parts=[part], role=role)
 
 

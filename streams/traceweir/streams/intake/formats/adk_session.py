@@ -54,6 +54,13 @@ class _EventContent(AdkModel):
 
 class _Actions(AdkModel):
     skip_summarization: bool | None = None
+    compaction: JsonObject | None = None
+
+
+class _Transcription(AdkModel):
+    text: str | None = None
+    finished: bool | None = None
+    """Whether the text is the whole of what was said."""
 
 
 _Text = Annotated[str, BeforeValidator(lambda value: "" if value is None else value)]
@@ -72,6 +79,13 @@ class _Event(AdkModel):
     grounding_metadata: JsonObject | None = None
     usage_metadata: UsageMetadata | None = None
     model_version: str | None = None
+    input_transcription: _Transcription | None = None
+    output_transcription: _Transcription | None = None
+
+    @property
+    def is_compaction(self) -> bool:
+        """Whether ADK wrote the event itself, as a summary of earlier events."""
+        return bool(self.actions and self.actions.compaction)
 
     @property
     def is_of_user(self) -> bool:
@@ -80,13 +94,22 @@ class _Event(AdkModel):
 
     @property
     def parts(self) -> Sequence[_EventPart]:
-        """The parts of the content."""
-        return self.content.parts or () if self.content else ()
+        """The parts of the content, without reasoning."""
+        return [part for part in self.content.parts or () if not part.thought] if self.content else ()
 
     @property
-    def calls_a_tool(self) -> bool:
-        """Whether the event contains a function call."""
-        return any(part.function_call for part in self.parts)
+    def uses_a_tool(self) -> bool:
+        """Whether the event contains a function call or the response of a tool."""
+        return any(part.function_call or part.function_response for part in self.parts)
+
+    @property
+    def answered_calls(self) -> Sequence[str]:
+        """The ids of the calls to which the user answers, as in an approval; none if the user asks something."""
+        if not self.is_of_user or any(part.text for part in self.parts):
+            return ()
+        return [
+            part.function_response.id for part in self.parts if part.function_response and part.function_response.id
+        ]
 
     @property
     def is_final_response(self) -> bool:
@@ -94,9 +117,7 @@ class _Event(AdkModel):
         if (self.actions and self.actions.skip_summarization) or self.long_running_tool_ids:
             return True
         return not (
-            self.partial
-            or any(part.function_call or part.function_response for part in self.parts)
-            or (self.parts and self.parts[-1].code_execution_result is not None)
+            self.partial or self.uses_a_tool or (self.parts and self.parts[-1].code_execution_result is not None)
         )
 
 
@@ -111,15 +132,17 @@ def read_adk_session(found: JsonObject, document: Document, context: InputContex
     """Returns the records of a saved session: an `invocation.recorded` per invocation, then `session.ended`.
 
     Events with the same invocation id form an invocation; an event without an id belongs to the invocation before it,
-    or begins one if the user sent it. The tokens of an invocation are the sums over its events; its agent and its model
-    are the first that its events name.
+    or begins one if the user sent it. An invocation in which the user only answers calls of an earlier one, as with an
+    approval, continues that one. The summaries that ADK writes of earlier events are left out. The tokens of an
+    invocation are the sums over its events; its agent and its model are the first that its events name.
 
     Raises:
         InputError: the document is not a session of ADK, or no agent has answered in it.
     """
     try:
         session = _Session.model_validate(found)
-        turns = [_turn(name, events) for name, events in _by_invocation(session.events)]
+        events = [event for event in session.events if not event.is_compaction]
+        turns = [_turn(name, of_turn) for name, of_turn in _by_invocation(events)]
     except ValidationError as error:
         raise context.document_error(document, f"is not a valid session of ADK: {explain(error)}") from None
     except ValueError as error:
@@ -132,14 +155,23 @@ def read_adk_session(found: JsonObject, document: Document, context: InputContex
 
 def _by_invocation(events: Iterable[_Event]) -> list[tuple[str, list[_Event]]]:
     groups: dict[str, list[_Event]] = {}
+    continued: dict[str, str] = {}
+    called_in: dict[str, str] = {}
     latest = ""
     for event in events:
         key = event.invocation_id
         if not key:
             # the ids of ADK do not start with a control character
             key = f"\0{len(groups)}" if event.is_of_user or not latest else latest
+        earlier = next((called_in[each] for each in event.answered_calls if each in called_in), None)
+        if earlier is not None and key not in groups:
+            continued[key] = earlier
+        key = continued.get(key, key)
         latest = key
         groups.setdefault(key, []).append(event)
+        called_in.update(
+            (part.function_call.id, key) for part in event.parts if part.function_call and part.function_call.id
+        )
     return [("" if key.startswith("\0") else key, group) for key, group in groups.items()]
 
 
@@ -148,10 +180,10 @@ def _turn(invocation_id: str, events: Sequence[_Event]) -> RecordedTurn:
     final: _Event | None = None
     shown: list[_Event] = []
     for event in events:
-        if event.is_of_user:
+        if event.is_of_user and not event.answered_calls:
             asked = event if event.content is not None or asked is None else asked
             continue
-        if event.parts and event.is_final_response:
+        if event.parts and event.is_final_response and not event.is_of_user:
             # A spoken response comes twice, as audio and as text: the text is the answer.
             has_text = final is not None and any(part.text for part in final.parts)
             final = event if not has_text or any(part.text for part in event.parts) else final
@@ -159,20 +191,20 @@ def _turn(invocation_id: str, events: Sequence[_Event]) -> RecordedTurn:
             shown.append(event)
     steps = [
         InvocationStep(
-            author=event.author,
-            content=_content(event) if event is not final or event.calls_a_tool else None,
+            author="" if event.is_of_user else event.author,
+            content=_content(event) if event is not final or event.uses_a_tool else None,
             grounding_metadata=event.grounding_metadata,
         )
         for event in shown
-        if event is not final or event.calls_a_tool or event.grounding_metadata
+        if event is not final or event.uses_a_tool or event.grounding_metadata
     ]
     began = moment((asked or events[0]).timestamp)
     ended = None if final is None else moment(final.timestamp)
     return RecordedTurn(
         Invocation(
             invocation_id=invocation_id,
-            user_content=_content(asked),
-            final_response=_content(final),
+            user_content=_said(asked, "user", [event.input_transcription for event in events]),
+            final_response=_said(final, "model", [event.output_transcription for event in events]),
             intermediate_data=InvocationEvents(invocation_events=steps),
             creation_timestamp=(asked or events[0]).timestamp,
             token_usage=_token_usage(events),
@@ -192,6 +224,16 @@ def _turn(invocation_id: str, events: Sequence[_Event]) -> RecordedTurn:
             }
         ),
     )
+
+
+def _said(event: _Event | None, role: str, spoken: Iterable[_Transcription | None]) -> Content | None:
+    """Returns the content of an event; if it has no text, what was spoken, as ADK has transcribed it."""
+    if event is not None and any(part.text for part in event.parts):
+        return _content(event)
+    pieces = [each for each in spoken if each is not None and each.text]
+    whole = [each.text for each in pieces if each.finished]
+    text = "\n".join(map(str, whole)) or "".join(str(each.text) for each in pieces)
+    return Content.of(text, role) if text else _content(event)
 
 
 def _content(event: _Event | None) -> Content | None:

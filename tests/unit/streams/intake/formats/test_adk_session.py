@@ -19,8 +19,10 @@ from tests.support.adk import (
     text,
 )
 
+from traceweir.schemas.conversation import conversation_of
 from traceweir.schemas.events import InvocationRecorded
 from traceweir.schemas.invocation import Invocation, InvocationEvents, InvocationStep
+from traceweir.schemas.session import Session
 from traceweir.streams.intake.formats.adk_session import ADK_SESSION
 
 
@@ -162,3 +164,100 @@ def test_the_agent_and_the_model_are_the_first_that_the_events_of_an_invocation_
         (None, None),
         (None, None),
     ]
+
+
+def thought(value: str) -> dict[str, Any]:
+    return {"text": value, "thought": True}
+
+
+def test_reasoning_is_no_part_of_an_answer_and_an_event_of_reasoning_alone_is_no_answer() -> None:
+    (found,) = invocations(
+        adk_event("user", text("Capital?")),
+        adk_event("geo", thought("Norway..."), text("Oslo.")),
+        adk_event("geo", thought("I am done.")),
+    )
+    assert said(found) == ("Capital?", "Oslo.")
+    assert steps(found) == []
+
+
+def test_a_summary_of_earlier_events_is_no_invocation() -> None:
+    found = invocations(
+        adk_event("user", text("Hi")),
+        adk_event("geo", text("Hello")),
+        adk_event("user", invocation_id="e-9", actions={"compaction": {"compactedContent": {"parts": []}}}),
+        adk_event("user", text("Capital?"), invocation_id="e-2"),
+        adk_event("geo", text("Oslo."), invocation_id="e-2"),
+    )
+    assert [(each.invocation_id, *said(each)) for each in found] == [
+        ("e-1", "Hi", "Hello"),
+        ("e-2", "Capital?", "Oslo."),
+    ]
+
+
+def test_what_was_spoken_is_the_question_and_the_answer_where_no_text_is() -> None:
+    audio = {"inlineData": {"mimeType": "audio/pcm", "data": "AAAA"}}
+    (found,) = invocations(
+        adk_event("user", audio),
+        adk_event("user", inputTranscription={"text": "Cap", "finished": False}),
+        adk_event("user", inputTranscription={"text": "Capital?", "finished": True}),
+        adk_event("geo", audio),
+        adk_event("geo", outputTranscription={"text": "Os"}),
+        adk_event("geo", outputTranscription={"text": "lo."}),
+    )
+    assert said(found) == ("Capital?", "Oslo.")
+
+
+def test_the_response_of_a_tool_is_read_although_no_model_sums_it_up() -> None:
+    found = tools_of(
+        adk_event("user", text("Capital?")),
+        adk_event("geo", call("look")),
+        adk_event("geo", answer("look", result="Oslo"), actions={"skipSummarization": True}),
+    )
+    assert found == [("look", {"result": "Oslo"})]
+
+
+def tools_of(*events: dict[str, Any]) -> list[tuple[str, object]]:
+    """Returns the tools of the first invocation with their responses, as people see them."""
+    (found,) = read_as(ADK_SESSION, adk_session(*events))
+    session = Session(
+        session_id="s1",
+        segment=0,
+        revision=0,
+        closed_because="idle",
+        first_record_at=datetime.fromtimestamp(BEGAN_S, UTC),
+        last_record_at=datetime.fromtimestamp(BEGAN_S, UTC),
+        events=events_of(found),
+        traces=[],
+    )
+    return [(use.name, use.response) for use in conversation_of(session)[0].tools]
+
+
+def test_an_approval_continues_the_invocation_that_asked_for_it() -> None:
+    events = [
+        adk_event("user", text("Delete it")),
+        adk_event("desk", call("delete", id=1)),
+        adk_event("desk", call("confirm"), longRunningToolIds=["c-confirm"]),
+        adk_event("desk", answer("delete", error="requires confirmation")),
+        adk_event("user", answer("confirm", confirmed=True), invocation_id="e-2"),
+        adk_event("desk", answer("delete", ok=True), invocation_id="e-2"),
+        adk_event("desk", text("Deleted."), invocation_id="e-2"),
+        adk_event("user", text("Thanks"), invocation_id="e-3"),
+        adk_event("desk", text("Any time."), invocation_id="e-3"),
+    ]
+    found = invocations(*events)
+    assert [(each.invocation_id, *said(each)) for each in found] == [
+        ("e-1", "Delete it", "Deleted."),
+        ("e-3", "Thanks", "Any time."),
+    ]
+    assert tools_of(*events) == [("delete", {"ok": True}), ("confirm", {"confirmed": True})]
+    assert {step.author for step in steps(found[0])} == {"desk", ""}
+
+
+def test_a_message_with_text_begins_an_invocation_also_with_the_response_to_an_earlier_call() -> None:
+    found = invocations(
+        adk_event("user", text("Delete it")),
+        adk_event("desk", call("confirm"), longRunningToolIds=["c-confirm"]),
+        adk_event("user", text("And list the rest"), answer("confirm", confirmed=True), invocation_id="e-2"),
+        adk_event("desk", text("Done."), invocation_id="e-2"),
+    )
+    assert [said(each)[0] for each in found] == ["Delete it", "And list the rest"]
