@@ -276,6 +276,9 @@ class _OpenTurn:
     def _latency(self) -> float | None:
         if self.started is None or self.completed is None or self.completed < self.started:
             return None
+        if any(each.startswith("the times ") for each in self.missing):
+            # The source of the events has made their times up.
+            return None
         return (self.completed - self.started).total_seconds()
 
     def _usage(self) -> TokenUsage | None:

@@ -12,7 +12,7 @@ from typing import BinaryIO, Literal, NamedTuple
 from traceweir.schemas.base import JsonObject
 from traceweir.schemas.times import UNKNOWN_TIME
 from traceweir.schemas.trace import Visibility
-from traceweir.streams.intake.formats.documents import Document, InputError, json_of
+from traceweir.streams.intake.formats.documents import Document, InputError, read_document
 from traceweir.streams.intake.formats.tables import ReadCell, Row, row_of
 
 DEFAULT_DOMAIN = "general"
@@ -168,6 +168,13 @@ class InputFormat:
         return self.read_rows(map(row_of, documents), context)
 
 
+def noted(found: DocumentRecords, notes: Sequence[str], context: InputContext) -> DocumentRecords:
+    """Returns the records of a document with what had to be replaced in it as their problem, if they have no other."""
+    if not notes or found.problem is not None:
+        return found
+    return found._replace(problem=context.document_error(found.document, "; ".join(notes)))
+
+
 def records_of_documents(
     documents: Iterable[Document], records: Callable[[Document], list[AgentRecord]]
 ) -> Iterator[DocumentRecords]:
@@ -191,16 +198,16 @@ def records_of_objects(
         rule: The rule that a document breaks if the document is not an object, for the message.
     """
 
-    def parsed(document: Document) -> list[AgentRecord]:
+    for document in documents:
         try:
-            found = json_of(document.raw)
+            found = read_document(document.raw)
         except ValueError as error:
-            raise context.document_error(document, f"is not JSON ({error})") from None
-        if not isinstance(found, dict):
-            raise context.document_error(document, f"is not a JSON object; {rule}")
-        return records(found, document)
-
-    return records_of_documents(documents, parsed)
+            yield DocumentRecords(document, [], context.document_error(document, f"is not JSON ({error})"))
+            continue
+        if not isinstance(found.value, dict):
+            yield DocumentRecords(document, [], context.document_error(document, f"is not a JSON object; {rule}"))
+            continue
+        yield noted(records_or_problem(document, partial(records, found.value, document)), found.notes, context)
 
 
 def records_or_problem(document: Document, records: Callable[[], list[AgentRecord]]) -> DocumentRecords:
@@ -226,6 +233,7 @@ def records_of_rows(
         try:
             if row.problem is not None:
                 raise context.row_error(row, row.problem)
-            yield DocumentRecords(document, records(row))
+            note = context.row_error(row, f"was changed: {row.notes}") if row.notes else None
+            yield DocumentRecords(document, records(row), note)
         except InputError as problem:
             yield DocumentRecords(document, [], problem)

@@ -9,8 +9,9 @@ from contextlib import suppress
 from itertools import islice
 from typing import BinaryIO, NamedTuple
 
-import orjson
 from pydantic import JsonValue
+
+from traceweir.streams.intake.formats.json_values import ReadJson, read_json
 
 BOM = b"\xef\xbb\xbf"
 BLANK = b" \t\r\n"
@@ -19,6 +20,10 @@ _DECODER = json.JSONDecoder()
 
 class InputError(ValueError):
     """Input that cannot be used. The message names the file and the place, the problem, and the way out."""
+
+
+NO_JSON = ReadJson(None)
+"""What a document that is no JSON is read as."""
 
 
 class Document(NamedTuple):
@@ -78,10 +83,19 @@ def json_of(raw: bytes) -> JsonValue:
     >>> json_of(b'{"a": 1}') == json_of(b'"{\\\\"a\\\\": 1}"')
     True
     """
-    found: JsonValue = orjson.loads(raw)
-    if isinstance(found, str) and found.lstrip().startswith("{"):
-        with suppress(orjson.JSONDecodeError):
-            found = orjson.loads(found)
+    return read_document(raw).value
+
+
+def read_document(raw: bytes) -> ReadJson:
+    """Parses a document as `json_of` does, and tells what had to be replaced in it.
+
+    Raises:
+        ValueError: the bytes are not JSON.
+    """
+    found = read_json(raw)
+    if isinstance(found.value, str) and found.value.lstrip().startswith("{"):
+        with suppress(ValueError):
+            return read_json(found.value)
     return found
 
 

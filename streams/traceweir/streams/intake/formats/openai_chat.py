@@ -16,7 +16,6 @@ from pydantic import JsonValue
 
 from traceweir.schemas.base import JsonObject
 from traceweir.schemas.dimensions import Dimensions, usable_dimensions
-from traceweir.schemas.other_forms import time_since_1970
 from traceweir.streams.intake.formats.base import (
     DEFAULT_DOMAIN,
     AgentRecord,
@@ -28,6 +27,7 @@ from traceweir.streams.intake.formats.base import (
     Sureness,
     records_of_objects,
 )
+from traceweir.streams.intake.formats.chat_times import time_of
 from traceweir.streams.intake.formats.documents import Document
 from traceweir.streams.intake.formats.openai_chat_messages import (
     ChatMessage,
@@ -42,6 +42,9 @@ _RULES = RecordRules(
     namespace=UUID("b4d1d1d8-7c4b-5c0e-9a53-3f0f1f6f2a77"),
     repeated_events_differ_by="place",
 )
+_USAGE = {"input_tokens": ("input_tokens", "prompt_tokens"), "output_tokens": ("output_tokens", "completion_tokens")}
+_OTHER_LISTS = ("contents", "conversations", "choices", "input", "output")
+"""The keys of messages in transcripts of other providers, for the id of a transcript without one."""
 _LATEST_START = datetime(MAXYEAR, 12, 31, tzinfo=UTC)
 """The latest start time of a transcript. The remaining day is long enough for the events of any document."""
 
@@ -80,29 +83,58 @@ def transcript_events(
         dimensions=_dimensions(document),
     )
     turns = turns_of(messages)
+    further = len(choices) - 1 if isinstance(choices := document.get("choices"), list) else 0
     for number, turn in enumerate(turns, start=1 if turns[0].question else 0):
-        _add_turn(session, f"turn-{number}", turn)
+        lacks = turn.missing
+        if further > 0 and turn is turns[-1]:
+            lacks.append(
+                f"{further} further choice{'s' * (further > 1)} of the model {'were' if further > 1 else 'was'} not read"
+            )
+        _add_turn(session, f"turn-{number}", turn, lacks)
+    _add_usage(session, document, f"turn-{len(turns) - (turns[0].question is None)}")
     session.trace(trace)
     session.event({"type": "session.ended"})
     return session.records
 
 
-def _add_turn(session: SessionRecords, invocation_id: str, turn: ChatTurn) -> None:
-    def event(kind: str, body: JsonObject) -> None:
-        session.event({"type": kind, "invocation_id": invocation_id, **body})
+def _add_turn(session: SessionRecords, invocation_id: str, turn: ChatTurn, missing: Sequence[str]) -> None:
+    # The first event of the turn tells what the transcript lacks.
+    lacks: list[JsonObject] = [{"missing": [*missing]}] if missing else []
+
+    def event(kind: str, body: JsonObject, message: ChatMessage) -> None:
+        more = lacks.pop() if lacks else {}
+        session.event({"type": kind, "invocation_id": invocation_id, **body, **more}, at=message.at)
 
     if turn.question is not None:
-        event("invocation.started", {"user_content": _content(turn.question.text, "user")})
+        event("invocation.started", {"user_content": _content(turn.question.text, "user")}, turn.question)
     for number, message in enumerate(turn.messages):
         if message.role == "tool":
             outcome = "error" if message.failed else "response"
-            event("tool.returned", {"name": message.tool, "call_id": message.call_id, outcome: message.text})
+            event("tool.returned", {"name": message.tool, "call_id": message.call_id, outcome: message.text}, message)
         elif message.text and number != turn.final:
-            event("response.intermediate", {"author": "assistant", "content": _content(message.text, "model")})
+            event("response.intermediate", {"author": "assistant", "content": _content(message.text, "model")}, message)
         for call in message.calls:
-            event("tool.called", {"name": call.name, "args": call.arguments, "call_id": call.id})
+            event("tool.called", {"name": call.name, "args": call.arguments, "call_id": call.id}, message)
     if turn.final is not None:
-        event("invocation.completed", {"final_response": _content(turn.messages[turn.final].text, "model")})
+        final = turn.messages[turn.final]
+        event("invocation.completed", {"final_response": _content(final.text, "model")}, final)
+
+
+def _add_usage(session: SessionRecords, document: JsonObject, invocation_id: str) -> None:
+    """Adds the tokens of a stored completion, which is one model call."""
+    usage = document.get("usage")
+    is_stored = "choices" in document or document.get("object") == "response"
+    if not is_stored or not isinstance(usage, dict):
+        return
+    counts: dict[str, int] = {}
+    for field, names in _USAGE.items():
+        count = next((usage[name] for name in names if isinstance(usage.get(name), int)), None)
+        if isinstance(count, int) and not isinstance(count, bool) and count >= 0:
+            counts[field] = count
+    if counts:
+        model = document.get("model")
+        body: JsonObject = {"model": model if isinstance(model, str) and model else "unknown", **counts}
+        session.event({"type": "model.called", "invocation_id": invocation_id, **body})
 
 
 def _trace(
@@ -183,6 +215,7 @@ def _session_id(document: JsonObject, place: TranscriptPlace) -> str:
             raise place.error(f"{name} must be a string or an integer")
         return str(value)
     content = {name: document.get(name) for name in ("messages", "traj", "task_id", "trial")}
+    content |= {name: document[name] for name in _OTHER_LISTS if name in document}
     fingerprint = digest(content, place.error, sorted_keys=False)
     return _RULES.id_of(f"session {place.file_name} {place.number} {fingerprint}")
 
@@ -192,11 +225,7 @@ def _start_time(document: JsonObject, base_time: datetime, place: TranscriptPlac
     value = document.get(name)
     if value is None:
         return base_time.astimezone(UTC)
-    try:
-        time = _parse_time(value)
-    except (ValueError, OverflowError, OSError):
-        # Conversion to UTC can leave the range of datetime at both ends.
-        time = None
+    time = time_of(value)
     if time is None:
         raise place.error(
             f"{name} must be seconds since 1970 (or milliseconds, microseconds or nanoseconds), or a date-time with its "
@@ -208,25 +237,6 @@ def _start_time(document: JsonObject, base_time: datetime, place: TranscriptPlac
             "events follow this time"
         )
     return time
-
-
-def _parse_time(value: JsonValue) -> datetime | None:
-    """Returns the time in UTC; None for a date-time without a zone, and for a value that is neither number nor string.
-
-    Raises:
-        ValueError, OverflowError, OSError: the value is not a time that datetime can represent.
-    """
-    match value:
-        case int() | float() if not isinstance(value, bool):
-            try:
-                return time_since_1970(value)
-            except ValueError:
-                # A time before 2001 or after 2100.
-                return datetime.fromtimestamp(value, UTC)
-        case str():
-            time = datetime.fromisoformat(value)
-            return None if time.tzinfo is None else time.astimezone(UTC)
-    return None
 
 
 def _content(text: str, role: str) -> JsonObject:
@@ -274,14 +284,17 @@ def _read(documents: Iterable[Document], context: InputContext) -> Iterator[Docu
 
 
 def _recognizes(found: JsonObject) -> Sureness:
+    if found.get("object") in {"response", "chat.completion"}:
+        return Sureness.CERTAIN
     # A row of an evaluation set, which has a request, inputs or a trace, can have messages too.
-    is_chat = ("messages" in found or "traj" in found) and not {"request", "inputs", "trace"} & found.keys()
-    return Sureness.POSSIBLE if is_chat else Sureness.NO
+    is_chat = any(isinstance(found.get(name), list) for name in ("messages", "traj", "contents", "conversations"))
+    is_chat = is_chat or "messages" in found or "traj" in found
+    return Sureness.POSSIBLE if is_chat and not {"request", "inputs", "trace"} & found.keys() else Sureness.NO
 
 
 OPENAI_CHAT = InputFormat(
     name="openai-chat",
-    description="transcripts with `messages` or `traj`",
+    description="chat transcripts: `messages` of OpenAI or Anthropic, `contents` of Gemini, stored responses, `traj`",
     read_documents=_read,
     task_domain="domain of a transcript without a domain of its own",
     recognition=Recognition("a chat transcript", _recognizes, _reader),

@@ -1,21 +1,53 @@
-"""Parses and validates the messages of an OpenAI chat transcript, and groups them into turns."""
+"""Parses and validates the messages of a chat transcript, and groups them into turns."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import PurePath
 from typing import Literal, NamedTuple
 
-import orjson
 from pydantic import JsonValue
 
 from traceweir.schemas.base import JsonObject
-from traceweir.schemas.text import printable
+from traceweir.streams.intake.formats.chat_content import (
+    ChatToolCall,
+    ChatToolResult,
+    arguments_of,
+    call_of,
+    content_of,
+    counted_kinds,
+    described,
+    identifier,
+    result_of,
+    without_reasoning,
+)
+from traceweir.streams.intake.formats.chat_times import time_of
 from traceweir.streams.intake.formats.documents import InputError
 
+Role = Literal["user", "assistant", "tool"]
+_ROLES: Mapping[str, Role] = {
+    "user": "user",
+    "human": "user",
+    "assistant": "assistant",
+    "model": "assistant",
+    "ai": "assistant",
+    "gpt": "assistant",
+    "function_call": "assistant",
+    "tool": "tool",
+    "function": "tool",
+    "observation": "tool",
+    "function_response": "tool",
+}
+_TYPES_OF_LANGCHAIN = ("human", "ai", "tool", "function", "system")
+"""The types of LangChain's messages, which have them in place of roles."""
 _IGNORED_ROLES = ("system", "developer")
 _KNOWN_ROLES = "system, developer, user, assistant, tool, function"
+_LISTS = ("messages", "traj", "contents", "conversations")
+"""The keys that can have the messages: of OpenAI and Anthropic, of KnowledgePulse, of Gemini, and of ShareGPT."""
+_TIMES = ("created_at", "createdAt", "timestamp", "create_time")
 
 
 class TranscriptPlace(NamedTuple):
@@ -37,19 +69,10 @@ class TranscriptPlace(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class ChatToolCall:
-    """A tool call."""
-
-    id: str | None
-    name: str
-    arguments: JsonObject
-
-
-@dataclass(frozen=True, slots=True)
 class ChatMessage:
     """A message of the user, the agent or a tool."""
 
-    role: Literal["user", "assistant", "tool"]
+    role: Role
     text: str
     calls: tuple[ChatToolCall, ...] = ()
     call_id: str | None = None
@@ -58,6 +81,10 @@ class ChatMessage:
     """For the answer of a tool: the tool's name; empty if the transcript does not name the tool."""
     failed: bool = False
     """For the answer of a tool: whether the call failed."""
+    at: datetime | None = None
+    """When the message was written; None if it does not say it."""
+    unread: Counter[str] = field(default_factory=Counter)
+    """How many parts of each kind could not be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,24 +102,31 @@ class ChatTurn:
         with_text = [i for i, message in enumerate(self.messages) if message.role == "assistant" and message.text]
         return with_text[-1] if with_text else None
 
+    @property
+    def missing(self) -> list[str]:
+        """A sentence for each part of the turn that the transcript does not have, or that is no text."""
+        found = []
+        if self.question is not None:
+            found += _unread("question", self.question.text, [self.question])
+        answers = [message for message in self.messages if message.role == "assistant"]
+        found += _unread("answer", "".join(message.text for message in answers), answers)
+        final = None if self.final is None else self.messages[self.final]
+        if self.question is not None and final is not None and None in (self.question.at, final.at):
+            found.append("the times of the messages are not in the transcript")
+        return found
+
 
 def messages_of(document: JsonObject, place: TranscriptPlace) -> list[ChatMessage]:
-    """Returns the messages of a transcript, from `messages` or otherwise `traj`, without system messages.
+    """Returns the messages of a transcript without system messages, and the answer of a stored completion after them.
 
     Raises:
         InputError: the transcript has no messages, or a message is not valid.
     """
-    name = next((key for key in ("messages", "traj") if document.get(key) is not None), None)
-    if name is None:
-        raise place.error("has neither 'messages' nor 'traj'; one of these keys must contain the messages")
-    found = document[name]
-    if not isinstance(found, list) or not found:
-        raise place.error(f"{name} is {_summary(found)}; {name} must be a list of at least one message")
+    items = list(_items(document, place))
     tools: dict[str, str] = {}
-    messages = []
-    for index, item in enumerate(found):
-        message = _message(item, f"{name}[{index}]", tools, place)
-        if message is not None:
+    messages: list[ChatMessage] = []
+    for path, item in items:
+        for message in _messages(item, path, tools, place):
             tools.update((call.id, call.name) for call in message.calls if call.id is not None)
             messages.append(message)
     return messages
@@ -117,123 +151,109 @@ def _groups(messages: Sequence[ChatMessage]) -> Iterator[list[ChatMessage]]:
         yield group
 
 
-def _message(item: JsonValue, field: str, tools: dict[str, str], place: TranscriptPlace) -> ChatMessage | None:
+def _items(document: JsonObject, place: TranscriptPlace) -> Iterator[tuple[str, JsonValue]]:
+    """Yields the messages with their paths."""
+    if document.get("object") == "response":
+        # The Responses API: a text or a list of items, each.
+        for name, role in (("input", "user"), ("output", "assistant")):
+            found = document.get(name)
+            listed: list[JsonValue] = [{"role": role, "content": found}] if isinstance(found, str) else _listed(found)
+            yield from ((f"{name}[{index}]", item) for index, item in enumerate(listed))
+        return
+    key = next((each for each in _LISTS if document.get(each) is not None), None)
+    choices = _listed(document.get("choices"))
+    if key is None and not choices:
+        raise place.error("has neither 'messages' nor 'traj'; one of these keys must contain the messages")
+    if key is not None:
+        found = document[key]
+        if not isinstance(found, list) or not found:
+            raise place.error(f"{key} is {described(found)}; {key} must be a list of at least one message")
+        yield from ((f"{key}[{index}]", item) for index, item in enumerate(found))
+    if choices:
+        first = choices[0]
+        yield "choices[0].message", first.get("message") if isinstance(first, dict) else first
+
+
+def _listed(found: JsonValue) -> list[JsonValue]:
+    return found if isinstance(found, list) else []
+
+
+def _messages(item: JsonValue, path: str, tools: dict[str, str], place: TranscriptPlace) -> Iterator[ChatMessage]:
+    """Yields the messages that an item of a transcript stands for; the results of tools can stand in a user's message."""
     if not isinstance(item, dict):
-        raise place.error(f"{field} is {_summary(item)}; a message must be an object with a role")
-    text = _text(item.get("content"), f"{field}.content", place)
-    match item.get("role"):
-        case "user":
-            return ChatMessage("user", text)
-        case "assistant":
-            refusal = item.get("refusal")
-            text = text or (refusal if isinstance(refusal, str) else "")
-            return ChatMessage("assistant", text, calls=tuple(_calls(item, field, place)))
-        case "tool" | "function":
-            call_id = _identifier(item.get("tool_call_id"))
-            name = item.get("name")
-            tool = name if isinstance(name, str) and name else tools.get(call_id or "", "")
-            return ChatMessage("tool", text, call_id=call_id, tool=tool, failed=_failed(item, text))
-        case role if role in _IGNORED_ROLES:
-            return None
-        case role:
-            raise place.error(f"{field}.role is {_summary(role)}; the role must be one of {_KNOWN_ROLES}")
+        raise place.error(f"{path} is {described(item)}; a message must be an object with a role")
+    data = item.get("data")
+    if item.get("type") in _TYPES_OF_LANGCHAIN and isinstance(data, dict):
+        item = {"role": item["type"], **data}
+    role = next((item[key] for key in ("role", "from") if item.get(key) is not None), None)
+    if role is None and item.get("type") in _TYPES_OF_LANGCHAIN:
+        role = item["type"]
+    if role is None:
+        yield from _message_without_role(item, path, tools, place)
+        return
+    if role in _IGNORED_ROLES:
+        return
+    known = _ROLES.get(role) if isinstance(role, str) else None
+    if known is None:
+        raise place.error(f"{path}.role is {described(role)}; the role must be one of {_KNOWN_ROLES}")
+    name = next((key for key in ("content", "parts", "value") if item.get(key) is not None), "content")
+    content = content_of(item.get(name), f"{path}.{name}", place.error)
+    at = next((time for key in _TIMES if (time := time_of(item.get(key))) is not None), None)
+    if known == "tool":
+        results = content.results or [result_of({**item, "content": item.get(name)}, path, place.error)]
+        yield from (_of_tool(each, tools, at) for each in results)
+        return
+    yield from (_of_tool(each, tools, at) for each in content.results)
+    if known == "user":
+        # A message that has the results of tools alone is no question.
+        if content.texts or content.unread or not content.results:
+            yield ChatMessage("user", content.text, at=at, unread=content.unread)
+        return
+    refusal = item.get("refusal")
+    text = without_reasoning(content.text) or (refusal if isinstance(refusal, str) else "")
+    if role == "function_call":
+        yield ChatMessage("assistant", "", (call_of(arguments_of(content.text), path, place.error),), at=at)
+        return
+    calls = (*content.calls, *_calls(item, path, place))
+    yield ChatMessage("assistant", text, calls, at=at, unread=content.unread)
 
 
-def _text(content: JsonValue, field: str, place: TranscriptPlace) -> str:
-    """Returns the text of a message's content, one line for each part; a part without text is its type in brackets."""
-    if content is None:
-        return ""
-    if isinstance(content, str):
-        return content
-    if not isinstance(content, list):
-        raise place.error(f"{field} is {_summary(content)}; the content must be a string, null or a list of parts")
-    texts = []
-    for index, part in enumerate(content):
-        if isinstance(part, dict) and isinstance(part.get("type"), str):
-            text = part.get("refusal" if part["type"] == "refusal" else "text")
-            texts.append(text if isinstance(text, str) else f"[{part['type']}]")
-        elif isinstance(part, str):
-            texts.append(part)
-        else:
-            raise place.error(
-                f"{field}[{index}] is {_summary(part)}; a part must be an object with a type, such as text"
-            )
-    return "\n".join(texts)
+def _message_without_role(
+    item: JsonObject, path: str, tools: dict[str, str], place: TranscriptPlace
+) -> Iterator[ChatMessage]:
+    """Yields what an item of the Responses API stands for."""
+    kind = item.get("type")
+    if not isinstance(kind, str):
+        raise place.error(f"{path}.role is {described(None)}; the role must be one of {_KNOWN_ROLES}")
+    if kind.endswith("_call") and not isinstance(item.get("name"), str):
+        # A tool that the provider runs, such as `web_search_call`.
+        call = ChatToolCall(identifier(item.get("id")), kind.removesuffix("_call"), arguments_of(item.get("action")))
+        yield ChatMessage("assistant", "", (call,))
+        return
+    content = content_of({**item, "id": item.get("call_id") or item.get("id")}, path, place.error)
+    yield from (_of_tool(each, tools, None) for each in content.results)
+    if content.text or content.calls or content.unread:
+        yield ChatMessage("assistant", content.text, tuple(content.calls), unread=content.unread)
 
 
-def _calls(item: JsonObject, field: str, place: TranscriptPlace) -> Iterator[ChatToolCall]:
+def _of_tool(result: ChatToolResult, tools: Mapping[str, str], at: datetime | None) -> ChatMessage:
+    tool = result.name or tools.get(result.call_id or "", "")
+    return ChatMessage("tool", result.text, call_id=result.call_id, tool=tool, failed=result.failed, at=at)
+
+
+def _calls(item: JsonObject, path: str, place: TranscriptPlace) -> Iterator[ChatToolCall]:
     calls = item.get("tool_calls") or []
     if not isinstance(calls, list):
-        raise place.error(f"{field}.tool_calls is {_summary(calls)}; tool_calls must be a list")
-    for index, call in enumerate(calls):
-        path = f"{field}.tool_calls[{index}]"
-        if not isinstance(call, dict):
-            raise place.error(f"{path} is {_summary(call)}; a tool call must be an object with a function")
-        yield _call(call.get("function"), _identifier(call.get("id")), f"{path}.function", place)
+        raise place.error(f"{path}.tool_calls is {described(calls)}; tool_calls must be a list")
+    yield from (call_of(call, f"{path}.tool_calls[{index}]", place.error) for index, call in enumerate(calls))
     if item.get("function_call") is not None:
-        yield _call(item["function_call"], None, f"{field}.function_call", place)
+        named = f"{path}.function_call"
+        yield call_of({"function": item["function_call"]}, named, place.error, function_path=named)
 
 
-def _call(function: JsonValue, call_id: str | None, field: str, place: TranscriptPlace) -> ChatToolCall:
-    name = function.get("name") if isinstance(function, dict) else None
-    if not isinstance(function, dict) or not isinstance(name, str) or not name:
-        raise place.error(f"{field} is {_summary(function)}; a function must be an object with the tool's name")
-    return ChatToolCall(call_id, name, _arguments(function.get("arguments")))
-
-
-def _arguments(arguments: JsonValue) -> JsonObject:
-    """Returns the arguments as an object.
-
-    Models sometimes write invalid JSON. Such arguments are kept as text, because they show what the agent tried.
-    """
-    if arguments is None or arguments == "":
-        return {}
-    if isinstance(arguments, dict):
-        return arguments
-    if not isinstance(arguments, str):
-        return {"arguments": orjson.dumps(arguments).decode()}
-    try:
-        parsed = orjson.loads(arguments)
-    except orjson.JSONDecodeError:
-        return {"arguments": arguments}
-    return parsed if isinstance(parsed, dict) else {"arguments": arguments}
-
-
-def _failed(item: JsonObject, text: str) -> bool:
-    """Returns whether the answer of a tool is an error.
-
-    An error is marked as an error, begins with "Error" in any case of letters, or is an object that has an `error`.
-    """
-    if item.get("is_error") is True or item.get("status") == "error" or text.lstrip()[:5].lower() == "error":
-        return True
-    if not text.lstrip().startswith("{"):
-        return False
-    try:
-        answer = orjson.loads(text)
-    except orjson.JSONDecodeError:
-        return False
-    # Tools write `"error": false` or `"error": ""` when a call succeeded.
-    return isinstance(answer, dict) and answer.get("error") not in (None, False, "")
-
-
-def _identifier(value: JsonValue) -> str | None:
-    return None if value is None else str(value)
-
-
-def _summary(value: JsonValue) -> str:
-    """Returns a short description of a value for an error message.
-
-    Strings are cut to 40 characters, and lists and objects are described by their length or keys, because their content
-    can be long and can contain secrets.
-    """
-    match value:
-        case None:
-            return "missing or null"
-        case str():
-            return repr(printable(value, 40))
-        case bool() | int() | float():
-            return orjson.dumps(value).decode()
-        case list():
-            return f"a list of {len(value)}"
-        case _:
-            return f"an object with {', '.join(map(repr, list(value)[:5])) or 'no keys'}"
+def _unread(part: str, text: str, messages: Sequence[ChatMessage]) -> list[str]:
+    kinds = counted_kinds(message.unread for message in messages)
+    if not kinds:
+        return []
+    # Without any text, a metric that needs the part would compare nothing.
+    return [f"not all of the {part} is text: {kinds}"] if text else [f"the {part} is no text: {kinds}"]

@@ -45,6 +45,28 @@ def _is_run_of_langsmith(found: JsonObject) -> bool:
     return isinstance(found.get("run_type"), str) and not found.keys().isdisjoint({"inputs", "outputs"})
 
 
+def _is_line_of_claude_code(found: JsonObject) -> bool:
+    return {"sessionId", "uuid", "parentUuid"} <= found.keys()
+
+
+def _is_log_of_inspect(found: JsonObject) -> bool:
+    return (
+        isinstance(found.get("eval"), dict)
+        and "version" in found
+        and {"samples", "plan", "status"} & found.keys() != set()
+    )
+
+
+def _is_entry_of_bfcl(found: JsonObject) -> Sureness:
+    question = found.get("question")
+    nested = isinstance(question, list) and bool(question) and isinstance(question[0], list)
+    return _possible("id" in found and nested and isinstance(found.get("function"), list))
+
+
+def _is_results_of_tau2(found: JsonObject) -> bool:
+    return isinstance(found.get("simulations"), list) and "tasks" in found
+
+
 def _is_eval_set(found: JsonObject) -> bool:
     return "eval_cases" in found or "evalCases" in found
 
@@ -102,6 +124,26 @@ OTHER_DOCUMENTS = (
         "a run of LangSmith",
         "no format reads runs; send spans with LANGSMITH_OTEL_ENABLED=true, or write the messages as a chat transcript",
         _is_run_of_langsmith,
+    ),
+    OtherDocument(
+        "a line of a log of Claude Code",
+        'write the `message` of each line of one session, in order, into one object: {"messages": [...]}',
+        _is_line_of_claude_code,
+    ),
+    OtherDocument(
+        "a log of Inspect",
+        "write each of its `samples` on a line of its own: the format openai-chat reads their `messages`",
+        _is_log_of_inspect,
+    ),
+    OtherDocument(
+        "the results of tau2-bench",
+        "write each of its `simulations` on a line of its own: the format openai-chat reads their `messages`",
+        _is_results_of_tau2,
+    ),
+    OtherDocument(
+        "an entry of the Berkeley Function Calling Leaderboard",
+        "it has questions and no answers; write what the agent said and called as a chat transcript",
+        _is_entry_of_bfcl,
     ),
     OtherDocument(
         "a single message of a chat",

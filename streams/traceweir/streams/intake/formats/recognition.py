@@ -16,10 +16,11 @@ from traceweir.streams.intake.formats.base import (
     InputFormat,
     RecordsOfObject,
     Sureness,
+    noted,
     records_or_problem,
 )
 from traceweir.streams.intake.formats.databricks_rows import AGENT_EVALUATION, EvaluationRows
-from traceweir.streams.intake.formats.documents import Document, InputError, json_of
+from traceweir.streams.intake.formats.documents import NO_JSON, Document, InputError, json_of, read_document
 from traceweir.streams.intake.formats.other_documents import OTHER_DOCUMENTS, OtherDocument
 from traceweir.streams.intake.formats.registry import BUILT_IN, installed_formats
 from traceweir.streams.intake.formats.tables import Row
@@ -129,9 +130,9 @@ def _mixed(documents: Iterable[Document], context: InputContext) -> Iterator[Doc
     readers: dict[str, RecordsOfObject] = {}
     for document in documents:
         try:
-            found = json_of(document.raw)
+            found, notes = read_document(document.raw)
         except ValueError:
-            found = None
+            found, notes = NO_JSON
         # Nearly every document of a large file.
         if not isinstance(found, dict) or is_trace_or_event(found):
             yield DocumentRecords(document, [wire_record_of(found, document.raw)])
@@ -140,13 +141,14 @@ def _mixed(documents: Iterable[Document], context: InputContext) -> Iterator[Doc
         if kind is None:
             yield DocumentRecords(document, [wire_record_of(found, document.raw)])
         elif kind is AGENT_EVALUATION:
-            yield from rows.convert(Row(document.number, found))
+            yield from rows.convert(Row(document.number, found, notes="; ".join(notes)))
         elif isinstance(kind, OtherDocument):
             yield DocumentRecords(document, [], context.document_error(document, looks_like(kind)))
         elif kind.recognition is not None:
             if kind.name not in readers:
                 readers[kind.name] = kind.recognition.reader(context)
-            yield records_or_problem(document, partial(readers[kind.name], found, document))
+            read = records_or_problem(document, partial(readers[kind.name], found, document))
+            yield noted(read, notes, context)
     yield from rows.omitted_rows()
 
 

@@ -17,6 +17,7 @@ from traceweir.schemas.events import EVENT
 from traceweir.schemas.trace import ReasoningTrace
 from traceweir.streams.intake.formats.base import AgentRecord
 from traceweir.streams.intake.formats.documents import InputError
+from traceweir.streams.intake.formats.json_values import write_json
 
 MakeError = Callable[[str], InputError]
 """Makes the error of a document or a row from a problem, such as `cannot be written as JSON`."""
@@ -190,6 +191,6 @@ def encoded(content: JsonValue, error: MakeError, *, sorted_keys: bool) -> bytes
         InputError: JSON cannot represent the value.
     """
     try:
-        return orjson.dumps(content, option=orjson.OPT_SORT_KEYS if sorted_keys else None)
-    except orjson.JSONEncodeError as problem:
+        return write_json(content, sorted_keys=sorted_keys)
+    except (ValueError, orjson.JSONEncodeError) as problem:
         raise error(f"cannot be written as JSON: {problem}") from None

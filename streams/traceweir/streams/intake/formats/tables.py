@@ -15,6 +15,7 @@ from pydantic import JsonValue
 
 from traceweir.schemas.base import JsonObject
 from traceweir.streams.intake.formats.documents import Document, InputError, name_of, unreadable
+from traceweir.streams.intake.formats.json_values import read_json
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -39,17 +40,19 @@ class Row(NamedTuple):
     """The values of the columns that are read, without empty values."""
     problem: str | None = None
     """The reason why the row cannot be used; it begins with the column if a single column is the reason."""
+    notes: str = ""
+    """What had to be replaced in the row, which can be used; empty if nothing."""
 
 
 def row_of(document: Document) -> Row:
     """Returns a JSON object as a row with its keys as columns; any other document becomes a row with a problem."""
     try:
-        found: JsonValue = orjson.loads(document.raw)
-    except orjson.JSONDecodeError as error:
+        found, notes = read_json(document.raw)
+    except ValueError as error:
         return Row(document.number, {}, f"is not JSON ({error})")
     if not isinstance(found, dict):
         return Row(document.number, {}, "is not a JSON object; write a row as an object with its columns as keys")
-    return Row(document.number, found)
+    return Row(document.number, found, notes="; ".join(notes))
 
 
 def text(cell: str) -> JsonValue:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from pydantic import JsonValue
 from tests.support.openai_chat import (
+    NOON,
     assistant_message,
     convert,
     events_of,
@@ -17,7 +19,10 @@ from tests.support.openai_chat import (
     user_message,
 )
 
+from traceweir.schemas.base import JsonObject
+from traceweir.schemas.invocation import IntermediateData, TokenUsage
 from traceweir.schemas.turns import turns_of
+from traceweir.streams.intake.formats.openai_chat import transcript_events
 
 
 @pytest.mark.parametrize(
@@ -30,7 +35,7 @@ from traceweir.schemas.turns import turns_of
         ([{"type": "text", "text": "one"}, {"type": "text", "text": "two"}], "one\ntwo"),
         (
             [{"type": "text", "text": "look:"}, {"type": "image_url", "image_url": {"url": "data:"}}],
-            "look:\n[image_url]",
+            "look:",
         ),
         (["bare"], "bare"),
     ],
@@ -79,6 +84,7 @@ def test_arguments_that_are_not_a_json_object_are_kept_as_text(arguments: Any, k
         ('["error"]', {}, False),
         ('{"error": ', {}, False),
         ("No error found", {}, False),
+        ("Errors: 0 found", {}, False),
         ("", {}, False),
         ("sorry", {"is_error": True}, True),
         ("sorry", {"is_error": False}, False),
@@ -182,3 +188,167 @@ def test_a_message_of_the_agent_before_any_user_message_has_an_invocation_of_its
     assert (greeting.invocation.invocation_id, greeting.invocation.user_content) == ("turn-0", None)
     assert talk.invocation.invocation_id == "turn-1"
     assert trace_of(records).task.objective == "Hi."
+
+
+def turns(*messages: Any, **more: Any) -> list[tuple[str | None, str | None, list[tuple[str, object]]]]:
+    """Returns the question, the answer, and the calls with their responses of each invocation."""
+    session = session_of(convert(list(messages), **more))
+    found = []
+    for turn in turns_of(session):
+        asked, said = turn.invocation.user_content, turn.invocation.final_response
+        data = turn.invocation.intermediate_data
+        assert isinstance(data, IntermediateData)
+        responses = {each.id: each.response for each in data.tool_responses}
+        calls: list[tuple[str, object]] = [(use.name, responses.get(use.id)) for use in data.tool_uses]
+        found.append((asked.text if asked else None, said.text if said else None, calls))
+    return found
+
+
+WEATHER = [("Weather?", "12 C.", [("weather", "12 C, rain")])]
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        [
+            user_message("Weather?"),
+            assistant_message([{"type": "tool_use", "id": "t", "name": "weather", "input": {"city": "Oslo"}}]),
+            user_message([{"type": "tool_result", "tool_use_id": "t", "content": "12 C, rain"}]),
+            assistant_message([{"type": "thinking", "thinking": "Easy."}, {"type": "text", "text": "12 C."}]),
+        ],
+        [
+            {"role": "user", "parts": [{"text": "Weather?"}]},
+            {"role": "model", "parts": [{"functionCall": {"id": "t", "name": "weather", "args": {"city": "Oslo"}}}]},
+            {"role": "user", "parts": [{"functionResponse": {"id": "t", "name": "weather", "response": "12 C, rain"}}]},
+            {"role": "model", "parts": [{"text": "Easy.", "thought": True}, {"text": "12 C."}]},
+        ],
+        [
+            {"role": "user", "content": [{"text": "Weather?"}]},
+            {"role": "assistant", "content": [{"toolUse": {"toolUseId": "t", "name": "weather", "input": {}}}]},
+            {"role": "user", "content": [{"toolResult": {"toolUseId": "t", "content": [{"text": "12 C, rain"}]}}]},
+            {"role": "assistant", "content": [{"reasoningContent": {"reasoningText": {}}}, {"text": "12 C."}]},
+        ],
+        [
+            {"role": "user", "content": "Weather?"},
+            {
+                "role": "assistant",
+                "content": [{"type": "tool-call", "toolCallId": "t", "toolName": "weather", "args": {}}],
+            },
+            {
+                "role": "tool",
+                "content": [{"type": "tool-result", "toolCallId": "t", "toolName": "weather", "result": "12 C, rain"}],
+            },
+            {
+                "role": "assistant",
+                "content": [{"type": "reasoning", "text": "Easy."}, {"type": "text", "text": "12 C."}],
+            },
+        ],
+        [
+            {"role": "user", "content": "Weather?"},
+            {"type": "reasoning", "summary": []},
+            {"type": "function_call", "call_id": "t", "id": "fc", "name": "weather", "arguments": "{}"},
+            {"type": "function_call_output", "call_id": "t", "output": "12 C, rain"},
+            {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "12 C."}]},
+        ],
+        [
+            user_message("Weather?"),
+            assistant_message("", tool_calls=[{"id": "t", "name": "weather", "arguments": {}}]),
+            {"role": "tool", "id": "t", "content": "12 C, rain"},
+            assistant_message("<think>\nEasy.\n</think>\n\n12 C."),
+        ],
+        [
+            {"type": "human", "content": "Weather?"},
+            {"type": "ai", "content": "", "tool_calls": [{"id": "t", "name": "weather", "args": {}}]},
+            {"type": "tool", "data": {"content": "12 C, rain", "tool_call_id": "t"}},
+            {"type": "ai", "content": "12 C."},
+        ],
+    ],
+    ids=["Anthropic", "Gemini", "Bedrock", "AI SDK", "Responses", "flat calls", "LangChain"],
+)
+def test_one_conversation_is_the_same_in_the_messages_of_every_provider(messages: list[Any]) -> None:
+    assert turns(*messages) == WEATHER
+
+
+def test_a_conversation_of_sharegpt_is_read() -> None:
+    said: list[JsonValue] = [
+        {"from": "human", "value": "Weather?"},
+        {"from": "function_call", "value": '{"name": "weather", "arguments": {}}'},
+        {"from": "observation", "value": "12 C, rain"},
+        {"from": "gpt", "value": "12 C."},
+    ]
+    records = transcript_events({"conversations": said}, 1, "chats.json", NOON)
+    assert [event.type for event in events_of(records)] == [
+        "invocation.started",
+        "tool.called",
+        "tool.returned",
+        "invocation.completed",
+        "session.ended",
+    ]
+
+
+def test_a_stored_completion_has_its_answer_and_its_tokens() -> None:
+    records = convert(
+        [user_message("q")],
+        choices=[
+            {"message": {"role": "assistant", "content": "a"}},
+            {"message": {"role": "assistant", "content": "b"}},
+        ],
+        usage={"prompt_tokens": 3, "completion_tokens": 2},
+    )
+    (turn,) = turns_of(session_of(records))
+    assert turn.invocation.final_response is not None
+    assert turn.invocation.final_response.text == "a"
+    assert turn.invocation.reported_tokens == TokenUsage(input_tokens=3, output_tokens=2)
+    assert "1 further choice of the model was not read" in (turn.invocation.unread or [])
+
+
+def test_a_stored_response_is_read() -> None:
+    output: list[JsonValue] = [
+        {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "a"}]}
+    ]
+    document: JsonObject = {
+        "object": "response",
+        "id": "r",
+        "input": "q",
+        "output": output,
+        "usage": {"input_tokens": 3},
+    }
+    (turn,) = turns_of(session_of(transcript_events(document, 1, "chats.json", NOON)))
+    assert turn.invocation.reported_tokens == TokenUsage(input_tokens=3)
+    assert [content and content.text for content in (turn.invocation.user_content, turn.invocation.final_response)] == [
+        "q",
+        "a",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "unread"),
+    [
+        (
+            [{"type": "text", "text": "look"}, {"type": "image_url"}],
+            "ok",
+            ["not all of the question is text: 1 part of type 'image_url'"],
+        ),
+        (
+            [{"type": "image_url"}, {"type": "image_url"}],
+            "ok",
+            ["the question is no text: 2 parts of type 'image_url'"],
+        ),
+        ("draw", [{"type": "image"}], ["the answer is no text: 1 part of type 'image'"]),
+    ],
+)
+def test_a_part_that_is_no_text_is_named_and_counted(question: Any, answer: Any, unread: list[str]) -> None:
+    (turn,) = turns_of(
+        session_of(convert([user_message(question), tool_calls(("c", "t", "{}")), assistant_message(answer)]))
+    )
+    assert [each for each in turn.invocation.unread or [] if "times" not in each] == unread
+
+
+def test_a_transcript_without_times_has_no_latency_and_one_with_times_has_its_own() -> None:
+    without, timed = (
+        turns_of(session_of(convert([user_message("q") | asked, assistant_message("a") | said])))[0].invocation
+        for asked, said in (({}, {}), ({"created_at": 1767225600}, {"created_at": 1767225602.5}))
+    )
+    assert without.latency_seconds is None
+    assert without.unread == ["the times of the messages are not in the transcript"]
+    assert (timed.latency_seconds, timed.unread) == (2.5, None)

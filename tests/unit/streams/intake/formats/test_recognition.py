@@ -116,6 +116,22 @@ def test_the_surest_kind_counts_and_of_equally_sure_ones_the_first(
         (user_message("Hi"), "looks like a single message of a chat: put all messages of a conversation into one"),
         ({"role": "assistant", "tool_calls": []}, "looks like a single message of a chat: put all messages"),
         ({"task": {"objective": "Book"}, "steps": []}, "looks like a trace without its `@type`: add"),
+        (
+            {"sessionId": "s", "uuid": "u", "parentUuid": None, "type": "user", "message": {"role": "user"}},
+            "looks like a line of a log of Claude Code: write the `message` of each line",
+        ),
+        (
+            {"version": 2, "status": "success", "eval": {"task": "t"}, "samples": []},
+            "looks like a log of Inspect: write each of its `samples` on a line of its own",
+        ),
+        (
+            {"info": {}, "tasks": [], "simulations": [{"messages": []}]},
+            "looks like the results of tau2-bench: write each of its `simulations` on a line",
+        ),
+        (
+            {"id": "simple_0", "question": [[{"role": "user", "content": "q"}]], "function": []},
+            "looks like an entry of the Berkeley Function Calling Leaderboard: it has questions",
+        ),
         (RUN, "looks like a run of LangSmith: no format reads runs; send spans with LANGSMITH_OTEL_ENABLED=true, or"),
         (RUN | {"inputs": {"question": "Hi"}}, "looks like a run of LangSmith: no format reads runs; send"),
     ],

@@ -1,0 +1,278 @@
+"""Reads the content of a chat message: its text, the tool calls and tool results in it, and what is none of these.
+
+The blocks of Anthropic, OpenAI (chat and Responses), Gemini, Bedrock and Vercel's AI SDK are read. Reasoning is no text: it
+is left out. A part that is neither is counted by its kind, and never replaced by a text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import orjson
+from pydantic import JsonValue
+
+from traceweir.schemas.base import JsonObject
+from traceweir.schemas.text import printable
+from traceweir.streams.intake.formats.documents import InputError
+from traceweir.streams.intake.formats.json_values import read_json, write_json
+from traceweir.streams.intake.formats.session_records import MakeError
+
+_TEXTS = {"text", "input_text", "output_text", "summary_text"}
+_REASONING = {"thinking", "redacted_thinking", "reasoning", "reasoning_text", "thought", "reasoningContent"}
+_MARKS = {"cachePoint", "cache_point", "step-start"}
+"""Parts without content, which tell only the provider something."""
+_CALLS = {"tool_use", "server_tool_use", "mcp_tool_use", "tool_call", "tool-call", "function_call"}
+_RESULTS = {"tool_result", "tool-result", "function_call_output", "tool_call_output"}
+_THINKING = re.compile(r"\A\s*<(think|thinking)>.*?(?:</\1>\s*|\Z)", re.DOTALL)
+_END_OF_THINKING = re.compile(r"</(?:think|thinking)>\s*")
+_KIND_CHARS = 40
+
+
+@dataclass(frozen=True, slots=True)
+class ChatToolCall:
+    """A tool call."""
+
+    id: str | None
+    name: str
+    arguments: JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class ChatToolResult:
+    """What a tool returned."""
+
+    call_id: str | None
+    name: str
+    """The name of the tool; empty if the result does not name it."""
+    text: str
+    failed: bool
+
+
+@dataclass(slots=True)
+class ChatContent:
+    """The content of a message."""
+
+    texts: list[str] = field(default_factory=list)
+    calls: list[ChatToolCall] = field(default_factory=list)
+    results: list[ChatToolResult] = field(default_factory=list)
+    unread: Counter[str] = field(default_factory=Counter)
+    """How many parts of each kind are neither text, call, result nor reasoning, such as `image_url`."""
+
+    @property
+    def text(self) -> str:
+        """The texts, a line each."""
+        return "\n".join(self.texts)
+
+
+def content_of(content: JsonValue, path: str, error: MakeError) -> ChatContent:
+    """Returns what a content consists of: null, a text, a part, or a list of texts and parts.
+
+    Raises:
+        InputError: the content is a number or a truth value, or a part of it is none of these.
+    """
+    found = ChatContent()
+    match content:
+        case None:
+            return found
+        case str():
+            found.texts.append(content)
+        case dict():
+            _read_part(content, found, path, error)
+        case list():
+            for index, part in enumerate(content):
+                if isinstance(part, str):
+                    found.texts.append(part)
+                elif isinstance(part, dict):
+                    _read_part(part, found, f"{path}[{index}]", error)
+                else:
+                    raise error(
+                        f"{path}[{index}] is {described(part)}; a part must be an object with a type, such as text"
+                    )
+        case _:
+            raise error(f"{path} is {described(content)}; the content must be a string, null or a list of parts")
+    return found
+
+
+def without_reasoning(text: str) -> str:
+    """Returns the answer in a text that begins with the reasoning of a model, as open models write it.
+
+    >>> without_reasoning("<think>Norway...</think>Oslo."), without_reasoning("Write <think> first.")
+    ('Oslo.', 'Write <think> first.')
+    >>> without_reasoning("Norway, so...</think>Oslo."), without_reasoning("<think>cut off")
+    ('Oslo.', '')
+    """
+    answer = _THINKING.sub("", text)
+    if answer == text and "<think" not in text:
+        # Some chat templates put the opening mark into the prompt.
+        answer = _END_OF_THINKING.split(text)[-1]
+    return answer
+
+
+def call_of(call: JsonValue, path: str, error: MakeError, *, function_path: str | None = None) -> ChatToolCall:
+    """Returns a tool call, whose name and arguments stand at its top or in an object `function`.
+
+    Args:
+        call: The call.
+        path: Where it stands, for the message.
+        error: Makes the error of the document.
+        function_path: Where its function stands; None: in its `function`.
+
+    Raises:
+        InputError: the call has no name.
+    """
+    if not isinstance(call, dict):
+        raise error(f"{path} is {described(call)}; a tool call must be an object with a function")
+    inner = call.get("function")
+    named: JsonObject = inner if isinstance(inner, dict) else call
+    name = inner if isinstance(inner, str) else _first(named, "name", "toolName", "tool_name")
+    if not isinstance(name, str) or not name:
+        raise error(
+            f"{function_path or f'{path}.function'} is {described(inner)}; a function must be an object with the tool's name"
+        )
+    arguments = _first(named, "arguments", "args", "input", "parameters")
+    return ChatToolCall(
+        identifier(_first(call, "id", "call_id", "toolUseId", "toolCallId")), name, arguments_of(arguments)
+    )
+
+
+def arguments_of(arguments: JsonValue) -> JsonObject:
+    """Returns the arguments of a call as an object.
+
+    Models sometimes write invalid JSON. Such arguments are kept as text, because they show what the agent tried.
+    """
+    if arguments is None or arguments == "":
+        return {}
+    if isinstance(arguments, dict):
+        return arguments
+    if not isinstance(arguments, str):
+        return {"arguments": write_json(arguments).decode()}
+    try:
+        parsed = read_json(arguments)
+    except ValueError:
+        return {"arguments": arguments}
+    return parsed.value if isinstance(parsed.value, dict) and not parsed.notes else {"arguments": arguments}
+
+
+def result_of(result: JsonObject, path: str, error: MakeError) -> ChatToolResult:
+    """Returns the result of a tool."""
+    text = _text_of_result(_first(result, "content", "output", "result", "response"), path, error)
+    name = _first(result, "name", "toolName", "tool_name")
+    call_id = _first(result, "tool_call_id", "tool_use_id", "call_id", "toolUseId", "toolCallId", "id")
+    return ChatToolResult(identifier(call_id), name if isinstance(name, str) else "", text, _failed(result, text))
+
+
+def identifier(value: JsonValue) -> str | None:
+    """Returns an id as a text; None without one."""
+    return None if value is None else str(value)
+
+
+def described(value: JsonValue) -> str:
+    """Returns a short description of a value for an error message.
+
+    Strings are cut to 40 characters, and lists and objects are described by their length or keys, because their content
+    can be long and can contain secrets.
+    """
+    match value:
+        case None:
+            return "missing or null"
+        case str():
+            return repr(printable(value, 40))
+        case bool() | int() | float():
+            return orjson.dumps(value).decode()
+        case list():
+            return f"a list of {len(value)}"
+        case _:
+            return f"an object with {', '.join(map(repr, list(value)[:5])) or 'no keys'}"
+
+
+def _read_part(part: JsonObject, found: ChatContent, path: str, error: MakeError) -> None:
+    kind = part.get("type")
+    if not isinstance(kind, str):
+        _read_untyped(part, found, path, error)
+    elif kind in _REASONING or kind in _MARKS or part.get("thought") is True:
+        pass
+    elif kind in _TEXTS or kind == "refusal":
+        text = _first(part, "refusal", "text") if kind == "refusal" else part.get("text")
+        # The Assistants API puts the text into an object.
+        text = text.get("value") if isinstance(text, dict) else text
+        if isinstance(text, str):
+            found.texts.append(text)
+        else:
+            found.unread[kind] += 1
+    elif kind in _CALLS:
+        found.calls.append(call_of(part, path, error))
+    elif kind in _RESULTS or kind.endswith("_tool_result"):
+        found.results.append(result_of(part, path, error))
+    else:
+        found.unread[printable(kind, _KIND_CHARS)] += 1
+
+
+def _read_untyped(part: JsonObject, found: ChatContent, path: str, error: MakeError) -> None:
+    """Reads a part of Gemini or Bedrock, whose only key is its kind."""
+    if part.get("thought") is True:
+        return
+    kinds = [key for key in part if key not in {"thoughtSignature", "thought_signature", "thought"}]
+    for kind in kinds:
+        value = part[kind]
+        match kind:
+            case "text" if isinstance(value, str):
+                found.texts.append(value)
+            case "toolUse" | "functionCall" | "function_call":
+                found.calls.append(call_of(value, f"{path}.{kind}", error))
+            case "toolResult" | "functionResponse" | "function_response" if isinstance(value, dict):
+                found.results.append(result_of(value, f"{path}.{kind}", error))
+            case _ if kind in _REASONING or kind in _MARKS:
+                pass
+            case _:
+                found.unread[printable(kind, _KIND_CHARS)] += 1
+    if not kinds:
+        raise error(f"{path} is {described(part)}; a part must be an object with a type, such as text")
+
+
+def _text_of_result(content: JsonValue, path: str, error: MakeError) -> str:
+    """Returns the text of a result; JSON where it is not text alone, so that nothing of it is lost."""
+    if content is None or isinstance(content, str):
+        return content or ""
+    if isinstance(content, list):
+        try:
+            found = content_of(content, path, error)
+        except InputError:
+            # A list of numbers, for example, is no list of parts.
+            found = ChatContent(unread=Counter(["value"]))
+        if not (found.calls or found.results or found.unread):
+            return found.text
+    return write_json(content).decode()
+
+
+def _failed(result: JsonObject, text: str) -> bool:
+    """Returns whether the result of a tool is an error.
+
+    An error is marked as an error, begins with the word "Error" in any case of letters, or is an object that has an
+    `error`.
+    """
+    if True in (result.get("is_error"), result.get("isError"), result.get("error")) or result.get("status") == "error":
+        return True
+    begin = text.lstrip()[:6].lower()
+    if begin[:5] == "error" and not begin[5:].isalpha():
+        return True
+    if not text.lstrip().startswith("{"):
+        return False
+    try:
+        answer = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return False
+    # Tools write `"error": false` or `"error": ""` when a call succeeded.
+    return isinstance(answer, dict) and answer.get("error") not in (None, False, "")
+
+
+def _first(found: JsonObject, *names: str) -> JsonValue:
+    return next((found[name] for name in names if found.get(name) is not None), None)
+
+
+def counted_kinds(unread: Iterable[Counter[str]]) -> str:
+    """Returns the kinds of unread parts with their counts, such as `2 parts of type 'image_url'`; empty without any."""
+    total = sum(unread, Counter[str]())
+    return ", ".join(f"{number} part{'s' * (number > 1)} of type {kind!r}" for kind, number in total.items())

@@ -1,0 +1,95 @@
+"""Reads and writes the JSON that people have in files: integers of any size, and values that are no JSON.
+
+Integers keep all their digits; a fast parser makes floats of those beyond 64 bits. `NaN` and the infinities, which Python
+and pandas write, are read as null, and half of a surrogate pair, which programs leave that cut a text, as U+FFFD. Both
+cost the value and not the document, and a note says it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import orjson
+from pydantic import JsonValue
+
+from traceweir.schemas.figures import counted
+
+_LONG_NUMBER = re.compile(rb"[0-9]{20}")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+class ReadJson(NamedTuple):
+    """A JSON value, and what had to be replaced in it."""
+
+    value: JsonValue
+    notes: Sequence[str] = ()
+    """A sentence for each kind of value that is no JSON, with its count."""
+
+
+def read_json(raw: bytes | str) -> ReadJson:
+    """Returns a JSON value.
+
+    >>> read_json(b'{"id": 123456789012345678901234567890}').value
+    {'id': 123456789012345678901234567890}
+    >>> read_json('{"score": NaN}')
+    ReadJson(value={'score': None}, notes=['NaN and Infinity are no JSON and count as null: 1 value'])
+
+    Raises:
+        ValueError: the text is not JSON.
+    """
+    encoded = raw if isinstance(raw, bytes) else raw.encode(errors="surrogatepass")
+    if not _LONG_NUMBER.search(encoded):
+        try:
+            return ReadJson(orjson.loads(encoded))
+        except orjson.JSONDecodeError as error:
+            refused = error
+    else:
+        refused = None
+    constants: list[str] = []
+    try:
+        # Python's parser takes surrogates and constants.
+        value = json.loads(encoded, parse_constant=constants.append)
+    except (ValueError, RecursionError) as error:
+        raise refused or ValueError(str(error)) from None
+    halves = [0]
+    value = _without_halves(value, halves)
+    notes = []
+    if constants:
+        notes.append(f"NaN and Infinity are no JSON and count as null: {counted(len(constants), 'value')}")
+    if halves[0]:
+        notes.append(f"half of a surrogate pair is no text and counts as U+FFFD: {counted(halves[0], 'place')}")
+    return ReadJson(value, notes)
+
+
+def write_json(value: JsonValue, *, sorted_keys: bool = False) -> bytes:
+    """Returns a value as JSON, in UTF-8.
+
+    Raises:
+        ValueError: JSON cannot represent the value.
+    """
+    try:
+        return orjson.dumps(value, option=orjson.OPT_SORT_KEYS if sorted_keys else None)
+    except orjson.JSONEncodeError as error:
+        if "64-bit" not in str(error):
+            raise
+        return json.dumps(
+            value, ensure_ascii=False, separators=(",", ":"), sort_keys=sorted_keys, allow_nan=False
+        ).encode()
+
+
+def _without_halves(value: JsonValue, halves: list[int]) -> JsonValue:
+    match value:
+        case str():
+            if not _SURROGATE.search(value):
+                return value
+            halves[0] += len(_SURROGATE.findall(value))
+            return _SURROGATE.sub("\ufffd", value)
+        case list():
+            return [_without_halves(each, halves) for each in value]
+        case dict():
+            return {str(_without_halves(name, halves)): _without_halves(each, halves) for name, each in value.items()}
+        case _:
+            return value
