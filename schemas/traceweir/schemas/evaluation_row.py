@@ -145,7 +145,7 @@ _MESSAGES: JsonObject = {
     },
 }
 _REQUEST: JsonObject = {
-    "description": "The question: text, OpenAI's `messages`, or a `query` with its `history`; any other value counts as text.",
+    "description": "The question: text, OpenAI's `messages`, a `query` with its `history`, or an object with the question alone.",
     "anyOf": [
         {"type": "string"},
         {

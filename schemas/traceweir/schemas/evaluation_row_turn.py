@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from pydantic import JsonValue
 
+from traceweir.schemas.base import JsonObject
 from traceweir.schemas.dimensions import UNKNOWN, Dimensions, invocation_dimensions, usable_dimensions
 from traceweir.schemas.evaluation_row import Chunk, EvaluationRow, Expectations
 from traceweir.schemas.invocation import Content, IntermediateData, Invocation, RetrievedChunk
 from traceweir.schemas.mlflow_tokens import response_token_usage
 from traceweir.schemas.mlflow_trace import MlflowTrace, read_mlflow_trace
 from traceweir.schemas.reference import Reference
+from traceweir.schemas.text import printable
 
 
 class RecordedRow(NamedTuple):
@@ -40,9 +42,15 @@ def _dimensions(row: EvaluationRow, trace: MlflowTrace) -> Dimensions:
 
 
 def _invocation(row: EvaluationRow, trace: MlflowTrace) -> Invocation:
-    question = trace_request_text(trace.request) if row.request is None else request_text(row.request)
-    answer = response_text(trace.response if row.response is None else row.response)
+    asked = chat_request(trace.request) if row.request is None else row.request
+    said = trace.response if row.response is None else row.response
+    question = request_text(asked)
+    answer = response_text(said)
     unread = list(trace.unread)
+    if question is None and asked is not None:
+        unread.append(f"the question is {_described(asked)}, and not text, messages or a query")
+    if answer is None and said is not None:
+        unread.append(f"the answer is {_described(said)}, and not text, messages or choices")
     latency = trace.latency_seconds
     if latency is None and row.execution_time_ms is not None:
         latency = row.execution_time_ms / 1000
@@ -101,75 +109,149 @@ def _context(chunks: list[Chunk] | None) -> list[RetrievedChunk] | None:
 
 
 def trace_request_text(inputs: JsonValue) -> str | None:
-    """Returns the question in the inputs of a trace's root span; None without inputs.
-
-    Requests of chat agents, of the Responses API, and split requests are read as in a row. MLflow records the
-    arguments of a function by name: a single argument that is text is the question.
-
-    >>> trace_request_text({"question": "What is RAG?"})
-    'What is RAG?'
-    >>> trace_request_text({"question": "What is RAG?", "top_k": 3})
-    "{'question': 'What is RAG?', 'top_k': 3}"
-    """
-    request = chat_request(inputs)
-    if isinstance(request, dict) and len(request) == 1:
-        (only,) = request.values()
-        request = only if isinstance(only, str) else request
-    return None if request is None else request_text(request)
+    """Returns the question in the inputs of a trace's root span, as in a row; None without one."""
+    return request_text(chat_request(inputs))
 
 
-def request_text(request: JsonValue) -> str:
-    """Returns the question in a request, as Databricks Agent Evaluation reads it.
+def request_text(request: JsonValue) -> str | None:
+    """Returns the question in a request; None if it has none that can be read.
 
-    For a single message, the question is its content; for several messages that are all text, the JSON of the messages
-    without ASCII escapes; for a split request, its `query` without the history; for any other value, the result of
-    `str`.
+    As in Databricks Agent Evaluation, the question of a single message is its content, that of several messages which are
+    all text the JSON of the messages without ASCII escapes, and that of a split request its `query` without the history.
+    Databricks takes the text of a Python object for any other value; here, an object that has a single value, or a value
+    with a usual name of a question, is read like this value, and nothing else is.
 
     >>> request_text({"messages": [{"role": "user", "content": "one"}]})
     'one'
     >>> request_text({"query": "Q", "history": [{"role": "user", "content": "h"}]})
     'Q'
+    >>> request_text({"question": "What is RAG?", "top_k": 3}), request_text({"request": {"query": "Q"}})
+    ('What is RAG?', 'Q')
+    >>> request_text({"city": "Oslo", "days": 3}) is None
+    True
     """
-    if isinstance(request, str):
-        return request
-    if isinstance(request, dict):
-        messages = request.get("messages")
-        if isinstance(messages, list) and messages:
-            contents = [message.get("content") if isinstance(message, dict) else None for message in messages]
-            if len(contents) > 1 and all(isinstance(content, str) for content in contents):
-                return json.dumps(messages, ensure_ascii=False)
-            if isinstance(contents[-1], str):
-                return contents[-1]
-        if "query" in request:
-            return _text(request["query"])
-    return " " if request is None else str(request)
+    match request:
+        case str():
+            return request
+        case int() | float() if not isinstance(request, bool):
+            return json.dumps(request)
+        case list() if any(isinstance(each, dict) and "role" in each for each in request):
+            return _messages_text(request)
+        case list():
+            return _joined(_texts(request))
+        case dict():
+            return _object_text(request, _QUESTIONS, request_text)
+    return None
 
 
 def response_text(response: JsonValue) -> str | None:
-    """Returns the answer in a response, as Databricks Agent Evaluation reads it.
+    """Returns the answer in a response; None if it has none that can be read.
 
-    The answer is a chat completion's first choice, a chat agent's last message, `content`, or the first element of a
-    list. As in MLflow 3, it is also the text of a response of the Responses API.
+    As in Databricks Agent Evaluation and MLflow 3, the answer is a chat completion's first choice, a chat agent's last
+    message, `content`, or the text of a response of the Responses API. All pieces of a stream are read, where Databricks
+    reads the first one. For any other value, see `request_text`.
 
     >>> response_text({"choices": [{"message": {"content": "hi"}}]})
     'hi'
     >>> response_text({"messages": [{"role": "assistant", "content": "last"}]})
     'last'
+    >>> response_text({"role": "assistant", "content": [{"text": "It is 12 C."}]})
+    'It is 12 C.'
+    >>> response_text(["It is", " 12 C."])
+    'It is 12 C.'
     """
-    if response is None or isinstance(response, str):
-        return response
-    if isinstance(response, list):
-        return response_text(response[0]) if response else None
-    if not isinstance(response, dict):
-        return str(response)
-    found: JsonValue = responses_api_text(response) or str(response)
-    if (content := _content(_first(response.get("choices")), "message")) is not None:
-        found = content
+    match response:
+        case str():
+            return response
+        case int() | float() if not isinstance(response, bool):
+            return json.dumps(response)
+        case list():
+            return _list_text(response)
+        case dict():
+            return _response_object_text(response)
+    return None
+
+
+_QUESTIONS = (
+    "query",
+    "question",
+    "input",
+    "prompt",
+    "user_input",
+    "user_message",
+    "message",
+    "text",
+    "request",
+    "inputs",
+)
+"""Usual names of the value that is the question, the surest first."""
+_ANSWERS = ("answer", "response", "output", "result", "completion", "generated_text", "text", "message", "outputs")
+"""Usual names of the value that is the answer, the surest first."""
+_REASONING = ("thinking", "redacted_thinking", "reasoning")
+
+
+def _object_text(
+    found: JsonObject,
+    names: Sequence[str],
+    text_of: Callable[[JsonValue], str | None],
+) -> str | None:
+    """Returns the text of a value with a usual name, or of the only value."""
+    messages = found.get("messages")
+    if isinstance(messages, list) and messages:
+        return _messages_text(messages)
+    if isinstance(found.get("content"), str | list) and "role" in found:
+        return _content_text(found["content"])
+    named = next((found[name] for name in names if found.get(name) not in (None, "", [], {})), None)
+    if named is None and len(found) == 1:
+        (named,) = found.values()
+    # A number alone can be any setting.
+    return text_of(named) if isinstance(named, str | list | dict) else None
+
+
+def _messages_text(messages: Sequence[JsonValue]) -> str | None:
+    contents = [message.get("content") if isinstance(message, dict) else None for message in messages]
+    if len(contents) > 1 and all(isinstance(content, str) for content in contents):
+        return json.dumps(messages, ensure_ascii=False)
+    return _content_text(contents[-1])
+
+
+def _response_object_text(response: JsonObject) -> str | None:
+    content = response.get("content")
+    if content is not None:
+        return _content_text(content)
     messages = response.get("messages")
     last = messages[-1] if isinstance(messages, list) and messages else None
     if isinstance(last, dict) and last.get("content") is not None:
-        found = last["content"]
-    return _text(response.get("content", found))
+        return _content_text(last["content"])
+    choice = _first(response.get("choices"))
+    for name in ("message", "delta"):
+        if (content := _content(choice, name)) is not None:
+            return _content_text(content)
+    if (text := responses_api_text(response)) is not None:
+        return text
+    return _object_text(response, _ANSWERS, response_text)
+
+
+def _list_text(pieces: list[JsonValue]) -> str | None:
+    """Returns the text of the pieces of a stream, of the last message, or of blocks."""
+    if all(isinstance(piece, str) for piece in pieces):
+        return "".join(map(str, pieces)) if pieces else None
+    if any(isinstance(piece, dict) and "role" in piece for piece in pieces):
+        return response_text(pieces[-1])
+    if all(isinstance(piece, dict) and "choices" in piece for piece in pieces):
+        deltas = [_content(_first(piece["choices"]), "delta") for piece in pieces if isinstance(piece, dict)]
+        if any(isinstance(delta, str) for delta in deltas):
+            return "".join(delta for delta in deltas if isinstance(delta, str))
+    texts = _texts(pieces)
+    return _joined(texts) if texts else response_text(pieces[0])
+
+
+def _content_text(content: JsonValue) -> str | None:
+    return content if isinstance(content, str) else _joined(_texts(content))
+
+
+def _joined(texts: Sequence[str]) -> str | None:
+    return "\n".join(texts) if texts else None
 
 
 def chat_request(request: JsonValue) -> JsonValue:
@@ -206,10 +288,22 @@ def _with_text_content(message: JsonValue) -> JsonValue:
 
 
 def _texts(content: JsonValue) -> Sequence[str]:
+    """Returns the texts of blocks, without reasoning."""
     if isinstance(content, str):
         return [content]
     parts = content if isinstance(content, list) else ()
-    return [text for part in parts if isinstance(part, dict) and isinstance(text := part.get("text"), str)]
+    return [
+        text
+        for part in parts
+        if isinstance(part, dict) and part.get("type") not in _REASONING and isinstance(text := part.get("text"), str)
+    ]
+
+
+def _described(value: JsonValue) -> str:
+    if isinstance(value, dict):
+        keys = ", ".join(repr(printable(key, 40)) for key in [*value][:5])
+        return f"an object with {keys}" if keys else "an empty object"
+    return f"a list of {len(value)}" if isinstance(value, list) else "a truth value"
 
 
 def _first(values: JsonValue) -> JsonValue:
@@ -219,7 +313,3 @@ def _first(values: JsonValue) -> JsonValue:
 def _content(choice: JsonValue, name: str) -> JsonValue:
     message = choice.get(name) if isinstance(choice, dict) else None
     return message.get("content") if isinstance(message, dict) else None
-
-
-def _text(value: JsonValue) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

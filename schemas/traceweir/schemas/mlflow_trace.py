@@ -104,7 +104,7 @@ def _retrieved(tree: SpanTree, unread: list[str]) -> list[RetrievedChunk] | None
     chunks = [_chunk(chunk, key) for chunk in outputs] if isinstance(outputs, list) else [None]
     if None in chunks:
         unread.append(
-            f"the output of span {last.name[:80]!r} is not a list of documents with page_content and metadata"
+            f"the output of span {last.name[:80]!r} is not a list of documents with page_content, content or text, and metadata"
         )
         return None
     return [chunk for chunk in chunks if chunk is not None]
@@ -117,7 +117,8 @@ def _chunk(chunk: JsonValue, key: str) -> RetrievedChunk | None:
     if not isinstance(chunk, dict) or not isinstance(metadata, dict):
         return None
     uri = metadata.get(key)
-    content = chunk.get("page_content")
+    # As MLflow 3.17.
+    content = next((chunk[name] for name in ("page_content", "content", "text") if chunk.get(name) is not None), None)
     if not isinstance(uri, str | None) or not isinstance(content, str | None):
         return None
     return RetrievedChunk(doc_uri=uri, content=content)

@@ -91,13 +91,40 @@ def test_a_row_with_only_a_trace_has_the_question_and_the_answer_of_its_root_spa
         ({"input": [{"role": "user", "content": "q"}]}, "q"),
         ({"query": "q", "history": []}, "q"),
         ("q", "q"),
-        ({"question": "q", "k": 3}, "{'question': 'q', 'k': 3}"),
-        ({"rows": [1]}, "{'rows': [1]}"),
+        ({"question": "q", "k": 3}, "q"),
+        ([{"role": "user", "content": [{"text": "q"}]}], "q"),
+        ({"request": {"query": "q", "history": []}}, "q"),
     ],
 )
 def test_the_inputs_of_a_root_span_are_read_like_a_request(inputs: Any, question: str) -> None:
     root = mlflow_span("root", "AGENT", None, "a", attributes={"mlflow.spanInputs": json.dumps(inputs)})
     assert asked_and_answered(trace=mlflow_trace(root))[0] == Content.of(question)
+
+
+@pytest.mark.parametrize("inputs", [{"rows": [1]}, {"city": "Oslo", "days": 3}, {"messages": []}, True])
+def test_inputs_without_a_question_are_named_and_are_no_question(inputs: Any) -> None:
+    root = mlflow_span("root", "AGENT", None, "a", attributes={"mlflow.spanInputs": json.dumps(inputs)})
+    [found] = turns_of(make_session("s", events=[event(row={"trace": mlflow_trace(root)})]))
+    assert found.invocation.user_content is None
+    assert [each for each in found.invocation.unread or [] if each.startswith("the question is ")]
+
+
+@pytest.mark.parametrize(
+    ("response", "answer"),
+    [
+        ({"role": "assistant", "content": [{"type": "thinking", "text": "Hm."}, {"text": "a"}]}, "a"),
+        ([{"choices": [{"delta": {"content": "a"}}]}, {"choices": [{"delta": {"content": "b"}}]}], "ab"),
+        ([{"type": "text", "text": "a"}, {"type": "text", "text": "b"}], "a\nb"),
+        ({"answer": "a", "sources": ["x"]}, "a"),
+        ({"result": {"text": "a"}}, "a"),
+        ({"rows": 3, "ok": True}, None),
+    ],
+)
+def test_an_answer_is_read_from_blocks_streams_and_objects_and_never_as_an_object_of_python(
+    response: Any, answer: str | None
+) -> None:
+    said = asked_and_answered(request="q", response=response)[1]
+    assert (said and said.text) == answer
 
 
 def test_a_trace_without_inputs_and_outputs_has_neither_question_nor_answer() -> None:
@@ -332,9 +359,9 @@ def test_parts_in_any_script_stay_readable() -> None:
     parts = [{"type": "text", "text": "침실"}]
     found = turn(request={"query": parts}, response={"content": parts}).invocation
     assert found.user_content is not None
-    assert found.user_content.text == '[{"type": "text", "text": "침실"}]'
+    assert found.user_content.text == "침실"
     assert found.final_response is not None
-    assert found.final_response.text == '[{"type": "text", "text": "침실"}]'
+    assert found.final_response.text == "침실"
 
 
 def test_an_event_contains_either_an_invocation_or_a_row() -> None:

@@ -104,11 +104,20 @@ def test_the_uri_is_read_from_the_key_of_the_retriever_schema() -> None:
     assert uris(span, tags={"retrievers": "["}) == ["d"]
 
 
+@pytest.mark.parametrize("key", ["page_content", "content", "text"])
+def test_the_text_of_a_document_stands_under_each_usual_key(key: str) -> None:
+    span = mlflow_span("r", "RETRIEVER", None, [{key: "c", "metadata": {}}])
+    (chunk,) = read_mlflow_trace(mlflow_trace(span)).retrieved_context or []
+    assert chunk.content == "c"
+
+
 @pytest.mark.parametrize("outputs", ["text", [1], [{"metadata": 1}], [{"metadata": {"doc_uri": 1}}], {"a": 1}])
 def test_a_retriever_output_in_another_shape_is_reported(outputs: Any) -> None:
     trace = read_mlflow_trace(mlflow_trace(mlflow_span("find", "RETRIEVER", None, outputs)))
     assert trace.retrieved_context is None
-    assert trace.unread == ["the output of span 'find' is not a list of documents with page_content and metadata"]
+    assert trace.unread == [
+        "the output of span 'find' is not a list of documents with page_content, content or text, and metadata"
+    ]
 
 
 def tokens(*spans: dict[str, Any]) -> tuple[int | None, int | None] | None:
