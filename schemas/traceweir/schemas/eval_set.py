@@ -22,7 +22,9 @@ from traceweir.schemas.invocation import (
     Rubric,
 )
 from traceweir.schemas.reference import Reference
+from traceweir.schemas.text import printable
 
+_CALL_KEYS = {"id", "name", "args", "partial_args", "partialArgs", "will_continue", "willContinue"}
 NOTHING_SAID = Content(parts=[])
 
 
@@ -34,6 +36,20 @@ class ExpectedData(IntermediateData):
     """The expected events between the question and the answer, grouped by kind."""
 
     model_config = ConfigDict(extra="forbid")
+
+    @field_validator("tool_uses", mode="before")
+    @classmethod
+    def _known_keys(cls, uses: object) -> object:
+        """Refuses other keys of a call, as ADK does: an expected call without a name would never match."""
+        for use in uses if isinstance(uses, list) else ():
+            unknown = [key for key in use if key not in _CALL_KEYS] if isinstance(use, dict) else []
+            if unknown:
+                named = ", ".join(repr(printable(key, 40)) for key in unknown[:5])
+                raise ValueError(
+                    f"a call has the keys id, name and args, and not {named}; `tool_name` and `tool_input` are the keys of "
+                    "ADK's old files: rename them to `name` and `args`"
+                )
+        return uses
 
 
 class ExpectedEvents(_Closed):

@@ -202,3 +202,10 @@ def test_the_number_of_model_calls_that_newer_versions_of_adk_write_is_accepted(
         for count in (2, None):
             found = EvalCase.model_validate({"eval_id": "c", "conversation": [{**turn, key: count}]})
             assert [each.inference_call_count for each in found.conversation or ()] == [count]
+
+
+@pytest.mark.parametrize("call", [{"tool_name": "f", "tool_input": {}}, {"name": "f", "arguments": {}}])
+def test_a_call_with_keys_that_no_call_has_is_refused_as_adk_refuses_it(call: dict[str, Any]) -> None:
+    turn = {"user_content": {"parts": [{"text": "q"}]}, "intermediate_data": {"tool_uses": [call]}}
+    with pytest.raises(ValidationError, match=f"a call has the keys id, name and args, and not '{[*call][-1]}'|, '"):
+        EvalSet.model_validate({"eval_set_id": "s", "eval_cases": [{"eval_id": "c", "conversation": [turn]}]})

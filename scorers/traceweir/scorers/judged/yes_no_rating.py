@@ -33,7 +33,7 @@ Rating = Literal["yes", "no", "unknown"]
 RATING_ANSWER = object_schema(rationale=TEXT, result=one_of("yes", "no"))
 
 _YES = frozenset({"yes", "true", "pass", "correct", "1", "ok", "valid"})
-_NO = frozenset({"no", "false", "fail", "incorrect", "0", "invalid", "none", "null"})
+_NO = frozenset({"no", "false", "fail", "incorrect", "0", "invalid"})
 
 
 class AsksForRatings(JudgedScorer):

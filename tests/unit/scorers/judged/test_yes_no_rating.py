@@ -250,12 +250,19 @@ async def test_the_first_max_chunks_are_rated_and_details_contain_at_most_a_hund
 
 @pytest.mark.parametrize(
     ("result", "verdict"),
-    [("YES ", True), (True, True), (1, True), ("pass", True), ("No", False), (False, False), (0, False), (None, False)],
+    [("YES ", True), (True, True), (1, True), ("pass", True), ("No", False), (False, False), (0, False)],
 )
 def test_synonyms_of_yes_and_no_count(result: Any, verdict: bool) -> None:
     found = read_rating(json.dumps({"rationale": "r", "result": result}))
     assert found is not None
     assert found.verdict is verdict
+
+
+@pytest.mark.parametrize("result", [None, "null", "none", "None"])
+def test_the_lack_of_a_verdict_is_no_verdict(result: Any) -> None:
+    found = read_rating(json.dumps({"rationale": "r", "result": result}))
+    assert found is not None
+    assert found.verdict is None
 
 
 @pytest.mark.parametrize("reply", ['{"rationale": "yes"}', '{"result": ["yes"]}', '["yes"]', "yes", ""])
