@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from pydantic import JsonValue
 
@@ -84,40 +85,59 @@ def text_of(content: Content | None) -> str | None:
     return "\n".join(texts) if texts else None
 
 
+class _Answer(NamedTuple):
+    """The response of a tool, and what its event tells beside it."""
+
+    response: FunctionResponse
+    error: str | None
+    is_missing: bool
+
+
 def _tool_uses(invocation: Invocation, events: Sequence[InvocationEvent]) -> list[ToolUse]:
     calls, responses = _calls_and_responses(invocation)
-    returned = [each for each in events if isinstance(each, ToolReturned)]
-    errors = {each.call_id or each.name: each.error for each in returned if each.error}
-    without = {each.call_id or each.name for each in returned if each.missing and each.response is None}
-    open_responses = list(responses)
+    open_answers = _answers_of(responses, [each for each in events if isinstance(each, ToolReturned)])
     found = []
     for call in calls:
-        answering = [each for each in open_responses if _answers(each, call)]
-        if answering and call.id:
-            # A call that waits for an approval is answered again with its result.
-            open_responses = [each for each in open_responses if each not in answering]
-        elif answering:
-            open_responses.remove(answering[0])
-        response = None
-        if answering:
-            response = answering[-1] if call.id else answering[0]
+        answering = [each for each in open_answers if _answers(each.response, call)]
+        if not call.id:
+            # The calls of a tool without ids are answered in their order.
+            answering = answering[:1]
+        open_answers = [each for each in open_answers if not any(each is other for other in answering)]
+        # A call that waits for an approval is answered again with its result.
+        answer = answering[-1] if answering else None
         found.append(
             ToolUse(
                 call.name,
                 args=call.args,
-                response_known=response is not None and not _is_missing(response, without),
-                response=response.response if response is not None else None,
-                error=errors.get(call.id or call.name),
+                response_known=answer is not None and not answer.is_missing,
+                response=answer.response.response if answer is not None else None,
+                error=answer.error if answer is not None else None,
             )
         )
     return found + [
-        ToolUse(each.name, call_known=False, response_known=not _is_missing(each, without), response=each.response)
-        for each in open_responses
+        ToolUse(
+            each.response.name, call_known=False, response_known=not each.is_missing, response=each.response.response
+        )
+        for each in open_answers
     ]
 
 
-def _is_missing(response: FunctionResponse, without: Set[str]) -> bool:
-    return response.response is None and (response.id or response.name) in without
+def _answers_of(responses: Sequence[FunctionResponse], returned: Sequence[ToolReturned]) -> list[_Answer]:
+    if len(returned) == len(responses):
+        pairs = zip(responses, returned, strict=True)
+        return [_Answer(each, event.error, _lacks_response(each, event)) for each, event in pairs]
+    # The invocation was recorded as a whole, and some responses have events beside it.
+    by_key = {each.call_id or each.name: each for each in returned}
+    answers = []
+    for response in responses:
+        event = by_key.get(response.id or response.name)
+        is_missing = event is not None and _lacks_response(response, event)
+        answers.append(_Answer(response, event.error if event is not None else None, is_missing))
+    return answers
+
+
+def _lacks_response(response: FunctionResponse, event: ToolReturned) -> bool:
+    return response.response is None and bool(event.missing) and event.response is None
 
 
 def _calls_and_responses(invocation: Invocation) -> tuple[list[FunctionCall], list[FunctionResponse]]:

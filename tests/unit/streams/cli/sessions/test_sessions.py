@@ -83,6 +83,23 @@ def test_a_missing_result_does_not_hide_that_of_another_call_of_the_tool(run: Ru
     ]
 
 
+def test_the_error_of_a_call_without_an_id_is_not_that_of_the_next_call_of_the_tool(run: Run, tmp_path: Path) -> None:
+    events: list[object] = []
+    returned: list[dict[str, object]] = [{"error": "offline"}, {"response": {"r": 1}}]
+    for place, outcome in enumerate(returned):
+        events += [
+            event("tool.called", "s", 2 * place, invocation_id="i", name="t", args={"a": place}),
+            event("tool.returned", "s", 2 * place + 1, invocation_id="i", name="t", **outcome),
+        ]
+    ended = run("sessions", file_of(tmp_path / "a.jsonl", *events))
+    assert [line.strip() for line in ended.out.splitlines()][3:7] == [
+        'tool t({"a":0})',
+        "error: offline",
+        'tool t({"a":1})',
+        'result: {"r":1}',
+    ]
+
+
 def test_several_files_are_one_input_and_json_is_one_session_a_line(run: Run, tmp_path: Path) -> None:
     half, rest = file_of(tmp_path / "a.jsonl", *story()[:3]), file_of(tmp_path / "b.jsonl", *story()[3:], *story("t"))
     ended = run("sessions", half, rest, "--json")
