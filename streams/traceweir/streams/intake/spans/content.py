@@ -92,7 +92,7 @@ def _told(span: Span, sources: tuple[Source, ...]) -> str:
 
 def answer_of(turn: TurnSpans, models: Sequence[ModelCall]) -> str:
     """Returns the answer to the user; empty if the spans do not have it, or the invocation failed."""
-    if any(root.span.status == "ERROR" for root in turn.roots):
+    if turn.failed:
         return ""
     if not turn.bare:
         for node in _outermost(turn, last=True):
@@ -105,6 +105,8 @@ def answer_of(turn: TurnSpans, models: Sequence[ModelCall]) -> str:
                 if messages and messages[-1].text and not messages[-1].calls:
                     return _as_written(messages[-1].text, models)
     last = max(models, key=lambda model: (model.end_ns, model.start_ns), default=None)
+    if last is not None and last.structured_answer and not any(node.kind == "tool" for node in turn.nodes):
+        return last.structured_answer
     if last is not None and (last.is_cut or (turn.bare and last.calls)):
         return ""
     answering = [model for model in models if model.text and not model.calls]

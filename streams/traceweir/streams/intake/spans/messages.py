@@ -34,6 +34,11 @@ _ROLES: dict[str, Role] = {
     "tool_call": "assistant",
 }
 MAX_DEPTH = 12
+_NO_TEXTS = {
+    *("blob", "uri", "file", "file_data", "media", "inline_data"),
+    *("image", "image_url", "input_image", "audio", "input_audio", "video", "document", "input_file"),
+}
+"""The kinds of blocks that are no text, though their bytes or their place can be one."""
 
 
 _RESULT_BLOCKS = ("toolResult", "functionResponse", "function_response", "tool_call_result")
@@ -260,7 +265,7 @@ def _read_block(block: dict[str, Any], message: SpanMessage, depth: int) -> None
         _read_call(block, message)
     elif kind in ("tool_result", "tool-result", "tool_call_response", "function_call_output"):
         _read_result(block, message)
-    elif kind in ("thinking", "reasoning", "redacted_thinking"):
+    elif kind in ("thinking", "reasoning", "redacted_thinking") or kind in _NO_TEXTS:
         return
     elif isinstance(block.get("text"), str):
         if not block.get("thought"):

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import orjson
+
 from traceweir.streams.intake.spans.attributes import count, decoded, first, first_text, text_of
 from traceweir.streams.intake.spans.conventions import CONVENTIONS, keys_of
 from traceweir.streams.intake.spans.dialects import (
@@ -30,6 +32,7 @@ _PROVIDER = keys_of(lambda each: each.providers)
 _FRAMING = frozenset(keys_of(lambda each: each.framing_providers))
 _STOPPING = frozenset(keys_of(lambda each: each.stopping_providers))
 _MODELS_OF = tuple(each.model_of for each in CONVENTIONS if each.model_of is not None)
+_FORCED_TOOLS = tuple(each.forced_tool for each in CONVENTIONS if each.forced_tool is not None)
 _ANSWER_METADATA = tuple(each.answer_metadata for each in CONVENTIONS if each.answer_metadata is not None)
 _MAX_COMPARED = 16
 """Maximum number of earlier calls with which a call is compared for being the same."""
@@ -70,6 +73,8 @@ class ModelCall:
     """The tool calls and the results of the rounds that the client played by itself before the answer."""
     response_id: str = ""
     """Id that the provider gave to the answer; empty if unknown."""
+    forced_tool: str = ""
+    """Name of the tool that the model had to call; empty if it could choose, or if it is unknown."""
 
     @property
     def start_ns(self) -> int:
@@ -99,8 +104,20 @@ class ModelCall:
     @property
     def text(self) -> str:
         """The text that the model wrote."""
-        texts = (message.text for message in self.outputs if message.role == "assistant")
-        return "\n".join(text for text in texts if text)
+        written = [message for message in self.outputs if message.role == "assistant" and message.text]
+        if len(written) > 1 and all(message.finish and not message.calls for message in written):
+            # Each choice has a reason why it ended: one of them is the answer.
+            written = written[:1]
+        return "\n".join(message.text for message in written)
+
+    @property
+    def structured_answer(self) -> str:
+        """The answer of a model that had to write it as the arguments of a call, in JSON; empty if there is none."""
+        calls = self.calls
+        if not self.forced_tool or [call.name for call in calls] != [self.forced_tool] or self.text:
+            return ""
+        args = calls[0].args
+        return orjson.dumps(args).decode() if isinstance(args, dict) else ""
 
     @property
     def is_cut(self) -> bool:
@@ -192,6 +209,7 @@ def _read(nodes: list[Node]) -> ModelCall:
         earlier=_earlier(spans[0], input_tokens, output_tokens),
         rounds=rounds,
         response_id=first_text(merged, "gen_ai.response.id"),
+        forced_tool=next((name for tell in _FORCED_TOOLS if (name := tell(merged))), ""),
     )
 
 

@@ -52,7 +52,7 @@ class Reading:
         calls = read_tool_calls(turn.nodes, models, bare=turn.bare)
         question = question_of(turn, models)
         answer = answer_of(turn, models)
-        failed = any(node.span.status == "ERROR" for node in turn.roots)
+        failed = turn.failed
         named = (own_agent_name(node) for node in turn.nodes if node.kind in ("agent", "workflow", "chain", "llm"))
         agent = agent_name(turn.roots[0])
         # There, only an agent that works for the lost one can have a name.

@@ -97,7 +97,12 @@ def read_tool_calls(nodes: Sequence[Node], models: Sequence[ModelCall], *, bare:
         span_id = left.span.span_id
         alone = _Asked(call, 0, agent_name(node), span_id)
         calls.append(_joined(alone, left, results, (left.span.start_ns, 0, span_id)))
-    calls = [call for call in calls if call.name not in _ANSWERING and not _is_submission(call)]
+    structured = {model.forced_tool for model in models if model.structured_answer}
+    calls = [
+        call
+        for call in calls
+        if call.name not in _ANSWERING and not _is_submission(call) and not _is_answer(call, structured)
+    ]
     return sorted(calls, key=lambda call: call.order)
 
 
@@ -108,6 +113,11 @@ def _several(ids: Iterable[str]) -> set[str]:
     for each in ids:
         (several if each in known else known).add(each)
     return several - {""}
+
+
+def _is_answer(call: ToolCall, structured: set[str]) -> bool:
+    """Returns whether a call that no tool ran is the form in which a model had to write its answer."""
+    return call.name in structured and call.run is None and call.result is ABSENT
 
 
 def _is_submission(call: ToolCall) -> bool:

@@ -31,6 +31,7 @@ _FAILURES = keys_of(lambda each: each.failures)
 _MESSAGES = keys_of(lambda each: each.failure_messages)
 _HIDES_CALL = tuple(each.hides_call for each in CONVENTIONS if each.hides_call is not None)
 _FRAMES_RESULTS = tuple(each.frames_results for each in CONVENTIONS if each.frames_results is not None)
+_INNER_RESULTS = tuple(each.inner_result for each in CONVENTIONS if each.inner_result is not None)
 _HAS_FAILED = tuple(each.has_failed for each in CONVENTIONS if each.has_failed is not None)
 _ERRORS_IN_RESULTS = tuple(each.error_in_result for each in CONVENTIONS if each.error_in_result is not None)
 _HIDE_ERRORS = tuple(each.hides_error for each in CONVENTIONS if each.hides_error is not None)
@@ -170,6 +171,8 @@ def unwrapped_result(value: Any, *, framed: bool = False, depth: int = 0) -> tup
             return block["json"], "", False
     if not isinstance(value, dict):
         return python_value(structure(value)), "", False
+    if (inner := next((found for tell in _INNER_RESULTS if (found := tell(value)) is not None), None)) is not None:
+        return unwrapped_result(inner, framed=framed, depth=depth + 1)
     if isinstance(value.get("kwargs"), dict) and "lc" in value:
         return unwrapped_result(value["kwargs"], framed=framed, depth=depth + 1)
     if isinstance(value.get("data"), dict) and "content" in value["data"]:

@@ -33,6 +33,16 @@ class TurnSpans:
         """Whether the spans above all outermost steps are missing, so that no span tells of the turn as a whole."""
         return all(_is_fragment(root) for root in self.roots)
 
+    @property
+    def failed(self) -> bool:
+        """Whether the invocation failed: its outermost spans did, or the last of the model calls that are its outermost spans.
+
+        Without a span around them, a tool that failed and a call that was tried again do not decide: the model went on.
+        """
+        models = [root for root in self.roots if root.kind == "llm"] if self.bare else []
+        deciding = [max(models, key=lambda each: each.span.end_ns)] if models else self.roots
+        return any(root.span.status == "ERROR" for root in deciding)
+
     def __post_init__(self) -> None:
         self.start_ns = min((node.span.start_ns for node in self.roots if node.span.start_ns), default=0)
         self.end_ns = max(node.span.end_ns for node in self.roots)

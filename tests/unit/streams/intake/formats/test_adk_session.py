@@ -22,7 +22,7 @@ from tests.support.adk import (
 from traceweir.schemas.conversation import conversation_of
 from traceweir.schemas.events import InvocationRecorded
 from traceweir.schemas.invocation import Invocation, InvocationEvents, InvocationStep
-from traceweir.schemas.session import Session
+from traceweir.schemas.session import ClosingReason, Session
 from traceweir.streams.intake.formats.adk_session import ADK_SESSION
 
 
@@ -223,7 +223,7 @@ def tools_of(*events: dict[str, Any]) -> list[tuple[str, object]]:
         session_id="s1",
         segment=0,
         revision=0,
-        closed_because="idle",
+        closed_because=ClosingReason.IDLE,
         first_record_at=datetime.fromtimestamp(BEGAN_S, UTC),
         last_record_at=datetime.fromtimestamp(BEGAN_S, UTC),
         events=events_of(found),

@@ -46,9 +46,87 @@ def test_the_pieces_of_a_stream_are_one_answer_whether_the_whole_follows_or_not(
     assert answer_of([agent, chat(2, [ASKED], [*pieces, text(" Sorry.", "stop")])]) == "No, closed. Sorry."
 
 
-def test_two_choices_are_two_texts() -> None:
+def test_of_several_choices_the_first_is_the_answer() -> None:
     agent = span(1, 0, "invoke_agent desk", AGENT)
-    assert answer_of([agent, chat(2, [ASKED], [text("No.", "stop"), text("No!", "stop")])]) == "No.\nNo!"
+    assert answer_of([agent, chat(2, [ASKED], [text("No.", "stop"), text("No!", "stop")])]) == "No."
+
+
+def test_a_tool_that_failed_is_no_failed_turn_where_the_model_went_on() -> None:
+    asked = {"role": "assistant", "parts": [call("hours", {}, "c1")]}
+    tool = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "hours", "gen_ai.tool.call.id": "c1"}
+    spans = [
+        span(1, 0, "turn", {}),
+        chat(2, [ASKED], [asked]),
+        span(3, 1, "execute_tool hours", tool, status="ERROR", status_message="no clock"),
+        chat(4, [ASKED, asked], [text("I do not know.", "stop")]),
+    ]
+    assert answer_of(spans) == "I do not know."
+
+
+def test_the_last_model_call_decides_whether_a_turn_without_an_agent_failed() -> None:
+    refused = span(2, 1, "chat m", CHAT, status="ERROR", status_message="rate limit")
+    again = chat(3, [ASKED], [text("No.", "stop")])
+    assert answer_of([span(1, 0, "turn", {}), refused, again]) == "No."
+
+    late = span(4, 1, "chat m", CHAT, status="ERROR", status_message="rate limit")
+    [completed] = events_of([span(1, 0, "turn", {}), again, late], "invocation.completed")
+    assert not completed.get("final_response")
+
+
+def test_the_bytes_and_places_of_parts_that_are_no_text_are_no_text() -> None:
+    parts = [
+        {"type": "text", "content": "Open on Sunday?"},
+        {"type": "blob", "mime_type": "image/png", "content": "aGk="},
+        {"type": "uri", "uri": "https://example.com/a.png", "content": "a.png"},
+    ]
+    spans = [span(1, 0, "turn", {}), chat(2, [{"role": "user", "parts": parts}], [text("No.", "stop")])]
+    [started] = events_of(spans, "invocation.started")
+    assert [part["text"] for part in started["user_content"]["parts"]] == ["Open on Sunday?"]
+
+
+def test_the_result_in_a_command_of_langgraph_is_the_result() -> None:
+    message = {"type": "tool", "data": {"content": "10 to 14", "type": "tool", "tool_call_id": "c1"}}
+    command: dict[str, Any] = {"graph": None, "update": {"messages": [message]}, "resume": None, "goto": []}
+    tool = {
+        "openinference.span.kind": "TOOL",
+        "tool.name": "hours",
+        "output.value": json.dumps(command),
+        "output.mime_type": "application/json",
+    }
+    agent = {"openinference.span.kind": "AGENT", "input.value": "Open on Sunday?", "output.value": "From 10 to 14."}
+    [returned] = events_of([span(1, 0, "desk", agent), span(2, 1, "hours", tool)], "tool.returned")
+    assert returned["response"] == "10 to 14"
+
+
+def test_the_answer_in_a_list_of_events_without_choices_is_what_stands_after_the_last_message_of_others() -> None:
+    events = [
+        {"event.name": "gen_ai.user.message", "role": "user", "content": "Open on Sunday?"},
+        {"event.name": "gen_ai.assistant.message", "role": "assistant", "content": "No."},
+    ]
+    spans = [span(1, 0, "turn", {}), span(2, 1, "chat m", {**CHAT, "events": json.dumps(events)})]
+    assert answer_of(spans) == "No."
+
+
+def forced(*, ran: bool) -> list[Span]:
+    model = {
+        "openinference.span.kind": "LLM",
+        "llm.input_messages.0.message.role": "user",
+        "llm.input_messages.0.message.content": "Open on Sunday?",
+        "llm.invocation_parameters": json.dumps({"tool_choice": {"type": "function", "function": {"name": "Report"}}}),
+        "llm.output_messages.0.message.role": "assistant",
+        "llm.output_messages.0.message.tool_calls.0.tool_call.id": "c1",
+        "llm.output_messages.0.message.tool_calls.0.tool_call.function.name": "Report",
+        "llm.output_messages.0.message.tool_calls.0.tool_call.function.arguments": '{"open": false}',
+    }
+    tool = {"openinference.span.kind": "TOOL", "tool.name": "Report", "output.value": "sent"}
+    spans = [span(1, 0, "turn", {"openinference.span.kind": "CHAIN"}), span(2, 1, "m", model)]
+    return [*spans, span(3, 1, "Report", tool)] if ran else spans
+
+
+def test_the_arguments_of_a_call_that_the_model_had_to_make_are_its_answer_unless_a_tool_ran() -> None:
+    assert answer_of(forced(ran=False)) == '{"open":false}'
+    assert events_of(forced(ran=False), "tool.called") == []
+    assert [called["name"] for called in events_of(forced(ran=True), "tool.called")] == ["Report"]
 
 
 def test_the_error_that_only_the_next_model_call_reads_is_the_error_of_the_tool() -> None:

@@ -106,6 +106,8 @@ class Convention:
     """Where the span of a model call has the messages that the model read; each source reads a list of messages."""
     outputs: tuple[Source, ...] = ()
     """Where the span of a model call has the messages that the model wrote; each source reads a list of messages."""
+    forced_tool: Callable[[Attributes], str] | None = None
+    """Tells the name of the tool that the model had to call; empty if it could choose, or if it is unknown."""
     finishes: tuple[str, ...] = ()
     """Attributes with the reason why an answer ended."""
     step: Callable[[Span], SpanMessage | None] | None = None
@@ -144,6 +146,8 @@ class Convention:
     """Tells whether the framework made up the id of a call, so that ids repeat."""
     name_in_id: Callable[[str], str] | None = None
     """Tells the name of the tool in an id that no call has; empty if it is not there."""
+    inner_result: Callable[[Mapping[str, Any]], Mapping[str, Any] | None] | None = None
+    """Tells the result of a tool in an object that the framework puts around it; None for any other object."""
     no_arguments: tuple[str, ...] = ()
     """Texts in place of the arguments of a call."""
     arguments: tuple[Source, ...] = ()

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from itertools import islice
-from typing import get_args
+from typing import Any, get_args
 
 from traceweir.streams.intake.spans.conventions.convention import Convention
 from traceweir.streams.intake.spans.metadata import in_metadata
@@ -46,10 +47,19 @@ def _without_stack(text: str) -> str:
     return text
 
 
+def _result_in_command(value: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Returns the last message in a `Command` of LangGraph, with which a tool hands over to another step of the graph."""
+    update = value.get("update")
+    messages = update.get("messages") if isinstance(update, dict) and value.keys() >= {"graph", "goto"} else None
+    last = messages[-1] if isinstance(messages, list) and messages else None
+    return last if isinstance(last, dict) else None
+
+
 LANGCHAIN = Convention(
     name="LangChain",
     frameworks=(("langsmith", "langchain"), ("langgraph", "langgraph"), ("langchain", "langchain")),
     agent_of={**dict.fromkeys(get_args(Kind), _agent_of), "agent": _agent_or_graph, "chain": _agent_or_graph},
     model_of=_model_of,
     without_stack=_without_stack,
+    inner_result=_result_in_command,
 )

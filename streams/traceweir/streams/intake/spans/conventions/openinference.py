@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from traceweir.streams.intake.spans.api_bodies import answered, requested
-from traceweir.streams.intake.spans.attributes import ABSENT, decoded, first_text, structure
+from traceweir.streams.intake.spans.attributes import ABSENT, decoded, first_text, structure, text_of
 from traceweir.streams.intake.spans.conventions.convention import Convention, Switch
 from traceweir.streams.intake.spans.conventions.smolagents import CLASSES
 from traceweir.streams.intake.spans.conventions.source import Rank, Source, SourcePlace, as_it_is, attributes
@@ -121,6 +121,16 @@ def _result(span: Span, value: object) -> Any:
     return structure(decoded(value) if is_text and span.attributes.get("output.mime_type") == _JSON else value)
 
 
+def _forced_tool(attributes: Attributes) -> str:
+    """Returns the name of the only tool that OpenAI's or Anthropic's `tool_choice` allows."""
+    parameters = decoded(attributes.get("llm.invocation_parameters"))
+    choice = parameters.get("tool_choice") if isinstance(parameters, dict) else None
+    if not isinstance(choice, dict):
+        return ""
+    inner = choice["function"] if isinstance(choice.get("function"), dict) else choice
+    return text_of(inner.get("name"))
+
+
 OPENINFERENCE = Convention(
     name="OpenInference",
     kind_keys=(_KIND,),
@@ -147,6 +157,7 @@ OPENINFERENCE = Convention(
         Source("llm.output_messages.", _read_outputs, Rank.VALUE, SourcePlace.SPREAD),
         *attributes(answered, Rank.FRAME, "output.value"),
     ),
+    forced_tool=_forced_tool,
     finishes=("llm.finish_reason",),
     questions=attributes(question_in, Rank.FRAME, "input.value"),
     answers=attributes(answer_in, Rank.FRAME, "output.value"),

@@ -30,11 +30,23 @@ def _event_list(value: Any) -> list[tuple[SpanMessage, bool]]:
 
 
 def _read_inputs(value: Any) -> list[SpanMessage]:
-    return [message for message, chosen in _event_list(value) if not chosen]
+    told = _event_list(value)
+    written = len(_read_outputs(value))
+    if any(chosen for _, chosen in told) or not written:
+        return [message for message, chosen in told if not chosen]
+    return [message for message, _ in told[:-written]]
 
 
 def _read_outputs(value: Any) -> list[SpanMessage]:
-    return [message for message, chosen in _event_list(value) if chosen]
+    """Returns what the model wrote: the choices, or else what stands after the last message of the user or a tool.
+
+    Logfire writes the answers of OpenAI Agents as messages of the assistant.
+    """
+    told = _event_list(value)
+    if chosen := [message for message, is_choice in told if is_choice]:
+        return chosen
+    last = [place for place, (message, _) in enumerate(told) if message.role in ("user", "tool")]
+    return [message for message, _ in told[last[-1] + 1 :]] if last else []
 
 
 def _is_no_run(name: str, _: object) -> bool:
