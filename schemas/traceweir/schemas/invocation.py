@@ -34,6 +34,11 @@ class FunctionResponse(AdkModel):
     """The response, any JSON."""
 
 
+def _only_by_the_model(thought: bool) -> bool:
+    """Returns the value; a fast decoder, which knows no such function, leaves the document to the model."""
+    return thought
+
+
 class Part(AdkModel):
     """A part of a message: text, a tool call or a tool response."""
 
@@ -43,15 +48,16 @@ class Part(AdkModel):
     """A tool call."""
     function_response: FunctionResponse | None = None
     """A tool response."""
-    thought: bool | None = Field(default=None, exclude=True)
+    thought: Annotated[bool, AfterValidator(_only_by_the_model)] | None = Field(default=None, exclude=True)
     """Whether the part is reasoning of the model: such a part is read, and left out of its message."""
 
 
-def _without_thoughts(parts: list[Part]) -> list[Part]:
+def without_thoughts(parts: list[Part]) -> list[Part]:
+    """Returns the parts that are no reasoning."""
     return [part for part in parts if not part.thought] if any(part.thought for part in parts) else parts
 
 
-Parts = Annotated[list[Part], AfterValidator(_without_thoughts)]
+Parts = Annotated[list[Part], AfterValidator(without_thoughts)]
 """The parts of a message without the model's reasoning, which is neither an answer nor evidence."""
 
 

@@ -29,6 +29,7 @@ from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, 
 from pydantic.fields import FieldInfo
 
 from traceweir.schemas.base import AdkModel, NotNull, whole, without_none
+from traceweir.schemas.invocation import without_thoughts
 from traceweir.schemas.trace import require_short_names, utc_text
 
 TAG = "type"
@@ -40,6 +41,8 @@ _HARMLESS = 180
 """Number of opening brackets up to which no document is too deep for pydantic, which reads 200 levels."""
 _READ_ATTRIBUTES = (require_short_names,)
 """Rules of an annotated model that only read its attributes."""
+_NOTHING_TO_DO = (without_thoughts,)
+"""Functions that change nothing in a document that the derived type accepts: it accepts no part that is reasoning."""
 _LIMITS = ((Gt, "gt"), (Ge, "ge"), (Lt, "lt"), (Le, "le"), (MinLen, "min_length"), (MaxLen, "max_length"))
 
 
@@ -205,6 +208,8 @@ def _translated(annotation: Any, metadata: Iterable[object], as_models: frozense
             annotation = without_none(annotation)
         elif isinstance(item, AfterValidator) and item.func is utc_text:
             annotation = _UtcText
+        elif isinstance(item, AfterValidator) and item.func in _NOTHING_TO_DO:
+            pass
         elif isinstance(item, AfterValidator) and item.func in _READ_ATTRIBUTES:
             rules.append(item.func)
         elif pattern := getattr(item, "pattern", None):

@@ -30,11 +30,11 @@ def _event_list(value: Any) -> list[tuple[SpanMessage, bool]]:
 
 
 def _read_inputs(value: Any) -> list[SpanMessage]:
-    told = _event_list(value)
+    listed = _event_list(value)
     written = len(_read_outputs(value))
-    if any(chosen for _, chosen in told) or not written:
-        return [message for message, chosen in told if not chosen]
-    return [message for message, _ in told[:-written]]
+    if any(chosen for _, chosen in listed) or not written:
+        return [message for message, chosen in listed if not chosen]
+    return [message for message, _ in listed[:-written]]
 
 
 def _read_outputs(value: Any) -> list[SpanMessage]:
@@ -42,11 +42,11 @@ def _read_outputs(value: Any) -> list[SpanMessage]:
 
     Logfire writes the answers of OpenAI Agents as messages of the assistant.
     """
-    told = _event_list(value)
-    if chosen := [message for message, is_choice in told if is_choice]:
+    listed = _event_list(value)
+    if chosen := [message for message, is_choice in listed if is_choice]:
         return chosen
-    last = [place for place, (message, _) in enumerate(told) if message.role in ("user", "tool")]
-    return [message for message, _ in told[last[-1] + 1 :]] if last else []
+    last = [place for place, (message, _) in enumerate(listed) if message.role in ("user", "tool")]
+    return [message for message, _ in listed[last[-1] + 1 :]] if last else []
 
 
 def _is_no_run(name: str, _: object) -> bool:
