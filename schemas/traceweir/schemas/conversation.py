@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import deque
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -95,31 +96,52 @@ class _Answer(NamedTuple):
 
 def _tool_uses(invocation: Invocation, events: Sequence[InvocationEvent]) -> list[ToolUse]:
     calls, responses = _calls_and_responses(invocation)
-    open_answers = _answers_of(responses, [each for each in events if isinstance(each, ToolReturned)])
+    returned = [each for each in events if isinstance(each, ToolReturned)]
+    errors = {each.call_id or each.name: each.error for each in returned if each.error}
+    answers = _answers_of(responses, returned)
+    by_id: dict[str, list[int]] = {}
+    by_name: dict[str, deque[int]] = {}
+    for place, each in enumerate(answers):
+        by_name.setdefault(each.response.name, deque()).append(place)
+        if each.response.id:
+            by_id.setdefault(each.response.id, []).append(place)
+    open_places = set(range(len(answers)))
     found = []
     for call in calls:
-        answering = [each for each in open_answers if _answers(each.response, call)]
-        if not call.id:
+        places = [place for place in by_id.pop(call.id, ()) if place in open_places] if call.id else []
+        if not places:
             # The calls of a tool without ids are answered in their order.
-            answering = answering[:1]
-        open_answers = [each for each in open_answers if not any(each is other for other in answering)]
+            places = _next_of_name(by_name.get(call.name), answers, open_places, has_id=bool(call.id))
+        open_places.difference_update(places)
         # A call that waits for an approval is answered again with its result.
-        answer = answering[-1] if answering else None
+        answer = answers[places[-1]] if places else None
         found.append(
             ToolUse(
                 call.name,
                 args=call.args,
                 response_known=answer is not None and not answer.is_missing,
                 response=answer.response.response if answer is not None else None,
-                error=answer.error if answer is not None else None,
+                error=answer.error if answer is not None else errors.get(call.id or call.name),
             )
         )
     return found + [
         ToolUse(
             each.response.name, call_known=False, response_known=not each.is_missing, response=each.response.response
         )
-        for each in open_answers
+        for each in (answers[place] for place in sorted(open_places))
     ]
+
+
+def _next_of_name(
+    places: deque[int] | None, answers: Sequence[_Answer], open_places: Set[int], *, has_id: bool
+) -> list[int]:
+    """Returns the place of the first open answer of a tool; of a call with an id, only one without an id."""
+    while places and places[0] not in open_places:
+        places.popleft()
+    if not places:
+        return []
+    # The ids of a tool are all there, or none is.
+    return [] if has_id and answers[places[0]].response.id else [places[0]]
 
 
 def _answers_of(responses: Sequence[FunctionResponse], returned: Sequence[ToolReturned]) -> list[_Answer]:
@@ -163,7 +185,3 @@ def _authors(invocation: Invocation, events: Sequence[InvocationEvent]) -> Itera
     elif data is not None:
         yield from (author for author, _ in data.intermediate_responses if author)
     yield from (each.author for each in events if isinstance(each, ResponseIntermediate) and each.author)
-
-
-def _answers(response: FunctionResponse, call: FunctionCall) -> bool:
-    return response.id == call.id if response.id and call.id else response.name == call.name

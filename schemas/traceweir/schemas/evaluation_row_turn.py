@@ -14,6 +14,7 @@ from traceweir.schemas.evaluation_row import Chunk, EvaluationRow, Expectations
 from traceweir.schemas.invocation import Content, IntermediateData, Invocation, RetrievedChunk
 from traceweir.schemas.mlflow_tokens import response_token_usage
 from traceweir.schemas.mlflow_trace import MlflowTrace, read_mlflow_trace
+from traceweir.schemas.reasoning_text import without_reasoning
 from traceweir.schemas.reference import Reference
 from traceweir.schemas.text import printable
 
@@ -113,7 +114,7 @@ def trace_request_text(inputs: JsonValue) -> str | None:
     return request_text(chat_request(inputs))
 
 
-def request_text(request: JsonValue) -> str | None:
+def request_text(request: JsonValue, depth: int = 0) -> str | None:
     """Returns the question in a request; None if it has none that can be read.
 
     As in Databricks Agent Evaluation, the question of a single message is its content, that of several messages which are
@@ -127,8 +128,8 @@ def request_text(request: JsonValue) -> str | None:
     'Q'
     >>> request_text({"question": "What is RAG?", "top_k": 3}), request_text({"request": {"query": "Q"}})
     ('What is RAG?', 'Q')
-    >>> request_text({"city": "Oslo", "days": 3}) is None
-    True
+    >>> request_text({"city": "Oslo", "days": 3}) is None, request_text({"user_id": "u-1"}) is None
+    (True, True)
     """
     match request:
         case str():
@@ -139,13 +140,13 @@ def request_text(request: JsonValue) -> str | None:
             return _messages_text(request)
         case list():
             return _joined(_texts(request))
-        case dict():
-            return _object_text(request, _QUESTIONS, request_text)
+        case dict() if depth < _MAX_DEPTH:
+            return _object_text(request, _QUESTIONS, lambda inner: request_text(inner, depth + 1))
     return None
 
 
-def response_text(response: JsonValue) -> str | None:
-    """Returns the answer in a response; None if it has none that can be read.
+def response_text(response: JsonValue, depth: int = 0) -> str | None:
+    """Returns the answer in a response without the model's reasoning; None if it has none that can be read.
 
     As in Databricks Agent Evaluation and MLflow 3, the answer is a chat completion's first choice, a chat agent's last
     message, `content`, or the text of a response of the Responses API. All pieces of a stream are read, where Databricks
@@ -157,18 +158,18 @@ def response_text(response: JsonValue) -> str | None:
     'last'
     >>> response_text({"role": "assistant", "content": [{"text": "It is 12 C."}]})
     'It is 12 C.'
-    >>> response_text(["It is", " 12 C."])
-    'It is 12 C.'
+    >>> response_text(["It is", " 12 C."]), response_text({"error": "rate limit"}) is None
+    ('It is 12 C.', True)
     """
     match response:
         case str():
-            return response
+            return without_reasoning(response)
         case int() | float() if not isinstance(response, bool):
             return json.dumps(response)
-        case list():
-            return _list_text(response)
-        case dict():
-            return _response_object_text(response)
+        case list() if depth < _MAX_DEPTH:
+            return _list_text(response, depth)
+        case dict() if depth < _MAX_DEPTH:
+            return _response_object_text(response, depth)
     return None
 
 
@@ -187,66 +188,91 @@ _QUESTIONS = (
 """Usual names of the value that is the question, the surest first."""
 _ANSWERS = ("answer", "response", "output", "result", "completion", "generated_text", "text", "message", "outputs")
 """Usual names of the value that is the answer, the surest first."""
+_NO_TEXTS = ("id", "error", "status", "finish_reason", "model", "object", "usage", "type")
+"""Names, or ends of names, of values that are never the question or the answer, though they can stand alone."""
 _REASONING = ("thinking", "redacted_thinking", "reasoning")
+_MAX_DEPTH = 16
+"""Objects in objects beyond which nothing is read."""
 
 
-def _object_text(
-    found: JsonObject,
-    names: Sequence[str],
-    text_of: Callable[[JsonValue], str | None],
-) -> str | None:
+def _object_text(found: JsonObject, names: Sequence[str], text_of: Callable[[JsonValue], str | None]) -> str | None:
     """Returns the text of a value with a usual name, or of the only value."""
-    messages = found.get("messages")
-    if isinstance(messages, list) and messages:
-        return _messages_text(messages)
-    if isinstance(found.get("content"), str | list) and "role" in found:
-        return _content_text(found["content"])
-    named = next((found[name] for name in names if found.get(name) not in (None, "", [], {})), None)
-    if named is None and len(found) == 1:
-        (named,) = found.values()
+    for name in ("messages", "contents"):
+        messages = found.get(name)
+        if isinstance(messages, list) and messages:
+            return _messages_text(messages)
+    if "role" in found and found.get("content", found.get("parts")) is not None:
+        return _content_text(found.get("content", found.get("parts")))
+    for name in names:
+        if (text := text_of(found.get(name))) is not None:
+            return text
+    ((name, only),) = found.items() if len(found) == 1 else (("", None),)
     # A number alone can be any setting.
-    return text_of(named) if isinstance(named, str | list | dict) else None
+    may_be_text = isinstance(only, str | list | dict) and not name.lower().endswith(_NO_TEXTS)
+    return text_of(only) if may_be_text and name not in names else None
 
 
 def _messages_text(messages: Sequence[JsonValue]) -> str | None:
-    contents = [message.get("content") if isinstance(message, dict) else None for message in messages]
+    contents = [_content_of(message) for message in messages]
     if len(contents) > 1 and all(isinstance(content, str) for content in contents):
         return json.dumps(messages, ensure_ascii=False)
     return _content_text(contents[-1])
 
 
-def _response_object_text(response: JsonObject) -> str | None:
-    content = response.get("content")
+def _content_of(message: JsonValue) -> JsonValue:
+    return message.get("content", message.get("parts")) if isinstance(message, dict) else None
+
+
+def _response_object_text(response: JsonObject, depth: int) -> str | None:
+    content = response.get("content", response.get("parts"))
     if content is not None:
-        return _content_text(content)
+        return _answer(content)
     messages = response.get("messages")
     last = messages[-1] if isinstance(messages, list) and messages else None
-    if isinstance(last, dict) and last.get("content") is not None:
-        return _content_text(last["content"])
-    choice = _first(response.get("choices"))
-    for name in ("message", "delta"):
-        if (content := _content(choice, name)) is not None:
-            return _content_text(content)
+    if (content := _content_of(last)) is not None:
+        return _answer(content)
+    for name, inner in (("choices", "message"), ("choices", "delta"), ("candidates", "content")):
+        choice = _first(response.get(name))
+        content = _content_of(choice.get(inner)) if isinstance(choice, dict) else None
+        if content is not None:
+            return _answer(content)
     if (text := responses_api_text(response)) is not None:
         return text
-    return _object_text(response, _ANSWERS, response_text)
+    return _object_text(response, _ANSWERS, lambda inner: response_text(inner, depth + 1))
 
 
-def _list_text(pieces: list[JsonValue]) -> str | None:
+def _list_text(pieces: list[JsonValue], depth: int) -> str | None:
     """Returns the text of the pieces of a stream, of the last message, or of blocks."""
-    if all(isinstance(piece, str) for piece in pieces):
-        return "".join(map(str, pieces)) if pieces else None
     if any(isinstance(piece, dict) and "role" in piece for piece in pieces):
-        return response_text(pieces[-1])
-    if all(isinstance(piece, dict) and "choices" in piece for piece in pieces):
-        deltas = [_content(_first(piece["choices"]), "delta") for piece in pieces if isinstance(piece, dict)]
-        if any(isinstance(delta, str) for delta in deltas):
-            return "".join(delta for delta in deltas if isinstance(delta, str))
+        return response_text(pieces[-1], depth + 1)
+    streamed = [_piece(piece) for piece in pieces]
+    if any(text is not None for text in streamed):
+        return without_reasoning("".join(text for text in streamed if text is not None))
     texts = _texts(pieces)
-    return _joined(texts) if texts else response_text(pieces[0])
+    return _joined(texts) if texts else response_text(pieces[0], depth + 1) if pieces else None
+
+
+def _piece(piece: JsonValue) -> str | None:
+    """Returns the text of a piece of a stream; None if the value is no piece with a text."""
+    if isinstance(piece, str):
+        return piece
+    if not isinstance(piece, dict):
+        return None
+    choice = _first(piece.get("choices"))
+    delta = choice.get("delta") if isinstance(choice, dict) else piece.get("delta")
+    text = delta.get("content") if isinstance(delta, dict) else delta
+    text = piece.get("content") if text is None and "type" not in piece else text
+    return text if isinstance(text, str) else None
+
+
+def _answer(content: JsonValue) -> str | None:
+    text = _content_text(content)
+    return None if text is None else without_reasoning(text)
 
 
 def _content_text(content: JsonValue) -> str | None:
+    if isinstance(content, dict):
+        content = [content]
     return content if isinstance(content, str) else _joined(_texts(content))
 
 
@@ -292,11 +318,14 @@ def _texts(content: JsonValue) -> Sequence[str]:
     if isinstance(content, str):
         return [content]
     parts = content if isinstance(content, list) else ()
-    return [
-        text
-        for part in parts
-        if isinstance(part, dict) and part.get("type") not in _REASONING and isinstance(text := part.get("text"), str)
-    ]
+    return [text for part in parts if isinstance(text := _text_of_block(part), str)]
+
+
+def _text_of_block(part: JsonValue) -> JsonValue:
+    if isinstance(part, dict):
+        is_reasoning = part.get("type") in _REASONING or part.get("thought") is True
+        return None if is_reasoning else part.get("text")
+    return part
 
 
 def _described(value: JsonValue) -> str:
@@ -308,8 +337,3 @@ def _described(value: JsonValue) -> str:
 
 def _first(values: JsonValue) -> JsonValue:
     return values[0] if isinstance(values, list) and values else None
-
-
-def _content(choice: JsonValue, name: str) -> JsonValue:
-    message = choice.get(name) if isinstance(choice, dict) else None
-    return message.get("content") if isinstance(message, dict) else None

@@ -14,6 +14,7 @@ from tests.support.scoring import NOW, make_session
 
 from traceweir.schemas import evaluation_row
 from traceweir.schemas.base import explain
+from traceweir.schemas.evaluation_row_turn import request_text, response_text
 from traceweir.schemas.events import EVENT, InvocationEvent
 from traceweir.schemas.invocation import Content, IntermediateData, Invocation, RetrievedChunk, TokenUsage
 from traceweir.schemas.reference import Reference
@@ -101,7 +102,9 @@ def test_the_inputs_of_a_root_span_are_read_like_a_request(inputs: Any, question
     assert asked_and_answered(trace=mlflow_trace(root))[0] == Content.of(question)
 
 
-@pytest.mark.parametrize("inputs", [{"rows": [1]}, {"city": "Oslo", "days": 3}, {"messages": []}, True])
+@pytest.mark.parametrize(
+    "inputs", [{"rows": [1]}, {"user_id": "u-1"}, {"city": "Oslo", "days": 3}, {"messages": []}, True]
+)
 def test_inputs_without_a_question_are_named_and_are_no_question(inputs: Any) -> None:
     root = mlflow_span("root", "AGENT", None, "a", attributes={"mlflow.spanInputs": json.dumps(inputs)})
     [found] = turns_of(make_session("s", events=[event(row={"trace": mlflow_trace(root)})]))
@@ -118,6 +121,16 @@ def test_inputs_without_a_question_are_named_and_are_no_question(inputs: Any) ->
         ({"answer": "a", "sources": ["x"]}, "a"),
         ({"result": {"text": "a"}}, "a"),
         ({"rows": 3, "ok": True}, None),
+        ([{"delta": {"role": "assistant", "content": "a"}}, {"delta": {"content": "b"}}], "ab"),
+        (["a ", {"content": "b"}], "a b"),
+        ([{"text": "Hm.", "thought": True}, {"text": "a"}], "a"),
+        ("<think>Hm.</think>a", "a"),
+        ({"candidates": [{"content": {"parts": [{"text": "a"}]}}]}, "a"),
+        ({"content": {"text": "a"}}, "a"),
+        ({"answer": 42}, "42"),
+        ({"result": {"x": 1, "y": 2}, "text": "a"}, "a"),
+        ({"error": "rate limit"}, None),
+        ({"choices": [{"finish_reason": "tool_calls"}]}, None),
     ],
 )
 def test_an_answer_is_read_from_blocks_streams_and_objects_and_never_as_an_object_of_python(
@@ -382,3 +395,11 @@ def test_an_invocation_completed_before_its_start_has_no_latency() -> None:
     completed, started = event(1, type="invocation.completed"), event(2, type="invocation.started", invocation_id="i")
     [found] = turns_of(make_session("s", events=[completed.model_copy(update={"invocation_id": "i"}), started]))
     assert found.invocation.latency_seconds is None
+
+
+@pytest.mark.parametrize("text_of", [request_text, response_text])
+def test_an_object_in_many_objects_is_no_text_and_ends_no_run(text_of: Any) -> None:
+    nested: Any = "q"
+    for _ in range(900):
+        nested = {"input": [nested]} if text_of is response_text else {"input": nested}
+    assert text_of(nested) is None

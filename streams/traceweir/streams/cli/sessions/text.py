@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import orjson
+from pydantic import JsonValue
 
 from traceweir.schemas.conversation import Exchange, ToolUse, conversation_of
 from traceweir.schemas.figures import counted
 from traceweir.schemas.session import Session
 from traceweir.schemas.text import printable
+from traceweir.streams.base.json_values import write_json
 
 _LONGEST = 2_000
 """The most characters of one text; `--json` prints whole texts."""
@@ -71,8 +72,8 @@ def _tool(use: ToolUse) -> Iterator[str]:
         yield "  result: missing"
 
 
-def _json(value: object) -> str:
-    return _shown(orjson.dumps(value).decode())
+def _json(value: JsonValue) -> str:
+    return _shown(write_json(value).decode())
 
 
 def _figure(count: int | None) -> str:

@@ -104,12 +104,17 @@ class _Event(AdkModel):
 
     @property
     def answered_calls(self) -> Sequence[str]:
-        """The ids of the calls to which the user answers, as in an approval; none if the user asks something."""
-        if not self.is_of_user or any(part.text for part in self.parts):
+        """The ids of the calls to which the user answers, as in an approval."""
+        if not self.is_of_user:
             return ()
         return [
             part.function_response.id for part in self.parts if part.function_response and part.function_response.id
         ]
+
+    @property
+    def asks(self) -> bool:
+        """Whether the user sent the event, and it is more than the answer to a call."""
+        return self.is_of_user and (not self.answered_calls or any(part.text for part in self.parts))
 
     @property
     def is_final_response(self) -> bool:
@@ -164,7 +169,10 @@ def _by_invocation(events: Iterable[_Event]) -> list[tuple[str, list[_Event]]]:
             # the ids of ADK do not start with a control character
             key = f"\0{len(groups)}" if event.is_of_user or not latest else latest
         earlier = next((called_in[each] for each in event.answered_calls if each in called_in), None)
-        if earlier is not None and key not in groups:
+        if earlier is not None and event.asks:
+            # The user answers a call, and asks something new beside it.
+            groups[earlier].append(_answers_of(event))
+        elif earlier is not None and key not in groups:
             continued[key] = earlier
         key = continued.get(key, key)
         latest = key
@@ -175,12 +183,18 @@ def _by_invocation(events: Iterable[_Event]) -> list[tuple[str, list[_Event]]]:
     return [("" if key.startswith("\0") else key, group) for key, group in groups.items()]
 
 
+def _answers_of(event: _Event) -> _Event:
+    """Returns an event of the user with the answers to calls alone."""
+    parts = [part for part in event.parts if part.function_response]
+    return event.model_copy(update={"content": _EventContent(parts=parts, role="user")})
+
+
 def _turn(invocation_id: str, events: Sequence[_Event]) -> RecordedTurn:
     asked: _Event | None = None
     final: _Event | None = None
     shown: list[_Event] = []
     for event in events:
-        if event.is_of_user and not event.answered_calls:
+        if event.asks:
             asked = event if event.content is not None or asked is None else asked
             continue
         if event.parts and event.is_final_response and not event.is_of_user:

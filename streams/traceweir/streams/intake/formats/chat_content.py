@@ -6,9 +6,8 @@ is left out. A part that is neither is counted by its kind, and never replaced b
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
 import orjson
@@ -16,8 +15,8 @@ from pydantic import JsonValue
 
 from traceweir.schemas.base import JsonObject
 from traceweir.schemas.text import printable
+from traceweir.streams.base.json_values import read_json, write_json
 from traceweir.streams.intake.formats.documents import InputError
-from traceweir.streams.intake.formats.json_values import read_json, write_json
 from traceweir.streams.intake.formats.session_records import MakeError
 
 _TEXTS = {"text", "input_text", "output_text", "summary_text"}
@@ -26,9 +25,9 @@ _MARKS = {"cachePoint", "cache_point", "step-start"}
 """Parts without content, which tell only the provider something."""
 _CALLS = {"tool_use", "server_tool_use", "mcp_tool_use", "tool_call", "tool-call", "function_call"}
 _RESULTS = {"tool_result", "tool-result", "function_call_output", "tool_call_output"}
-_THINKING = re.compile(r"\A\s*<(think|thinking)>.*?(?:</\1>\s*|\Z)", re.DOTALL)
-_END_OF_THINKING = re.compile(r"</(?:think|thinking)>\s*")
 _KIND_CHARS = 40
+_MAX_DEPTH = 8
+"""Results in results beyond which the content of a result is kept as JSON."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +66,14 @@ class ChatContent:
         return "\n".join(self.texts)
 
 
-def content_of(content: JsonValue, path: str, error: MakeError) -> ChatContent:
+def content_of(content: JsonValue, path: str, error: MakeError, *, depth: int = 0) -> ChatContent:
     """Returns what a content consists of: null, a text, a part, or a list of texts and parts.
+
+    Args:
+        content: The content.
+        path: Where it stands, for the message.
+        error: Makes the error of the document.
+        depth: Number of results around it.
 
     Raises:
         InputError: the content is a number or a truth value, or a part of it is none of these.
@@ -80,13 +85,13 @@ def content_of(content: JsonValue, path: str, error: MakeError) -> ChatContent:
         case str():
             found.texts.append(content)
         case dict():
-            _read_part(content, found, path, error)
+            _read_part(content, found, path, error, depth)
         case list():
             for index, part in enumerate(content):
                 if isinstance(part, str):
                     found.texts.append(part)
                 elif isinstance(part, dict):
-                    _read_part(part, found, f"{path}[{index}]", error)
+                    _read_part(part, found, f"{path}[{index}]", error, depth)
                 else:
                     raise error(
                         f"{path}[{index}] is {described(part)}; a part must be an object with a type, such as text"
@@ -94,21 +99,6 @@ def content_of(content: JsonValue, path: str, error: MakeError) -> ChatContent:
         case _:
             raise error(f"{path} is {described(content)}; the content must be a string, null or a list of parts")
     return found
-
-
-def without_reasoning(text: str) -> str:
-    """Returns the answer in a text that begins with the reasoning of a model, as open models write it.
-
-    >>> without_reasoning("<think>Norway...</think>Oslo."), without_reasoning("Write <think> first.")
-    ('Oslo.', 'Write <think> first.')
-    >>> without_reasoning("Norway, so...</think>Oslo."), without_reasoning("<think>cut off")
-    ('Oslo.', '')
-    """
-    answer = _THINKING.sub("", text)
-    if answer == text and "<think" not in text:
-        # Some chat templates put the opening mark into the prompt.
-        answer = _END_OF_THINKING.split(text)[-1]
-    return answer
 
 
 def call_of(call: JsonValue, path: str, error: MakeError, *, function_path: str | None = None) -> ChatToolCall:
@@ -148,7 +138,11 @@ def arguments_of(arguments: JsonValue) -> JsonObject:
     if isinstance(arguments, dict):
         return arguments
     if not isinstance(arguments, str):
-        return {"arguments": write_json(arguments).decode()}
+        try:
+            return {"arguments": write_json(arguments).decode()}
+        except (ValueError, orjson.JSONEncodeError):
+            # Refused with the whole event, which JSON cannot represent either.
+            return {"arguments": arguments}
     try:
         parsed = read_json(arguments)
     except ValueError:
@@ -156,11 +150,25 @@ def arguments_of(arguments: JsonValue) -> JsonObject:
     return parsed.value if isinstance(parsed.value, dict) and not parsed.notes else {"arguments": arguments}
 
 
-def result_of(result: JsonObject, path: str, error: MakeError) -> ChatToolResult:
-    """Returns the result of a tool."""
-    text = _text_of_result(_first(result, "content", "output", "result", "response"), path, error)
+def result_of(
+    result: JsonObject, path: str, error: MakeError, *, depth: int = 0, calls: Collection[str] | None = None
+) -> ChatToolResult:
+    """Returns the result of a tool.
+
+    Args:
+        result: The message or the part.
+        path: Where it stands, for the message.
+        error: Makes the error of the document.
+        depth: Number of results around it.
+        calls: The ids of the calls before a message, whose own `id` can be that of its call; None for a part.
+    """
+    content = _first(result, "content", "output", "result", "response")
+    said = result.get("error")
+    text = said if content is None and isinstance(said, str) else _text_of_result(content, path, error, depth)
     name = _first(result, "name", "toolName", "tool_name")
-    call_id = _first(result, "tool_call_id", "tool_use_id", "call_id", "toolUseId", "toolCallId", "id")
+    call_id = _first(result, "tool_call_id", "tool_use_id", "call_id", "toolUseId", "toolCallId")
+    if call_id is None and (calls is None or identifier(result.get("id")) in calls):
+        call_id = result.get("id")
     return ChatToolResult(identifier(call_id), name if isinstance(name, str) else "", text, _failed(result, text))
 
 
@@ -181,17 +189,17 @@ def described(value: JsonValue) -> str:
         case str():
             return repr(printable(value, 40))
         case bool() | int() | float():
-            return orjson.dumps(value).decode()
+            return write_json(value).decode()
         case list():
             return f"a list of {len(value)}"
         case _:
             return f"an object with {', '.join(map(repr, list(value)[:5])) or 'no keys'}"
 
 
-def _read_part(part: JsonObject, found: ChatContent, path: str, error: MakeError) -> None:
+def _read_part(part: JsonObject, found: ChatContent, path: str, error: MakeError, depth: int) -> None:
     kind = part.get("type")
     if not isinstance(kind, str):
-        _read_untyped(part, found, path, error)
+        _read_untyped(part, found, path, error, depth)
     elif kind in _REASONING or kind in _MARKS or part.get("thought") is True:
         pass
     elif kind in _TEXTS or kind == "refusal":
@@ -205,12 +213,12 @@ def _read_part(part: JsonObject, found: ChatContent, path: str, error: MakeError
     elif kind in _CALLS:
         found.calls.append(call_of(part, path, error))
     elif kind in _RESULTS or kind.endswith("_tool_result"):
-        found.results.append(result_of(part, path, error))
+        found.results.append(result_of(part, path, error, depth=depth))
     else:
         found.unread[printable(kind, _KIND_CHARS)] += 1
 
 
-def _read_untyped(part: JsonObject, found: ChatContent, path: str, error: MakeError) -> None:
+def _read_untyped(part: JsonObject, found: ChatContent, path: str, error: MakeError, depth: int) -> None:
     """Reads a part of Gemini or Bedrock, whose only key is its kind."""
     if part.get("thought") is True:
         return
@@ -223,7 +231,7 @@ def _read_untyped(part: JsonObject, found: ChatContent, path: str, error: MakeEr
             case "toolUse" | "functionCall" | "function_call":
                 found.calls.append(call_of(value, f"{path}.{kind}", error))
             case "toolResult" | "functionResponse" | "function_response" if isinstance(value, dict):
-                found.results.append(result_of(value, f"{path}.{kind}", error))
+                found.results.append(result_of(value, f"{path}.{kind}", error, depth=depth))
             case _ if kind in _REASONING or kind in _MARKS:
                 pass
             case _:
@@ -232,19 +240,27 @@ def _read_untyped(part: JsonObject, found: ChatContent, path: str, error: MakeEr
         raise error(f"{path} is {described(part)}; a part must be an object with a type, such as text")
 
 
-def _text_of_result(content: JsonValue, path: str, error: MakeError) -> str:
+def _text_of_result(content: JsonValue, path: str, error: MakeError, depth: int) -> str:
     """Returns the text of a result; JSON where it is not text alone, so that nothing of it is lost."""
     if content is None or isinstance(content, str):
         return content or ""
-    if isinstance(content, list):
+    if isinstance(content, list) and depth < _MAX_DEPTH:
         try:
-            found = content_of(content, path, error)
+            found = content_of(content, path, error, depth=depth + 1)
         except InputError:
             # A list of numbers, for example, is no list of parts.
             found = ChatContent(unread=Counter(["value"]))
         if not (found.calls or found.results or found.unread):
             return found.text
-    return write_json(content).decode()
+    return _as_json(content, path, error)
+
+
+def _as_json(value: JsonValue, path: str, error: MakeError) -> str:
+    try:
+        return write_json(value).decode()
+    except (ValueError, orjson.JSONEncodeError) as problem:
+        # It is nested too deeply, for example.
+        raise error(f"{path} cannot be written as JSON ({problem})") from None
 
 
 def _failed(result: JsonObject, text: str) -> bool:
@@ -253,7 +269,9 @@ def _failed(result: JsonObject, text: str) -> bool:
     An error is marked as an error, begins with the word "Error" in any case of letters, or is an object that has an
     `error`.
     """
-    if True in (result.get("is_error"), result.get("isError"), result.get("error")) or result.get("status") == "error":
+    said = result.get("error")
+    is_told = said is True or (isinstance(said, str) and bool(said) and said == text)
+    if is_told or True in (result.get("is_error"), result.get("isError")) or result.get("status") == "error":
         return True
     begin = text.lstrip()[:6].lower()
     if begin[:5] == "error" and not begin[5:].isalpha():

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import MAXYEAR, UTC, datetime
 
 from pydantic import JsonValue
 
 from traceweir.schemas.other_forms import time_since_1970
+
+LATEST_START = datetime(MAXYEAR, 12, 31, tzinfo=UTC)
+"""The latest time of a transcript. The remaining day is long enough for the events of any document."""
 
 
 def time_of(value: JsonValue) -> datetime | None:

@@ -17,6 +17,7 @@ from pydantic_core import ErrorDetails
 from traceweir.schemas.base import JsonObject
 from traceweir.schemas.evaluation_row import EXPECTED, MAX_ROWS, NEWER, TOO_MANY, EvaluationRow
 from traceweir.schemas.mlflow_identity import TraceIdentity, is_bare_trace, trace_identity
+from traceweir.streams.base.json_values import write_json
 from traceweir.streams.intake.formats.base import (
     AgentRecord,
     DocumentRecords,
@@ -143,12 +144,12 @@ class DatabricksRowReader:
             InputError: JSON cannot represent a column; the message names the column.
         """
         try:
-            return orjson.dumps(columns, option=orjson.OPT_SORT_KEYS)
-        except orjson.JSONEncodeError:
+            return write_json(columns, sorted_keys=True)
+        except (ValueError, orjson.JSONEncodeError):
             for name, value in columns.items():
                 try:
-                    orjson.dumps(value)
-                except orjson.JSONEncodeError as error:
+                    write_json(value)
+                except (ValueError, orjson.JSONEncodeError) as error:
                     raise self.error(
                         row, f"column {self.source_column(row, name)!r}: cannot be written as JSON ({error})"
                     ) from None
@@ -176,7 +177,7 @@ class DatabricksRowReader:
         where = f"column{'s' if len(columns) > 1 else ''} {' and '.join(map(repr, columns))}: " if columns else ""
         value = error["input"]
         is_scalar = isinstance(value, bool | int | float)
-        got = f" (got {orjson.dumps(value).decode()[:40]})" if is_scalar and error["loc"] else ""
+        got = f" (got {write_json(value).decode()[:40]})" if is_scalar and error["loc"] else ""
         return where + str(error["msg"]).removeprefix("Value error, ") + got
 
 

@@ -11,7 +11,7 @@ from typing import BinaryIO, NamedTuple
 
 from pydantic import JsonValue
 
-from traceweir.streams.intake.formats.json_values import ReadJson, read_json
+from traceweir.streams.base.json_values import ReadJson, read_json
 
 BOM = b"\xef\xbb\xbf"
 BLANK = b" \t\r\n"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import MAXYEAR, UTC, datetime
+from datetime import UTC, datetime
 from uuid import UUID
 
 from pydantic import JsonValue
@@ -27,12 +27,13 @@ from traceweir.streams.intake.formats.base import (
     Sureness,
     records_of_objects,
 )
-from traceweir.streams.intake.formats.chat_times import time_of
+from traceweir.streams.intake.formats.chat_times import LATEST_START, time_of
 from traceweir.streams.intake.formats.documents import Document
 from traceweir.streams.intake.formats.openai_chat_messages import (
     ChatMessage,
     ChatTurn,
     TranscriptPlace,
+    choices_of,
     messages_of,
     turns_of,
 )
@@ -45,8 +46,6 @@ _RULES = RecordRules(
 _USAGE = {"input_tokens": ("input_tokens", "prompt_tokens"), "output_tokens": ("output_tokens", "completion_tokens")}
 _OTHER_LISTS = ("contents", "conversations", "choices", "input", "output")
 """The keys of messages in transcripts of other providers, for the id of a transcript without one."""
-_LATEST_START = datetime(MAXYEAR, 12, 31, tzinfo=UTC)
-"""The latest start time of a transcript. The remaining day is long enough for the events of any document."""
 
 
 def transcript_events(
@@ -77,13 +76,13 @@ def transcript_events(
     session = SessionRecords(
         session_id,
         _RULES,
-        _start_time(document, base_time, place) + _RULES.interval,
+        _first_time(messages, _start_time(document, base_time, place) + _RULES.interval),
         place.error,
         envelope={"type": "", "session_id": session_id, "invocation_id": ""},
         dimensions=_dimensions(document),
     )
     turns = turns_of(messages)
-    further = len(choices) - 1 if isinstance(choices := document.get("choices"), list) else 0
+    further = len(choices_of(document)) - 1
     for number, turn in enumerate(turns, start=1 if turns[0].question else 0):
         lacks = turn.missing
         if further > 0 and turn is turns[-1]:
@@ -123,7 +122,7 @@ def _add_turn(session: SessionRecords, invocation_id: str, turn: ChatTurn, missi
 def _add_usage(session: SessionRecords, document: JsonObject, invocation_id: str) -> None:
     """Adds the tokens of a stored completion, which is one model call."""
     usage = document.get("usage")
-    is_stored = "choices" in document or document.get("object") == "response"
+    is_stored = bool(choices_of(document)) or document.get("object") == "response"
     if not is_stored or not isinstance(usage, dict):
         return
     counts: dict[str, int] = {}
@@ -143,7 +142,10 @@ def _trace(
     """Returns the trace without ids and time."""
     steps = _steps(messages)
     if not steps:
-        raise place.error("contains no message of an assistant or a tool, so there is nothing to score; remove it")
+        raise place.error(
+            "contains no message of an assistant or a tool with a text or a call (reasoning is neither), so there is nothing "
+            "to score; remove it"
+        )
     user_texts = [message.text for message in messages if message.role == "user" and message.text.strip()]
     agent_texts = [message.text for message in messages if message.role == "assistant" and message.text.strip()]
     domain = _field(document, "task_domain")
@@ -220,6 +222,12 @@ def _session_id(document: JsonObject, place: TranscriptPlace) -> str:
     return _RULES.id_of(f"session {place.file_name} {place.number} {fingerprint}")
 
 
+def _first_time(messages: Sequence[ChatMessage], otherwise: datetime) -> datetime:
+    """Returns the time of the first record: that of the first message with a time, less an interval for each before it."""
+    place, known = next(((place, each.at) for place, each in enumerate(messages) if each.at), (0, None))
+    return otherwise if known is None else known - place * _RULES.interval
+
+
 def _start_time(document: JsonObject, base_time: datetime, place: TranscriptPlace) -> datetime:
     name = "created" if document.get("created") is not None else "created_at"
     value = document.get(name)
@@ -231,9 +239,9 @@ def _start_time(document: JsonObject, base_time: datetime, place: TranscriptPlac
             f"{name} must be seconds since 1970 (or milliseconds, microseconds or nanoseconds), or a date-time with its "
             "zone such as 2026-01-31T12:00:00Z"
         )
-    if time > _LATEST_START:
+    if time > LATEST_START:
         raise place.error(
-            f"{name} is on the last day of the calendar, {_LATEST_START:%Y-%m-%d}; use an earlier time, because the "
+            f"{name} is on the last day of the calendar, {LATEST_START:%Y-%m-%d}; use an earlier time, because the "
             "events follow this time"
         )
     return time

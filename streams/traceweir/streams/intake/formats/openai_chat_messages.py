@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import PurePath
 from typing import Literal, NamedTuple
@@ -12,7 +12,9 @@ from typing import Literal, NamedTuple
 from pydantic import JsonValue
 
 from traceweir.schemas.base import JsonObject
+from traceweir.schemas.reasoning_text import without_reasoning
 from traceweir.streams.intake.formats.chat_content import (
+    ChatContent,
     ChatToolCall,
     ChatToolResult,
     arguments_of,
@@ -22,9 +24,8 @@ from traceweir.streams.intake.formats.chat_content import (
     described,
     identifier,
     result_of,
-    without_reasoning,
 )
-from traceweir.streams.intake.formats.chat_times import time_of
+from traceweir.streams.intake.formats.chat_times import LATEST_START, time_of
 from traceweir.streams.intake.formats.documents import InputError
 
 Role = Literal["user", "assistant", "tool"]
@@ -47,6 +48,10 @@ _IGNORED_ROLES = ("system", "developer")
 _KNOWN_ROLES = "system, developer, user, assistant, tool, function"
 _LISTS = ("messages", "traj", "contents", "conversations")
 """The keys that can have the messages: of OpenAI and Anthropic, of KnowledgePulse, of Gemini, and of ShareGPT."""
+_RESULTS = ("output", "outputs", "results", "result")
+"""The keys of the result in the call of a tool that the provider runs."""
+_REMINDER = "<system-reminder>"
+"""How a text begins that Claude Code puts beside the results of tools in the user's name."""
 _TIMES = ("created_at", "createdAt", "timestamp", "create_time")
 
 
@@ -122,14 +127,23 @@ def messages_of(document: JsonObject, place: TranscriptPlace) -> list[ChatMessag
     Raises:
         InputError: the transcript has no messages, or a message is not valid.
     """
-    items = list(_items(document, place))
     tools: dict[str, str] = {}
     messages: list[ChatMessage] = []
-    for path, item in items:
+    for path, item in _items(document, place):
         for message in _messages(item, path, tools, place):
             tools.update((call.id, call.name) for call in message.calls if call.id is not None)
             messages.append(message)
-    return messages
+    return messages if _are_timed(messages) else [replace(message, at=None) for message in messages]
+
+
+def _are_timed(messages: Sequence[ChatMessage]) -> bool:
+    """Returns whether every text of the user and the agent has a time, each not before the former one.
+
+    A time in place of one that is not there would be made up, and would move the others.
+    """
+    said = [message.at for message in messages if message.role != "tool" and message.text]
+    known = [at for at in said if at is not None]
+    return bool(known) and len(known) == len(said) and known == sorted(known) and known[-1] <= LATEST_START
 
 
 def turns_of(messages: Sequence[ChatMessage]) -> list[ChatTurn]:
@@ -161,7 +175,7 @@ def _items(document: JsonObject, place: TranscriptPlace) -> Iterator[tuple[str, 
             yield from ((f"{name}[{index}]", item) for index, item in enumerate(listed))
         return
     key = next((each for each in _LISTS if document.get(each) is not None), None)
-    choices = _listed(document.get("choices"))
+    choices = choices_of(document)
     if key is None and not choices:
         raise place.error("has neither 'messages' nor 'traj'; one of these keys must contain the messages")
     if key is not None:
@@ -170,8 +184,13 @@ def _items(document: JsonObject, place: TranscriptPlace) -> Iterator[tuple[str, 
             raise place.error(f"{key} is {described(found)}; {key} must be a list of at least one message")
         yield from ((f"{key}[{index}]", item) for index, item in enumerate(found))
     if choices:
-        first = choices[0]
-        yield "choices[0].message", first.get("message") if isinstance(first, dict) else first
+        yield "choices[0].message", choices[0]["message"]
+
+
+def choices_of(document: JsonObject) -> list[JsonObject]:
+    """Returns the choices of a stored completion; none where `choices` is something else, as in a multiple-choice test."""
+    choices = [each for each in _listed(document.get("choices")) if isinstance(each, dict)]
+    return choices if choices and all(isinstance(each.get("message"), dict) for each in choices) else []
 
 
 def _listed(found: JsonValue) -> list[JsonValue]:
@@ -196,26 +215,52 @@ def _messages(item: JsonValue, path: str, tools: dict[str, str], place: Transcri
     known = _ROLES.get(role) if isinstance(role, str) else None
     if known is None:
         raise place.error(f"{path}.role is {described(role)}; the role must be one of {_KNOWN_ROLES}")
-    name = next((key for key in ("content", "parts", "value") if item.get(key) is not None), "content")
-    content = content_of(item.get(name), f"{path}.{name}", place.error)
+    name = next((key for key in ("content", "parts", "value") if item.get(key)), "content")
     at = next((time for key in _TIMES if (time := time_of(item.get(key))) is not None), None)
-    if known == "tool":
-        results = content.results or [result_of({**item, "content": item.get(name)}, path, place.error)]
-        yield from (_of_tool(each, tools, at) for each in results)
+    if known == "tool" and item.get("requestor") == "user":
+        # In tau2-bench, the result of the user's own tool, whose call is named.
         return
+    if known == "tool":
+        whole = result_of({**item, "content": item.get(name)}, path, place.error, calls=tools)
+        yield from (_of_tool(each, tools, at) for each in _results_in(item.get(name)) or [whole])
+        return
+    content = content_of(item.get(name), f"{path}.{name}", place.error)
     yield from (_of_tool(each, tools, at) for each in content.results)
     if known == "user":
-        # A message that has the results of tools alone is no question.
-        if content.texts or content.unread or not content.results:
-            yield ChatMessage("user", content.text, at=at, unread=content.unread)
+        yield from _of_user(item, content, at)
         return
     refusal = item.get("refusal")
     text = without_reasoning(content.text) or (refusal if isinstance(refusal, str) else "")
     if role == "function_call":
         yield ChatMessage("assistant", "", (call_of(arguments_of(content.text), path, place.error),), at=at)
         return
-    calls = (*content.calls, *_calls(item, path, place))
-    yield ChatMessage("assistant", text, calls, at=at, unread=content.unread)
+    # LangChain writes a call of Anthropic in both places.
+    known_ids = {call.id for call in content.calls if call.id is not None}
+    calls = [*content.calls, *(call for call in _calls(item, path, place) if call.id not in known_ids)]
+    yield ChatMessage("assistant", text, tuple(calls), at=at, unread=content.unread)
+
+
+def _results_in(content: JsonValue) -> list[ChatToolResult]:
+    """Returns the results in the parts of a tool's message; none if the message is the result itself."""
+    if not isinstance(content, list) or not all(isinstance(part, dict) for part in content):
+        return []
+    try:
+        return content_of(content, "", InputError).results
+    except InputError:
+        # The result itself, for example a list of rows.
+        return []
+
+
+def _of_user(item: JsonObject, content: ChatContent, at: datetime | None) -> Iterator[ChatMessage]:
+    """Yields the question in a message of the user, which can have the results of tools, or calls of the user's own tools."""
+    reminders = [text for text in content.texts if content.results and text.startswith(_REMINDER)]
+    texts = [text for text in content.texts if text not in reminders]
+    calls = _listed(item.get("tool_calls"))
+    if texts or content.unread or not (content.results or calls):
+        yield ChatMessage("user", "\n".join(texts), at=at, unread=content.unread)
+    unread = Counter({"reminder": len(reminders), "tool call of the user": 0 if texts else len(calls)})
+    if any(unread.values()):
+        yield ChatMessage("assistant", "", unread=+unread)
 
 
 def _message_without_role(
@@ -225,15 +270,27 @@ def _message_without_role(
     kind = item.get("type")
     if not isinstance(kind, str):
         raise place.error(f"{path}.role is {described(None)}; the role must be one of {_KNOWN_ROLES}")
-    if kind.endswith("_call") and not isinstance(item.get("name"), str):
-        # A tool that the provider runs, such as `web_search_call`.
-        call = ChatToolCall(identifier(item.get("id")), kind.removesuffix("_call"), arguments_of(item.get("action")))
-        yield ChatMessage("assistant", "", (call,))
+    if kind.endswith("_call") and kind not in ("function_call", "tool_call", "custom_tool_call"):
+        yield from _of_provider(item, kind.removesuffix("_call"), path, place)
         return
     content = content_of({**item, "id": item.get("call_id") or item.get("id")}, path, place.error)
     yield from (_of_tool(each, tools, None) for each in content.results)
     if content.text or content.calls or content.unread:
         yield ChatMessage("assistant", content.text, tuple(content.calls), unread=content.unread)
+
+
+def _of_provider(item: JsonObject, tool: str, path: str, place: TranscriptPlace) -> Iterator[ChatMessage]:
+    """Yields the call of a tool that the provider runs, such as `web_search_call`, and its result if the item has it."""
+    named = item.get("name")
+    given = item.get("action", item.get("arguments"))
+    others = {key: item[key] for key in item if key not in {*_RESULTS, "id", "type", "status", "name"}}
+    call_id = identifier(item.get("id"))
+    name = named if isinstance(named, str) and named else tool
+    yield ChatMessage("assistant", "", (ChatToolCall(call_id, name, arguments_of(others if given is None else given)),))
+    found = next((item[key] for key in _RESULTS if item.get(key) is not None), None)
+    if found is not None:
+        result = result_of({"content": found, "error": item.get("error")}, path, place.error, calls=())
+        yield ChatMessage("tool", result.text, call_id=call_id, tool=name, failed=result.failed)
 
 
 def _of_tool(result: ChatToolResult, tools: Mapping[str, str], at: datetime | None) -> ChatMessage:

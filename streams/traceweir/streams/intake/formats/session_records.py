@@ -15,9 +15,9 @@ from pydantic import JsonValue, ValidationError
 from traceweir.schemas.base import JsonObject, explain
 from traceweir.schemas.events import EVENT
 from traceweir.schemas.trace import ReasoningTrace
+from traceweir.streams.base.json_values import write_json
 from traceweir.streams.intake.formats.base import AgentRecord
 from traceweir.streams.intake.formats.documents import InputError
-from traceweir.streams.intake.formats.json_values import write_json
 
 MakeError = Callable[[str], InputError]
 """Makes the error of a document or a row from a problem, such as `cannot be written as JSON`."""

@@ -14,8 +14,8 @@ import orjson
 from pydantic import JsonValue
 
 from traceweir.schemas.base import JsonObject
+from traceweir.streams.base.json_values import read_json
 from traceweir.streams.intake.formats.documents import Document, InputError, name_of, unreadable
-from traceweir.streams.intake.formats.json_values import read_json
 
 if TYPE_CHECKING:
     from pandas import DataFrame

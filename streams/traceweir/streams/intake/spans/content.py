@@ -9,10 +9,11 @@ from traceweir.streams.intake.spans.conventions import CONVENTIONS, keys_of, sou
 from traceweir.streams.intake.spans.conventions.source import Rank, Source, read_all
 from traceweir.streams.intake.spans.dialects import input_messages
 from traceweir.streams.intake.spans.messages import read_message, read_messages
-from traceweir.streams.intake.spans.model_calls import ModelCall
+from traceweir.streams.intake.spans.model_calls import ModelCall, last_of
 from traceweir.streams.intake.spans.span import Span
 from traceweir.streams.intake.spans.span_events import event_fields, named_events
 from traceweir.streams.intake.spans.texts_in_values import newest_user_text
+from traceweir.streams.intake.spans.tool_spans import tool_name
 from traceweir.streams.intake.spans.tree import Node
 from traceweir.streams.intake.spans.turns import TurnSpans
 
@@ -104,8 +105,8 @@ def answer_of(turn: TurnSpans, models: Sequence[ModelCall]) -> str:
                 messages = read_messages(node.span.attributes["gen_ai.output.messages"], "assistant")
                 if messages and messages[-1].text and not messages[-1].calls:
                     return _as_written(messages[-1].text, models)
-    last = max(models, key=lambda model: (model.end_ns, model.start_ns), default=None)
-    if last is not None and last.structured_answer and not any(node.kind == "tool" for node in turn.nodes):
+    last = last_of(models)
+    if last is not None and last.structured_answer and not _has_run(turn, last.forced_tool):
         return last.structured_answer
     if last is not None and (last.is_cut or (turn.bare and last.calls)):
         return ""
@@ -118,6 +119,10 @@ def answer_of(turn: TurnSpans, models: Sequence[ModelCall]) -> str:
             if text:
                 return text.rstrip(_PADDING)
     return ""
+
+
+def _has_run(turn: TurnSpans, tool: str) -> bool:
+    return any(node.kind == "tool" and tool_name(node.span) == tool for node in turn.nodes)
 
 
 def without_thought(text: str) -> str:

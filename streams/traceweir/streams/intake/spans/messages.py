@@ -265,7 +265,9 @@ def _read_block(block: dict[str, Any], message: SpanMessage, depth: int) -> None
         _read_call(block, message)
     elif kind in ("tool_result", "tool-result", "tool_call_response", "function_call_output"):
         _read_result(block, message)
-    elif kind in ("thinking", "reasoning", "redacted_thinking") or kind in _NO_TEXTS:
+    elif kind in ("thinking", "reasoning", "redacted_thinking") or (
+        kind in _NO_TEXTS and not isinstance(block.get("text"), str)
+    ):
         return
     elif isinstance(block.get("text"), str):
         if not block.get("thought"):

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import orjson
-
+from traceweir.streams.base.json_values import write_json
 from traceweir.streams.intake.spans.attributes import count, decoded, first, first_text, text_of
 from traceweir.streams.intake.spans.conventions import CONVENTIONS, keys_of
 from traceweir.streams.intake.spans.dialects import (
@@ -117,12 +116,17 @@ class ModelCall:
         if not self.forced_tool or [call.name for call in calls] != [self.forced_tool] or self.text:
             return ""
         args = calls[0].args
-        return orjson.dumps(args).decode() if isinstance(args, dict) else ""
+        return write_json(args).decode() if isinstance(args, dict) else ""
 
     @property
     def is_cut(self) -> bool:
         """Whether the spans had an answer of the model that was cut."""
         return not (self.text or self.calls) and any(node.span.cut_texts for node in self.nodes)
+
+
+def last_of(models: Iterable[ModelCall]) -> ModelCall | None:
+    """Returns the model call that ended last; None without any."""
+    return max(models, key=lambda model: (model.end_ns, model.start_ns), default=None)
 
 
 def read_model_calls(nodes: Iterable[Node]) -> list[ModelCall]:

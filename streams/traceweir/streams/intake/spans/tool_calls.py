@@ -20,7 +20,7 @@ from traceweir.streams.intake.spans.message import (
     newest_turn,
 )
 from traceweir.streams.intake.spans.messages import arguments
-from traceweir.streams.intake.spans.model_calls import ModelCall
+from traceweir.streams.intake.spans.model_calls import ModelCall, last_of
 from traceweir.streams.intake.spans.tool_runs import read_runs
 from traceweir.streams.intake.spans.tool_spans import ToolRun, error_in, exception_type, unwrapped_result
 from traceweir.streams.intake.spans.tree import Node
@@ -97,7 +97,10 @@ def read_tool_calls(nodes: Sequence[Node], models: Sequence[ModelCall], *, bare:
         span_id = left.span.span_id
         alone = _Asked(call, 0, agent_name(node), span_id)
         calls.append(_joined(alone, left, results, (left.span.start_ns, 0, span_id)))
-    structured = {model.forced_tool for model in models if model.structured_answer}
+    last = last_of(models)
+    structured = last.forced_tool if last is not None else ""
+    if last is None or not last.structured_answer or any(call.name == structured and call.run for call in calls):
+        structured = ""
     calls = [
         call
         for call in calls
@@ -115,9 +118,9 @@ def _several(ids: Iterable[str]) -> set[str]:
     return several - {""}
 
 
-def _is_answer(call: ToolCall, structured: set[str]) -> bool:
+def _is_answer(call: ToolCall, structured: str) -> bool:
     """Returns whether a call that no tool ran is the form in which a model had to write its answer."""
-    return call.name in structured and call.run is None and call.result is ABSENT
+    return bool(structured) and call.name == structured and call.result is ABSENT
 
 
 def _is_submission(call: ToolCall) -> bool:

@@ -254,10 +254,11 @@ def test_an_approval_continues_the_invocation_that_asked_for_it() -> None:
 
 
 def test_a_message_with_text_begins_an_invocation_also_with_the_response_to_an_earlier_call() -> None:
-    found = invocations(
+    events = [
         adk_event("user", text("Delete it")),
         adk_event("desk", call("confirm"), longRunningToolIds=["c-confirm"]),
         adk_event("user", text("And list the rest"), answer("confirm", confirmed=True), invocation_id="e-2"),
         adk_event("desk", text("Done."), invocation_id="e-2"),
-    )
-    assert [said(each)[0] for each in found] == ["Delete it", "And list the rest"]
+    ]
+    assert [said(each)[0] for each in invocations(*events)] == ["Delete it", "And list the rest"]
+    assert tools_of(*events) == [("confirm", {"confirmed": True})]

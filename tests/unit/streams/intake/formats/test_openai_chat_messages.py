@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -22,6 +23,7 @@ from tests.support.openai_chat import (
 from traceweir.schemas.base import JsonObject
 from traceweir.schemas.invocation import IntermediateData, TokenUsage
 from traceweir.schemas.turns import turns_of
+from traceweir.streams.intake.formats.documents import InputError
 from traceweir.streams.intake.formats.openai_chat import transcript_events
 
 
@@ -352,3 +354,91 @@ def test_a_transcript_without_times_has_no_latency_and_one_with_times_has_its_ow
     assert without.latency_seconds is None
     assert without.unread == ["the times of the messages are not in the transcript"]
     assert (timed.latency_seconds, timed.unread) == (2.5, None)
+
+
+def answers(*messages: Any) -> list[str | None]:
+    return [said for _, said, _ in turns(*messages)]
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("<think>a</think>\n<think>b</think>ok", "ok"),
+        ("so...\n</think>\n\nok", "ok"),
+        (
+            "Models end their thoughts with </think> and then answer.",
+            "Models end their thoughts with </think> and then answer.",
+        ),
+        ("Write <think> first.", "Write <think> first."),
+    ],
+)
+def test_reasoning_at_the_beginning_of_a_text_is_left_out_and_a_text_about_it_is_not(text: str, answer: str) -> None:
+    assert answers(user_message("q"), assistant_message(text)) == [answer]
+
+
+def test_a_call_that_stands_in_two_places_of_a_message_is_one_call() -> None:
+    block = {"type": "tool_use", "id": "t", "name": "get", "input": {}}
+    both = assistant_message([block], tool_calls=[{"id": "t", "name": "get", "args": {}}])
+    assert turns(user_message("q"), both, tool_result("t", "12"), assistant_message("a")) == [
+        ("q", "a", [("get", "12")])
+    ]
+
+
+def test_the_own_id_of_a_tool_message_is_no_id_of_a_call() -> None:
+    result = {"id": "m3", "role": "tool", "name": "get", "content": "12"}
+    records = convert([user_message("q"), tool_calls(("c1", "get", "{}")), result, assistant_message("a")])
+    (returned,) = [event for event in events_of(records) if event.type == "tool.returned"]
+    assert (returned.call_id, returned.name) == (None, "get")
+
+
+def test_choices_of_a_test_beside_the_messages_are_no_choices_of_a_model() -> None:
+    records = convert([user_message("q"), assistant_message("A")], choices=["Yes", "No"], target="A")
+    assert [event.type for event in events_of(records)][-2:] == ["invocation.completed", "session.ended"]
+
+
+@pytest.mark.parametrize(
+    "first", [{"created_at": None}, {"created_at": "2026-01-31T12:00:10Z"}, {"created_at": "9999-12-31T23:59:59Z"}]
+)
+def test_times_count_only_if_every_text_has_one_and_none_is_before_the_former(first: dict[str, Any]) -> None:
+    records = convert(
+        [
+            assistant_message("Welcome") | first,
+            user_message("q") | {"created_at": "2026-01-31T12:00:00Z"},
+            assistant_message("a") | {"created_at": "2026-01-31T12:00:09Z"},
+        ]
+    )
+    turn = turns_of(session_of(records))[-1].invocation
+    assert turn.latency_seconds is None
+    assert turn.unread == ["the times of the messages are not in the transcript"]
+
+
+def test_calls_and_results_of_tools_that_the_provider_runs_are_read() -> None:
+    items = [
+        {"type": "code_interpreter_call", "id": "c", "code": "print(1)", "outputs": [{"type": "logs", "logs": "1"}]},
+        {"type": "mcp_call", "id": "m", "name": "ask", "arguments": "{}", "output": "docs"},
+    ]
+    assert turns(user_message("q"), *items, assistant_message("a")) == [
+        ("q", "a", [("code_interpreter", '[{"type":"logs","logs":"1"}]'), ("ask", "docs")])
+    ]
+
+
+def test_a_reminder_beside_results_and_a_call_of_the_user_begin_no_turn_and_are_named() -> None:
+    result = {"type": "tool_result", "tool_use_id": "t", "content": "12"}
+    call = assistant_message([{"type": "tool_use", "id": "t", "name": "get", "input": {}}])
+    reminder = {"type": "text", "text": "<system-reminder>Be kind.</system-reminder>"}
+    own = {"role": "user", "content": None, "tool_calls": [{"id": "u", "name": "reboot", "arguments": {}}]}
+    messages = [user_message("q"), call, user_message([result, reminder]), own, assistant_message("a")]
+    (turn,) = turns_of(session_of(convert(messages)))
+    assert "not all of the answer is text: 1 part of type 'reminder', 1 part of type 'tool call of the user'" in (
+        turn.invocation.unread or []
+    )
+
+
+@pytest.mark.parametrize("depth", [20, 900])
+def test_results_in_results_are_read_or_refused_and_never_end_the_run(depth: int) -> None:
+    part: Any = "12"
+    for _ in range(depth):
+        part = [{"type": "tool_result", "tool_use_id": "t", "content": part}]
+    document: JsonObject = {"messages": [user_message(part), assistant_message("a")]}
+    with suppress(InputError):
+        transcript_events(document, 1, "chats.json", NOON)

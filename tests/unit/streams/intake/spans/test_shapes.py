@@ -123,6 +123,20 @@ def forced(*, ran: bool) -> list[Span]:
     return [*spans, span(3, 1, "Report", tool)] if ran else spans
 
 
+def test_a_forced_answer_after_the_call_of_a_real_tool_is_the_answer() -> None:
+    tool = {"openinference.span.kind": "TOOL", "tool.name": "search", "output.value": "found"}
+    spans = [*forced(ran=False), span(3, 1, "search", tool)]
+    assert answer_of(spans) == '{"open":false}'
+    assert [called["name"] for called in events_of(spans, "tool.called")] == ["search"]
+
+
+def test_a_document_that_is_a_text_is_read() -> None:
+    parts = [{"type": "document", "text": "Open from 10."}, {"type": "text", "content": "Open on Sunday?"}]
+    spans = [span(1, 0, "turn", {}), chat(2, [{"role": "user", "parts": parts}], [text("No.", "stop")])]
+    [started] = events_of(spans, "invocation.started")
+    assert started["user_content"]["parts"] == [{"text": "Open from 10.\nOpen on Sunday?"}]
+
+
 def test_the_arguments_of_a_call_that_the_model_had_to_make_are_its_answer_unless_a_tool_ran() -> None:
     assert answer_of(forced(ran=False)) == '{"open":false}'
     assert events_of(forced(ran=False), "tool.called") == []

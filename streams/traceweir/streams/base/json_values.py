@@ -49,13 +49,14 @@ def read_json(raw: bytes | str) -> ReadJson:
     else:
         refused = None
     constants: list[str] = []
+    halves = [0]
     try:
         # Python's parser takes surrogates and constants.
         value = json.loads(encoded, parse_constant=constants.append)
+        if b"\\u" in encoded or b"\xed" in encoded:
+            value = _without_halves(value, halves)
     except (ValueError, RecursionError) as error:
         raise refused or ValueError(str(error)) from None
-    halves = [0]
-    value = _without_halves(value, halves)
     notes = []
     if constants:
         notes.append(f"NaN and Infinity are no JSON and count as null: {counted(len(constants), 'value')}")
