@@ -60,6 +60,8 @@ class _Session:
     """The first ones of these, in memory; the others are on the topic alone."""
     size: int = 0
     """Bytes of those in memory."""
+    served: int = 0
+    """How many scores of all sessions had left when the last one of this session did."""
 
     @property
     def is_loaded(self) -> bool:
@@ -77,6 +79,10 @@ class WaitingScores:
     def __init__(self) -> None:
         self._sessions: dict[tuple[int, str], _Session] = {}
         self._number = self._bytes = self._loaded = 0
+        self._served = 0
+        self._tried_at_once = 1
+        """How many sessions whose first score was not taken before are sent in a turn: twice as many after each that is taken
+        now, and one after each that is not."""
         self._room_made_s = -math.inf
         """When sessions in their pauses last made room, in seconds since 1970."""
         self._read_to: dict[int, int] = {}
@@ -213,8 +219,12 @@ class WaitingScores:
     def remove(self, score: WaitingScore) -> None:
         """Removes a score in memory that waits no longer. The next one of its session is due at once."""
         session = self._sessions[score.session]
+        if session.failures:
+            self._tried_at_once = min(2 * self._tried_at_once, MAX_LOADED)
         session.failures = 0
         session.due_s = 0.0
+        self._served += 1
+        session.served = self._served
         self.discard(score.session, score.place)
 
     def failed(self, session: tuple[int, str], now_s: float, after_s: float | None) -> None:
@@ -225,6 +235,7 @@ class WaitingScores:
             now_s: The time, in seconds since 1970.
             after_s: Seconds that the target asks to wait; None if it names none.
         """
+        self._tried_at_once = 1
         found = self._sessions[session]
         spread = 1 + zlib.crc32(session[1].encode(errors="replace")) / 2**32 / 10
         pause_s = min(FIRST_PAUSE_S * 2 ** min(found.failures, 30), MAX_PAUSE_S) * spread
@@ -233,9 +244,14 @@ class WaitingScores:
 
     def due(self, now_s: float, most: int) -> list[WaitingScore]:
         """Returns up to `most` scores of the sessions that are due, in turns, the longest due first; each session's in their
-        order."""
-        with_scores = (each for each in self._sessions.values() if each.scores and each.due_s <= now_s)
-        due = nsmallest(most, with_scores, key=lambda each: each.due_s)
+        order.
+
+        Of the sessions whose first score was not taken before, few are among them until one is taken: a target that takes a
+        batch as a whole refuses those of all others with it, and the search for several causes takes long.
+        """
+        with_scores = [each for each in self._sessions.values() if each.scores and each.due_s <= now_s]
+        tried = nsmallest(self._tried_at_once, (each for each in with_scores if each.failures), key=_place_in_line)
+        due = nsmallest(most, [*tried, *(each for each in with_scores if not each.failures)], key=_place_in_line)
         turns = zip_longest(*(each.scores.values() for each in due))
         return list(islice((score for turn in turns for score in turn if score is not None), most))
 
@@ -290,6 +306,10 @@ class WaitingScores:
                     return
                 for place in list(islice(session.scores, first, None)):
                     self._drop(session, place)
+
+
+def _place_in_line(session: _Session) -> tuple[float, int]:
+    return session.due_s, session.served
 
 
 def _has_room(session: _Session) -> bool:

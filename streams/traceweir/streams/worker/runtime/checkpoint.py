@@ -178,6 +178,13 @@ class Checkpoints:
                 formats.agreed,
                 formats.newest,
             )
+        if owned and formats.agreed < formats.default:
+            log.warning(
+                "a member of the group reads rows up to format %d only, and this version writes format %d: that member ends "
+                "when it gets a partition of this worker. Stop all workers of the earlier version",
+                formats.agreed,
+                formats.default,
+            )
         assignment = assigned, revoked, newly, generation
         self.takeover_task = asyncio.create_task(self._take_over(owned, assignment))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -47,10 +46,16 @@ def test_sessions_that_fail_together_are_not_all_due_together() -> None:
     for session in sessions:
         waiting.add(score(session))
         waiting.failed((0, session), 0.0, None)
-    due = [len(waiting.due(FIRST_PAUSE_S * (1 + tenth / 100), 1_000)) for tenth in range(11)]
-    assert due[0] < 10
-    assert due[-1] == 100
-    assert max(later - earlier for earlier, later in pairwise(due)) < 30
+    due: list[int] = []
+    for tenth in range(11):
+        due.append(0)
+        # Each that is taken lets more of them be sent at once.
+        while taken := waiting.due(FIRST_PAUSE_S * (1 + tenth / 100), 1_000):
+            due[-1] += len(taken)
+            for each in taken:
+                waiting.remove(each)
+    assert sum(due) == 100
+    assert max(due) < 30
 
 
 def test_a_target_that_names_a_time_is_not_asked_before() -> None:
@@ -77,6 +82,36 @@ def test_sessions_that_are_due_are_sent_in_turns(small: WaitingScores) -> None:
     small.failed((0, "s0"), 10.0, 10.0)
     assert [each.offset for each in small.due(20.0, 5)] == [1, 2, 3, 0, 5]
     assert [each.offset for each in small.due(20.0, 2)] == [1, 2]
+
+
+def test_few_sessions_that_were_not_taken_are_sent_at_once_until_the_target_takes_them(small: WaitingScores) -> None:
+    """So that several scores that a target never takes do not cost the batches of all others their time."""
+    for number in range(6):
+        small.add(score(f"s{number}", number))
+    for number in range(5):
+        small.failed((0, f"s{number}"), 0.0, 10.0 + number)
+
+    def tried() -> list[int]:
+        return [each.offset for each in small.due(1_000.0, 100)]
+
+    assert tried() == [5, 0]
+    small.failed((0, "s0"), 1_000.0, 600.0)
+    assert tried() == [5, 1]
+    small.remove(score("s1", 1))
+    assert tried() == [5, 2, 3]
+    small.remove(score("s2", 2))
+    assert tried() == [5, 3, 4]
+    small.failed((0, "s3"), 1_000.0, 600.0)
+    assert tried() == [5, 4]
+
+
+def test_a_session_that_was_served_waits_until_the_others_were(small: WaitingScores) -> None:
+    for number in range(4):
+        small.add(score("busy", number))
+    for number in range(2):
+        small.add(score(f"s{number}", 10 + number))
+    small.remove(score("busy", 0))
+    assert [each.offset for each in small.due(0.0, 2)] == [10, 11]
 
 
 def test_the_next_score_of_a_session_is_due_at_once_when_the_first_one_is_gone() -> None:

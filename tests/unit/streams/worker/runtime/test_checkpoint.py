@@ -611,7 +611,8 @@ async def test_a_worker_that_cannot_write_the_format_of_the_group_does_not_say_t
     app = app_of()
     app.assignor.row_format = FORMAT - 1
     await owning(app, GatedDelivery(), monkeypatch)
-    assert "reads rows up to format" not in caplog.text
+    assert "does not write format" not in caplog.text
+    assert "Stop all workers of the earlier version" in caplog.text
 
 
 async def test_rows_of_a_newer_format_are_refused_before_the_partition_is_claimed(
