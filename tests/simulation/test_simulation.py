@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from traceweir.streams.worker.runtime.row_formats import FORMAT
+
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
@@ -112,7 +114,7 @@ def test_a_group_writes_the_next_format_of_rows_when_the_last_worker_that_does_n
     shown = json.loads(done.stdout)
     assert shown.pop("wrong") == {}
     present, both, more, left, following = shown.values()
-    assert [each["formats"] for each in shown.values()] == [[3], [3], [3], [3], [4]]
+    assert [each["formats"] for each in shown.values()] == [[FORMAT]] * 4 + [[FORMAT + 1]]
     assert [each["rows"]["done"] for each in (present, both, more, left)] == [0, 0, 0, 0]
     assert all(before["rows"]["d"] < after["rows"]["d"] for before, after in pairwise((present, both, more, left)))
     assert following["rows"]["done"] > 0
