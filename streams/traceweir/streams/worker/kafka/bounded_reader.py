@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError
 
-from traceweir.streams.base.settings import Settings
+from traceweir.streams.base.settings import TRANSACTION_TIMEOUT_S, Settings
 from traceweir.streams.worker.kafka.client_options import consumer_options
 from traceweir.streams.worker.kafka.embedded_broker import is_embedded
 from traceweir.streams.worker.kafka.errors import KafkaUnreachableError
@@ -26,8 +26,9 @@ from traceweir.streams.worker.kafka.topic_admin import partition_count, reach
 from traceweir.streams.worker.kafka.topic_creation import create_no_topics
 from traceweir.streams.worker.kafka.unreadable_batch import UnreadableBatchError
 
-STALLED_S = 60.0
-"""Seconds without progress after which reading fails; a killed worker's transaction stays open half as long."""
+STALLED_S = TRANSACTION_TIMEOUT_S + 30.0
+"""Seconds without progress after which reading fails. Kafka ends the transaction of a killed process after its timeout, and
+looks for such transactions every ten seconds."""
 FIRST_WITHIN_MS = 5_000
 """Milliseconds for reading the first record of an open transaction."""
 
