@@ -75,7 +75,7 @@ def write_json(value: JsonValue, *, sorted_keys: bool = False) -> bytes:
         return orjson.dumps(value, option=orjson.OPT_SORT_KEYS if sorted_keys else None)
     except orjson.JSONEncodeError as error:
         if "64-bit" not in str(error):
-            raise
+            raise ValueError(str(error)) from None
         return json.dumps(
             value, ensure_ascii=False, separators=(",", ":"), sort_keys=sorted_keys, allow_nan=False
         ).encode()

@@ -106,16 +106,17 @@ def _add_turn(session: SessionRecords, invocation_id: str, turn: ChatTurn, missi
 
     if turn.question is not None:
         event("invocation.started", {"user_content": _content(turn.question.text, "user")}, turn.question)
+    final_place = turn.final
     for number, message in enumerate(turn.messages):
         if message.role == "tool":
             outcome = "error" if message.failed else "response"
             event("tool.returned", {"name": message.tool, "call_id": message.call_id, outcome: message.text}, message)
-        elif message.text and number != turn.final:
+        elif message.text and number != final_place:
             event("response.intermediate", {"author": "assistant", "content": _content(message.text, "model")}, message)
         for call in message.calls:
             event("tool.called", {"name": call.name, "args": call.arguments, "call_id": call.id}, message)
-    if turn.final is not None:
-        final = turn.messages[turn.final]
+    if final_place is not None:
+        final = turn.messages[final_place]
         event("invocation.completed", {"final_response": _content(final.text, "model")}, final)
 
 

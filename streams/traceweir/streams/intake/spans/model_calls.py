@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from traceweir.streams.base.json_values import write_json
-from traceweir.streams.intake.spans.attributes import count, decoded, first, first_text, text_of
+from traceweir.streams.intake.spans.attributes import count, decoded, first, first_text, plain, text_of
 from traceweir.streams.intake.spans.conventions import CONVENTIONS, keys_of
 from traceweir.streams.intake.spans.dialects import (
     input_messages,
@@ -116,7 +116,8 @@ class ModelCall:
         if not self.forced_tool or [call.name for call in calls] != [self.forced_tool] or self.text:
             return ""
         args = calls[0].args
-        return write_json(args).decode() if isinstance(args, dict) else ""
+        # `plain`: the arguments of a model can have half of a surrogate pair.
+        return write_json(plain(args)).decode() if isinstance(args, dict) else ""
 
     @property
     def is_cut(self) -> bool:

@@ -107,7 +107,7 @@ def test_the_answer_in_a_list_of_events_without_choices_is_what_stands_after_the
     assert answer_of(spans) == "No."
 
 
-def forced(*, ran: bool) -> list[Span]:
+def forced(*, ran: bool, arguments: str = '{"open": false}') -> list[Span]:
     model = {
         "openinference.span.kind": "LLM",
         "llm.input_messages.0.message.role": "user",
@@ -116,7 +116,7 @@ def forced(*, ran: bool) -> list[Span]:
         "llm.output_messages.0.message.role": "assistant",
         "llm.output_messages.0.message.tool_calls.0.tool_call.id": "c1",
         "llm.output_messages.0.message.tool_calls.0.tool_call.function.name": "Report",
-        "llm.output_messages.0.message.tool_calls.0.tool_call.function.arguments": '{"open": false}',
+        "llm.output_messages.0.message.tool_calls.0.tool_call.function.arguments": arguments,
     }
     tool = {"openinference.span.kind": "TOOL", "tool.name": "Report", "output.value": "sent"}
     spans = [span(1, 0, "turn", {"openinference.span.kind": "CHAIN"}), span(2, 1, "m", model)]
@@ -128,6 +128,10 @@ def test_a_forced_answer_after_the_call_of_a_real_tool_is_the_answer() -> None:
     spans = [*forced(ran=False), span(3, 1, "search", tool)]
     assert answer_of(spans) == '{"open":false}'
     assert [called["name"] for called in events_of(spans, "tool.called")] == ["search"]
+
+
+def test_an_answer_as_arguments_with_half_of_a_surrogate_pair_is_read() -> None:
+    assert answer_of(forced(ran=False, arguments='{"note": "cut \\ud83d", "id": 123456789012345678901234567890}'))
 
 
 def test_a_document_that_is_a_text_is_read() -> None:
