@@ -54,7 +54,7 @@ async def _sessions(count: int) -> list[bytes]:
 async def _scored(sessions: list[bytes], count: int) -> tuple[float, float]:
     with tempfile.TemporaryDirectory() as folder:
         setup = Setup.of(Settings(embedder="none"), read_plan(CONFIG))
-        scoring = ScoringProcesses(setup, Path(folder) / "attempts.json", count, launched=LaunchedProcess())
+        scoring = ScoringProcesses(setup, Path(folder) / "attempts.json", count, launched=[LaunchedProcess()])
         for each in scoring.supervisors:
             await each.start()
         processes = [psutil.Process(pid) for pid in scoring.pids]

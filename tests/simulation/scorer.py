@@ -13,7 +13,6 @@ from traceweir.scorers.evaluation.plan import Plan
 from traceweir.streams.base.clock import utc_now
 from traceweir.streams.scoring.configs.selectors import NO_CONFIGS, Configs
 from traceweir.streams.scoring.embedders.embedding_batches import Batching
-from traceweir.streams.scoring.embedders.loading import load_embedder
 from traceweir.streams.scoring.isolation import protocol
 from traceweir.streams.scoring.isolation.activity import ScoringActivity
 from traceweir.streams.scoring.isolation.open_requests import OpenRequests
@@ -88,7 +87,7 @@ class SimulatedScoringProcess:
         if faults.fails_to_start:
             faults.fails_to_start -= 1
             raise ScoringProcessDiedError("the scoring process ended before it was ready (simulated)")
-        embedder = load_embedder(setup.embedder)
+        embedder = setup.load_embedder()
         self.embedder_id = embedder.id if embedder is not None else None
         self._setup = setup
         judging = Judging(setup.plan.judge, setup.access, utc_now) if setup.plan.judged else None

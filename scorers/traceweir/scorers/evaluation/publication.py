@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from pydantic import ValidationError
 from pydantic_core import to_json
 
@@ -11,9 +9,6 @@ from traceweir.schemas.base import JsonObject
 from traceweir.schemas.trace import ReasoningTrace
 from traceweir.scorers.evaluation.plan import Plan
 from traceweir.scorers.redaction.entities import EntityFinder, NotSearchedError
-
-Publish = Callable[[Plan, ReasoningTrace, float, int, EntityFinder | None], tuple[bytes, list[str]]]
-"""Has the parameters of `publication`, and its result."""
 
 
 def publication(

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 
 from traceweir.schemas.score import Score
 from traceweir.scorers.evaluation.plan import Plan
-from traceweir.scorers.evaluation.publication import Publish, publication
 from traceweir.scorers.redaction.entities import EntityFinder
 from traceweir.streams.base.settings import Settings
 from traceweir.streams.base.stages.base import NewStage, Read, Stage, StageSpec
@@ -53,8 +52,6 @@ class Resources:
     """None where the score stage does not run."""
     encode_score: Callable[[Score], bytes] = Score.wire
     """Serialises a score of the gate, as `SessionScoring` does with the scores of the criteria."""
-    publish: Publish = publication
-    """Serialises and checks the record of an accepted trace."""
     entities: EntityFinder | None = None
     """Recognises the names of `gate.presidio`; None where the gate does not run, or the plan has no such section."""
     spans: SessionSpans | None = None
@@ -241,7 +238,6 @@ def _gate(topology: Topology) -> NewStage:
             topology.plan,
             clock=resources.clock,
             encode_score=resources.encode_score,
-            publish=resources.publish,
             entities=resources.entities,
             spans=spans,
             read=read,

@@ -123,7 +123,9 @@ def create_app(
     if "score" in stages:
         setup = Setup.of(settings, plan)
         count = number_of_processes(settings.scoring_processes, setup)
-        scoring = ScoringProcesses(setup, folder / "scoring-attempts.json", count, launched=launched)
+        scoring = ScoringProcesses(
+            setup, folder / "scoring-attempts.json", count, launched=[launched] if launched else []
+        )
     options = aiokafka_options(settings)
     app = _faust_app(settings, application.id, folder, options, formats.newest)
     app.assignor.topics = application.topics.added_to()

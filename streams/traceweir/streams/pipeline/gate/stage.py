@@ -21,7 +21,7 @@ from traceweir.scorers.evaluation.decision import decide
 from traceweir.scorers.evaluation.gate_rules import plan_of_rules
 from traceweir.scorers.evaluation.outcome import Outcome, Unmeasured
 from traceweir.scorers.evaluation.plan import Plan
-from traceweir.scorers.evaluation.publication import Publish, publication
+from traceweir.scorers.evaluation.publication import publication
 from traceweir.scorers.evaluation.score_writer import GateScores
 from traceweir.scorers.metrics.novelty_value import Novelty
 from traceweir.scorers.redaction.entities import EntityFinder
@@ -68,7 +68,6 @@ class GateStage:
         *,
         clock: Callable[[], datetime],
         encode_score: Callable[[Score], bytes],
-        publish: Publish = publication,
         entities: EntityFinder | None = None,
         spans: GateSpans | None = None,
         read: Read | None = None,
@@ -83,7 +82,6 @@ class GateStage:
         self._clock = clock
         self._encode_score = encode_score
         self._entities = entities
-        self._publish = publish
         self._scopes = NoveltyScopes(plan.gate.cache_size, plan.gate.max_scopes, read)
         self._plans: dict[bytes, Plan] = {}
         self._outputs: list[Output] = []
@@ -220,7 +218,7 @@ class GateStage:
                 # A key of a long document came twice; the derived type checked only the last value.
                 reasons = ["not_publishable"]
             else:
-                published, reasons = self._publish(plan, whole.trace, measured.value, max_bytes, self._entities)
+                published, reasons = publication(plan, whole.trace, measured.value, max_bytes, self._entities)
         accepted = not reasons
         before = scope.decided.get(trace.id)
         outputs = self._record_decision(scope, item, measured, reasons)

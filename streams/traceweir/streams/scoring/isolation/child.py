@@ -24,12 +24,11 @@ from traceweir.schemas.session import Session
 from traceweir.schemas.text import printable
 from traceweir.scorers.embedding import Embedder
 from traceweir.scorers.evaluation.plan import Plan
-from traceweir.streams.base.clock import utc_now
 from traceweir.streams.base.process_log import LogOptions, log_to_stderr
 from traceweir.streams.base.process_setup import event_loop, tune_gc
 from traceweir.streams.base.stages.work_pool import WorkPool
 from traceweir.streams.scoring.embedders.embedding_batches import Batching
-from traceweir.streams.scoring.embedders.loading import EmbedderUnavailableError, load_embedder
+from traceweir.streams.scoring.embedders.loading import EmbedderUnavailableError
 from traceweir.streams.scoring.isolation import protocol
 from traceweir.streams.scoring.isolation.activity import ActivityNotes, ScoringActivity
 from traceweir.streams.scoring.isolation.frame_writer import FrameWriter
@@ -150,7 +149,7 @@ class _Parts:
         scoring = SessionScoring(
             plan,
             self._batching,
-            utc_now,
+            self._setup.clock,
             self._setup.options,
             judging=judging,
             references=self.references,
@@ -163,7 +162,7 @@ class _Parts:
         def note(paid: Paid) -> None:
             self.budgets.record_spend(paid, by=judging.budget)
 
-        judging = Judging(plan.judge, self._setup.access, utc_now, note=note, attempted=self._notes.attempted)
+        judging = Judging(plan.judge, self._setup.access, self._setup.clock, note=note, attempted=self._notes.attempted)
         return judging
 
     def _use(self, judging: Judging | None) -> None:
@@ -255,7 +254,7 @@ def main() -> None:
     notes = ActivityNotes()
     try:
         with loading(connection):
-            parts = _Parts(setup, load_embedder(setup.embedder), notes)
+            parts = _Parts(setup, setup.load_embedder(), notes)
             scoring = parts.scoring_of_file(setup.plan)
     except (EmbedderUnavailableError, JudgeUnavailableError) as error:
         unavailable = protocol.Ready(unavailable=str(error), judge=isinstance(error, JudgeUnavailableError))

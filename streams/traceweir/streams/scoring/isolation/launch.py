@@ -12,27 +12,31 @@ import subprocess
 import sys
 from contextlib import suppress
 
+_STDERR = 2
+
 
 class LaunchedProcess:
     """A Python process that imports the scorers, and then waits for its setup on a socket.
 
     It ends when this process ends, even when this process is killed: the kernel then closes this end of its lifeline.
-
-    Args:
-        module: The module that runs, with the numbers of the socket and of the lifeline's read end as arguments.
-        stdout: The file descriptor of its standard output; None: that of this process.
     """
 
-    def __init__(self, module: str = "traceweir.streams.scoring.isolation.child", stdout: int | None = None) -> None:
+    def __init__(self) -> None:
         self.socket, its_socket = socket.socketpair()
         """Carries the messages between the two processes."""
         its_lifeline, self._lifeline = os.pipe()
         ends = its_socket.fileno(), its_lifeline
         # The child imports from the same places as this process, and not from the current folder.
-        command = [sys.executable, "-P", "-m", module, *map(str, ends)]
+        command = [sys.executable, "-P", "-m", "traceweir.streams.scoring.isolation.child", *map(str, ends)]
         environment = os.environ | {"PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path)}
         self.process = subprocess.Popen(  # noqa: S603  # our own command
-            command, env=environment, pass_fds=ends, stdin=subprocess.DEVNULL, stdout=stdout, process_group=0
+            command,
+            env=environment,
+            pass_fds=ends,
+            stdin=subprocess.DEVNULL,
+            # What scorers print must not stand among the scores that a command prints.
+            stdout=_STDERR,
+            process_group=0,
         )
         its_socket.close()
         os.close(its_lifeline)

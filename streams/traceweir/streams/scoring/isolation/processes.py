@@ -40,7 +40,7 @@ def number_of_processes(wanted: int | None, setup: Setup, cores: int | None = No
     """
     if setup.plan.judged:
         why_one = "criteria ask a judge, whose limits hold for one process"
-    elif may_be_model(setup.embedder):
+    elif isinstance(setup.embedder, str) and may_be_model(setup.embedder):
         why_one = "an embedding model uses all cores already"
     elif wanted is not None:
         return wanted
@@ -57,9 +57,9 @@ class ScoringProcesses:
     Args:
         setup: What each process needs. The first has the whole `concurrency`, because it scores all sessions when a pushed
             config asks judges; each of the others has its part.
-        death_counts: File that counts the deaths of processes by session; all processes share it.
+        death_counts: File that counts the deaths of processes by session; all processes share it. None: it is not kept.
         count: Number of processes, 1 or more.
-        launched: A Python process that was launched before, for the first scoring process; the others are then launched
+        launched: Python processes that were launched before, for the first scoring processes; the others are launched
             here, so that all load at the same time.
 
     Raises:
@@ -71,27 +71,25 @@ class ScoringProcesses:
     def __init__(
         self,
         setup: Setup,
-        death_counts: Path,
+        death_counts: Path | None,
         count: int = 1,
         *,
-        launched: LaunchedProcess | None = None,
+        launched: Sequence[LaunchedProcess] = (),
     ) -> None:
         self.challengers: ChallengerProcesses | None = None
         """The processes of challengers, which get the same references and the same share of their budgets."""
         part = replace(setup, concurrency=-(-setup.concurrency // count))
         counts = DeathCounts(death_counts)
-        others = [None if launched is None else LaunchedProcess() for _ in range(count - 1)]
+        processes = [*launched, *(LaunchedProcess() for _ in range(count - len(launched)))]
         self.supervisors: list[ScoringSupervisor] = []
         try:
-            self.supervisors.append(ScoringSupervisor(setup, counts, launched=launched))
-            for process in others:
-                self.supervisors.append(ScoringSupervisor(part, counts, launched=process))
+            for place, process in enumerate(processes):
+                self.supervisors.append(ScoringSupervisor(part if place else setup, counts, launched=process))
         except BaseException:
             for started in self.supervisors:
                 started.close()
-            for process in others:
-                if process is not None:
-                    process.close()
+            for process in processes:
+                process.close()
             raise
 
     async def __call__(self, raw: bytes, known: Sequence[JudgeVerdict] = (), attempt: int = 0, /) -> ScoringResult:

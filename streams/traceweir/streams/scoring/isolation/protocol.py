@@ -7,14 +7,18 @@ import socket
 import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from traceweir.schemas.dead_letter import Reason
+from traceweir.scorers.embedding import Embedder
 from traceweir.scorers.evaluation.plan import ConfigError, Plan
+from traceweir.streams.base.clock import utc_now
 from traceweir.streams.base.process_log import LogOptions
 from traceweir.streams.scoring.configs.selectors import NO_CONFIGS, Configs
+from traceweir.streams.scoring.embedders.loading import load_embedder
 from traceweir.streams.scoring.isolation.activity import ScoringActivity
 from traceweir.streams.scoring.judges.budget import Paid, Share
 from traceweir.streams.scoring.judges.client import Access
@@ -35,7 +39,8 @@ class Setup:
     """What the scoring process needs at its start."""
 
     plan: Plan
-    embedder: str
+    embedder: str | Embedder | None
+    """The setting that names the embedder, or an embedder that runs inline."""
     timeout_s: float
     concurrency: int
     access: Access = field(default_factory=Access)
@@ -44,6 +49,8 @@ class Setup:
     user_ids: UserIds = HASHED
     background: bool = False
     """Whether other processes come first where they compete for a core. Such a process writes no spans."""
+    clock: Callable[[], datetime] = utc_now
+    """Returns the time of scores and candidates."""
 
     @classmethod
     def of(cls, settings: Settings, plan: Plan) -> Setup:
@@ -58,6 +65,14 @@ class Setup:
             settings.log_options,
             UserIds.of(settings),
         )
+
+    def load_embedder(self) -> Embedder | None:
+        """Returns the embedder; None: novelty is 0.5.
+
+        Raises:
+            EmbedderUnavailableError: the named embedder cannot be loaded.
+        """
+        return load_embedder(self.embedder) if isinstance(self.embedder, str) else self.embedder
 
     @property
     def options(self) -> ScoringOptions:
@@ -87,7 +102,7 @@ def send_object(connection: socket.socket, thing: Setup | Loading | Ready) -> No
         ConfigError: a scorer of the plan cannot be sent.
     """
     if isinstance(thing, Setup):
-        _refuse_unsendable(thing.plan)
+        refuse_unsendable(thing.plan)
     body = pickle.dumps(thing)
     connection.sendall(len(body).to_bytes(4) + body)
 
@@ -112,7 +127,12 @@ def receive_object(connection: socket.socket) -> Setup | Loading | Ready:
     return thing
 
 
-def _refuse_unsendable(plan: Plan) -> None:
+def refuse_unsendable(plan: Plan) -> None:
+    """Checks that the scorers of a plan can be sent to a scoring process.
+
+    Raises:
+        ConfigError: a scorer cannot be sent.
+    """
     problems = []
     beside = plan.challenger.plan.metrics if plan.challenger is not None else ()
     for section, metric in [("", each) for each in plan.metrics] + [("challenger.config.", each) for each in beside]:

@@ -43,19 +43,22 @@ _POISON = (
 class DeathCounts:
     """Counts, by session, how often a scoring process died with this session in flight.
 
-    A file keeps the counts, because the worker can end too.
+    Args:
+        file: Keeps the counts, because the worker can end too. None: this process alone keeps them.
     """
 
-    def __init__(self, file: Path) -> None:
+    def __init__(self, file: Path | None) -> None:
         self._file = file
         self._changed = False
+        self._deaths: dict[str, int] = {}
+        if file is None:
+            return
         try:
             self._deaths = _DEATHS.validate_json(file.read_bytes())
         except FileNotFoundError:
-            self._deaths = {}
+            pass
         except ValidationError as error:
             log.warning("%s cannot be read, so the counts of deaths start at 0: %s", file, explain(error))
-            self._deaths = {}
 
     def of(self, raw: bytes) -> int:
         """Returns the count of this session."""
@@ -73,7 +76,7 @@ class DeathCounts:
 
     def save(self) -> None:
         """Writes the file, if a count has changed."""
-        if not self._changed:
+        if self._file is None or not self._changed:
             return
         self._changed = False
         self._file.parent.mkdir(parents=True, exist_ok=True)

@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 from traceweir.schemas.dead_letter import DeadLetter
-from traceweir.schemas.trace import ReasoningTrace
-from traceweir.scorers.evaluation.plan import Plan
-from traceweir.scorers.evaluation.publication import publication
-from traceweir.scorers.redaction.entities import EntityFinder
 from traceweir.streams.pipeline.gate.novelty_scopes import EXACT_UP_TO
 from traceweir.streams.pipeline.topology import Topology
 from traceweir.streams.tools.offline.in_process_stages import TOPICS, StageRecord, new_stage
-from traceweir.streams.tools.offline.session_chunks import PublicationCheck
 
 
 class Decision(NamedTuple):
@@ -35,30 +28,20 @@ class Gating:
     """
 
     def __init__(self, topology: Topology) -> None:
-        resources = replace(topology.resources, publish=self._publish)
         self._rows: dict[bytes, bytes] = {}
         # A smaller scope has its vectors in memory, and reads no row.
         self._keeps_rows = topology.plan.gate.cache_size > EXACT_UP_TO
-        self._stage = new_stage(replace(topology, resources=resources), "gate", self._rows.get)
+        self._stage = new_stage(topology, "gate", self._rows.get)
         self._offset = 0
-        self._reasons: dict[str, list[str]] = {}
 
-    def decide(self, candidates: Sequence[bytes], checks: Sequence[PublicationCheck] = ()) -> list[Decision]:
+    def decide(self, candidates: Sequence[bytes]) -> list[Decision]:
         """Returns the decision on each candidate. The order of all candidates decides about novelty.
 
         Args:
             candidates: The next candidates, as on the topic `candidates`.
-            checks: Whether each candidate can be published, where this is known.
         """
         if not candidates:
             return []
-        counts = Counter(check.trace_id for check in checks)
-        # The gate names a trace by its id alone, which the traces of two sessions can have.
-        self._reasons = {
-            check.trace_id: check.reasons
-            for check in checks
-            if check.reasons is not None and counts[check.trace_id] == 1
-        }
         first = self._offset
         self._offset += len(candidates)
         decisions = [Decision([]) for _ in candidates]
@@ -83,10 +66,3 @@ class Gating:
                 decisions[place].scores.append(output.value or b"")
                 place += len(decisions[place].scores) == 2
         return decisions
-
-    def _publish(
-        self, plan: Plan, trace: ReasoningTrace, value: float, max_bytes: int, entities: EntityFinder | None = None
-    ) -> tuple[bytes, list[str]]:
-        known = self._reasons.get(trace.id)
-        # The record itself goes nowhere.
-        return publication(plan, trace, value, max_bytes, entities) if known is None else (b"", known)

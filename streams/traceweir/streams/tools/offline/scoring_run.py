@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime
 from itertools import groupby
 from operator import attrgetter
@@ -29,12 +30,12 @@ from traceweir.streams.tools.offline.in_process_stages import one_partition
 from traceweir.streams.tools.offline.input_sessions import InputSession, InputSessions
 from traceweir.streams.tools.offline.problems import Problem, Problems
 from traceweir.streams.tools.offline.record_buckets import KEPT_BYTES
-from traceweir.streams.tools.offline.session_chunks import ChunkScoring, ChunkSession, ProcessSetup, SessionOutputs
+from traceweir.streams.tools.offline.session_chunks import ChunkScoring, ChunkSession, SessionOutputs
 
 # A run of one small file starts no process and asks no judge, and begins earlier without the imports.
 if TYPE_CHECKING:
     from traceweir.streams.scoring.judges.service import Judging
-    from traceweir.streams.tools.offline.scoring_processes import ChunkProcesses
+    from traceweir.streams.tools.offline.input_processes import InputProcesses
 
 MANY_DOCUMENTS = 10_000
 """Number of documents from which on several processes are worth their start."""
@@ -57,6 +58,9 @@ def why_one_job(plan: Plan, embedder: Embedder | None) -> str | None:
     if embedder is not None and not embedder.runs_inline:
         return "the embedding model uses all cores, and each process would load it"
     return None
+
+
+_CHUNKS_A_PROCESS = 4
 
 
 class ScoredSession(NamedTuple):
@@ -100,8 +104,11 @@ class ScoringRun:
         kept_bytes: int = KEPT_BYTES,
     ) -> None:
         self._jobs = 1 if why_one_job(plan, embedder) is not None else jobs
-        self._setup = ProcessSetup(settings, plan, embedder, clock)
-        self._processes: ChunkProcesses | None = None
+        self._settings = settings
+        self._plan = plan
+        self._embedder = embedder
+        self._clock = clock
+        self._processes: InputProcesses | None = None
         entities = load_entities(plan.gate.presidio)
         resources = Resources(clock, scoring=None, encode_score=encode_score, entities=entities)
         self._topology = Topology.of(one_partition(settings), plan, resources)
@@ -182,7 +189,10 @@ class ScoringRun:
                 yield scored
             return
         async with self._processes as processes:
-            async for scored in self._scored(processes, processes.in_flight + 1):
+            count = len(processes.supervisors)
+            chunks = ChunkScoring(self._settings, self._plan, processes, self._clock, count)
+            processes.on_failure(chunks.fail)
+            async for scored in self._scored(chunks, count * _CHUNKS_A_PROCESS):
                 yield scored
 
     async def _scored(self, scoring: _Scoring, most_in_flight: int) -> AsyncGenerator[ScoredSession, None]:
@@ -216,10 +226,12 @@ class ScoringRun:
         """Starts the processes while the input is still read, because a start takes a second."""
         jobs = self._jobs or usable_cores()
         if self._processes is None and jobs > 1:
-            from traceweir.streams.tools.offline.scoring_processes import ChunkProcesses
+            from traceweir.streams.scoring.isolation.protocol import Setup
+            from traceweir.streams.tools.offline.input_processes import InputProcesses
 
+            setup = replace(Setup.of(self._settings, self._plan), embedder=self._embedder, clock=self._clock)
             try:
-                self._processes = ChunkProcesses(self._setup, jobs)
+                self._processes = InputProcesses(setup, jobs)
             except ConfigError:
                 if self._jobs is not None:
                     raise
@@ -228,8 +240,7 @@ class ScoringRun:
         self, chunk: Sequence[InputSession], outputs: Sequence[SessionOutputs], gating: Gating
     ) -> Iterator[ScoredSession]:
         candidates = [value for found in outputs for value in found.candidates]
-        checks = [check for found in outputs for check in found.checks]
-        decisions = iter(gating.decide(candidates, checks))
+        decisions = iter(gating.decide(candidates))
         for session, found in zip(chunk, outputs, strict=True):
             if found.unscored is not None:
                 self.problems.add(Problem(session.document, found.unscored.detail, found.unscored.reason))

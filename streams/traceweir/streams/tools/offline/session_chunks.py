@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple
 
-import msgspec
-
 from traceweir.schemas.dead_letter import DeadLetter
-from traceweir.scorers.embedding import Embedder
 from traceweir.scorers.evaluation.plan import Plan
 from traceweir.streams.base.settings import Settings
 from traceweir.streams.base.stages.work_pool import WorkPool
@@ -38,41 +35,20 @@ class Unscored(NamedTuple):
     detail: str
 
 
-class PublicationCheck(NamedTuple):
-    """Why the gate would refuse to publish a trace, whatever its value."""
-
-    trace_id: str
-    reasons: list[str] | None
-    """As `publication` returns them: empty if the trace can be published. None if the trace was not checked."""
-
-
-class SessionOutputs(msgspec.Struct, array_like=True, gc=False):
+@dataclass(slots=True)
+class SessionOutputs:
     """What the score stage sends for a session."""
 
-    scores: list[bytes]
+    scores: list[bytes] = field(default_factory=list)
     """The scores of the criteria, as on the topic `results`."""
-    candidates: list[bytes]
+    candidates: list[bytes] = field(default_factory=list)
     """The traces for the gate, as on the topic `candidates`."""
-    checks: list[PublicationCheck]
-    """A check of each candidate, or nothing if nobody has checked them."""
     unscored: Unscored | None = None
     """Why the session has neither scores nor candidates; None if it was scored."""
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessSetup:
-    """What a process needs to score chunks."""
-
-    settings: Settings
-    plan: Plan
-    embedder: Embedder | None
-    """An embedder that runs inline; a model would be loaded by each process."""
-    clock: Callable[[], datetime]
-    """Returns the time of the scores."""
-
-
 class ChunkScoring:
-    """Scores chunks of sessions in this process; several chunks can be scored at the same time.
+    """Runs the score stage on chunks of sessions; several chunks can be scored at the same time.
 
     Each chunk has a stage of its own, because what a stage remembers of sessions would grow with the input. A chunk
     contains all segments of its sessions, so the stage remembers nothing that another chunk needs.
@@ -82,13 +58,16 @@ class ChunkScoring:
         plan: The criteria.
         scoring: Scores a session.
         clock: Returns the time of the scores.
+        processes: Number of processes that score; each has as many sessions at the same time as the settings say.
     """
 
-    def __init__(self, settings: Settings, plan: Plan, scoring: Scoring, clock: Callable[[], datetime]) -> None:
+    def __init__(
+        self, settings: Settings, plan: Plan, scoring: Scoring, clock: Callable[[], datetime], processes: int = 1
+    ) -> None:
         self._scoring = scoring
         self._scored = b""
         self._waiting: set[asyncio.Future[None]] = set()
-        pool = WorkPool(settings.score_concurrency, self._fail)
+        pool = WorkPool(processes * settings.score_concurrency, self.fail)
         # No earlier state is restored and the clock does not advance, so there is no earlier spending and no rescoring.
         resources = ScoringResources(self._score, pool, record_spend=lambda paid: None, read_record=_nothing)
         self._topology = Topology.of(one_partition(settings), plan, Resources(clock, resources))
@@ -99,7 +78,7 @@ class ChunkScoring:
         Raises:
             BaseException: an error that would end a worker.
         """
-        found = [SessionOutputs([], [], []) for _ in sessions]
+        found = [SessionOutputs() for _ in sessions]
         places = {id(session.value): place for place, session in enumerate(sessions)}
         left = len(sessions)
         done = asyncio.get_running_loop().create_future()
@@ -138,7 +117,8 @@ class ChunkScoring:
         finally:
             self._scored = raw
 
-    def _fail(self, error: BaseException) -> None:
+    def fail(self, error: BaseException) -> None:
+        """Ends all scoring of chunks with an error that no session has caused."""
         for done in self._waiting:
             if not done.done():
                 done.set_exception(error)

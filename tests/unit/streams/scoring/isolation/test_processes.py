@@ -72,7 +72,7 @@ def test_a_wanted_number_that_does_not_apply_is_named_with_its_reason(caplog: py
 @pytest.mark.slow
 async def test_all_processes_score_and_only_sessions_of_a_dying_one_are_tried_alone(tmp_path: Path) -> None:
     processes = ScoringProcesses(
-        setup(deadly_plan(tmp_path / "notes")), tmp_path / "attempts.json", 2, launched=LaunchedProcess()
+        setup(deadly_plan(tmp_path / "notes")), tmp_path / "attempts.json", 2, launched=[LaunchedProcess()]
     )
     for each in processes.supervisors:
         await each.start()

@@ -67,7 +67,8 @@ async def test_a_session_that_kills_its_process_is_a_stated_failure_and_its_neig
     [problem] = problems
     assert (problem.document, problem.reason) == (41, "poison")
     assert problem.detail == (
-        "the process that scored this session ended (signal SIGKILL), and had served no other session"
+        "the scoring process died or hung each time that this session was started, "
+        "the last time alone in a process that had served no other session"
     )
 
 
@@ -115,7 +116,7 @@ class Unsendable(Scorer):
 
 def test_a_scorer_that_cannot_be_sent_is_an_error_that_names_the_way_out() -> None:
     run = ScoringRun(plan_of("m", Unsendable(), None), None, Settings(), clock=clock, jobs=2)
-    with run, pytest.raises(ConfigError, match=r"cannot be sent to scoring processes .* Use --jobs 1 meanwhile"):
+    with run, pytest.raises(ConfigError, match=r"cannot be sent to the scoring process .* Use --jobs 1 meanwhile"):
         run.read([])
 
 
