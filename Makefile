@@ -38,7 +38,7 @@ IN_NO_SUITE := not kafka and not embeddings and not chaos and not frameworks and
 test: $(VENV)/.installed ## Run the tests that need no Docker, no Java and no key; test-broker and test-simulation have more of them
 	$(BIN)/pytest -n 4 --dist loadgroup -m "$(IN_NO_SUITE)"
 
-test-fast: $(VENV)/.installed ## Run the unit and flow tests that take less than 1 s each: under a minute in all
+test-fast: $(VENV)/.installed ## Run the unit and flow tests that take less than about 0.1 s each: under a minute in all
 	$(BIN)/pytest -n 2 --dist loadgroup -m "not slow and $(IN_NO_SUITE)" --durations 5 tests/unit tests/flow
 
 test-broker: $(VENV)/.installed ## Run the commands and workers on the embedded broker

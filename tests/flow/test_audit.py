@@ -84,6 +84,7 @@ def round_() -> tuple[Ledger, Seen]:
 CLAIMS = {claim.__name__: claim for group in EVERY for named in group.values() for claim in named}
 
 
+@pytest.mark.slow
 def test_the_output_of_the_stages_satisfies_every_claim(round_: tuple[Ledger, Seen]) -> None:
     ledger, seen = round_
     evidence = Evidence(ledger, cast("Committed", seen), CONFIG)

@@ -58,6 +58,7 @@ def of_session(scores: list[Any]) -> list[Any]:
     return [each for each in scores if each["level"] == "session"]
 
 
+@pytest.mark.slow
 async def test_a_question_that_the_champion_has_asked_is_not_asked_again() -> None:
     async with openai_server(default=lambda body: Say(text="yes")) as server:
         flow = flow_of(plan_with(judged_plan(samples=3, **PRICE)), server.url)
@@ -69,6 +70,7 @@ async def test_a_question_that_the_champion_has_asked_is_not_asked_again() -> No
     assert [each["value"] for each in of_session(flow.challenger_results("v2"))] == [1.0, 1.0]
 
 
+@pytest.mark.slow
 async def test_the_budget_of_a_challenger_is_its_own_and_holds_over_restarts() -> None:
     plan = plan_with(judged_plan(samples=3, **PRICE), budget_usd=0.2)
     async with openai_server(default=lambda body: Say(text="yes")) as server:
@@ -85,6 +87,7 @@ async def test_the_budget_of_a_challenger_is_its_own_and_holds_over_restarts() -
     assert len(of_session(scores)) == 20
 
 
+@pytest.mark.slow
 async def test_the_champions_budget_does_not_count_what_the_challenger_costs() -> None:
     champion = judged_plan(**PRICE, budget={"usd": 0.5})
     plan = plan_with(judged_plan(samples=20, **PRICE), champion=champion)

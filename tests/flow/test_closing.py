@@ -282,6 +282,7 @@ async def test_the_end_of_a_session_survives_a_restart() -> None:
     assert closed(flow) == [("s", 0, "session.ended", 1)]
 
 
+@pytest.mark.slow
 async def test_the_planned_checks_of_a_session_with_many_segments_are_bounded() -> None:
     flow = assemble_only(segment_max_events=1)
     for number in range(300):

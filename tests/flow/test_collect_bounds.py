@@ -175,6 +175,7 @@ async def test_one_more_open_trace_publishes_the_one_that_is_due_first() -> None
     assert flow.counters("collect")["forgotten_early"] == 1
 
 
+@pytest.mark.slow
 async def test_a_checkpoint_publishes_at_most_500_traces() -> None:
     flow = collect_only()
     for number in range(1_100):

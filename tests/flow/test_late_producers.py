@@ -43,6 +43,7 @@ def contents(flow: Flow) -> dict[str, Any]:
     return {session["session_id"]: session for session in flow.sessions() if session["session_id"].startswith("s")}
 
 
+@pytest.mark.slow
 async def test_a_producer_that_was_away_for_two_hours_is_scored_as_if_it_had_been_there_before_the_worker() -> None:
     there_before, away = Flow(), Flow()
     send_backlog(there_before)
@@ -251,6 +252,7 @@ STEP = st.one_of(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(STEP, max_size=40))
 def test_each_record_is_in_one_session_or_a_dead_letter_whatever_its_age(steps: list[tuple[str, int, int]]) -> None:

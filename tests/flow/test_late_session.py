@@ -15,6 +15,8 @@ from traceweir.streams.base.topics import StageName
 from traceweir.streams.pipeline.collect.span_rows import TraceHeader
 from traceweir.streams.testing import START_S, Flow
 
+pytestmark = pytest.mark.slow
+
 STAGES: tuple[StageName, ...] = ("collect", "assemble", "score", "gate")
 OWN = trace_id(1).hex()
 """The session of the turn while no span names one."""

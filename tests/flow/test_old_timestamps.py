@@ -26,6 +26,7 @@ def closed_sessions(flow: Flow) -> list[str]:
     return [session["session_id"] for session in flow.sessions() if session["session_id"] != "old"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hours_old", [0.5, 3, 490_000])
 @pytest.mark.parametrize("restarted", [False, True])
 async def test_a_flood_of_old_timestamps_does_not_stop_the_other_input(hours_old: float, restarted: bool) -> None:

@@ -8,7 +8,10 @@ from collections.abc import Mapping, Set
 from functools import cache
 from typing import NamedTuple
 
+import pytest
 from tests.support.paths import ROOT
+
+pytestmark = pytest.mark.slow
 
 MARK = "# an outcome that the caller handles"
 

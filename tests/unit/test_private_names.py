@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from tests.support.paths import ROOT
 
+pytestmark = pytest.mark.slow
+
 BY_NAME = {"setattr", "getattr", "delattr", "hasattr", "attrgetter", "methodcaller", "patch", "object"}
 """Functions that take the name of an attribute as a string; `object` is `mock.patch.object`."""
 FILES = sorted(path for folder in ("tests", "client/tests", "examples") for path in (ROOT / folder).rglob("*.py"))

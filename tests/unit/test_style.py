@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 from tests.support.paths import ROOT
 
+pytestmark = pytest.mark.slow
+
 FILES = sorted(
     path
     for folder in ("schemas", "scorers", "streams", "client")

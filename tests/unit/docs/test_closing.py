@@ -61,6 +61,7 @@ def changed(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_the_rule_of_the_guide_passes_the_tests_of_the_guide(changed: Path) -> None:
     (tests,) = blocks(GUIDE, "python")
     roots = os.pathsep.join(str(changed / each) for each in ("schemas", "streams"))

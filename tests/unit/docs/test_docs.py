@@ -18,6 +18,8 @@ from traceweir.scorers.redaction.redaction import redact_text
 from traceweir.scorers.redaction.secret_formats import secret_formats
 from traceweir.streams.base import settings_doc
 
+pytestmark = pytest.mark.slow
+
 PAGES = sorted(
     path for each in ("*.md", "docs/**/*.md", "k8s/*.md", "examples/**/*.md", "client/*.md") for path in ROOT.glob(each)
 )

@@ -23,6 +23,7 @@ def lines(text: str) -> list[str]:
     return sorted(line.rstrip() for line in text.splitlines() if line.strip())
 
 
+@pytest.mark.slow
 def test_the_commands_of_the_page_show_what_the_page_shows(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import orjson
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.paths import ROOT
@@ -15,6 +16,8 @@ from tests.support.scoring import NOW
 from traceweir.schemas.candidate import Candidate, Embedding, Verdict
 from traceweir.schemas.trace import ReasoningTrace
 from traceweir.streams.testing import trace
+
+pytestmark = pytest.mark.slow
 
 GOLDEN = ROOT / "tests" / "golden" / "1.0" / "Candidate.json"
 PIECES = ('"', "\\", "}", "{", ",", "Ｔ", "\x00", "word")

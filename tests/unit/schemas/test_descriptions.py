@@ -31,6 +31,7 @@ def properties(schema: Any, place: str = "") -> Iterator[tuple[str, Any]]:
                 yield from properties(value, f"{place}.{key}" if key != "properties" else place)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_every_property_has_a_description(name: str, schemas: dict[str, str]) -> None:
     found = list(properties(json.loads(schemas[f"{name}.schema.json"])))

@@ -83,6 +83,7 @@ ballots = st.lists(
 )
 
 
+@pytest.mark.slow
 @given(ballots, st.integers(1, 9))
 def test_stopping_early_changes_no_verdict_and_no_rationale(replies: list[Words], at_once: int) -> None:
     everything = {item: Tally() for item in "abc"}
@@ -103,6 +104,7 @@ def test_stopping_early_changes_no_verdict_and_no_rationale(replies: list[Words]
     )
 
 
+@pytest.mark.slow
 @given(ballots, st.integers(2, 9))
 def test_more_questions_in_flight_never_request_more_replies(replies: list[Words], at_once: int) -> None:
     one_by_one, together = Script(replies), Script(replies)

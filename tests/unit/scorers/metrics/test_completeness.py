@@ -93,6 +93,7 @@ async def test_a_text_of_ligatures_that_fold_to_many_letters_each_is_not_compare
     assert (await score_of("completeness", ligatures, "peace", compat="mastra")).value == 0.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [

@@ -31,6 +31,7 @@ def test_the_corpus_has_the_size_that_the_target_names() -> None:
     assert len(set(INNOCENT)) == len(INNOCENT)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 def test_nine_of_ten_secrets_are_found_in_every_form(form: str, measured: Measurement) -> None:
     assert measured.recall(form) >= MIN_RECALL, [sample.text for sample in measured.missed if sample.form == form]

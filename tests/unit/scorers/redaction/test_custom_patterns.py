@@ -98,6 +98,7 @@ def test_an_invalid_pattern_is_reported_with_its_kind_and_reason(patterns: dict[
     assert problem in said
 
 
+@pytest.mark.slow
 def test_the_patterns_of_a_config_are_compiled_up_to_a_size_together() -> None:
     large = {f"k{number}": r"(?i)(\p{Greek}|\p{L}){100}" + "x" * number for number in range(100)}
     before = compiled.cache_info().misses
@@ -106,6 +107,7 @@ def test_the_patterns_of_a_config_are_compiled_up_to_a_size_together() -> None:
     assert compiled.cache_info().misses - before <= 5
 
 
+@pytest.mark.slow
 def test_few_of_many_unusable_patterns_are_compiled() -> None:
     before = compiled.cache_info().misses
     assert len(unusable_patterns({f"k{number}": r"\pL{999}" + "x" * number for number in range(100)})) == 10

@@ -73,6 +73,7 @@ def hidden_slowly(text: str, key: str) -> str:
 part_of_key = st.tuples(st.integers(0, len(KEY)), st.integers(0, len(KEY))).map(lambda ends: KEY[min(ends) : max(ends)])
 
 
+@pytest.mark.slow
 @given(st.lists(part_of_key | st.text("a0 .=", max_size=9), max_size=8).map(" x".join))
 @example(f"{KEY}{KEY}{KEY[3:30]}ab{KEY[:12]}c{KEY[-12:]}")
 def test_each_part_of_a_key_is_hidden_wherever_it_begins(text: str) -> None:
@@ -107,6 +108,7 @@ def test_the_end_of_a_cut_error_text_shows_no_part_of_a_secret(more: int) -> Non
     assert HIDDEN in shown
 
 
+@pytest.mark.slow
 @given(st.text(alphabet=st.characters(codec="utf-8"), max_size=200))
 def test_a_text_without_a_secret_stays_as_it_is(text: str) -> None:
     assert SECRETS.hide(text) == text

@@ -155,6 +155,7 @@ def unreadable_stdin(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         os.close(null)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["emit -", "eval trip.evalset.json --sessions -"])
 def test_every_command_that_reads_a_closed_stdin_names_it(
     command: str, run: Run, embedded_broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
@@ -170,6 +171,7 @@ def test_every_command_that_reads_a_closed_stdin_names_it(
     assert "Traceback" not in ended.err
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
 @pytest.mark.parametrize("command", ["dlq list", "topics check", "topics check --json", "topics create"])
 def test_a_full_disk_behind_stdout_is_reported_by_the_commands_that_ask_kafka(
@@ -185,6 +187,7 @@ def test_a_full_disk_behind_stdout_is_reported_by_the_commands_that_ask_kafka(
     assert line.startswith("standard output: cannot be written (No space left on device)")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
 def test_a_full_disk_behind_stdout_does_not_hide_why_a_worker_ends(
     run: Run, embedded_broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch

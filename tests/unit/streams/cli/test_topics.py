@@ -11,6 +11,8 @@ from tests.support.command_line import Run
 
 from traceweir.streams.worker.kafka.embedded_broker import EmbeddedBroker
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("command", ["worker", "emit {file}", "topics check", "topics create"])
 def test_without_a_broker_the_message_names_the_address_and_the_remedy(

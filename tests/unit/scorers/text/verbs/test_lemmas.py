@@ -7,6 +7,7 @@ import subprocess
 import sys
 from importlib.resources import files
 
+import pytest
 from lemminflect import getAllLemmas
 
 from traceweir.scorers.text.verbs.lemmas import lemmas_of
@@ -24,6 +25,7 @@ print(bytes_kept(lambda: look_up("seats")))
 """Runs in a process of its own, because only the first word reads the dictionary."""
 
 
+@pytest.mark.slow
 def test_words_of_the_dictionary_have_the_lemmas_of_lemminflect() -> None:
     resources = files("lemminflect") / "resources"
     lines = gzip.decompress((resources / "lemma_lu.csv.gz").read_bytes()).decode().splitlines()[::EVERY]
@@ -36,6 +38,7 @@ def test_unknown_words_have_no_lemmas() -> None:
     assert [lemmas_of(word) for word in ("", "aaaa", "zzzz")] == [{}, {}, {}]
 
 
+@pytest.mark.slow
 def test_the_first_word_builds_no_dict_of_the_whole_dictionary() -> None:
     ended = subprocess.run([sys.executable, "-c", KEPT_BY_FIRST_WORD], capture_output=True, text=True, check=True)
     assert int(ended.stdout) < 12_000_000

@@ -63,6 +63,7 @@ def test_concurrent_first_look_ups_in_threads_return_the_same() -> None:
     assert said.stdout.splitlines() == [str([(look_up(word), look_up_as_mastra(word)) for word in WORDS])]
 
 
+@pytest.mark.slow
 def test_a_text_has_the_same_elements_after_its_words_have_left_the_cache() -> None:
     before = elements(TEXT), elements_as_mastra(TEXT)
     for word in islice(map("".join, product(ascii_lowercase, repeat=4)), CACHED_WORDS + 1):
@@ -70,6 +71,7 @@ def test_a_text_has_the_same_elements_after_its_words_have_left_the_cache() -> N
     assert (elements(TEXT), elements_as_mastra(TEXT)) == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("classify", [look_up, look_up_as_mastra])
 def test_words_longer_than_the_limit_are_not_cached(classify: Callable[[str], Word]) -> None:
     assert classify("a" * (LONGEST + 1)).kind == "other"

@@ -17,6 +17,7 @@ LETTERS = "dead-letters"
 ABOUT = DeadLetter("invalid", "it is wrong", "assemble", "traces", 3, 17, None, None)
 
 
+@pytest.mark.slow
 @given(
     st.none() | st.binary(max_size=300),
     st.none() | st.binary(max_size=300),

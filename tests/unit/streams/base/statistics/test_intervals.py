@@ -48,6 +48,7 @@ def by_matrices(
     return difference, difference - half, difference + half
 
 
+@pytest.mark.slow
 def test_with_sessions_of_one_size_the_interval_is_that_of_a_clustered_regression() -> None:
     import statsmodels.api as sm
 
@@ -95,15 +96,18 @@ def test_without_pairs_the_interval_is_that_of_the_general_formula_for_two_group
     assert (found.difference, found.low, found.high) == pytest.approx(expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("design", [DESIGNS[0], DESIGNS[2]], ids=lambda design: design.name)
 def test_95_percent_of_paired_intervals_contain_the_true_difference(design: Design) -> None:
     assert paired_coverage(design, DRAWS).share >= LEAST_SHARE
 
 
+@pytest.mark.slow
 def test_95_percent_of_unpaired_intervals_contain_the_true_difference() -> None:
     assert unpaired_coverage(DESIGNS[2], DRAWS).share >= LEAST_SHARE
 
 
+@pytest.mark.slow
 def test_an_interval_without_clusters_would_not_cover() -> None:
     assert paired_coverage(DESIGNS[2], DRAWS, clustered=False).share < 0.7
 

@@ -24,6 +24,8 @@ from traceweir.streams.board.store.duckdb_store import DuckDBStore
 from traceweir.streams.board.store.errors import StoreError
 from traceweir.streams.lab.comparison.document import Diff
 
+pytestmark = pytest.mark.slow
+
 TOKEN = "a-token-of-20-letters"
 SECRET = "Mail kim@example.com"
 

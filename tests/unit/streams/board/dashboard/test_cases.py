@@ -16,6 +16,8 @@ from tests.support.stores import FakeRecord, batch_of, open_store
 from traceweir.streams.lab.evals.capture import add_case, eval_case
 from traceweir.streams.lab.evals.recordings import read_recordings
 
+pytestmark = pytest.mark.slow
+
 HTML, HERE = {"accept": "text/html"}, {"origin": "http://127.0.0.1:4180"}
 SESSION = session_id_of(0)
 

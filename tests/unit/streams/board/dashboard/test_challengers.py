@@ -25,6 +25,8 @@ from traceweir.streams.board.dashboard.challengers import ChallengerInEffect, ch
 from traceweir.streams.board.dashboard.result_diff import NoDiffError
 from traceweir.streams.worker.config_topic import ConfigTopicError, TopicState
 
+pytestmark = pytest.mark.slow
+
 CONFIG: dict[str, Any] = {"criteria": {"response_match_score": 0.8}}
 CHAMPION: dict[str, Any] = {
     "criteria": {"response_match_score": 0.5},

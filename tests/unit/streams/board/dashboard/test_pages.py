@@ -29,6 +29,8 @@ from traceweir.streams.board.store import sessions as sessions_module
 from traceweir.streams.board.store.errors import StoreUnavailableError
 from traceweir.streams.tools.doctor.finding import Finding
 
+pytestmark = pytest.mark.slow
+
 TOKEN = "a-token-of-20-letters"
 HTML = {"accept": "text/html"}
 VIEWS = (

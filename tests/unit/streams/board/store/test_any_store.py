@@ -19,6 +19,8 @@ from traceweir.streams.board.store.errors import StoreLostError
 from traceweir.streams.board.store.opening import Store
 from traceweir.streams.board.store.rows import Batch, SourcePartition
 
+pytestmark = pytest.mark.slow
+
 
 def values(open_store: OpenStore, table: str = "results") -> list[tuple[object, ...]]:
     store = open_store()

@@ -19,6 +19,8 @@ from traceweir.streams.board.store.duckdb_store import DuckDBStore
 from traceweir.streams.board.store.errors import StoreError, StoreUnavailableError
 from traceweir.streams.board.store.rows import Batch, SourcePartition
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:

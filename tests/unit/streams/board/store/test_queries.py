@@ -27,6 +27,8 @@ from traceweir.streams.board.store.sessions import WHAT_TO_DO, dead_letters, not
 from traceweir.streams.board.store.standing import Standing, standing
 from traceweir.streams.board.store.tables import REASONS
 
+pytestmark = pytest.mark.slow
+
 DAY = Selection(NOW - timedelta(hours=12), NOW + timedelta(hours=12))
 
 

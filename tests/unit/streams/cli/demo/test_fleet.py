@@ -11,6 +11,8 @@ from traceweir.streams.cli.demo.agents import DUPLICATE, JOINED
 from traceweir.streams.cli.demo.fleet import SECRETS, Fleet, build_fleet
 from traceweir.streams.worker.kafka.embedded_broker import PARTITIONS
 
+pytestmark = pytest.mark.slow
+
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 

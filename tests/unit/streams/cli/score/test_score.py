@@ -63,6 +63,7 @@ def recalled(run: Run, write_input: WriteInput, *options: str) -> str:
     return run("score", file, "--config", config, "--embedder", "none", *options).out
 
 
+@pytest.mark.slow
 def test_a_metric_has_the_same_name_in_text_and_in_json(run: Run, write_input: WriteInput) -> None:
     assert {orjson.loads(line)["metric"] for line in recalled(run, write_input, "--json").splitlines()} == {RECALL}
     text = recalled(run, write_input)
@@ -113,6 +114,7 @@ def test_an_unusable_output_format_has_exit_code_2(
     assert why in " ".join(ended.err.replace("│", " ").split())
 
 
+@pytest.mark.slow
 def test_a_missed_threshold_has_exit_code_1_and_a_sentence_that_names_the_metric(
     run: Run, write_input: WriteInput
 ) -> None:
@@ -126,6 +128,7 @@ def test_a_missed_threshold_has_exit_code_1_and_a_sentence_that_names_the_metric
     assert (ended.code, ended.err) == (1, "1 score is below the threshold: trace_value (1)\n")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("content", [b"", b" \n\n", b"[]"], ids=["no byte", "blank lines", "empty list"])
 def test_an_input_without_documents_has_exit_code_1_and_is_named(
     content: bytes, run: Run, write_input: WriteInput, monkeypatch: pytest.MonkeyPatch
@@ -175,6 +178,7 @@ def test_only_failures_of_the_judge_have_exit_code_1(
     assert (not_asked.code, not_asked.err) == (0, "")
 
 
+@pytest.mark.slow
 def test_a_private_trace_that_the_gate_rejects_has_exit_code_0(run: Run, write_input: WriteInput) -> None:
     file = write_input("traces.jsonl", trace(1, metadata={"visibility": "private"}))
 
@@ -184,6 +188,7 @@ def test_a_private_trace_that_the_gate_rejects_has_exit_code_0(run: Run, write_i
     assert ended.code == 0
 
 
+@pytest.mark.slow
 def test_an_unusable_record_is_reported_on_stderr_with_exit_code_1(run: Run, write_input: WriteInput) -> None:
     file = write_input("traces.jsonl", trace(1), trace(2, outcome={"confidence": 1.5}), trace(3))
 
@@ -209,6 +214,7 @@ def test_an_unreadable_table_has_exit_code_2(run: Run, write_input: WriteInput) 
     assert (ended.code, "cannot be read as Parquet" in ended.err) == (2, True)
 
 
+@pytest.mark.slow
 def test_the_preset_knowledgepulse_changes_the_weights(run: Run, write_input: WriteInput) -> None:
     config = write_input("config.json", {"trace_value": {"preset": "knowledgepulse"}})
     file = write_input("traces.jsonl", trace(1, metadata={"task_domain": "finance"}))
@@ -242,6 +248,7 @@ def test_a_closed_pipe_ends_the_command_without_an_error_message(traces: int, wr
     assert process.returncode == 1
 
 
+@pytest.mark.slow
 def test_out_writes_every_score_to_a_file_and_leaves_the_output_as_it_is(
     run: Run, write_input: WriteInput, tmp_path: Path
 ) -> None:
@@ -262,6 +269,7 @@ def test_out_writes_every_score_to_a_file_and_leaves_the_output_as_it_is(
     ]
 
 
+@pytest.mark.slow
 def test_out_writes_parquet_with_the_columns_of_an_export(run: Run, write_input: WriteInput, tmp_path: Path) -> None:
     parquet = pytest.importorskip("pyarrow.parquet", reason="pip install '.[tables]'")
     file = write_input("traces.jsonl", trace(1), {**trace(2), "outcome": {"confidence": 2}})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
 from tests.support.cli_inputs import WriteInput, trace
 from tests.support.paths import ROOT
 
@@ -48,9 +49,11 @@ def imported(file: str) -> tuple[int, str]:
     return ended.returncode, ended.stdout.splitlines()[-1]
 
 
+@pytest.mark.slow
 def test_scoring_a_small_file_imports_nothing_that_it_does_not_use(write_input: WriteInput) -> None:
     assert imported(write_input("traces.jsonl", trace(1))) == (0, f"imported {[REDACTION]}")
 
 
+@pytest.mark.slow
 def test_a_file_without_an_accepted_trace_needs_no_rules_of_redaction() -> None:
     assert imported(str(ROOT / "examples" / "chats.json")) == (FAILED, "imported []")

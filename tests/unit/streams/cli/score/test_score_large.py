@@ -15,6 +15,8 @@ from tests.support.command_line import Run
 
 from traceweir.streams.cli.score.tally import ScoreLine, ScoreTally
 
+pytestmark = pytest.mark.slow
+
 
 def test_the_table_of_a_large_input_has_the_first_and_the_worst_rows(run: Run, write_input: WriteInput) -> None:
     confidences = [1.0 if number % 50 else number / 5_000 for number in range(1, 301)]

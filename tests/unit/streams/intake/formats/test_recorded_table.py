@@ -54,6 +54,7 @@ def cells(text: str) -> dict[str, list[str]]:
     return {row[0]: row[1:] for row in rows}
 
 
+@pytest.mark.slow
 def test_every_criterion_has_a_row_with_its_statistics(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = write(
         tmp_path / "a.json",
@@ -87,6 +88,7 @@ def test_the_area_under_the_curve_of_a_single_class_is_undefined(tmp_path: Path)
         assert row[6] == "undefined"
 
 
+@pytest.mark.slow
 def test_expected_outputs_are_compared_with_the_last_answer(tmp_path: Path) -> None:
     said = transcript(answer="It is 327 dollars.", reward=1)
     said["info"]["task"]["outputs"] = ["327"]

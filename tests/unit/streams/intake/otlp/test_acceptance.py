@@ -233,6 +233,7 @@ def _varint(number: int) -> bytes:
     return bytes([*found, number])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", EMPTY)
 @pytest.mark.parametrize("json", [False, True])
 def test_a_request_of_many_empty_parts_is_refused_before_it_is_decoded(what: str, json: bool) -> None:
@@ -261,6 +262,7 @@ def test_what_follows_the_begin_of_a_text_that_never_ends_belongs_to_it() -> Non
             accept(cut, "spans", json=True, max_record_bytes=LIMIT)
 
 
+@pytest.mark.slow
 def test_the_largest_batch_that_collectors_send_by_default_may_have_60_attributes_a_span() -> None:
     sent = span(1, 1, more={f"attribute {each}": "yes" for each in range(60)}).SerializeToString()
     body = raw_request(*[sent] * 8_192)

@@ -57,6 +57,7 @@ documents = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(documents, st.integers(1, 9), st.integers(0, 5))
 def test_only_what_is_outside_of_texts_is_counted_in_json(document: object, slice_bytes: int, cut: int) -> None:
     body = json.dumps(document)
@@ -74,6 +75,7 @@ def test_only_what_is_outside_of_texts_is_counted_in_json(document: object, slic
         assert is_many == bool(expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "cut",
     [

@@ -147,12 +147,14 @@ def test_cyclic_parents_end() -> None:
     assert not records.has_root
 
 
+@pytest.mark.slow
 def test_a_deep_trace_of_ten_thousand_spans_is_read() -> None:
     chain = [span(number, number - 1, name="step") for number in range(2, 10_000)]
     records = read_trace([agent(), *chain, chat(10_000, 9_999)])
     assert Counter(types(records))["model.called"] == 1
 
 
+@pytest.mark.slow
 def test_ten_thousand_tool_calls_are_read_once_each() -> None:
     tools = [
         span(number, 1, attributes={"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "look"})
@@ -258,6 +260,7 @@ def keys_of_recordings() -> frozenset[str]:
     return frozenset(key for name in names() for each in load(name).spans[:40] for key in each.attributes)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("value", HOSTILE, ids=lambda value: f"{type(value).__name__}-{str(value)[:6]!a}")
 def test_values_of_every_type_at_every_place_give_valid_documents(value: Any) -> None:
     keys = keys_of_recordings()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
 from traceweir.schemas.events import EVENT
 from traceweir.streams.base.stages.base import MAX_OUTPUT_BYTES
 from traceweir.streams.base.stages.record_limits import SMALLEST_BATCH_BYTES
@@ -94,6 +96,7 @@ def test_what_withdraws_events_with_long_ids_fits_every_topic() -> None:
     assert {name for each in found for name in each["replaces"]} >= {each["event_id"] for each in before}
 
 
+@pytest.mark.slow
 def test_what_withdraws_large_events_has_their_envelope_alone_and_fits_a_record() -> None:
     id_of_span = f"otel:{'7' * 32}:{'7' * 16}"
     before = [

@@ -77,6 +77,7 @@ def test_a_flood_that_establishes_its_scopes_must_be_longer_than_the_credit_of_a
         assert bool(partition.kept(["travel"])) is kept
 
 
+@pytest.mark.slow
 def test_a_new_domain_is_established_during_a_flood_and_after_all_places_were_taken() -> None:
     partition = Partition()
     partition.take(domains(LIMIT) * COUNTED)

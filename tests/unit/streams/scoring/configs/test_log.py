@@ -238,6 +238,7 @@ def step(offset: int, key: str, config: dict[str, Any] | None, kind: str) -> Mes
     return Message("configs", 0, offset, 0, made.key, raw)
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @example([("*", None, "", False), ("version:*:1", GOOD, "", False), ("*", GOOD, "unreadable", False)])
 @given(
@@ -269,6 +270,7 @@ def test_records_count_alike_one_by_one_and_together(
     assert together.bad_records == one_by_one.bad_records
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @example([("version:*:1", GOOD, ""), ("*", GOOD, ""), ("*", None, ""), ("*", bad(0), "")])
 @example([("version:*:1", GOOD, ""), ("*", OTHER, ""), ("*", GOOD, "unreadable"), ("version:*:2", OTHER, "")])

@@ -20,6 +20,8 @@ from traceweir.streams.base.settings import Settings
 from traceweir.streams.tools.endpoint.grpc_server import grpc_server
 from traceweir.streams.tools.endpoint.receiver import Receiver
 
+pytestmark = pytest.mark.slow
+
 GOOD = request(*agent_trace(1))
 TRACES, LOGS = (
     f"/opentelemetry.proto.collector.{each}/Export" for each in ("trace.v1.TraceService", "logs.v1.LogsService")

@@ -237,12 +237,14 @@ async def test_a_large_body_is_a_413_before_it_is_read(served: Endpoint) -> None
     assert served.receiver.counts["refused.too_large"] == 1
 
 
+@pytest.mark.slow
 async def test_a_large_chunked_body_is_a_413_at_the_limit() -> None:
     chunk = b"3e8\r\n" + bytes(1_000) + b"\r\n"
     async with endpoint(otlp_max_request_bytes=10_000) as served:
         assert b" 413 " in await exchange(served, "Transfer-Encoding: chunked", chunk, times=100_000)
 
 
+@pytest.mark.slow
 async def test_a_gzip_bomb_is_refused_without_inflating_it_whole() -> None:
     bomb = gzip.compress(bytes(100_000_000), 1)
     async with endpoint(otlp_max_in_flight_bytes=20_000_000) as served:

@@ -332,6 +332,7 @@ def test_a_score_that_waits_again_is_loaded_from_its_last_row(small: WaitingScor
 Step = tuple[str, str]
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(st.sampled_from(["add", "take", "fail"]), st.sampled_from("abc")), max_size=120))
 def test_all_that_waits_is_taken_once_in_the_order_of_its_session_whatever_is_in_memory(steps: Sequence[Step]) -> None:
     with pytest.MonkeyPatch.context() as patched:
@@ -374,6 +375,7 @@ def test_all_that_waits_is_taken_once_in_the_order_of_its_session_whatever_is_in
         assert taken.get(session, []) == [at for at, step in enumerate(steps) if step == ("add", session)]
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 5)), max_size=40), st.integers(1, 9))
 def test_what_is_due_is_a_beginning_of_each_session_in_its_order(added: list[tuple[str, int]], most: int) -> None:
     waiting = WaitingScores()

@@ -27,6 +27,7 @@ from traceweir.streams.tools.offline.record_buckets import InputRecord, RecordBu
 from traceweir.streams.tools.offline.scoring_run import ScoringRun
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kept_bytes", [1, 20_000, 200_000])
 @pytest.mark.parametrize("name", ["mixed", "mixed, segments", "one scope at a time"])
 async def test_an_input_larger_than_the_memory_has_the_recorded_scores(
@@ -48,6 +49,7 @@ async def test_an_input_larger_than_the_memory_has_the_recorded_scores(
     assert found == json.loads(RECORDED.read_text())[name]
 
 
+@pytest.mark.slow
 async def test_the_first_session_is_yielded_long_before_the_last_is_scored() -> None:
     class Counting(Scorer):
         level: ClassVar[Level] = "session"

@@ -36,6 +36,7 @@ def unused_address() -> str:
     return f"127.0.0.1:{port}"
 
 
+@pytest.mark.slow
 def test_an_unreachable_broker_is_reported_with_address_reason_and_remedy(
     unused_address: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -49,6 +50,7 @@ def test_an_unreachable_broker_is_reported_with_address_reason_and_remedy(
     assert capfd.readouterr() == ("", "")
 
 
+@pytest.mark.slow
 def test_a_server_that_never_answers_is_reported_as_unreachable() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent_server:
         settings = Settings(kafka_bootstrap_servers=f"127.0.0.1:{silent_server.getsockname()[1]}")

@@ -215,6 +215,7 @@ class Written(Rows):
         return 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("marked_at", "cleared"), [(4, []), (10_000, [3])])
 async def test_rows_of_a_transaction_that_is_not_marked_yet_are_kept_and_rows_that_the_changelog_lost_are_not(
     marked_at: int, cleared: list[int], monkeypatch: pytest.MonkeyPatch
