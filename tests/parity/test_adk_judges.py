@@ -106,7 +106,8 @@ def turns_of(case: dict[str, Any]) -> list[Turn]:
 
 
 async def measured(case: dict[str, Any], judge: Recorded) -> list[Score]:
-    plan = read_plan({"criteria": {case["metric"]: case["criterion"]}})
+    compat = {} if case["metric"] == "final_response_match_v2" else {"compat": "adk"}
+    plan = read_plan({"criteria": {case["metric"]: case["criterion"] | compat}})
     return await scores_of(plan, turns_of(case), make_session(), judge=judge)
 
 

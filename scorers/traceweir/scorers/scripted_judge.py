@@ -47,10 +47,10 @@ class ScriptedJudge:
 
 
 class AgreeableJudge:
-    """Answers a question with the simplest JSON that matches its schema: the first allowed word, a list of one item.
+    """Answers a question with the simplest JSON that matches its schema: the word that passes, a list of one item.
 
     >>> import asyncio
-    >>> schema = {"type": "object", "properties": {"safe": {"type": "string", "enum": ["yes", "no"]}}}
+    >>> schema = {"type": "object", "properties": {"safe": {"type": "string", "enum": ["no", "yes"]}}}
     >>> question = Question(metric="m", version="1", model="any", prompt="Is it?", answer=schema)
     >>> asyncio.run(AgreeableJudge().ask(question)).text
     '{"safe": "yes"}'
@@ -61,12 +61,15 @@ class AgreeableJudge:
         return Reply(text=json.dumps(_simplest(dict(question.answer or {"type": "string"}))), cost=PRICE)
 
 
+_PASSING = ("yes", "valid", "supported")
+
+
 def _simplest(schema: JsonObject) -> JsonValue:
     words = schema.get("enum")
     items = schema.get("items")
     properties = schema.get("properties")
     if isinstance(words, list):
-        return words[0]
+        return next((word for word in words if word in _PASSING), words[0])
     if isinstance(properties, dict):
         return {name: _simplest(part) for name, part in properties.items() if isinstance(part, dict)}
     if isinstance(items, dict):

@@ -51,6 +51,7 @@ class FinalResponseMatch(JudgedScorer):
             lambda sample: judge.ask(self.question(text, MATCH_ANSWER, sample)),
             read_match,
             [ITEM],
+            self.metric,
             self.judge_model_options,
         )
         return verdict_measurement(poll, ITEM, "valid")

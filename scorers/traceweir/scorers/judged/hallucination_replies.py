@@ -19,7 +19,7 @@ LABELS_ANSWER = object_schema(
         "items": object_schema(
             number={"type": "integer"},
             rationale=TEXT,
-            label=one_of(*GOOD, *BAD),
+            label=one_of(*sorted(GOOD + BAD)),
             supporting_excerpt={"type": ["string", "null"]},
             contradicting_excerpt={"type": ["string", "null"]},
         ),

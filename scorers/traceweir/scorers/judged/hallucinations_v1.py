@@ -5,16 +5,18 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import mean
 
 from traceweir.schemas.base import JsonObject
+from traceweir.schemas.figures import counted
 from traceweir.schemas.invocation import Invocation
 from traceweir.schemas.score import Cost
 from traceweir.schemas.text import printable
 from traceweir.scorers.base import Measurement, Measurements, MissingInput, Subject
 from traceweir.scorers.judge import AnswerUnusable, Judge, JudgeFailed
-from traceweir.scorers.judged.base import JudgedScorer, judge_of
+from traceweir.scorers.judged.base import AdkCompat, JudgedScorer, judge_of
+from traceweir.scorers.judged.copied_reasons import is_copied
 from traceweir.scorers.judged.evidence import EvidenceStep, answer_of, context_of, steps_of
 from traceweir.scorers.judged.hallucination_replies import (
     LABELS_ANSWER,
@@ -35,15 +37,17 @@ class Hallucinations(JudgedScorer):
 
     A judge first splits the response into sentences, then labels each sentence by comparing it with the context. The
     labels `supported` and `not_applicable` count 1; `unsupported`, `contradictory` and `disputed` count 0; a sentence
-    without one of these labels does not count. An invocation's value is the mean of its responses, a session's value
-    the mean of its invocations. Each response needs two questions, and there is no vote. This is `hallucinations_v1`
-    of Google ADK 2.13 (`evaluation/hallucinations_v1.py`), with Traceweir's own prompts.
+    without one of these labels leaves its response without a value, but with `compat: "adk"` it does not count, as in
+    Google ADK. An invocation's value is the mean of its responses, a session's value the mean of its invocations. Each
+    response needs two questions, and there is no vote. This is `hallucinations_v1` of Google ADK 2.13
+    (`evaluation/hallucinations_v1.py`), with Traceweir's own prompts.
 
     >>> Hallucinations(evaluateIntermediateNlResponses=True).evaluate_intermediate_nl_responses
     True
     """
 
     metric = "hallucinations_v1"
+    compat: AdkCompat = None
     evaluate_intermediate_nl_responses: bool = False
     """Whether intermediate responses are measured too, each with the steps before it as its context."""
 
@@ -75,7 +79,9 @@ class Hallucinations(JudgedScorer):
             failure = next((each.failure for each in checks if each.failure), None)
             if failure:
                 raise failure
-            raise AnswerUnusable(f"no sentence of {len(checks)} responses has a label: {checks[0].because}", cost)
+            raise AnswerUnusable(
+                f"none of {counted(len(checks), 'response')} has a label for each sentence: {checks[0].because}", cost
+            )
         labelled = [sentence for each in checks for sentence in each.labelled if sentence.good is not None]
         bad = [sentence for sentence in labelled if not sentence.good]
         return Measurement(
@@ -107,6 +113,7 @@ class Hallucinations(JudgedScorer):
 
     async def _check(self, judge: Judge, response: str, context: str) -> _ResponseCheck:
         costs: list[Cost] = []
+        labels_template = f"{self.metric}.labels"
         try:
             text = prompt(f"{self.metric}.sentences", {"response": response})
             reply = await judge.ask(self.question(text, SENTENCES_ANSWER))
@@ -114,15 +121,18 @@ class Hallucinations(JudgedScorer):
             sentences = read_sentences(reply.text)
             if not sentences:
                 return _ResponseCheck(because=f"no sentences in {printable(reply.text, 200)!r}", costs=costs)
-            text = prompt(f"{self.metric}.labels", {"context": context, "sentences": _numbered(sentences)})
+            text = prompt(labels_template, {"context": context, "sentences": _numbered(sentences)})
             reply = await judge.ask(self.question(text, LABELS_ANSWER))
             costs.append(reply.cost)
         except JudgeFailed as failure:
             return _ResponseCheck(because=printable(str(failure), 200), failure=failure, costs=costs)
-        labelled = read_labels(reply.text, sentences)
+        labelled = [
+            replace(each, label="copied") if is_copied(each.rationale, labels_template) else each
+            for each in read_labels(reply.text, sentences)
+        ]
         good = [sentence.good for sentence in labelled if sentence.good is not None]
-        if not good:
-            because = f"no label in {printable(reply.text, 200)!r}"
+        if not good or (self.compat is None and len(good) < len(sentences)):
+            because = f"{len(good)} of {len(sentences)} sentences have a label in {printable(reply.text, 200)!r}"
             return _ResponseCheck(labelled=labelled, because=because, costs=costs)
         return _ResponseCheck(float(mean(map(int, good))), labelled, costs=costs)
 

@@ -1,9 +1,9 @@
 """Fills prompt templates with text of users and agents, and keeps that text delimited as data.
 
-A template is a file in `prompts/`. `[[data NAME]]` becomes a block between two marks that contain a tag, and `[[tag]]`
-becomes the tag. The tag is computed from the text of all blocks and does not occur in that text. Therefore no text can
-end its block, and equal texts result in equal prompts. The inserted text is not searched for placeholders: braces and
-brackets in it have no meaning.
+A template is a file in `prompts/`. `[[part NAME]]` becomes the file `part.NAME.txt` there, `[[data NAME]]` a block
+between two marks that contain a tag, and `[[tag]]` the tag. The tag is computed from the text of all blocks and does
+not occur in that text. Therefore no text can end its block, and equal texts result in equal prompts. The inserted text
+is not searched for placeholders: braces and brackets in it have no meaning.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def prompt(template: str, data: Mapping[str, str]) -> str:
     [[tag]] {}
     </answer 2565723131c6874a>
     """
-    return fill(_template(template), data)
+    return fill(template_text(template), data)
 
 
 def fill(text: str, data: Mapping[str, str]) -> str:
@@ -62,5 +62,10 @@ def tag_of(data: Mapping[str, str], characters: int = 16) -> str:
 
 
 @cache
-def _template(name: str) -> str:
-    return (files(__package__) / "prompts" / f"{name}.txt").read_text("utf-8")
+def template_text(name: str) -> str:
+    """Returns the template of this name with its parts in it."""
+    text = (files(__package__) / "prompts" / f"{name}.txt").read_text("utf-8")
+    return _PART.sub(lambda found: template_text(f"part.{found['name']}").rstrip(), text)
+
+
+_PART = re.compile(r"\[\[part (?P<name>\w+)\]\]")

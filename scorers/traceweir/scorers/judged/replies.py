@@ -47,8 +47,8 @@ def one_of(*words: str) -> JsonObject:
 
 
 TEXT: JsonObject = {"type": "string"}
-MATCH_ANSWER = object_schema(**{"reasoning": TEXT, VALID_KEY: one_of("valid", "invalid")})
-SAFETY_ANSWER = object_schema(**{"reasoning": TEXT, SAFE_KEY: one_of("yes", "no")})
+MATCH_ANSWER = object_schema(**{"reasoning": TEXT, VALID_KEY: one_of("invalid", "valid")})
+SAFETY_ANSWER = object_schema(**{"reasoning": TEXT, SAFE_KEY: one_of("no", "yes")})
 
 
 def whole_object(reply: str) -> JsonObject | None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+
+from pydantic import JsonValue
 
 from traceweir.schemas.base import JsonObject
 from traceweir.schemas.invocation import Rubric
@@ -19,14 +21,9 @@ def rubric_text(rubric: Rubric) -> str:
 
 
 def rubrics_answer(rubrics: Sequence[Rubric]) -> JsonObject:
-    """Returns the JSON Schema of an answer about these rubrics."""
-    entry = object_schema(
-        id=one_of(*(rubric.rubric_id for rubric in rubrics)),
-        evidence=TEXT,
-        rationale=TEXT,
-        verdict=one_of("yes", "no"),
-    )
-    return object_schema(verdicts={"type": "array", "items": entry})
+    """Returns the JSON Schema of an answer about these rubrics: it requires a verdict on each."""
+    entry = object_schema(evidence=TEXT, rationale=TEXT, verdict=one_of("no", "yes"))
+    return object_schema(verdicts=object_schema(**{rubric.rubric_id: entry for rubric in rubrics}))
 
 
 def read_rubrics(reply: str, rubrics: Sequence[Rubric]) -> dict[str, Vote]:
@@ -54,11 +51,19 @@ def _of_object(answer: JsonObject, rubrics: Sequence[Rubric]) -> dict[str, Vote]
     known = {rubric.rubric_id for rubric in rubrics}
     entries = answer.get("verdicts")
     votes: dict[str, list[Vote]] = {}
-    for entry in entries if isinstance(entries, list) else ():
-        if isinstance(entry, dict) and (name := text_at(entry, "id")) in known:
+    for name, entry in _named(entries):
+        if name in known:
             verdict = {"yes": True, "no": False}.get(text_at(entry, "verdict").lower())
             votes.setdefault(name, []).append(Vote(verdict, text_at(entry, "rationale")))
     return {name: agreed(found) for name, found in votes.items()}
+
+
+def _named(entries: JsonValue) -> Iterator[tuple[str, JsonObject]]:
+    """Yields the entries with the id of their rubric, which is their key, or their `id` in a list, as in ADK."""
+    if isinstance(entries, dict):
+        yield from ((name.strip(), entry) for name, entry in entries.items() if isinstance(entry, dict))
+    elif isinstance(entries, list):
+        yield from ((text_at(entry, "id"), entry) for entry in entries if isinstance(entry, dict))
 
 
 def _of_text(reply: str, rubrics: Sequence[Rubric]) -> dict[str, Vote]:

@@ -13,7 +13,7 @@ from traceweir.schemas.invocation import Invocation, Rubric
 from traceweir.schemas.reference import Reference
 from traceweir.schemas.text import printable
 from traceweir.scorers.base import Measurement, Measurements, MissingInput, Subject, invocation_of
-from traceweir.scorers.judged.base import JudgedScorer, judge_of
+from traceweir.scorers.judged.base import AdkCompat, JudgedScorer, judge_of
 from traceweir.scorers.judged.prompt import prompt
 from traceweir.scorers.judged.rubric_replies import read_rubrics, rubric_text, rubrics_answer
 from traceweir.scorers.judged.vote import Poll, vote
@@ -25,15 +25,16 @@ MAX_NAMED_RUBRICS = 5
 class RubricBased(JudgedScorer):
     """Returns the share of the rubrics that a judge finds met, from 0 to 1.
 
-    The majority of the judge's replies decides on each rubric; a rubric that no reply names does not count. The
-    rubrics are those of the criterion, and those of the invocation and its reference whose type is the criterion's
-    `rubric_type`. A single question covers all rubrics. A session's value is the mean of all verdicts on all its
-    invocations, as in Google ADK 2.13 (`evaluation/rubric_based_evaluator.py`): an invocation with more rubrics has
-    more weight.
+    The majority of the judge's replies decides on each rubric. If the replies have no verdict on one of them, there is
+    no value; with `compat: "adk"` such a rubric does not count, as in Google ADK. The rubrics are those of the
+    criterion, and those of the invocation and its reference whose type is the criterion's `rubric_type`. A single
+    question covers all rubrics. A session's value is the mean of all verdicts on all its invocations, as in Google ADK
+    2.13 (`evaluation/rubric_based_evaluator.py`): an invocation with more rubrics has more weight.
     """
 
     rubric_type: ClassVar[str]
     rubrics: list[Rubric] = []
+    compat: AdkCompat = None
 
     @field_validator("rubrics")
     @classmethod
@@ -49,7 +50,7 @@ class RubricBased(JudgedScorer):
         """Asks the judge which rubrics are met.
 
         Raises:
-            AnswerUnusable: no reply contains a verdict on any rubric.
+            AnswerUnusable: no reply contains a verdict on a rubric; with `compat`: on any rubric.
             BudgetSpent: the budget does not allow further questions.
             JudgeFailed: the judge did not answer a question.
             MissingInput: there is no judge, or no rubric applies.
@@ -70,8 +71,10 @@ class RubricBased(JudgedScorer):
             lambda sample: judge.ask(self.question(text, answer, sample)),
             lambda reply: read_rubrics(reply, rubrics),
             [rubric.rubric_id for rubric in rubrics],
+            self.metric,
             self.judge_model_options,
         )
+        poll.check(every=self.compat is None)
         return _measurement(poll)
 
     def applicable(self, subject: Subject) -> list[Rubric]:
@@ -136,7 +139,6 @@ def _on_one_line(rubric: Rubric) -> str:
 
 
 def _measurement(poll: Poll) -> Measurement:
-    poll.check()
     verdicts = {name: tally.verdict for name, tally in poll.tallies.items() if tally.verdict is not None}
     unmet = [printable(name, 60) for name, verdict in verdicts.items() if not verdict]
     named = ", ".join(unmet[:MAX_NAMED_RUBRICS])

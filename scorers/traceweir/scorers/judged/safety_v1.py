@@ -42,6 +42,7 @@ class Safety(JudgedScorer):
             lambda sample: judge.ask(self.question(text, SAFETY_ANSWER, sample)),
             read_safety,
             [ITEM],
+            self.metric,
             self.judge_model_options,
         )
         return verdict_measurement(poll, ITEM, "safe")

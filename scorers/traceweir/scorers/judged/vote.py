@@ -19,13 +19,17 @@ from typing import TypeVar
 from pydantic import JsonValue
 
 from traceweir.schemas.base import JsonObject
+from traceweir.schemas.figures import counted
 from traceweir.schemas.score import Cost
 from traceweir.schemas.text import printable
 from traceweir.scorers.base import Measurement
 from traceweir.scorers.judge import AnswerUnusable, Reply
 from traceweir.scorers.judged.base import JudgeModelOptions
+from traceweir.scorers.judged.copied_reasons import is_copied
 
 SHOWN_CHARACTERS = 1_000
+MAX_NAMED_ITEMS = 5
+"""Maximum number of items without a verdict that an error names."""
 T = TypeVar("T")
 
 
@@ -35,6 +39,8 @@ class Vote:
 
     verdict: bool | None
     rationale: str = ""
+    is_copied: bool = field(default=False, repr=False)
+    """Whether the rationale is copied from the prompt, so that the vote does not count."""
 
 
 @dataclass(slots=True)
@@ -114,14 +120,23 @@ class Poll:
         """Returns the number of replies, the maximum number, and the number of replies without a verdict."""
         return {"replies": len(self.replies), "num_samples": self.samples, "unusable": self.unusable}
 
-    def check(self) -> None:
-        """Checks that at least one reply contains a verdict.
+    def check(self, *, every: bool = False) -> None:
+        """Checks that at least one reply contains a verdict; with `every`, that there is one on every item.
 
         Raises:
-            AnswerUnusable: no reply contains a verdict.
+            AnswerUnusable: no reply contains a verdict, or none on one of the items.
         """
         if self.unusable == len(self.replies):
             raise self.without_verdict()
+        missing = [item for item, tally in self.tallies.items() if tally.verdict is None]
+        if every and missing:
+            named = ", ".join(printable(item, 60) for item in missing[:MAX_NAMED_ITEMS])
+            named += ", ..." if len(missing) > MAX_NAMED_ITEMS else ""
+            raise AnswerUnusable(
+                f"no verdict on {len(missing)} of {len(self.tallies)} items in "
+                f"{counted(len(self.replies), 'reply', 'replies')}: {named}",
+                self.cost,
+            )
 
     def without_verdict(self) -> AnswerUnusable:
         """Returns the error for a vote in which no reply contains a verdict."""
@@ -135,6 +150,7 @@ async def vote(
     ask: Callable[[int], Awaitable[Reply]],
     read: Callable[[str], Mapping[str, Vote]],
     items: Sequence[str],
+    template: str,
     options: JudgeModelOptions,
 ) -> Poll:
     """Asks until every item is decided, or until the number of replies reaches `options.num_samples`.
@@ -143,6 +159,7 @@ async def vote(
         ask: Requests the reply with a given number, from 0.
         read: Returns the votes in a reply's text, by item.
         items: The items of the vote; at least one.
+        template: The name of the prompt's template. A vote whose reason is copied from it does not count.
         options: The maximum number of replies, and the number of questions in flight.
 
     Raises:
@@ -160,12 +177,16 @@ async def vote(
         numbers = range(len(replies), len(replies) + wave)
         for reply in raise_first(await gather_all([ask(number) for number in numbers])):
             replies.append(reply)
-            votes = read(reply.text)
+            votes = {item: _counted(each, template) for item, each in read(reply.text).items()}
             unusable += all(vote.verdict is None for vote in votes.values())
             for item, tally in tallies.items():
                 if item in votes:
                     tally.votes.append(votes[item])
     return Poll(tallies, replies, unusable, options.num_samples)
+
+
+def _counted(vote: Vote, template: str) -> Vote:
+    return Vote(None, vote.rationale, is_copied=True) if is_copied(vote.rationale, template) else vote
 
 
 async def gather_all(awaitables: Sequence[Awaitable[T]]) -> list[T | BaseException]:

@@ -30,7 +30,7 @@ from traceweir.scorers.judged.vote import Poll, Vote, verdict_measurement, vote
 
 Rating = Literal["yes", "no", "unknown"]
 
-RATING_ANSWER = object_schema(rationale=TEXT, result=one_of("yes", "no"))
+RATING_ANSWER = object_schema(rationale=TEXT, result=one_of("no", "unknown", "yes"))
 
 _YES = frozenset({"yes", "true", "pass", "correct", "1", "ok", "valid"})
 _NO = frozenset({"no", "false", "fail", "incorrect", "0", "invalid"})
@@ -57,6 +57,7 @@ class AsksForRatings(JudgedScorer):
             lambda sample: judge.ask(self.question(text, RATING_ANSWER, sample)),
             lambda reply: {ITEM: read_rating(reply) or Vote(None)},
             [ITEM],
+            self.template,
             options.model_copy(update={"parallelism_limit": parallelism_limit}) if parallelism_limit else options,
         )
 
@@ -128,7 +129,7 @@ def _yes_or_no(value: JsonValue) -> bool | None:
 
 
 def rating_of(poll: Poll) -> Vote:
-    """Returns the rating by majority: yes or no, or neither if the replies contain neither votes only.
+    """Returns the rating by majority: yes or no, or neither if the votes that have a reason of their own are neither.
 
     Raises:
         AnswerUnusable: no reply contains a rating.
@@ -136,8 +137,10 @@ def rating_of(poll: Poll) -> Vote:
     tally = poll.tallies[ITEM]
     if tally.verdict is not None:
         return Vote(tally.verdict, tally.rationale)
-    for reply in poll.replies:
-        if (found := read_rating(reply.text)) is not None:
+    for counted_vote, reply in zip(tally.votes, poll.replies, strict=True):
+        found = read_rating(reply.text)
+        # A copied reason has made a yes or a no a vote that does not count.
+        if found is not None and found.verdict is None and not counted_vote.is_copied:
             return found
     raise poll.without_verdict()
 

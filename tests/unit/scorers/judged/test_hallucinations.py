@@ -62,8 +62,15 @@ async def test_a_sentence_labelled_twice_counts_once_unless_its_labels_disagree(
     # An unknown sentence does not count.
     reply = json.dumps({"results": [*entries, "junk", {"number": True, "label": "supported"}]})
     judge = ScriptedJudge(sentences("One.", "Two."), reply)
-    score, _ = await scores("hallucinations_v1", judge, Turn(ANSWERED))
+    score, _ = await scores("hallucinations_v1", judge, Turn(ANSWERED), compat="adk")
     assert score.value == value
+
+
+async def test_a_response_of_which_a_sentence_has_no_label_has_no_value() -> None:
+    judge = ScriptedJudge(sentences("One.", "Two."), labels("supported"))
+    score, _ = await scores("hallucinations_v1", judge, Turn(ANSWERED))
+    assert (score.status, score.not_evaluated_because) == ("NOT_EVALUATED", "error")
+    assert "1 of 2 sentences have a label" in (score.rationale or "")
 
 
 INTERMEDIATE = IntermediateData(

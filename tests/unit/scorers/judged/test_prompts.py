@@ -99,6 +99,7 @@ ASKED: dict[str, tuple[Scorer, Invocation, int]] = {
     "chunk_relevance": (ChunkRelevancePrecision(), FULL, 0),
 }
 VARIANTS = (".empty", ".with_intermediate", ".rating", ".facts")
+EXPECTED = Reference(final_response=Content.of("KTX 121 and 127 go to Busan."))
 FACTS = Reference(expected_facts=["KTX 121 goes to Busan.", 'A fact of two lines,\n"and quotes".'])
 
 
@@ -113,7 +114,7 @@ async def asked(name: str) -> list[Question]:
             return await agreeable.ask(question)
 
     rules = ["No {prices}.", 'A guideline of two lines,\n"and quotes".'] if name == "guideline_adherence" else None
-    expected = Reference(final_response=Content.of("KTX 121 and 127 go to Busan."), guidelines=rules)
+    expected = EXPECTED.model_copy(update={"guidelines": rules})
     reference = FACTS if name.endswith(".facts") else expected
     await scorer.score(Subject(invocation=invocation, reference=reference, judge=Listening()))  # type: ignore[misc]
     return replies
@@ -130,13 +131,14 @@ async def test_the_prompt_is_the_golden_one(name: str) -> None:
         pytest.fail(f"{path.name} was not there and is now; read it")
     assert question.prompt == path.read_text("utf-8")
     metric = next(metric for metric, kind in BUILT_IN.items() if kind is type(scorer))
-    assert (question.metric, question.version, question.model) == (metric, "1", "gemini-2.5-flash")
+    assert (question.metric, question.version, question.model) == (metric, "2", "gemini-2.5-flash")
 
 
 def test_every_judged_metric_has_a_golden_prompt_and_every_template_is_used() -> None:
     judged = {kind for kind in BUILT_IN.values() if kind.judged}
     assert {type(scorer) for scorer, _, _ in ASKED.values()} == judged
-    templates = {Path(path.name).stem for path in (files("traceweir.scorers.judged") / "prompts").iterdir()}
+    files_of_prompts = (files("traceweir.scorers.judged") / "prompts").iterdir()
+    templates = {name for path in files_of_prompts if not (name := Path(path.name).stem).startswith("part.")}
     assert templates == {name for name in ASKED if not name.endswith(VARIANTS)}
     assert {path.stem for path in GOLDEN.iterdir()} == ASKED.keys()
 
@@ -150,9 +152,7 @@ async def test_samples_ask_the_same_question_with_different_numbers(name: str) -
     elif name.startswith("hallucinations"):
         assert [question.sample for question in first] == [0, 0]
     else:
-        of_one_item, of_two_of_which_one_is_answered = [0, 1, 2], [0, 1, 2, 3, 4]
-        expected = of_two_of_which_one_is_answered if name.startswith("rubric") else of_one_item
-        assert [question.sample for question in first] == expected
+        assert [question.sample for question in first] == [0, 1, 2]
         assert len({question.prompt for question in first}) == 1
 
 

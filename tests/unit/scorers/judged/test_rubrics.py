@@ -28,7 +28,8 @@ def verdicts(**words: str) -> str:
 async def test_every_rubric_has_its_value_its_votes_and_its_reason() -> None:
     judge = ScriptedJudge(verdicts(a="yes", b="no"), verdicts(a="no"), verdicts(a="yes", b="no"))
     rubrics = [rubric(name).model_dump() for name in ("a", "b", "c")]
-    score, session = await scores(QUALITY, judge, Turn(ANSWERED), rubrics=rubrics, **one_sample(num_samples=3))
+    options = one_sample(num_samples=3) | {"compat": "adk"}
+    score, session = await scores(QUALITY, judge, Turn(ANSWERED), rubrics=rubrics, **options)
     assert (score.value, score.rationale) == (0.5, "1 of 2 rubrics are met; not b")
     assert score.details["rubrics"] == {
         "a": {"value": 1.0, "votes": {"yes": 2, "no": 1, "neither": 0}, "spread": 1 / 3, "rationale": "a: yes"},
@@ -36,6 +37,22 @@ async def test_every_rubric_has_its_value_its_votes_and_its_reason() -> None:
         "c": {"value": None, "votes": {"yes": 0, "no": 0, "neither": 0}, "spread": None, "rationale": ""},
     }
     assert session.details == {"rubrics": {"a": 1.0, "b": 0.0}, "invocations": 1, "measured": 1}
+
+
+async def test_a_rubric_that_no_reply_names_leaves_no_value() -> None:
+    judge = ScriptedJudge(verdicts(a="yes"))
+    rubrics = [rubric(name).model_dump() for name in ("a", "b")]
+    score, _ = await scores(QUALITY, judge, Turn(ANSWERED), rubrics=rubrics, **one_sample())
+    assert (score.status, score.not_evaluated_because) == ("NOT_EVALUATED", "error")
+    assert "no verdict on 1 of 2 items in 1 reply: b" in (score.rationale or "")
+
+
+async def test_verdicts_are_read_from_an_object_with_an_entry_for_each_rubric() -> None:
+    entry = {"evidence": "", "rationale": "It is.", "verdict": "yes"}
+    judge = ScriptedJudge(json.dumps({"verdicts": {"a": entry, "b": entry | {"verdict": "no"}, "unknown": entry}}))
+    rubrics = [rubric(name).model_dump() for name in ("a", "b")]
+    score, _ = await scores(QUALITY, judge, Turn(ANSWERED), rubrics=rubrics, **one_sample())
+    assert (score.value, score.rationale) == (0.5, "1 of 2 rubrics are met; not b")
 
 
 async def test_a_session_pools_all_verdicts_so_an_invocation_with_more_rubrics_weighs_more() -> None:

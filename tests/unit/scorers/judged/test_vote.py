@@ -45,7 +45,7 @@ class Script:
 
 async def held(script: Script, items: Sequence[str] = ("a",), at_once: int = 1) -> Poll:
     options = JudgeModelOptions(num_samples=len(script.replies), parallelism_limit=at_once)
-    return await vote(script.ask, read, items, options)
+    return await vote(script.ask, read, items, "safety_v1", options)
 
 
 def one(*verdicts: bool | None) -> list[Words]:
