@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from traceweir.streams.intake.spans.conventions import CONVENTIONS, keys_of, sources_of
+from traceweir.streams.intake.spans.conventions import hooks_of, keys_of, sources_of
 from traceweir.streams.intake.spans.conventions.source import Rank, Source, read_all
 from traceweir.streams.intake.spans.dialects import input_messages
 from traceweir.streams.intake.spans.messages import read_message, read_messages
@@ -25,7 +25,7 @@ _AGENT_TEXTS = sources_of(lambda each: each.agent_texts)
 _HISTORIES = keys_of(lambda each: each.histories)
 _REACT = re.compile(r"\s*Thought:.*?\n(?:Final )?Answer:(.*)\Z", re.DOTALL)
 _PADDING = "".join(keys_of(lambda each: each.answer_padding))
-_ARE_PROTOCOL = tuple(each.is_protocol for each in CONVENTIONS if each.is_protocol is not None)
+_ARE_PROTOCOL = hooks_of(lambda each: each.is_protocol)
 
 
 def question_of(turn: TurnSpans, models: Sequence[ModelCall]) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from traceweir.streams.intake.spans.attributes import first_text
-from traceweir.streams.intake.spans.conventions import CONVENTIONS, keys_of, sources_of
+from traceweir.streams.intake.spans.conventions import hooks_of, keys_of, sources_of
 from traceweir.streams.intake.spans.conventions.source import Source, SourcePlace, read_all
 from traceweir.streams.intake.spans.message import SpanMessage
 from traceweir.streams.intake.spans.span import Span
@@ -18,8 +18,8 @@ _FINISH = keys_of(lambda each: each.finishes)
 _INPUTS = sources_of(lambda each: each.inputs)
 _OUTPUTS = sources_of(lambda each: each.outputs)
 _SPREAD = tuple(source.key for source in (*_INPUTS, *_OUTPUTS) if source.place is SourcePlace.SPREAD)
-_STEPS = tuple(each.step for each in CONVENTIONS if each.step is not None)
-_ROUNDS = tuple(each.rounds for each in CONVENTIONS if each.rounds is not None)
+_STEPS = hooks_of(lambda each: each.step)
+_ROUNDS = hooks_of(lambda each: each.rounds)
 
 
 def input_messages(span: Span) -> list[SpanMessage]:

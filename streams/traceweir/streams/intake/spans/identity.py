@@ -4,32 +4,36 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, get_args
 
 from traceweir.schemas.dimensions import MAX_SHORT_CHARS
 from traceweir.streams.intake.spans.attributes import first_text
-from traceweir.streams.intake.spans.conventions import CONVENTIONS, keys_of
+from traceweir.streams.intake.spans.conventions import hooks_of, keys_of
 from traceweir.streams.intake.spans.labels import labels_of
 from traceweir.streams.intake.spans.metadata import usable_id
 from traceweir.streams.intake.spans.span import Attributes, Kind, Span
 from traceweir.streams.intake.spans.tree import Node
 
 _SESSIONS = (keys_of(lambda each: each.shared_sessions), keys_of(lambda each: each.sessions))
-_NO_SESSIONS = tuple(each.no_session for each in CONVENTIONS if each.no_session is not None)
+_NO_SESSIONS = hooks_of(lambda each: each.no_session)
 _USER = keys_of(lambda each: each.users)
 _ANY_USER = frozenset(_USER)
-_SESSIONS_OF = tuple(each.session_of for each in CONVENTIONS if each.session_of is not None)
-_USERS_OF = tuple(each.user_of for each in CONVENTIONS if each.user_of is not None)
-_USERS_IN_REQUESTS = tuple(each.user_in_request for each in CONVENTIONS if each.user_in_request is not None)
+_SESSIONS_OF = hooks_of(lambda each: each.session_of)
+_USERS_OF = hooks_of(lambda each: each.user_of)
+_USERS_IN_REQUESTS = hooks_of(lambda each: each.user_in_request)
 _DEPLOYMENT = ("deployment.environment.name", "deployment.environment")
 _ENVIRONMENT = keys_of(lambda each: each.environments)
 _AGENT = keys_of(lambda each: each.agents)
-_AGENTS_OF = {
-    kind: tuple(each.agent_of[kind] for each in CONVENTIONS if kind in each.agent_of) for kind in get_args(Kind)
-}
 MAX_NAME_CHARS = MAX_SHORT_CHARS
 _THRESHOLD = re.compile("[0-9a-fA-F]{1,14}")
+
+
+def _agents_of(kind: Kind) -> tuple[Callable[[Span], str], ...]:
+    return hooks_of(lambda each: each.agent_of.get(kind))
+
+
+_AGENTS_OF = {kind: _agents_of(kind) for kind in get_args(Kind)}
 
 
 def session_of(nodes: Sequence[Node]) -> str:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from traceweir.streams.base.judge_mark import JUDGE_MARK
-from traceweir.streams.intake.spans.conventions import CONVENTIONS
+from traceweir.streams.intake.spans.conventions import CONVENTIONS, hooks_of
 from traceweir.streams.intake.spans.span import Kind, Span
 
 _OWN = "traceweir"
 _BY_ATTRIBUTES = tuple((key, each.kind) for each in CONVENTIONS if each.kind is not None for key in each.kind_keys)
 """What tells the kind of a span that has the attribute."""
-_BY_NAME = tuple(each.kind_of_name for each in CONVENTIONS if each.kind_of_name is not None)
+_BY_NAME = hooks_of(lambda each: each.kind_of_name)
 
 
 def kind_of(span: Span) -> Kind:

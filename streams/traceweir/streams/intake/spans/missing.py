@@ -8,7 +8,7 @@ from functools import cache, partial
 from typing import Any
 
 from traceweir.streams.intake.spans.attributes import ABSENT, is_cut, plain_text, structure
-from traceweir.streams.intake.spans.conventions import CONVENTIONS
+from traceweir.streams.intake.spans.conventions import CONVENTIONS, hooks_of, keys_of
 from traceweir.streams.intake.spans.conventions.seen import SeenInvocation
 from traceweir.streams.intake.spans.identity import own_agent_name
 from traceweir.streams.intake.spans.message import is_hidden, newest_turn
@@ -27,9 +27,9 @@ _OVERWRITTEN = (
     "the tokens of some model calls are not in the spans: the instrumentation writes all model calls of an agent on "
     "one span, where the last call overwrites the others; use the spans of the framework itself, or export its log records too"
 )
-_QUIRKS = tuple(each.quirks for each in reversed(CONVENTIONS) if each.quirks is not None)
+_QUIRKS = tuple(reversed(hooks_of(lambda each: each.quirks)))
 """The quirks of all conventions, the most specific last: what it tells replaces what the others tell of a part."""
-_CONTENT_SPANS = tuple(name for each in CONVENTIONS for name in each.content_spans)
+_CONTENT_SPANS = keys_of(lambda each: each.content_spans)
 _NO_OUTER_SPAN = (
     "the span of the agent around its steps is not there; it was lost, or its instrumentation never ended it, as that of "
     + " or ".join(each.unended_agents for each in CONVENTIONS if each.unended_agents)

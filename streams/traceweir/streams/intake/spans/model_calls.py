@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from traceweir.streams.base.json_values import write_json
 from traceweir.streams.intake.spans.attributes import count, decoded, first, first_text, plain, text_of
-from traceweir.streams.intake.spans.conventions import CONVENTIONS, keys_of
+from traceweir.streams.intake.spans.conventions import hooks_of, keys_of
 from traceweir.streams.intake.spans.dialects import (
     input_messages,
     output_messages,
@@ -30,9 +30,9 @@ _USAGE = keys_of(lambda each: each.usages)
 _PROVIDER = keys_of(lambda each: each.providers)
 _FRAMING = frozenset(keys_of(lambda each: each.framing_providers))
 _STOPPING = frozenset(keys_of(lambda each: each.stopping_providers))
-_MODELS_OF = tuple(each.model_of for each in CONVENTIONS if each.model_of is not None)
-_FORCED_TOOLS = tuple(each.forced_tool for each in CONVENTIONS if each.forced_tool is not None)
-_ANSWER_METADATA = tuple(each.answer_metadata for each in CONVENTIONS if each.answer_metadata is not None)
+_MODELS_OF = hooks_of(lambda each: each.model_of)
+_FORCED_TOOLS = hooks_of(lambda each: each.forced_tool)
+_ANSWER_METADATA = hooks_of(lambda each: each.answer_metadata)
 _MAX_COMPARED = 16
 """Maximum number of earlier calls with which a call is compared for being the same."""
 

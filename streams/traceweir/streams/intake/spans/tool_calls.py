@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from traceweir.streams.intake.spans.attributes import ABSENT, args_text, plain, structure
-from traceweir.streams.intake.spans.conventions import CONVENTIONS, keys_of
+from traceweir.streams.intake.spans.conventions import hooks_of, keys_of
 from traceweir.streams.intake.spans.free_runs import FreeRuns, asked_name
 from traceweir.streams.intake.spans.identity import agent_name
 from traceweir.streams.intake.spans.message import (
@@ -27,10 +27,10 @@ from traceweir.streams.intake.spans.tree import Node
 from traceweir.streams.intake.spans.waiting import Waiting
 
 _ANSWERING = keys_of(lambda each: each.answering_tools)
-_HAVE_MADE_UP_IDS = tuple(each.has_made_up_id for each in CONVENTIONS if each.has_made_up_id is not None)
-_NAMES_IN_IDS = tuple(each.name_in_id for each in CONVENTIONS if each.name_in_id is not None)
-_FRAME_RECORDED = tuple(each.frames_recorded for each in CONVENTIONS if each.frames_recorded is not None)
-_ARE_SUBMISSIONS = tuple(each.is_submission for each in CONVENTIONS if each.is_submission is not None)
+_HAVE_MADE_UP_IDS = hooks_of(lambda each: each.has_made_up_id)
+_NAMES_IN_IDS = hooks_of(lambda each: each.name_in_id)
+_FRAME_RECORDED = hooks_of(lambda each: each.frames_recorded)
+_ARE_SUBMISSIONS = hooks_of(lambda each: each.is_submission)
 
 
 @dataclass(slots=True)

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from traceweir.streams.intake.spans.attributes import ABSENT
-from traceweir.streams.intake.spans.conventions import CONVENTIONS, keys_of
+from traceweir.streams.intake.spans.conventions import hooks_of, keys_of
 from traceweir.streams.intake.spans.tool_spans import ToolRun, read_tool
 from traceweir.streams.intake.spans.tree import Node
 
 _NO_RUNS = frozenset(keys_of(lambda each: each.no_runs))
-_ARE_NO_RUNS = tuple(each.is_no_run for each in CONVENTIONS if each.is_no_run is not None)
+_ARE_NO_RUNS = hooks_of(lambda each: each.is_no_run)
 _MAX_OF_NAME = 8
 """Maximum number of earlier runs of a tool with which a run without a known id is compared."""
 _MAX_OF_ID = 16

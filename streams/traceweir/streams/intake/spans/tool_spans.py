@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from traceweir.streams.intake.spans.attributes import ABSENT, first_text, structure, text_of
-from traceweir.streams.intake.spans.conventions import CONVENTIONS, keys_of, sources_of
+from traceweir.streams.intake.spans.conventions import hooks_of, keys_of, sources_of
 from traceweir.streams.intake.spans.conventions.source import Identified, Source, read_all
 from traceweir.streams.intake.spans.message import SpanMessage, is_hidden
 from traceweir.streams.intake.spans.messages import read_content
@@ -22,20 +22,20 @@ _NO_IDS = keys_of(lambda each: each.no_tool_ids)
 _NAMES = keys_of(lambda each: each.tool_names)
 _PREFIXES = keys_of(lambda each: each.tool_name_prefixes)
 _SUFFIXES = keys_of(lambda each: each.tool_name_suffixes)
-_ARE_SERVER_CALLS = tuple(each.is_server_call for each in CONVENTIONS if each.is_server_call is not None)
-_HANDOFFS = tuple(each.handoff for each in CONVENTIONS if each.handoff is not None)
+_ARE_SERVER_CALLS = hooks_of(lambda each: each.is_server_call)
+_HANDOFFS = hooks_of(lambda each: each.handoff)
 _ARGUMENTS = sources_of(lambda each: each.arguments)
 _NO_ARGUMENTS = frozenset(keys_of(lambda each: each.no_arguments))
 _RESULTS = sources_of(lambda each: each.results)
 _FAILURES = keys_of(lambda each: each.failures)
 _MESSAGES = keys_of(lambda each: each.failure_messages)
-_HIDES_CALL = tuple(each.hides_call for each in CONVENTIONS if each.hides_call is not None)
-_FRAMES_RESULTS = tuple(each.frames_results for each in CONVENTIONS if each.frames_results is not None)
-_INNER_RESULTS = tuple(each.inner_result for each in CONVENTIONS if each.inner_result is not None)
-_HAS_FAILED = tuple(each.has_failed for each in CONVENTIONS if each.has_failed is not None)
-_ERRORS_IN_RESULTS = tuple(each.error_in_result for each in CONVENTIONS if each.error_in_result is not None)
-_HIDE_ERRORS = tuple(each.hides_error for each in CONVENTIONS if each.hides_error is not None)
-_WITHOUT_STACKS = tuple(each.without_stack for each in CONVENTIONS if each.without_stack is not None)
+_HIDES_CALL = hooks_of(lambda each: each.hides_call)
+_FRAMES_RESULTS = hooks_of(lambda each: each.frames_results)
+_INNER_RESULTS = hooks_of(lambda each: each.inner_result)
+_HAS_FAILED = hooks_of(lambda each: each.has_failed)
+_ERRORS_IN_RESULTS = hooks_of(lambda each: each.error_in_result)
+_HIDE_ERRORS = hooks_of(lambda each: each.hides_error)
+_WITHOUT_STACKS = hooks_of(lambda each: each.without_stack)
 _BLOCKS = {"text", "image", "audio", "resource", "resource_link"}
 _RESULT_WITH_BLOCKS = {"content", "isError", "structuredContent", "_meta", "meta"}
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from itertools import chain
+from typing import TypeVar
 
 from traceweir.streams.intake.spans.conventions.adk import ADK
 from traceweir.streams.intake.spans.conventions.agent_framework import AGENT_FRAMEWORK
@@ -38,6 +39,8 @@ from traceweir.streams.intake.spans.conventions.source import Source, ranked
 from traceweir.streams.intake.spans.conventions.spring_ai import SPRING_AI
 from traceweir.streams.intake.spans.conventions.strands import STRANDS
 from traceweir.streams.intake.spans.conventions.traceloop import TRACELOOP
+
+_Hook = TypeVar("_Hook")
 
 CONVENTIONS: tuple[Convention, ...] = (
     # What a framework adds to spans that instrumentations of other conventions write.
@@ -76,6 +79,11 @@ CONVENTIONS: tuple[Convention, ...] = (
 """All conventions, the most specific first: the first that recognises a span tells what it is."""
 STANDARD_FIRST: tuple[Convention, ...] = (GENAI, *(each for each in CONVENTIONS if each is not GENAI))
 """All conventions in the order in which values are looked for: what the standard says counts before all others."""
+
+
+def hooks_of(field: Callable[[Convention], _Hook | None]) -> tuple[_Hook, ...]:
+    """Returns the functions in a field of all conventions, the most specific convention first."""
+    return tuple(hook for hook in map(field, CONVENTIONS) if hook is not None)
 
 
 def keys_of(field: Callable[[Convention], Iterable[str]]) -> tuple[str, ...]:
