@@ -17,6 +17,10 @@ _MAX_CACHED_CHARS = 2_000
 """Maximum number of characters of these keys together: an agent chooses its keys, and the sets stay in memory."""
 
 
+class _Branch(dict[str, Any]):
+    """An object that the keys of attributes make, in contrast to one that is the value of an attribute."""
+
+
 def spread_attributes(span: Span, beginnings: tuple[str, ...]) -> Mapping[str, Any]:
     """Returns the attributes that are parts of messages: those whose keys begin so."""
     attributes = span.attributes
@@ -36,7 +40,7 @@ def indexed(spread: Mapping[str, Any], prefix: str, role: Role = "user") -> list
     """Returns messages that are spread over attributes such as `llm.input_messages.0.message.role`."""
     if not spread:
         return []
-    tree: dict[str, Any] = {}
+    tree = _Branch()
     for key, value in spread.items():
         if value is not None and key.startswith(prefix):
             parts = key[len(prefix) :].split(".")
@@ -44,8 +48,9 @@ def indexed(spread: Mapping[str, Any], prefix: str, role: Role = "user") -> list
                 continue
             node = tree
             for part in parts[:-1]:
-                following = node.setdefault(part, {})
-                if not isinstance(following, dict):
+                following = node.setdefault(part, _Branch())
+                # An attribute whose value is an object is no place for others: it is not to change.
+                if not isinstance(following, _Branch):
                     break
                 node = following
             else:

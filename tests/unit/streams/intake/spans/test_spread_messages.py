@@ -7,7 +7,7 @@ import sys
 import pytest
 from tests.support.spans import span
 
-from traceweir.streams.intake.spans.spread_messages import spread_attributes
+from traceweir.streams.intake.spans.spread_messages import indexed, spread_attributes
 
 KEY = "llm.input_messages.0.message.content"
 BEGINNINGS = ("llm.input_messages.",)
@@ -26,3 +26,10 @@ def test_a_large_key_is_let_go_with_its_span() -> None:
         spread_attributes(span(1, 0, "llm", {key: 1}), BEGINNINGS)
         kept.append(sys.getrefcount(key) - before)
     assert kept == [0, 1]
+
+
+def test_an_object_that_is_a_value_is_not_changed_by_keys_below_it() -> None:
+    value: dict[str, object] = {"a": 1}
+    for keys in ((KEY, f"{KEY}.0"), (f"{KEY}.0", KEY)):
+        indexed(dict.fromkeys(keys, value), BEGINNINGS[0])
+        assert value == {"a": 1}
