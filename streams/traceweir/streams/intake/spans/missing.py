@@ -30,6 +30,7 @@ _OVERWRITTEN = (
 _QUIRKS = tuple(reversed(hooks_of(lambda each: each.quirks)))
 """The quirks of all conventions, the most specific last: what it tells replaces what the others tell of a part."""
 _CONTENT_SPANS = keys_of(lambda each: each.content_spans)
+_NO_NAME = "no span tells it; set gen_ai.agent.name on a span around the work of the agent"
 _NO_OUTER_SPAN = (
     "the span of the agent around its steps is not there; it was lost, or its instrumentation never ended it, as that of "
     + " or ".join(each.unended_agents for each in CONVENTIONS if each.unended_agents)
@@ -146,13 +147,13 @@ def _of_models(models: Sequence[ModelCall], calls: Sequence[ToolCall], why: Call
 
 
 def _of_agent(turn: TurnSpans, why: Callable[[], str]) -> dict[str, str]:
-    """Tells why the agent has no name, if a span was to tell it."""
-    reason = ""
+    """Tells why the agent has no name."""
+    reason = _NO_NAME
     if turn.is_fragment:
         reason = _NO_OUTER_SPAN
     elif any(node.kind == "chain" and is_hidden(node.span.attributes.get("input.value")) for node in turn.nodes):
         reason = why()
-    return {"agent": f"the name of the agent is not in the spans: {reason}"} if reason else {}
+    return {"agent": f"the name of the agent is not in the spans: {reason}"}
 
 
 def _reason_of_turn(turn: TurnSpans) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from traceweir.streams.base.json_values import write_json
@@ -130,8 +130,27 @@ def last_of(models: Iterable[ModelCall]) -> ModelCall | None:
     return max(models, key=lambda model: (model.end_ns, model.start_ns), default=None)
 
 
-def read_model_calls(nodes: Iterable[Node]) -> list[ModelCall]:
-    """Returns the model calls of the spans, which are in the order of their start."""
+def read_model_calls(nodes: Sequence[Node]) -> list[ModelCall]:
+    """Returns the model calls of the spans, which are in the order of their start.
+
+    Without a span of a model call, an agent's span that names a model stands for the calls of the agent, of which it can
+    tell sums of tokens alone.
+    """
+    return _calls(nodes) or [call for node in nodes if node.kind == "agent" if (call := _calls_of_agent(node)).model]
+
+
+def _calls_of_agent(node: Node) -> ModelCall:
+    call = _read([node])
+    *played, last = call.outputs or [SpanMessage("assistant")]
+    if last.calls:
+        played.append(last)
+        last = SpanMessage("assistant")
+    return replace(
+        call, inputs=[], outputs=[last], rounds=[*call.rounds, *played], input_tokens=None, output_tokens=None
+    )
+
+
+def _calls(nodes: Iterable[Node]) -> list[ModelCall]:
     leaves: dict[int, list[Node]] = {}
     groups: list[list[Node]] = []
     for node in nodes:

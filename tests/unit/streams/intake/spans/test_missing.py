@@ -15,13 +15,15 @@ CHAT: dict[str, Any] = {"gen_ai.operation.name": "chat", "gen_ai.request.model":
 USAGE = {"gen_ai.usage.input_tokens": 3, "gen_ai.usage.output_tokens": 2}
 ANSWER = {"gen_ai.output.messages": json.dumps([{"role": "assistant", "content": "Closed."}])}
 HIDDEN = {"openinference.span.kind": "CHAIN", "input.value": "__REDACTED__", "output.value": "__REDACTED__"}
+NAMELESS = "the name of the agent is not in the spans: no span tells it"
 HANDOFF = {"traceloop.span.kind": "handoff", "gen_ai.operation.name": "handoff", "gen_ai.handoff.from_agent": "desk"}
 
 
 def notes(*spans: Span) -> list[str]:
-    """Returns what the end of the invocation says to be missing, without the question and the answer."""
+    """Returns what the end of the invocation says to be missing, without the question, the answer and a nameless agent."""
     completed = next(each for each in read_trace(spans).events if each["type"] == "invocation.completed")
-    return [each for each in completed.get("missing", []) if not each.startswith("the answer ")]
+    left_out = ("the answer ", NAMELESS)
+    return [each for each in completed.get("missing", []) if not each.startswith(left_out)]
 
 
 def test_tokens_that_a_model_call_does_not_tell_are_said_to_be_missing() -> None:
@@ -67,6 +69,32 @@ def test_the_name_of_an_agent_in_a_hidden_input_is_said_to_be_missing() -> None:
         "the name of the agent is not in the spans: set OPENINFERENCE_HIDE_INPUTS=false and OPENINFERENCE_HIDE_OUTPUTS=false"
     )
     assert notes(span(1, 0, "AgentWorkflow.run", {**HIDDEN, "agent.name": "desk"}), model) == []
+
+
+def test_the_name_of_an_agent_that_no_span_has_is_said_to_be_missing() -> None:
+    nameless = read_trace([span(1, 0, "chat m", {**CHAT, **USAGE, **ANSWER})]).events
+    [completed] = [each for each in nameless if each["type"] == "invocation.completed"]
+    assert completed["missing"] == [f"{NAMELESS}; set gen_ai.agent.name on a span around the work of the agent"]
+    named = span(1, 0, "turn", {"gen_ai.agent.name": "desk"}), span(2, 1, "chat m", {**CHAT, **USAGE, **ANSWER})
+    assert all("missing" not in each for each in read_trace(named).events if each["type"] == "invocation.completed")
+
+
+def test_the_model_of_an_agent_without_spans_of_its_model_calls_is_that_of_its_span() -> None:
+    sums = {"openinference.span.kind": "AGENT", "llm.model_name": "m", "llm.token_count.prompt": 3}
+    spans = [span(1, 0, "ask", {**sums, "agent.name": "desk", "input.value": "Open?", "output.value": "Closed."})]
+    [called] = [each for each in read_trace(spans).events if each["type"] == "model.called"]
+    assert (called["model"], called.get("input_tokens")) == ("m", None)
+    assert [note.partition(" are ")[0] for note in notes(*spans)] == ["the tokens of some model calls"]
+
+
+def test_the_setting_of_an_instrumentation_that_has_none_is_not_made_up() -> None:
+    agent = span(1, 0, "invoke_agent desk", AGENT, scope="acme.tracing")
+    started = read_trace([agent, span(2, 1, "chat m", {**CHAT, **USAGE}, scope="acme.tracing")]).events[0]
+    [note] = started["missing"]
+    assert note == (
+        "the question is not in the spans: set the option of the instrumentation 'acme.tracing' with which it records "
+        "content, if it has one"
+    )
 
 
 def test_a_handoff_whose_receiver_is_hidden_is_said_to_be_missing_as_a_tool_call() -> None:

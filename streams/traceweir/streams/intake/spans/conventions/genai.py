@@ -46,6 +46,7 @@ _INPUT_EVENTS = {
     "gen_ai.tool.message",
 }
 _MODELS = ("gen_ai.request.model", "gen_ai.response.model", "llm.model_name", "model_name")
+_MICROSOFT = "microsoft.extensions.ai*"
 _USAGES = ("gen_ai.usage.", "llm.token_count.", "llm.usage.")
 
 
@@ -151,7 +152,20 @@ GENAI = Convention(
     kind_keys=(OPERATION,),
     kind=_kind,
     kind_of_name=_kind_of_name,
-    switches=(Switch(f"{CAPTURE}=SPAN_AND_EVENT (instrumentations before util-genai 1.0: true)", scopes=("*",)),),
+    switches=(
+        Switch(
+            f"{CAPTURE}=SPAN_AND_EVENT (instrumentations before util-genai 1.0: true)",
+            # Those of OpenTelemetry in all languages, and spans of unknown origin.
+            scopes=(
+                "",
+                "opentelemetry*",
+                "io.opentelemetry*",
+                "@opentelemetry/*",
+                "experimental.microsoft.*",
+                _MICROSOFT,
+            ),
+        ),
+    ),
     shared_sessions=("session.id", "gen_ai.conversation.id"),
     users=("user.id", "enduser.id"),
     # Clients of models have no convention of their own.

@@ -35,7 +35,7 @@ def _rounds(span: Span) -> list[SpanMessage]:
 
 
 def _quirks(seen: SeenInvocation) -> Mapping[str, str]:
-    if not any(model.rounds for model in seen.models):
+    if not any(_rounds(node.span) for model in seen.models for node in model.nodes):
         return {}
     return {
         "tokens": "the tokens of some model calls are not in the spans: Google's SDK called the tools by itself, and its "
