@@ -12,8 +12,7 @@ from traceweir.streams.intake.spans.messages import read_message, read_messages
 from traceweir.streams.intake.spans.model_calls import ModelCall, last_of
 from traceweir.streams.intake.spans.span import Span
 from traceweir.streams.intake.spans.span_events import event_fields, named_events
-from traceweir.streams.intake.spans.texts_in_values import newest_user_text
-from traceweir.streams.intake.spans.tool_spans import tool_name
+from traceweir.streams.intake.spans.texts_in_values import chat_text, newest_user_text
 from traceweir.streams.intake.spans.tree import Node
 from traceweir.streams.intake.spans.turns import TurnSpans
 
@@ -86,33 +85,34 @@ def _is_frame(node: Node) -> bool:
 def _told(span: Span, sources: tuple[Source, ...]) -> str:
     text: str
     for text in read_all(span, sources):
-        if text:
+        # JSON of nothing, as of a function that returns nothing.
+        if text and text != "null":
             return text
     return ""
 
 
-def answer_of(turn: TurnSpans, models: Sequence[ModelCall]) -> str:
-    """Returns the answer to the user; empty if the spans do not have it, or the invocation failed."""
-    if turn.failed:
-        return ""
-    if not turn.bare:
-        for node in _outermost(turn, last=True):
-            found = _told(node.span, _ANSWERS)
-            found = found or (_told(node.span, _AGENT_TEXTS) if node.kind == "agent" else "")
-            if found := found or _told(node.span, _LAST_ANSWERS):
-                return found
-            if "gen_ai.output.messages" in node.span.attributes:
-                messages = read_messages(node.span.attributes["gen_ai.output.messages"], "assistant")
-                if messages and messages[-1].text and not messages[-1].calls:
-                    return _as_written(messages[-1].text, models)
+def given_answer(turn: TurnSpans, models: Sequence[ModelCall]) -> str:
+    """Returns the answer to the user that the outermost spans have; empty if they do not have it."""
+    for node in () if turn.bare else _outermost(turn, last=True):
+        found = _told(node.span, _ANSWERS)
+        found = found or (_told(node.span, _AGENT_TEXTS) if node.kind == "agent" else "")
+        if found := found or _told(node.span, _LAST_ANSWERS):
+            return found
+        if "gen_ai.output.messages" in node.span.attributes:
+            messages = read_messages(node.span.attributes["gen_ai.output.messages"], "assistant")
+            if messages and messages[-1].text and not messages[-1].calls:
+                return _as_written(messages[-1].text, models)
+    return ""
+
+
+def written_answer(turn: TurnSpans, models: Sequence[ModelCall]) -> str:
+    """Returns the answer to the user that the last model wrote as a text; empty if the spans do not have it."""
     last = last_of(models)
-    if last is not None and last.structured_answer and not _has_run(turn, last.forced_tool):
-        return last.structured_answer
     if last is not None and (last.is_cut or (turn.bare and last.calls)):
         return ""
     answering = [model for model in models if model.text and not model.calls]
     if answering:
-        return without_thought(max(answering, key=lambda model: (model.end_ns, model.start_ns)).text)
+        return bare_answer(max(answering, key=lambda model: (model.end_ns, model.start_ns)).text)
     for node in _outermost(turn, last=True):
         for event in named_events(node.span, "gen_ai.choice"):
             text = read_message({**event_fields(event), "event.name": "gen_ai.choice"}, "assistant").text
@@ -121,18 +121,15 @@ def answer_of(turn: TurnSpans, models: Sequence[ModelCall]) -> str:
     return ""
 
 
-def _has_run(turn: TurnSpans, tool: str) -> bool:
-    return any(node.kind == "tool" and tool_name(node.span) == tool for node in turn.nodes)
+def bare_answer(text: str) -> str:
+    """Returns the answer in a text that thinks aloud as the prompt of a ReAct agent demands, or that is the only field of
+    an object of a chat; any other text unchanged.
 
-
-def without_thought(text: str) -> str:
-    """Returns the answer in a text that thinks aloud as the prompt of a ReAct agent demands; any other text unchanged.
-
-    >>> without_thought("Thought: I know it.\\nFinal Answer: 42"), without_thought("The answer: 42")
+    >>> bare_answer("Thought: I know it.\\nFinal Answer: 42"), bare_answer("The answer: 42")
     ('42', 'The answer: 42')
     """
     found = _REACT.match(text)
-    return found[1].strip() if found else text
+    return found[1].strip() if found else chat_text(text)
 
 
 def is_protocol(text: str) -> bool:

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from traceweir.streams.base.json_values import write_json
-from traceweir.streams.intake.spans.attributes import count, decoded, first, first_text, plain, text_of
+from traceweir.streams.intake.spans.attributes import count, decoded, first, first_text, text_of
 from traceweir.streams.intake.spans.conventions import hooks_of, keys_of
 from traceweir.streams.intake.spans.dialects import (
     input_messages,
@@ -108,16 +107,6 @@ class ModelCall:
             # Each choice has a reason why it ended: one of them is the answer.
             written = written[:1]
         return "\n".join(message.text for message in written)
-
-    @property
-    def structured_answer(self) -> str:
-        """The answer of a model that had to write it as the arguments of a call, in JSON; empty if there is none."""
-        calls = self.calls
-        if not self.forced_tool or [call.name for call in calls] != [self.forced_tool] or self.text:
-            return ""
-        args = calls[0].args
-        # `plain`: the arguments of a model can have half of a surrogate pair.
-        return write_json(plain(args)).decode() if isinstance(args, dict) else ""
 
     @property
     def is_cut(self) -> bool:

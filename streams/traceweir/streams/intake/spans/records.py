@@ -10,12 +10,15 @@ from typing import Any
 
 from traceweir.schemas.dimensions import UNKNOWN_MODEL
 from traceweir.streams.intake.spans.attributes import ABSENT, is_cut, plain, plain_text
-from traceweir.streams.intake.spans.content import answer_of, is_protocol, question_of, without_thought
+from traceweir.streams.intake.spans.content import bare_answer, given_answer, is_protocol, question_of, written_answer
+from traceweir.streams.intake.spans.forced_answers import forced_answers
 from traceweir.streams.intake.spans.identity import MAX_NAME_CHARS, agent_name, dimensions, own_agent_name
 from traceweir.streams.intake.spans.missing import Missing
 from traceweir.streams.intake.spans.model_calls import ModelCall, read_model_calls
 from traceweir.streams.intake.spans.retrieval import Retrieval, read_retrievals
+from traceweir.streams.intake.spans.texts_in_values import chat_text
 from traceweir.streams.intake.spans.tool_calls import ToolCall, read_tool_calls
+from traceweir.streams.intake.spans.tool_spans import tool_name
 from traceweir.streams.intake.spans.turns import TurnSpans
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -49,10 +52,13 @@ class Reading:
         """
         root = turn.roots[0].span
         models = read_model_calls(turn.nodes)
-        calls = read_tool_calls(turn.nodes, models, bare=turn.bare)
-        question = question_of(turn, models)
-        answer = answer_of(turn, models)
         failed = turn.failed
+        given = "" if failed else given_answer(turn, models)
+        ran = {tool_name(node.span) for node in turn.nodes if node.kind == "tool"}
+        forced = forced_answers(models, ran, given)
+        calls = read_tool_calls(turn.nodes, models, bare=turn.bare, answering=forced.names)
+        question = question_of(turn, models)
+        answer = "" if failed else chat_text(given or forced.text) or written_answer(turn, models)
         named = (own_agent_name(node) for node in turn.nodes if node.kind in ("agent", "workflow", "chain", "llm"))
         agent = agent_name(turn.roots[0])
         # There, only an agent that works for the lost one can have a name.
@@ -112,7 +118,7 @@ def events_of(reading: Reading, names: Mapping[int, str]) -> list[dict[str, Any]
         known_tokens = {name: value for name, value in tokens.items() if value is not None}
         found.append((where, {"id": f"{span.span_id}:model", **called, **known_tokens}))
         text = each.text
-        if text and not is_protocol(text) and (each.calls or without_thought(text).strip() != reading.answer.strip()):
+        if text and not is_protocol(text) and (each.calls or bare_answer(text).strip() != reading.answer.strip()):
             said = {
                 "type": "response.intermediate",
                 "author": plain_text(each.agent),

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from traceweir.streams.base.json_values import write_json
 from traceweir.streams.intake.spans.api_bodies import PYTHON_TEXT
-from traceweir.streams.intake.spans.attributes import ABSENT, decoded, structure
+from traceweir.streams.intake.spans.attributes import ABSENT, decoded, plain, structure
 from traceweir.streams.intake.spans.message import SpanMessage, is_hidden
 from traceweir.streams.intake.spans.messages import read_message, read_messages
 
@@ -29,6 +30,7 @@ _ARGUMENTS = ("kwargs", "input_args")
 _TEXT_KEYS = ("final_answer", "answer")
 _CONTEXT = "For context:"
 _NEW_TASK = "New task:\n"
+_CHAT = '{"chat_message"'
 _MAX_DEPTH = 6
 
 
@@ -49,11 +51,22 @@ def newest_user_text(messages: Sequence[SpanMessage]) -> str:
             continue
         text = message.text
         if text and not text.startswith(_CONTEXT):
-            return text.removeprefix(_NEW_TASK)
+            return chat_text(text.removeprefix(_NEW_TASK))
         if not text and message.hidden:
             # An older text is not the question.
             return ""
     return ""
+
+
+def chat_text(text: str) -> str:
+    """Returns the text of a chat that is the only field of an object, as Atomic Agents writes it; others unchanged.
+
+    >>> chat_text('{"chat_message":"Hello"}'), chat_text('{"chat_message":"Hello","mood":"good"}')
+    ('Hello', '{"chat_message":"Hello","mood":"good"}')
+    """
+    value = decoded(text) if text.startswith(_CHAT) else None
+    only = value.get("chat_message") if isinstance(value, dict) and len(value) == 1 else None
+    return only if isinstance(only, str) else text
 
 
 def _question(value: Any, depth: int) -> str:
@@ -106,6 +119,9 @@ def _answer(value: Any, depth: int) -> str:
         return last.text if last is not None and last.role == "assistant" and not last.calls else ""
     if not isinstance(value, dict):
         return ""
+    # LangChain: the answer in the schema that the agent has to fill in.
+    if isinstance(value.get("structured_response"), dict) and value["structured_response"]:
+        return write_json(plain(value["structured_response"])).decode()
     if isinstance(value.get("messages"), list):
         return _answer(value["messages"], depth + 1)
     content = value.get("content")

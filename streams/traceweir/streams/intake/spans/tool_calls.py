@@ -20,7 +20,7 @@ from traceweir.streams.intake.spans.message import (
     newest_turn,
 )
 from traceweir.streams.intake.spans.messages import arguments
-from traceweir.streams.intake.spans.model_calls import ModelCall, last_of
+from traceweir.streams.intake.spans.model_calls import ModelCall
 from traceweir.streams.intake.spans.tool_runs import read_runs
 from traceweir.streams.intake.spans.tool_spans import ToolRun, error_in, exception_type, unwrapped_result
 from traceweir.streams.intake.spans.tree import Node
@@ -56,13 +56,16 @@ class ToolCall:
     order: tuple[int, int, str] = (0, 0, "")
 
 
-def read_tool_calls(nodes: Sequence[Node], models: Sequence[ModelCall], *, bare: bool) -> list[ToolCall]:
+def read_tool_calls(
+    nodes: Sequence[Node], models: Sequence[ModelCall], *, bare: bool, answering: Set[str]
+) -> list[ToolCall]:
     """Returns the tool calls of an invocation in the order in which the model asked for them.
 
     Args:
         nodes: The spans of the invocation, in the order of their start.
         models: The model calls of the invocation, in the order of their start.
         bare: Whether the history of the first model call belongs to the invocation too.
+        answering: The names of the calls in which models had to write an answer.
     """
     runs = read_runs(nodes)
     asked_ids = {call.id for model in models for call in model.all_calls}
@@ -97,14 +100,10 @@ def read_tool_calls(nodes: Sequence[Node], models: Sequence[ModelCall], *, bare:
         span_id = left.span.span_id
         alone = _Asked(call, 0, agent_name(node), span_id)
         calls.append(_joined(alone, left, results, (left.span.start_ns, 0, span_id)))
-    last = last_of(models)
-    structured = last.forced_tool if last is not None else ""
-    if last is None or not last.structured_answer or any(call.name == structured and call.run for call in calls):
-        structured = ""
     calls = [
         call
         for call in calls
-        if call.name not in _ANSWERING and not _is_submission(call) and not _is_answer(call, structured)
+        if call.name not in _ANSWERING and not _is_submission(call) and (call.run or call.name not in answering)
     ]
     return sorted(calls, key=lambda call: call.order)
 
@@ -116,11 +115,6 @@ def _several(ids: Iterable[str]) -> set[str]:
     for each in ids:
         (several if each in known else known).add(each)
     return several - {""}
-
-
-def _is_answer(call: ToolCall, structured: str) -> bool:
-    """Returns whether a call that no tool ran is the form in which a model had to write its answer."""
-    return bool(structured) and call.name == structured and call.result is ABSENT
 
 
 def _is_submission(call: ToolCall) -> bool:

@@ -21,6 +21,7 @@ from traceweir.streams.intake.spans.conventions.dspy import DSPY
 from traceweir.streams.intake.spans.conventions.genai import GENAI
 from traceweir.streams.intake.spans.conventions.google_genai import GOOGLE_GENAI
 from traceweir.streams.intake.spans.conventions.haystack import HAYSTACK
+from traceweir.streams.intake.spans.conventions.instructor import INSTRUCTOR
 from traceweir.streams.intake.spans.conventions.langchain import LANGCHAIN
 from traceweir.streams.intake.spans.conventions.langchain4j import LANGCHAIN4J
 from traceweir.streams.intake.spans.conventions.langfuse import LANGFUSE
@@ -50,6 +51,7 @@ CONVENTIONS: tuple[Convention, ...] = (
     LLAMA_INDEX,
     LITELLM,
     GOOGLE_GENAI,
+    INSTRUCTOR,
     # Attributes that say by their names who wrote them.
     OPENINFERENCE,
     MLFLOW,
