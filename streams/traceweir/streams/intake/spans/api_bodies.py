@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 from traceweir.streams.intake.spans.attributes import decoded, structure
+from traceweir.streams.intake.spans.hosted_tools import read_grounding
 from traceweir.streams.intake.spans.message import SpanMessage, is_hidden
 from traceweir.streams.intake.spans.messages import read_message, read_messages
 
@@ -65,9 +66,11 @@ def answered(value: Any, depth: int = 0) -> list[SpanMessage]:
     content = value.get("content")
     # Gemini.
     if isinstance(content, dict) and "parts" in content:
-        return [
-            read_message({"role": "assistant", **content, "finish_reason": value.get("finish_reason")}, "assistant")
-        ]
+        message = read_message(
+            {"role": "assistant", **content, "finish_reason": value.get("finish_reason")}, "assistant"
+        )
+        read_grounding(value, message)
+        return [message]
     if {"content", "tool_calls", "message", "kwargs", "text", "parts"} & set(value):
         return [read_message(value, "assistant")]
     return []

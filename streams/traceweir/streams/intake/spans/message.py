@@ -26,6 +26,8 @@ class RequestedCall(NamedTuple):
     """Name of the tool."""
     args: Any
     """Arguments as decoded; ABSENT if the message does not have them."""
+    hosted: bool = False
+    """Whether the provider of the model runs the tool, such as a web search, while the model answers."""
 
 
 def differs(one: RequestedCall, other: RequestedCall) -> bool:
@@ -80,6 +82,8 @@ class SpanMessage:
     finish: str = ""
     hidden: bool = False
     """Whether the message had content that was taken out."""
+    said_before_results: int = 0
+    """Number of the texts that stand before the last result of a tool that the provider ran."""
     _told: dict[str, list[RequestedCall]] = field(default_factory=dict, compare=False, repr=False)
 
     def add_call(self, call: RequestedCall) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 from traceweir.streams.intake.spans.attributes import ABSENT, structure, text_of
+from traceweir.streams.intake.spans.hosted_tools import read_hosted
 from traceweir.streams.intake.spans.message import HIDDEN, RequestedCall, Role, SpanMessage, ToolResult, is_hidden
 
 _ROLES: dict[str, Role] = {
@@ -159,8 +160,10 @@ def _listed(value: Any) -> list[dict[str, Any]]:
 
 def _read_item(value: dict[str, Any], message: SpanMessage) -> None:
     """Reads an item of OpenAI's Responses API, which is no message: a call, or the output of a call."""
+    if read_hosted(value, message):
+        return
     match value.get("type"):
-        case "function_call" | "custom_tool_call" | "tool_call" | "mcp_call" if "name" in value:
+        case "function_call" | "custom_tool_call" | "tool_call" if "name" in value:
             message.role = "assistant"
             _read_call({"id": value.get("call_id") or value.get("id"), **_without(value, "id")}, message)
         case "function_call_output" | "custom_tool_call_output":
@@ -252,6 +255,8 @@ def _read_block(block: dict[str, Any], message: SpanMessage, depth: int) -> None
     # OpenInference.
     if isinstance(block.get("message_content"), dict):
         block = block["message_content"]
+    if read_hosted(block, message):
+        return
     call = next(
         (block[k] for k in ("toolUse", "functionCall", "function_call", "tool_call") if _is_map(block, k)), None
     )
@@ -261,7 +266,7 @@ def _read_block(block: dict[str, Any], message: SpanMessage, depth: int) -> None
         _read_call(call, message)
     elif result is not None:
         _read_result(result, message, framed="functionResponse" in block or "function_response" in block)
-    elif kind in ("tool_use", "tool-call", "tool_call", "function_call", "server_tool_use", "server_tool_call"):
+    elif kind in ("tool_use", "tool-call", "tool_call", "function_call"):
         _read_call(block, message)
     elif kind in ("tool_result", "tool-result", "tool_call_response", "function_call_output"):
         _read_result(block, message)

@@ -23,6 +23,10 @@ _CONTENT_KEYS = ("messages", "input.value", "output.value", "arguments", "result
 _CLIENT = "use an instrumentation of the model's client as well, such as that for openai or litellm"
 _STREAMS = f"{_CLIENT}; a stream of OpenAI reports them with include_usage only"
 _ENDS_WITH_CALL = "the invocation ends with the call, which has no span; the application can run the tool after it"
+_HOSTED = (
+    "the provider of the model ran the tool, and its answer is without the result; where its API can add results to "
+    "answers, as OpenAI's does with `include`, ask for them"
+)
 _OVERWRITTEN = (
     "the tokens of some model calls are not in the spans: the instrumentation writes all model calls of an agent on "
     "one span, where the last call overwrites the others; use the spans of the framework itself, or export its log records too"
@@ -122,9 +126,9 @@ def _of_calls(
                 f"the error message of the call of tool {call.name!r} is not in the spans: {reason()}"
             )
         if call.error is None and (call.result is ABSENT or is_cut(call.result)):
-            if turn.bare and call.run is None and not has_cut_texts:
+            if turn.bare and call.run is None and not has_cut_texts and not call.hosted:
                 continue
-            ended = _ENDS_WITH_CALL if _is_open(call, last) else reason()
+            ended = _HOSTED if call.hosted else _ENDS_WITH_CALL if _is_open(call, last) else reason()
             parts[f"result:{place}"] = f"the result of the call of tool {call.name!r} is not in the spans: {ended}"
     return parts
 

@@ -15,6 +15,7 @@ from traceweir.streams.intake.spans.dialects import (
     step_message,
     with_content,
 )
+from traceweir.streams.intake.spans.hosted_tools import hosted_rounds
 from traceweir.streams.intake.spans.identity import agent_name
 from traceweir.streams.intake.spans.message import RequestedCall, SpanMessage
 from traceweir.streams.intake.spans.span import Attributes, Span
@@ -68,7 +69,7 @@ class ModelCall:
     earlier: Sequence[EarlierCall] = ()
     """The calls that were on the same span before this one, the oldest first."""
     rounds: Sequence[SpanMessage] = ()
-    """The tool calls and the results of the rounds that the client played by itself before the answer."""
+    """The tool calls and the results of the rounds that the client or the provider played by itself before the answer."""
     response_id: str = ""
     """Id that the provider gave to the answer; empty if unknown."""
     forced_tool: str = ""
@@ -206,7 +207,7 @@ def _read(nodes: list[Node]) -> ModelCall:
     step = step_message(nodes[0].parent.span) if nodes[0].parent is not None else None
     if step is not None and step.calls:
         outputs = [step]
-    rounds = next((found for span in spans if (found := played_rounds(span))), [])
+    rounds = next((found for span in spans if (found := played_rounds(span))), []) or hosted_rounds(outputs)
     if any(message.results for message in inputs) and _provider_of(merged) in _FRAMING:
         for message in inputs:
             message.results = [result._replace(framed=True) for result in message.results]

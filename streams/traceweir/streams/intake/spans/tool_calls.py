@@ -54,6 +54,8 @@ class ToolCall:
     place: str
     """Where the call is told: the span of the tool, or else the place in the model's span. Unique in the trace."""
     order: tuple[int, int, str] = (0, 0, "")
+    hosted: bool = False
+    """Whether the provider of the model ran the tool."""
 
 
 def read_tool_calls(
@@ -305,4 +307,4 @@ def _joined(asked: _Asked, run: ToolRun | None, results: _Results, order: tuple[
     elif error == "":
         error = in_result or (exception_type(run.span) if run is not None else "")
     place = asked.source if run is None else run.span.span_id
-    return ToolCall(call.name, call_id, args, value, error, asked.agent, run, asked.at_ns, place, order)
+    return ToolCall(call.name, call_id, args, value, error, asked.agent, run, asked.at_ns, place, order, call.hosted)

@@ -26,7 +26,7 @@ SHARED = {"input.value", "output.value"}
 """Attributes that several conventions write."""
 COMMON = {"agent", "agents", "ai", "framework", "genai", "kernel", "microsoft", "of", "s", "sdk", "semantic", "spring"}
 """The words of the conventions' names that name no library."""
-SHAPES = {"message", "messages"}
+SHAPES = {"hosted_tools", "message", "messages"}
 """The files of the shapes of messages, which several libraries pass on, and of what stands in place of hidden content."""
 EXAMPLES = {"missing": {"litellm", "openai"}}
 """The libraries that a sentence for users gives as examples."""

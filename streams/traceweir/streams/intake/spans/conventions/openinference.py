@@ -10,6 +10,7 @@ from traceweir.streams.intake.spans.attributes import ABSENT, decoded, first_tex
 from traceweir.streams.intake.spans.conventions.convention import Convention, Switch
 from traceweir.streams.intake.spans.conventions.smolagents import CLASSES
 from traceweir.streams.intake.spans.conventions.source import Rank, Source, SourcePlace, as_it_is, attributes
+from traceweir.streams.intake.spans.hosted_tools import MARKS
 from traceweir.streams.intake.spans.message import Role, SpanMessage, is_hidden
 from traceweir.streams.intake.spans.metadata import in_metadata
 from traceweir.streams.intake.spans.span import Attributes, Kind, Span
@@ -96,6 +97,10 @@ def _read_prompts(_: Span, spread: Mapping[str, Any]) -> list[SpanMessage]:
 
 
 def _read_outputs(span: Span, spread: Mapping[str, Any]) -> list[SpanMessage]:
+    answer = span.attributes.get("output.value")
+    if isinstance(answer, str) and any(mark in answer for mark in MARKS):
+        # The attributes lack the calls of tools that the provider ran, or their results.
+        return answered(answer) or _messages(span, spread, "llm.output_messages.", "assistant")
     return _messages(span, spread, "llm.output_messages.", "assistant")
 
 
