@@ -8,7 +8,7 @@ from typing import Any
 from traceweir.streams.intake.spans.attributes import first_text
 from traceweir.streams.intake.spans.conventions import hooks_of, keys_of, sources_of
 from traceweir.streams.intake.spans.conventions.source import Source, SourcePlace, read_all
-from traceweir.streams.intake.spans.message import SpanMessage
+from traceweir.streams.intake.spans.message import RequestedCall, SpanMessage
 from traceweir.streams.intake.spans.span import Span
 from traceweir.streams.intake.spans.spread_messages import spread_attributes
 
@@ -19,6 +19,7 @@ _INPUTS = sources_of(lambda each: each.inputs)
 _OUTPUTS = sources_of(lambda each: each.outputs)
 _SPREAD = tuple(source.key for source in (*_INPUTS, *_OUTPUTS) if source.place is SourcePlace.SPREAD)
 _STEPS = hooks_of(lambda each: each.step)
+_ASKED_CALLS = hooks_of(lambda each: each.asked_call)
 _ROUNDS = hooks_of(lambda each: each.rounds)
 
 
@@ -44,6 +45,11 @@ def output_messages(span: Span) -> list[SpanMessage]:
 def step_message(span: Span) -> SpanMessage | None:
     """Returns what a model wrote, from the span around that of its call; None for any other span."""
     return next((found for step in _STEPS if (found := step(span)) is not None), None)
+
+
+def calls_below(spans: Iterable[Span]) -> list[RequestedCall]:
+    """Returns the calls that a model asked for, as the spans below that of its call tell them."""
+    return [call for span in spans for tell in _ASKED_CALLS if (call := tell(span)) is not None]
 
 
 def played_rounds(span: Span) -> list[SpanMessage]:

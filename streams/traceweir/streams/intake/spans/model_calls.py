@@ -9,6 +9,7 @@ from typing import NamedTuple
 from traceweir.streams.intake.spans.attributes import count, decoded, first, first_text, text_of
 from traceweir.streams.intake.spans.conventions import hooks_of, keys_of
 from traceweir.streams.intake.spans.dialects import (
+    calls_below,
     input_messages,
     output_messages,
     played_rounds,
@@ -204,6 +205,9 @@ def _read(nodes: list[Node]) -> ModelCall:
     input_tokens, output_tokens = _tokens(merged, usage)
     inputs = with_content(map(input_messages, spans))
     outputs = with_content(map(output_messages, spans))
+    below = calls_below(child.span for node in nodes for child in node.children)
+    if below and not any(message.calls for message in outputs):
+        outputs = [*outputs, SpanMessage("assistant", calls=below)]
     step = step_message(nodes[0].parent.span) if nodes[0].parent is not None else None
     if step is not None and step.calls:
         outputs = [step]

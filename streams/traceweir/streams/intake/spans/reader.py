@@ -15,6 +15,7 @@ from traceweir.streams.intake.spans.records import Reading, end_of_session, even
 from traceweir.streams.intake.spans.span import Span
 from traceweir.streams.intake.spans.tree import below, trees, unique
 from traceweir.streams.intake.spans.turns import find_turns
+from traceweir.streams.intake.spans.unnamed_tools import mark_tools
 
 Visibility = Literal["private", "org", "network"]
 
@@ -55,6 +56,7 @@ def read_trace(spans: Iterable[Span], *, visibility: Visibility = "private", ses
         return TraceRecords(own_spans=own_spans)
     roots = trees(known)
     outermost_first = below(roots)
+    mark_tools(outermost_first)
     common = session_of(outermost_first)
     user = user_of(outermost_first)
     events: list[dict[str, Any]] = []

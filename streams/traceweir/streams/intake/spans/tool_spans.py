@@ -169,10 +169,12 @@ def unwrapped_result(value: Any, *, framed: bool = False, depth: int = 0) -> tup
             return python_value(structure(block["text"])), "", False
         if set(block) == {"json"}:
             return block["json"], "", False
+    if isinstance(value, dict | str):
+        for tell in _INNER_RESULTS:
+            if (inner := tell(value)) is not None:
+                return unwrapped_result(inner, framed=framed, depth=depth + 1)
     if not isinstance(value, dict):
         return python_value(structure(value)), "", False
-    if (inner := next((found for tell in _INNER_RESULTS if (found := tell(value)) is not None), None)) is not None:
-        return unwrapped_result(inner, framed=framed, depth=depth + 1)
     if isinstance(value.get("kwargs"), dict) and "lc" in value:
         return unwrapped_result(value["kwargs"], framed=framed, depth=depth + 1)
     if isinstance(value.get("data"), dict) and "content" in value["data"]:

@@ -11,6 +11,8 @@ from typing import TypeVar
 
 from traceweir.streams.intake.spans.conventions.adk import ADK
 from traceweir.streams.intake.spans.conventions.agent_framework import AGENT_FRAMEWORK
+from traceweir.streams.intake.spans.conventions.agentops import AGENTOPS
+from traceweir.streams.intake.spans.conventions.agentscope import AGENTSCOPE
 from traceweir.streams.intake.spans.conventions.agno import AGNO
 from traceweir.streams.intake.spans.conventions.ai_sdk import AI_SDK
 from traceweir.streams.intake.spans.conventions.autogen import AUTOGEN
@@ -33,6 +35,7 @@ from traceweir.streams.intake.spans.conventions.mcp import MCP
 from traceweir.streams.intake.spans.conventions.mlflow import MLFLOW
 from traceweir.streams.intake.spans.conventions.openai_agents import OPENAI_AGENTS
 from traceweir.streams.intake.spans.conventions.openinference import OPENINFERENCE
+from traceweir.streams.intake.spans.conventions.openlit import OPENLIT
 from traceweir.streams.intake.spans.conventions.pydantic_ai import PYDANTIC_AI
 from traceweir.streams.intake.spans.conventions.semantic_kernel import SEMANTIC_KERNEL
 from traceweir.streams.intake.spans.conventions.smolagents import SMOLAGENTS
@@ -56,6 +59,7 @@ CONVENTIONS: tuple[Convention, ...] = (
     OPENINFERENCE,
     MLFLOW,
     PYDANTIC_AI,
+    AGENTOPS,
     TRACELOOP,
     LANGSMITH,
     LANGFUSE,
@@ -72,6 +76,8 @@ CONVENTIONS: tuple[Convention, ...] = (
     SEMANTIC_KERNEL,
     AGENT_FRAMEWORK,
     STRANDS,
+    AGENTSCOPE,
+    OPENLIT,
     DSPY,
     AZURE,
     AGNO,

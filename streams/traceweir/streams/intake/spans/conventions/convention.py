@@ -112,6 +112,8 @@ class Convention:
     """Attributes with the reason why an answer ended."""
     step: Callable[[Span], SpanMessage | None] | None = None
     """Tells what a model wrote, from the span around that of its call; None for any other span."""
+    asked_call: Callable[[Span], RequestedCall | None] | None = None
+    """Tells a call that a model asked for, from a span below that of the model's call; None for any other span."""
     rounds: Callable[[Span], list[SpanMessage]] | None = None
     """Tells the calls and results of the rounds that a client played by itself within one model call."""
 
@@ -146,8 +148,8 @@ class Convention:
     """Tells whether the framework made up the id of a call, so that ids repeat."""
     name_in_id: Callable[[str], str] | None = None
     """Tells the name of the tool in an id that no call has; empty if it is not there."""
-    inner_result: Callable[[Mapping[str, Any]], Mapping[str, Any] | None] | None = None
-    """Tells the result of a tool in an object that the framework puts around it; None for any other object."""
+    inner_result: Callable[[Any], Mapping[str, Any] | None] | None = None
+    """Tells the result of a tool in an object, or a text of it, that the framework puts around it; None for any other."""
     no_arguments: tuple[str, ...] = ()
     """Texts in place of the arguments of a call."""
     arguments: tuple[Source, ...] = ()

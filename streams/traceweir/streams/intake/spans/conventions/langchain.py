@@ -9,11 +9,16 @@ from typing import Any, get_args
 
 from traceweir.streams.intake.spans.conventions.convention import Convention
 from traceweir.streams.intake.spans.metadata import in_metadata
+from traceweir.streams.intake.spans.python_text import python_value
 from traceweir.streams.intake.spans.span import Attributes, Kind, Span
 
 _JS_KIND = re.compile(r"\n\n\w+(?: \[\w+\])?(?:: |\Z)")
 """What LangChain.js writes between the message of an error and the same message again: `TypeError [ERR_X]: `."""
 _MAX_JS_KINDS = 16
+_COMMAND = re.compile(
+    r"Command\(.{0,256}?'messages': \[ToolMessage\(content=('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")", re.DOTALL
+)
+"""Python's text of a `Command` with one message, which tracers write that cannot serialize it."""
 
 
 def _agent_of(span: Span) -> str:
@@ -47,8 +52,17 @@ def _without_stack(text: str) -> str:
     return text
 
 
-def _result_in_command(value: Mapping[str, Any]) -> Mapping[str, Any] | None:
+def _result_in_command(value: Any) -> Mapping[str, Any] | None:
     """Returns the last message in a `Command` of LangGraph, with which a tool hands over to another step of the graph."""
+    if isinstance(value, str):
+        found = _COMMAND.match(value)
+        content = python_value(f"{{'content': {found[1]}}}") if found else None
+        return {**content, "type": "tool"} if isinstance(content, dict) else None
+    path = value.get("id")
+    if isinstance(path, list) and path[-1:] == ["Command"]:
+        if isinstance(value.get("repr"), str):
+            return _result_in_command(value["repr"])
+        value = {"graph": None, "goto": [], **value["kwargs"]} if isinstance(value.get("kwargs"), dict) else {}
     update = value.get("update")
     messages = update.get("messages") if isinstance(update, dict) and value.keys() >= {"graph", "goto"} else None
     last = messages[-1] if isinstance(messages, list) and messages else None

@@ -1,0 +1,71 @@
+"""What frameworks put around the result of a tool is no part of the result."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from tests.support.spans import span
+from tests.unit.streams.intake.spans.test_shapes import events_of
+
+from traceweir.streams.intake.spans.span import Span
+
+
+def tool_returning(value: object, mime: str = "application/json") -> list[Span]:
+    tool = {
+        "openinference.span.kind": "TOOL",
+        "tool.name": "hours",
+        "output.value": value if isinstance(value, str) else json.dumps(value),
+        "output.mime_type": mime,
+    }
+    agent = {"openinference.span.kind": "AGENT", "input.value": "Open on Sunday?", "output.value": "From 10 to 14."}
+    return [span(1, 0, "desk", agent), span(2, 1, "hours", tool)]
+
+
+MESSAGE = {"type": "tool", "data": {"content": "10 to 14", "type": "tool", "tool_call_id": "c1"}}
+DUMPED = {
+    "lc": 1,
+    "id": ["langchain_core", "messages", "ToolMessage"],
+    "kwargs": {"content": "10 to 14", "type": "tool"},
+}
+PATH = ["langgraph", "types", "Command"]
+TEXT = "Command(goto='next', update={'messages': [ToolMessage(content='10 to 14', tool_call_id='c1')]})"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        {"lc": 1, "type": "constructor", "id": PATH, "kwargs": {"update": {"messages": [DUMPED]}}},
+        {"lc": 1, "type": "not_implemented", "id": PATH, "repr": TEXT},
+        {"output": {"graph": None, "update": {"messages": [MESSAGE]}, "resume": None, "goto": "next"}},
+        TEXT,
+    ],
+)
+def test_the_result_in_a_command_is_the_result_whatever_writes_the_command(command: object) -> None:
+    [returned] = events_of(tool_returning(command), "tool.returned")
+    assert returned["response"] == "10 to 14"
+
+
+@pytest.mark.parametrize(
+    ("state", "told"),
+    [
+        ({"state": "success"}, {"response": "10 to 14"}),
+        ({"state": "error"}, {"error": "10 to 14"}),
+        ({"state": "denied"}, {"error": "10 to 14"}),
+        ({"stream": False, "is_last": True, "is_interrupted": False}, {"response": "10 to 14"}),
+    ],
+)
+def test_the_blocks_of_agentscope_are_the_result_and_their_state_tells_a_failure(
+    state: dict[str, Any], told: dict[str, str]
+) -> None:
+    block = {"type": "text", "text": "10 to 14", "id": "b1", "created_at": "2026-11-27T22:07:12"}
+    [returned] = events_of(tool_returning({"content": [block], **state, "metadata": {}, "id": "c1"}), "tool.returned")
+    assert {key: returned.get(key) for key in told} == told
+    assert ("error" in returned) == ("error" in told)
+
+
+def test_an_object_with_an_unknown_state_is_the_result() -> None:
+    value = {"content": "full", "state": "Texas", "metadata": {}, "id": "c1"}
+    [returned] = events_of(tool_returning(value), "tool.returned")
+    assert returned["response"] == value
