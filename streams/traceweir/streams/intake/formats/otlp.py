@@ -37,7 +37,7 @@ class _Traces:
         """Adds the spans or log records of a request, and returns a sentence for each unusable one."""
         from traceweir.streams.intake.otlp.decoding import decode_logs, decode_spans
         from traceweir.streams.intake.otlp.errors import OtlpError
-        from traceweir.streams.intake.spans.span_events import is_genai_event
+        from traceweir.streams.intake.spans.model_logs import is_of_model
 
         try:
             spans, problems = decode_spans(request)
@@ -46,7 +46,7 @@ class _Traces:
                 logs = decode_logs(request)
             except OtlpError:
                 return [str(error)]
-            self._logs += (log for log in logs.logs if is_genai_event(log.event))
+            self._logs += (log for log in logs.logs if is_of_model(log.event))
             return logs.problems
         for span in spans:
             self.spans.setdefault(span.trace_id, []).append(span)

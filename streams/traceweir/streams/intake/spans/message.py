@@ -13,8 +13,8 @@ Role = Literal["system", "user", "assistant", "tool"]
 
 _SCRUBBED = "[Scrubbed due to "
 """The beginning of what Logfire writes in place of a value that looks like a secret, such as a session id."""
-HIDDEN = frozenset({"__REDACTED__", "<elided>", "[REDACTED]", "redacted-by-litellm"})
-"""The texts that OpenInference, ADK, Strands and LiteLLM write in place of hidden content."""
+HIDDEN = frozenset({"__REDACTED__", "<elided>", "[REDACTED]", "redacted-by-litellm", "<REDACTED>"})
+"""The texts that OpenInference, ADK, Strands, LiteLLM and Claude Code write in place of hidden content."""
 
 
 class RequestedCall(NamedTuple):

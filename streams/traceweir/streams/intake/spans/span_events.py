@@ -9,20 +9,12 @@ from traceweir.streams.intake.spans.span import Span, SpanEvent
 
 DETAILS = "gen_ai.client.inference.operation.details"
 """The event, of a span or in a log, with the whole content of a model call."""
-GENAI_EVENT = "gen_ai."
-"""The beginning of the names of log records that belong to a model call."""
 
 
 def event_name(event: SpanEvent) -> str:
     """Returns the name of an event; a log record can have the name in its attribute `event.name`."""
     named = event.attributes.get("event.name")
     return event.name or (named if isinstance(named, str) else "")
-
-
-def is_genai_event(event: SpanEvent) -> bool:
-    """Returns whether a log record belongs to a model call, as its name or its attribute `event.name` says."""
-    names = (event.name, event.attributes.get("event.name"))
-    return any(isinstance(name, str) and name.startswith(GENAI_EVENT) for name in names)
 
 
 def named_events(span: Span, name: str) -> list[SpanEvent]:

@@ -20,6 +20,7 @@ _OBJECTS = re.compile(r"\[?<[\w.]+ object at 0x[0-9a-f]+>(?:, <[\w.]+ object at 
 _IDS = keys_of(lambda each: each.tool_ids)
 _NO_IDS = keys_of(lambda each: each.no_tool_ids)
 _NAMES = keys_of(lambda each: each.tool_names)
+_ASKED_TOOLS = hooks_of(lambda each: each.asked_tool)
 _PREFIXES = keys_of(lambda each: each.tool_name_prefixes)
 _SUFFIXES = keys_of(lambda each: each.tool_name_suffixes)
 _ARE_SERVER_CALLS = hooks_of(lambda each: each.is_server_call)
@@ -79,7 +80,8 @@ def read_tool(span: Span) -> ToolRun:
 
 def tool_name(span: Span) -> str:
     """Returns the name of a span's tool."""
-    name = first_text(span.attributes, *_NAMES)
+    name = next((found for tell in _ASKED_TOOLS if (found := tell(span.attributes))), "")
+    name = name or first_text(span.attributes, *_NAMES)
     if not name:
         name = span.name
         for prefix in _PREFIXES:

@@ -9,8 +9,8 @@ from traceweir.schemas.dead_letter import Headers
 from traceweir.streams.base.stages.errors import RecordRejected
 from traceweir.streams.intake.otlp.decoding import decode_log
 from traceweir.streams.intake.otlp.errors import OtlpError
-from traceweir.streams.intake.otlp.slices import MAX_SPAN_BYTES, LogSlice, log_slices, span_slices
-from traceweir.streams.intake.spans.span_events import GENAI_EVENT, is_genai_event
+from traceweir.streams.intake.otlp.slices import MAX_SPAN_BYTES, log_slices, span_slices
+from traceweir.streams.intake.spans.model_logs import is_of_model, may_be_of_model
 from traceweir.streams.pipeline.decoding.envelopes import described, opened
 
 
@@ -90,7 +90,8 @@ def _logs(value: bytes) -> Request:
     parts = []
     for found in slices:
         try:
-            if not _is_genai_event(found):
+            # Most log records need no decoding.
+            if not (may_be_of_model(found.data) and is_of_model(decode_log(found).event)):
                 others += 1
             elif len(found.data) > MAX_SPAN_BYTES:
                 problems.append(f"a log record of trace {found.trace_id} {_too_large(found.data)}")
@@ -99,13 +100,6 @@ def _logs(value: bytes) -> Request:
         except OtlpError as error:
             problems.append(str(error))
     return Request(parts, problems, others)
-
-
-def _is_genai_event(found: LogSlice) -> bool:
-    # Most log records need no decoding.
-    if GENAI_EVENT.encode() not in found.data:
-        return False
-    return is_genai_event(decode_log(found).event)
 
 
 def _too_large(data: bytes) -> str:

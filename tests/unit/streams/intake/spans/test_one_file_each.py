@@ -24,7 +24,10 @@ from traceweir.streams.intake.spans.kinds import kind_of
 INTERFACE = {"convention", "seen", "source"}
 SHARED = {"input.value", "output.value"}
 """Attributes that several conventions write."""
-COMMON = {"agent", "agents", "ai", "framework", "genai", "kernel", "microsoft", "of", "s", "sdk", "semantic", "spring"}
+COMMON = {
+    *("agent", "agents", "ai", "code", "framework", "genai", "kernel"),
+    *("microsoft", "of", "s", "sdk", "semantic", "spring"),
+}
 """The words of the conventions' names that name no library."""
 SHAPES = {"hosted_tools", "message", "messages"}
 """The files of the shapes of messages, which several libraries pass on, and of what stands in place of hidden content."""

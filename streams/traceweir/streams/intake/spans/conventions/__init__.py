@@ -17,6 +17,7 @@ from traceweir.streams.intake.spans.conventions.agno import AGNO
 from traceweir.streams.intake.spans.conventions.ai_sdk import AI_SDK
 from traceweir.streams.intake.spans.conventions.autogen import AUTOGEN
 from traceweir.streams.intake.spans.conventions.azure import AZURE
+from traceweir.streams.intake.spans.conventions.claude_code import CLAUDE_CODE
 from traceweir.streams.intake.spans.conventions.convention import Convention
 from traceweir.streams.intake.spans.conventions.crewai import CREWAI
 from traceweir.streams.intake.spans.conventions.dspy import DSPY
@@ -72,6 +73,7 @@ CONVENTIONS: tuple[Convention, ...] = (
     SMOLAGENTS,
     HAYSTACK,
     AUTOGEN,
+    CLAUDE_CODE,
     # The standard, as one library writes it.
     SEMANTIC_KERNEL,
     AGENT_FRAMEWORK,

@@ -134,6 +134,8 @@ class Convention:
     """Attributes of a tool's span with the id of the call."""
     tool_names: tuple[str, ...] = ()
     """Attributes of a tool's span with the name of the tool."""
+    asked_tool: Callable[[Attributes], str] | None = None
+    """Tells the name under which a model asks for the tool, where the standard's key has another; empty if it has not."""
     tool_name_prefixes: tuple[str, ...] = ()
     """What stands before the name of the tool in the name of its span."""
     tool_name_suffixes: tuple[str, ...] = ()
@@ -183,6 +185,8 @@ class Convention:
     answering_tools: tuple[str, ...] = ()
     """Names of tools with which the framework lets a model write its answer; they are no tools of the agent."""
 
+    log_events: tuple[str, ...] = ()
+    """Beginnings of the names of log records with content of model calls; other log records are not read."""
     contents: tuple[str, ...] = ()
     """Attributes by which a span of an agent has something to tell, also if no other span is work of the agent."""
     only_json: tuple[str, ...] = ()

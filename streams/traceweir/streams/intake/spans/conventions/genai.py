@@ -180,6 +180,7 @@ GENAI = Convention(
     contents=("gen_ai.input.messages", "gen_ai.output.messages"),
     only_json=("gen_ai.input.messages", "gen_ai.output.messages"),
     documents=("gen_ai.retrieval.documents",),
+    log_events=("gen_ai.",),
     inputs=(
         *attributes(read_messages, Rank.VALUE, "gen_ai.input.messages"),
         field_of_event(DETAILS, "gen_ai.input.messages", read_messages)._replace(rank=Rank.VALUE),
