@@ -56,6 +56,18 @@ DIFFERENCES: dict[str, dict[str, tuple[int, int, int]]] = {
     "mastra-1.71": {"answers": (10, 0, 11), "input tokens": (10, 0, 11), "output tokens": (10, 0, 11)},
     # Google's SDK before 2.0 plays the rounds with tools on one span, which has the tokens of the last call alone.
     "google-genai-1-openinference": {"input tokens": (2, 4, 6), "output tokens": (2, 4, 6)},
+    # The loops of these agents have no name of an agent in their spans.
+    "agentops-chat": {"agents": (0, 5, 5)},
+    "openlit-chat": {"agents": (0, 5, 5)},
+    "atomic-agents-oi-both": {"agents": (0, 2, 2)},
+    # Instructor's span has no tokens; those are on the span of the client, which is not instrumented here.
+    "atomic-agents-oi": {"agents": (0, 2, 2), "input tokens": (0, 2, 2), "output tokens": (0, 2, 2)},
+    # OpenInference writes the agent's span alone, with sums of the tokens: of the input rightly, of the output wrongly.
+    "claude-agent-sdk-oi": {"agents": (0, 5, 5), "input tokens": (0, 5, 5), "output tokens": (0, 5, 5)},
+    # The answer is the schema that the model had to fill in; the truth has one of its fields.
+    "langchain-toolstrategy-oi": {"answers": (0, 0, 1)},
+    # The provider's result has a field `page_age` that is null, which the instrumentation leaves out.
+    "server-tools-anthropic-genai": {"agents": (0, 1, 1), "results": (0, 0, 1)},
 }
 
 
