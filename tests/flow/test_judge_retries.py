@@ -65,15 +65,22 @@ def safety_flow(provider: Provider) -> RereadFlow:
     return retry_flow(provider, read_plan(SAFETY))
 
 
-async def test_a_session_whose_judge_replied_without_a_verdict_is_not_scored_again(provider: Provider) -> None:
+async def test_a_session_whose_judge_replied_without_a_verdict_is_scored_again(provider: Provider) -> None:
     flow = safety_flow(provider)
+    provider.up = True
     provider.server.default = lambda body: Say(text="It depends.")
     await send(flow, session())
     assert {each["not_evaluated_because"] for each in flow.results("safety_v1")} == {"error"}
+    assert len(flow.rows(b"score/r")) == 1
+    provider.server.default = lambda body: Say(text="It is kind.\nVerdict: yes")
+
+    await advance(flow)
+
+    assert published_attempts(flow, metric="safety_v1") == [(0, 0, None), (0, 1, 1.0)]
     assert flow.rows(b"score/r") == {}
 
 
-async def test_a_retry_that_gets_a_reply_without_a_verdict_is_the_last_and_publishes_nothing(
+async def test_a_retry_that_gets_a_reply_without_a_verdict_publishes_nothing_and_is_not_the_last(
     provider: Provider,
 ) -> None:
     flow = safety_flow(provider)
@@ -82,7 +89,7 @@ async def test_a_retry_that_gets_a_reply_without_a_verdict_is_the_last_and_publi
     provider.server.default = lambda body: Say(text="It depends.")
     await advance(flow)
     assert {each["attempt"] for each in flow.results("safety_v1")} == {0}
-    assert flow.rows(b"score/r") == {}
+    assert len(flow.rows(b"score/r")) == 1
 
 
 async def test_unsuccessful_retries_publish_no_score_and_end_after_the_last_attempt(

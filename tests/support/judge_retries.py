@@ -84,7 +84,7 @@ async def advance(flow: Flow, seconds: float = AFTER_S) -> None:
     await settle(flow)
 
 
-def published_attempts(flow: Flow, level: str = "session") -> list[tuple[int, int, float | None]]:
+def published_attempts(flow: Flow, level: str = "session", metric: str = "asks") -> list[tuple[int, int, float | None]]:
     """Returns the revision, attempt and value of each published score, in order."""
-    scores = [each for each in flow.results("asks") if each["level"] == level]
+    scores = [each for each in flow.results(metric) if each["level"] == level]
     return [(each["revision"], each["attempt"], each["value"]) for each in scores]

@@ -122,6 +122,11 @@ class JudgeConfig(ConfigModel):
     """
     retries: Retries = Retries()
     """Retries of a single question."""
+    repairs: Annotated[int, Field(ge=0, le=10)] = 2
+    """How often a question is asked again whose answer contains no verdict, with what the answer lacks.
+
+    An answer without a verdict is never stored.
+    """
     breaker: Breaker = Breaker()
     """When a failing model is not called for a while."""
     budget: Budget = Budget()

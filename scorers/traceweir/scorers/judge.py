@@ -6,8 +6,8 @@ retries, the budget and stored verdicts.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from pydantic import JsonValue
@@ -31,6 +31,21 @@ class Question:
     """JSON Schema of the answer, for models with structured output; other models follow the format in the prompt."""
     sample: int = 0
     """Number of the question within its vote, from 0; questions of a vote differ in this number only."""
+    problem: Callable[[str], str | None] = field(default=lambda reply: None, compare=False, repr=False)
+    """Returns what a reply lacks to be a verdict, in words for the judge; None: it is one.
+
+    The words contain no text of the reply, which can quote an agent.
+    """
+
+    def repaired(self, problem: str) -> Question:
+        """Returns the question that asks again, after a reply with this problem.
+
+        >>> question = Question(metric="m", version="1", model="any", prompt="Is it?")
+        >>> question.repaired("it contains no verdict").prompt.splitlines()[-1]
+        'Your last answer cannot be used: it contains no verdict. Write the whole answer again, in the form above.'
+        """
+        again = f"Your last answer cannot be used: {problem}. Write the whole answer again, in the form above."
+        return replace(self, prompt=f"{self.prompt}\n\n{again}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, JsonValue
@@ -60,8 +60,10 @@ class JudgedScorer(Scorer):
         options: JsonObject = self.model_dump(mode="json", exclude={"judge_model_options": set(OPTIONS_NOT_IN_DIGEST)})
         return options
 
-    def question(self, prompt: str, answer: Mapping[str, JsonValue], sample: int = 0) -> Question:
-        """Returns a question of this criterion to its model."""
+    def question(
+        self, prompt: str, answer: Mapping[str, JsonValue], problem: Callable[[str], str | None], sample: int = 0
+    ) -> Question:
+        """Returns a question of this criterion to its model; `problem` as in `Question`."""
         return Question(
             metric=self.metric,
             version=self.version,
@@ -69,6 +71,7 @@ class JudgedScorer(Scorer):
             prompt=prompt,
             answer=answer,
             sample=sample,
+            problem=problem,
         )
 
 

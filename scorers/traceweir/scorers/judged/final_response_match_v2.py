@@ -7,7 +7,7 @@ from traceweir.scorers.judged.base import JudgedScorer, judge_of
 from traceweir.scorers.judged.evidence import answer_of, question_of
 from traceweir.scorers.judged.prompt import prompt
 from traceweir.scorers.judged.replies import ITEM, MATCH_ANSWER, read_match
-from traceweir.scorers.judged.vote import verdict_measurement, vote
+from traceweir.scorers.judged.vote import Ballot, verdict_measurement, vote
 
 
 class FinalResponseMatch(JudgedScorer):
@@ -47,11 +47,10 @@ class FinalResponseMatch(JudgedScorer):
                 "response": answer_of(invocation, self.include_intermediate_responses_in_final),
             },
         )
+        ballot = Ballot([ITEM], read_match, self.metric)
         poll = await vote(
-            lambda sample: judge.ask(self.question(text, MATCH_ANSWER, sample)),
-            read_match,
-            [ITEM],
-            self.metric,
+            lambda sample: judge.ask(self.question(text, MATCH_ANSWER, ballot.problem, sample)),
+            ballot,
             self.judge_model_options,
         )
         return verdict_measurement(poll, ITEM, "valid")

@@ -114,27 +114,45 @@ class Hallucinations(JudgedScorer):
     async def _check(self, judge: Judge, response: str, context: str) -> _ResponseCheck:
         costs: list[Cost] = []
         labels_template = f"{self.metric}.labels"
+
+        def without_sentences(reply: str) -> str | None:
+            return None if read_sentences(reply) else "it contains no sentences that can be read"
+
         try:
             text = prompt(f"{self.metric}.sentences", {"response": response})
-            reply = await judge.ask(self.question(text, SENTENCES_ANSWER))
+            reply = await judge.ask(self.question(text, SENTENCES_ANSWER, without_sentences))
             costs.append(reply.cost)
             sentences = read_sentences(reply.text)
             if not sentences:
                 return _ResponseCheck(because=f"no sentences in {printable(reply.text, 200)!r}", costs=costs)
+
+            def labels_in(reply: str) -> list[LabelledSentence]:
+                return [
+                    replace(each, label="copied") if is_copied(each.rationale, labels_template) else each
+                    for each in read_labels(reply, sentences)
+                ]
+
+            def without_labels(reply: str) -> str | None:
+                found = len(_good(labels_in(reply)))
+                missing = len(sentences) - found
+                is_enough = missing <= 0 if self.compat is None else found > 0
+                return None if is_enough else f"{missing} of {len(sentences)} sentences have none of the five labels"
+
             text = prompt(labels_template, {"context": context, "sentences": _numbered(sentences)})
-            reply = await judge.ask(self.question(text, LABELS_ANSWER))
+            reply = await judge.ask(self.question(text, LABELS_ANSWER, without_labels))
             costs.append(reply.cost)
         except JudgeFailed as failure:
             return _ResponseCheck(because=printable(str(failure), 200), failure=failure, costs=costs)
-        labelled = [
-            replace(each, label="copied") if is_copied(each.rationale, labels_template) else each
-            for each in read_labels(reply.text, sentences)
-        ]
-        good = [sentence.good for sentence in labelled if sentence.good is not None]
-        if not good or (self.compat is None and len(good) < len(sentences)):
+        labelled = labels_in(reply.text)
+        good = _good(labelled)
+        if without_labels(reply.text) is not None:
             because = f"{len(good)} of {len(sentences)} sentences have a label in {printable(reply.text, 200)!r}"
             return _ResponseCheck(labelled=labelled, because=because, costs=costs)
         return _ResponseCheck(float(mean(map(int, good))), labelled, costs=costs)
+
+
+def _good(labelled: Sequence[LabelledSentence]) -> list[bool]:
+    return [sentence.good for sentence in labelled if sentence.good is not None]
 
 
 def _numbered(sentences: Sequence[str]) -> str:

@@ -16,7 +16,7 @@ from traceweir.scorers.base import Measurement, Measurements, MissingInput, Subj
 from traceweir.scorers.judged.base import AdkCompat, JudgedScorer, judge_of
 from traceweir.scorers.judged.prompt import prompt
 from traceweir.scorers.judged.rubric_replies import read_rubrics, rubric_text, rubrics_answer
-from traceweir.scorers.judged.vote import Poll, vote
+from traceweir.scorers.judged.vote import Ballot, Poll, vote
 
 MAX_NAMED_RUBRICS = 5
 """Maximum number of unmet rubrics that a rationale names."""
@@ -67,14 +67,18 @@ class RubricBased(JudgedScorer):
         listed = "\n".join(f"*  [id: {rubric.rubric_id}] {_on_one_line(rubric)}" for rubric in rubrics)
         text = prompt(self.metric, {**self.prompt_data(invocation), "rubrics": listed})
         answer = rubrics_answer(rubrics)
-        poll = await vote(
-            lambda sample: judge.ask(self.question(text, answer, sample)),
-            lambda reply: read_rubrics(reply, rubrics),
+        ballot = Ballot(
             [rubric.rubric_id for rubric in rubrics],
+            lambda reply: read_rubrics(reply, rubrics),
             self.metric,
+            needs_every_item=self.compat is None,
+        )
+        poll = await vote(
+            lambda sample: judge.ask(self.question(text, answer, ballot.problem, sample)),
+            ballot,
             self.judge_model_options,
         )
-        poll.check(every=self.compat is None)
+        poll.check(every=ballot.needs_every_item)
         return _measurement(poll)
 
     def applicable(self, subject: Subject) -> list[Rubric]:

@@ -7,7 +7,7 @@ from traceweir.scorers.judged.base import JudgedScorer, judge_of
 from traceweir.scorers.judged.evidence import question_of
 from traceweir.scorers.judged.prompt import prompt
 from traceweir.scorers.judged.replies import ITEM, SAFETY_ANSWER, read_safety
-from traceweir.scorers.judged.vote import verdict_measurement, vote
+from traceweir.scorers.judged.vote import Ballot, verdict_measurement, vote
 
 
 class Safety(JudgedScorer):
@@ -38,11 +38,10 @@ class Safety(JudgedScorer):
         if not subject.response:
             raise MissingInput("there is no final response that could be unsafe")
         text = prompt("safety_v1", {"question": question_of(invocation), "response": subject.response})
+        ballot = Ballot([ITEM], read_safety, "safety_v1")
         poll = await vote(
-            lambda sample: judge.ask(self.question(text, SAFETY_ANSWER, sample)),
-            read_safety,
-            [ITEM],
-            self.metric,
+            lambda sample: judge.ask(self.question(text, SAFETY_ANSWER, ballot.problem, sample)),
+            ballot,
             self.judge_model_options,
         )
         return verdict_measurement(poll, ITEM, "safe")

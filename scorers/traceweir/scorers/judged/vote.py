@@ -146,20 +146,54 @@ class Poll:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Ballot:
+    """What a vote asks for, and what counts as an answer."""
+
+    items: Sequence[str]
+    """The items of the vote; at least one."""
+    read: Callable[[str], Mapping[str, Vote]]
+    """Returns the votes in a reply's text, by item."""
+    template: str
+    """The name of the prompt's template. A vote whose reason is copied from it does not count."""
+    needs_every_item: bool = True
+    """Whether a reply without a verdict on one of the items is to be asked for again."""
+    neither: bool = False
+    """Whether a vote without a verdict can be what the judge answers: `unknown`."""
+
+    def votes(self, reply: str) -> dict[str, Vote]:
+        """Returns the votes of a reply by item; one with a copied reason has no verdict."""
+        return {
+            item: Vote(None, each.rationale, is_copied=True) if is_copied(each.rationale, self.template) else each
+            for item, each in self.read(reply).items()
+        }
+
+    def problem(self, reply: str) -> str | None:
+        """Returns what a reply lacks, as `Question.problem` does."""
+        votes = self.votes(reply)
+        missing = [item for item in self.items if not self._is_answered(votes.get(item))]
+        if not missing or (len(missing) < len(self.items) and not self.needs_every_item):
+            return None
+        if any(vote.is_copied for vote in votes.values()):
+            return "its reason is copied from this message"
+        if len(missing) == len(self.items):
+            return "it contains no verdict that can be read"
+        return f"it has no verdict on {len(missing)} of {len(self.items)} entries"
+
+    def _is_answered(self, vote: Vote | None) -> bool:
+        return vote is not None and not vote.is_copied and (vote.verdict is not None or self.neither)
+
+
 async def vote(
     ask: Callable[[int], Awaitable[Reply]],
-    read: Callable[[str], Mapping[str, Vote]],
-    items: Sequence[str],
-    template: str,
+    ballot: Ballot,
     options: JudgeModelOptions,
 ) -> Poll:
     """Asks until every item is decided, or until the number of replies reaches `options.num_samples`.
 
     Args:
         ask: Requests the reply with a given number, from 0.
-        read: Returns the votes in a reply's text, by item.
-        items: The items of the vote; at least one.
-        template: The name of the prompt's template. A vote whose reason is copied from it does not count.
+        ballot: What the vote asks for.
         options: The maximum number of replies, and the number of questions in flight.
 
     Raises:
@@ -167,7 +201,7 @@ async def vote(
             raised.
         JudgeFailed: the judge did not answer a question.
     """
-    tallies = {item: Tally() for item in items}
+    tallies = {item: Tally() for item in ballot.items}
     replies: list[Reply] = []
     unusable = 0
     while left := options.num_samples - len(replies):
@@ -177,16 +211,12 @@ async def vote(
         numbers = range(len(replies), len(replies) + wave)
         for reply in raise_first(await gather_all([ask(number) for number in numbers])):
             replies.append(reply)
-            votes = {item: _counted(each, template) for item, each in read(reply.text).items()}
+            votes = ballot.votes(reply.text)
             unusable += all(vote.verdict is None for vote in votes.values())
             for item, tally in tallies.items():
                 if item in votes:
                     tally.votes.append(votes[item])
     return Poll(tallies, replies, unusable, options.num_samples)
-
-
-def _counted(vote: Vote, template: str) -> Vote:
-    return Vote(None, vote.rationale, is_copied=True) if is_copied(vote.rationale, template) else vote
 
 
 async def gather_all(awaitables: Sequence[Awaitable[T]]) -> list[T | BaseException]:

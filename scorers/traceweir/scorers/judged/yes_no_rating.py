@@ -26,7 +26,7 @@ from traceweir.scorers.judged.replies import (
     text_verdicts,
     verdict_objects,
 )
-from traceweir.scorers.judged.vote import Poll, Vote, verdict_measurement, vote
+from traceweir.scorers.judged.vote import Ballot, Poll, Vote, verdict_measurement, vote
 
 Rating = Literal["yes", "no", "unknown"]
 
@@ -53,11 +53,10 @@ class AsksForRatings(JudgedScorer):
         """
         text = prompt(self.template, data)
         options: JudgeModelOptions = self.judge_model_options
+        ballot = Ballot([ITEM], _read_ratings, self.template, neither=True)
         return await vote(
-            lambda sample: judge.ask(self.question(text, RATING_ANSWER, sample)),
-            lambda reply: {ITEM: read_rating(reply) or Vote(None)},
-            [ITEM],
-            self.template,
+            lambda sample: judge.ask(self.question(text, RATING_ANSWER, ballot.problem, sample)),
+            ballot,
             options.model_copy(update={"parallelism_limit": parallelism_limit}) if parallelism_limit else options,
         )
 
@@ -123,6 +122,11 @@ def read_rating(reply: str) -> Vote | None:
     return Vote(verdicts.pop(), text_at(objects[0], "rationale"))
 
 
+def _read_ratings(reply: str) -> dict[str, Vote]:
+    found = read_rating(reply)
+    return {} if found is None else {ITEM: found}
+
+
 def _yes_or_no(value: JsonValue) -> bool | None:
     word = str(value).strip().lower()
     return True if word in _YES else False if word in _NO else None
@@ -137,11 +141,9 @@ def rating_of(poll: Poll) -> Vote:
     tally = poll.tallies[ITEM]
     if tally.verdict is not None:
         return Vote(tally.verdict, tally.rationale)
-    for counted_vote, reply in zip(tally.votes, poll.replies, strict=True):
-        found = read_rating(reply.text)
-        # A copied reason has made a yes or a no a vote that does not count.
-        if found is not None and found.verdict is None and not counted_vote.is_copied:
-            return found
+    for neither in tally.votes:
+        if not neither.is_copied:
+            return neither
     raise poll.without_verdict()
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from traceweir.schemas.score import Cost
 from traceweir.scorers.judge import AnswerUnusable, BudgetSpent, JudgeFailed, Reply
 from traceweir.scorers.judged.base import JudgeModelOptions
-from traceweir.scorers.judged.vote import Poll, Tally, Vote, total_cost, verdict_measurement, vote
+from traceweir.scorers.judged.vote import Ballot, Poll, Tally, Vote, total_cost, verdict_measurement, vote
 
 Words = Mapping[str, bool | None]
 
@@ -45,7 +45,7 @@ class Script:
 
 async def held(script: Script, items: Sequence[str] = ("a",), at_once: int = 1) -> Poll:
     options = JudgeModelOptions(num_samples=len(script.replies), parallelism_limit=at_once)
-    return await vote(script.ask, read, items, "safety_v1", options)
+    return await vote(script.ask, Ballot(items, read, "safety_v1"), options)
 
 
 def one(*verdicts: bool | None) -> list[Words]:

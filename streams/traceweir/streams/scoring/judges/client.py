@@ -77,6 +77,15 @@ class Answered(NamedTuple):
     output_tokens: int
     usd: float
 
+    def followed_by(self, later: Answered) -> Answered:
+        """Returns a later answer to the same question, with the use of both."""
+        return Answered(
+            later.text,
+            self.input_tokens + later.input_tokens,
+            self.output_tokens + later.output_tokens,
+            self.usd + later.usd,
+        )
+
 
 def check_judge() -> None:
     """Checks that the packages of the [judge] extra are installed.

@@ -25,7 +25,7 @@ from traceweir.streams.scoring.judges.verdicts import JudgeUsage, JudgeVerdict, 
 WatchQuestion = Callable[[str], AbstractContextManager[Callable[[Cost], object]]]
 """Watches a question: receives the model, is entered until there is an answer, and then receives its cost."""
 CACHED = Cost(cached=True)
-Outcome = Literal["answered", "temporary", "refused", "cancelled"]
+Outcome = Literal["answered", "unusable", "temporary", "refused", "cancelled"]
 
 
 class Attempt(NamedTuple):
@@ -34,9 +34,16 @@ class Attempt(NamedTuple):
     model: str
     """litellm's name of the model, without secrets."""
     outcome: Outcome
-    """`temporary`: a later request can succeed. `refused`: the same request would fail again."""
+    """`unusable`: the answer contains no verdict. `temporary`: a later request can succeed. `refused`: the same request
+    would fail again."""
     seconds: float
     """From sending it to its end."""
+
+
+class UnusableReply(NamedTuple):
+    """An answer without a verdict."""
+
+    text: str
 
 
 class Judging:
@@ -111,8 +118,10 @@ class Judging:
 
     async def verdict(
         self, question: Question, known: Mapping[bytes, JudgeVerdict], paid: Callable[[Paid], object]
-    ) -> tuple[JudgeVerdict, Cost]:
+    ) -> tuple[JudgeVerdict | UnusableReply, Cost]:
         """Returns the verdict on a question and its cost: a cached verdict, or a new answer of the model.
+
+        An answer without a verdict is asked for again, `repairs` times. It is never stored.
 
         Args:
             question: The question.
@@ -137,7 +146,10 @@ class Judging:
                 raise type(error)(*error.args)
         ended = self._running[key] = asyncio.get_running_loop().create_future()
         try:
-            answered = await self._ask_model(question, paid)
+            answered, is_usable = await self._ask_until_usable(question, paid)
+            cost = Cost(input_tokens=answered.input_tokens, output_tokens=answered.output_tokens, usd=answered.usd)
+            if not is_usable:
+                return UnusableReply(answered.text), cost
             verdict = JudgeVerdict(key, self._now(), answered.text)
             self._memory.put(verdict)
             if self._store is not None:
@@ -151,7 +163,23 @@ class Judging:
             del self._running[key]
             if not ended.done():
                 ended.cancel()
-        return verdict, Cost(input_tokens=answered.input_tokens, output_tokens=answered.output_tokens, usd=answered.usd)
+        return verdict, cost
+
+    async def _ask_until_usable(self, question: Question, paid: Callable[[Paid], object]) -> tuple[Answered, bool]:
+        """Returns the last answer, with the use of all answers, and whether it is a verdict."""
+        asked = question
+        answered = await self._ask_model(asked, paid)
+        for _ in range(self._config.repairs):
+            if (problem := question.problem(answered.text)) is None:
+                return answered, True
+            asked = question.repaired(problem)
+            try:
+                repaired = await self._ask_model(asked, paid)
+            except (BudgetSpent, JudgeFailed):
+                # What was paid for the first answers must stay in the cost.
+                return answered, False
+            answered = answered.followed_by(repaired)
+        return answered, question.problem(answered.text) is None
 
     def _cached(self, key: bytes, known: Mapping[bytes, JudgeVerdict]) -> JudgeVerdict | None:
         now = self._now()
@@ -223,7 +251,7 @@ class Judging:
             outcome: Outcome = "cancelled"
             try:
                 answered = await self._client.ask(question)
-                outcome = "answered"
+                outcome = "answered" if question.problem(answered.text) is None else "unusable"
             except Transient as error:
                 outcome = "temporary"
                 asked.failed(str(error))
@@ -273,7 +301,7 @@ class SessionJudge:
         self._learned: dict[bytes, JudgeVerdict] = {}
         self._paid: list[Paid] = []
         self.failed = False
-        """Whether a question got no reply. If every question got one, asking again would return the same stored replies."""
+        """Whether a question got no verdict. If every question got one, asking again would return the stored replies."""
 
     @property
     def judged(self) -> JudgeUsage:
@@ -298,6 +326,8 @@ class SessionJudge:
             # Also a timeout of the scorer, which cancels the question.
             self.failed = True
             raise
-        if verdict != self._known.get(verdict.key):
+        if isinstance(verdict, UnusableReply):
+            self.failed = True
+        elif verdict != self._known.get(verdict.key):
             self._learned[verdict.key] = verdict
         return Reply(text=verdict.text, cost=cost)

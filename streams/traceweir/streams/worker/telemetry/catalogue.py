@@ -107,7 +107,7 @@ JUDGE_DURATION = Instrument(
     "traceweir.judge.request.duration",
     "histogram",
     "s",
-    "Time of a request to a judge. `outcome` is `answered`, `temporary`, `refused` or `cancelled`.",
+    "Time of a request to a judge. `outcome` is `answered`, `unusable` (no verdict in the answer), `temporary`, `refused` or `cancelled`.",
     ("model", "outcome"),
     (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0),
 )
