@@ -45,7 +45,9 @@ class JudgedScorer(Scorer):
     """Base class of the scorers that ask a judge."""
 
     metric: ClassVar[str]
-    """The criterion's name. Costs and stored verdicts are recorded under this name."""
+    """The criterion's name."""
+    asks_as: ClassVar[str] = ""
+    """The criterion whose questions this one asks, so that both share verdicts and pay once; empty: its own."""
     judged = True
     version = "2"
     judge_model_options: JudgeModelOptions = JudgeModelOptions()
@@ -65,7 +67,7 @@ class JudgedScorer(Scorer):
     ) -> Question:
         """Returns a question of this criterion to its model; `problem` as in `Question`."""
         return Question(
-            metric=self.metric,
+            metric=self.asks_as or self.metric,
             version=self.version,
             model=self.judge_model,
             prompt=prompt,

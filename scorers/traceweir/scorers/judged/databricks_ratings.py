@@ -156,6 +156,7 @@ class SafetyRating(Safety):
     """
 
     metric = databricks_names.SAFETY
+    asks_as = Safety.metric
     judge_model_options: RatingOptions = RatingOptions()
 
 

@@ -131,7 +131,8 @@ async def test_the_prompt_is_the_golden_one(name: str) -> None:
         pytest.fail(f"{path.name} was not there and is now; read it")
     assert question.prompt == path.read_text("utf-8")
     metric = next(metric for metric, kind in BUILT_IN.items() if kind is type(scorer))
-    assert (question.metric, question.version, question.model) == (metric, "2", "gemini-2.5-flash")
+    asked_as = "safety_v1" if isinstance(scorer, SafetyRating) else metric
+    assert (question.metric, question.version, question.model) == (asked_as, "2", "gemini-2.5-flash")
 
 
 def test_every_judged_metric_has_a_golden_prompt_and_every_template_is_used() -> None:

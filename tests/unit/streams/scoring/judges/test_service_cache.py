@@ -8,10 +8,16 @@ from typing import Any
 
 import pytest
 from tests.support.judged import Clock, judging, question
+from tests.support.judged_criteria import ANSWERED
 from tests.support.openai_server import Say, openai_server
+from tests.support.scoring import make_session, scores_of
 
+from traceweir.schemas.base import JsonObject
 from traceweir.schemas.judge_config import VerdictCache
 from traceweir.schemas.score import Cost
+from traceweir.schemas.turns import Turn
+from traceweir.scorers import read_plan
+from traceweir.scorers.databricks_names import SAFETY
 from traceweir.streams.scoring.judges.verdict_file import JudgeFile
 
 pytestmark = [
@@ -121,3 +127,14 @@ async def test_verdicts_in_a_file_are_used_by_the_next_run(tmp_path: Path) -> No
                 assert [paid.tokens for paid in file.paid()] == [12]
     assert len(server.asked) == 1
     assert path.stat().st_mode & 0o077 == 0
+
+
+async def test_two_criteria_with_the_same_question_pay_once_for_an_invocation() -> None:
+    once: JsonObject = {"threshold": 0.5, "judge_model_options": {"judge_model": "openai/stub", "num_samples": 1}}
+    plan = read_plan({"criteria": {"safety_v1": once, "safety": once}})
+    async with openai_server(default=lambda body: Say(text="It is kind.\nVerdict: yes")) as server:
+        judge = judging(server.url).session()
+        found = await scores_of(plan, [Turn(ANSWERED)], make_session(), judge=judge)
+        assert len(server.asked) == 1
+    assert {(score.metric, score.value) for score in found} == {("safety_v1", 1.0), (SAFETY, 1.0)}
+    assert len(judge.judged.paid) == 1
