@@ -26,6 +26,7 @@ from traceweir.schemas.judge_config import JudgeConfig
 from traceweir.scorers.judge import Question
 from traceweir.streams.base.clock import utc_now
 from traceweir.streams.base.process_setup import paused_gc
+from traceweir.streams.scoring.judges.endings import count, why_stopped
 from traceweir.streams.scoring.judges.errors import FinalFailure, JudgeUnavailableError, Secrets, Transient
 from traceweir.streams.scoring.judges.http_limits import (
     AnswerTooLargeError,
@@ -36,7 +37,7 @@ from traceweir.streams.scoring.judges.http_limits import (
     limited_http,
 )
 from traceweir.streams.scoring.judges.instrumentation import trace_headers, uninstrumented
-from traceweir.streams.scoring.judges.models import estimated_tokens, litellm_name, price_of
+from traceweir.streams.scoring.judges.models import Use, estimated_tokens, litellm_name, price_of
 
 log = logging.getLogger(__name__)
 
@@ -163,10 +164,12 @@ class JudgeClient:
         """Returns litellm's name of a model."""
         return litellm_name(model, self._config.models, self._access.api_base)
 
-    def upper_bounds(self, question: Question) -> tuple[int, int, float]:
-        """Returns upper bounds for a question: estimated input tokens, maximum output tokens, and the USD of both."""
-        tokens = estimated_tokens(question.prompt), self._config.max_output_tokens
-        return *tokens, self._model(self.name_of(question.model)).usd(*tokens)
+    def upper_bounds(self, question: Question) -> tuple[Use, Use]:
+        """Returns upper bounds for a question: the use of its prompt alone, and with the longest answer."""
+        model = self._model(self.name_of(question.model))
+        prompt = estimated_tokens(question.prompt)
+        longest = self._config.max_output_tokens
+        return Use(prompt, model.usd(prompt, 0)), Use(prompt + longest, model.usd(prompt, longest))
 
     async def ask(self, question: Question) -> Answered:
         """Asks the model of the question once.
@@ -240,14 +243,21 @@ class JudgeClient:
 
     def _read_answer(self, model: _Model, question: Question, response: Any) -> Answered:
         choices = getattr(response, "choices", None) or ()
-        text = getattr(getattr(choices[0], "message", None), "content", None) if choices else None
+        message = getattr(choices[0], "message", None) if choices else None
+        text = getattr(message, "content", None)
         text = text if isinstance(text, str) else ""
         usage = getattr(response, "usage", None)
-        taken = _count(usage, "prompt_tokens"), _count(usage, "completion_tokens")
+        taken = count(usage, "prompt_tokens"), count(usage, "completion_tokens")
         tokens = taken if any(taken) else (estimated_tokens(question.prompt), estimated_tokens(text))
-        if not text.strip():
-            raise FinalFailure(f"{model.name} sent an answer without text", unknown=True)
-        return Answered(self.secrets.known(text), *tokens, model.usd(*tokens))
+        usd = model.usd(*tokens)
+        # A verdict that the model gave before it was stopped is one.
+        if not text.strip() or question.problem(text) is not None:
+            stopped = getattr(choices[0], "finish_reason", None) if choices else None
+            why = why_stopped(stopped, message, usage, tokens[1], self._config.max_output_tokens)
+            if why is not None or not text.strip():
+                why = why or ("sent no choices" if not choices else "sent an answer without text")
+                raise FinalFailure(f"{model.name} {why}", used=Use(sum(tokens), usd))
+        return Answered(self.secrets.known(text), *tokens, usd)
 
     def _refused(self, model: str, error: RedirectError | AnswerTooLargeError) -> FinalFailure:
         message = f"{model}: {self.secrets.hide(str(error))}"
@@ -332,8 +342,3 @@ def retry_after(headers: Mapping[str, str] | None, now: datetime) -> float | Non
         except (ValueError, TypeError):
             return None
     return max(0.0, seconds) if seconds < 1e9 else None
-
-
-def _count(usage: Any, name: str) -> int:
-    found = getattr(usage, name, 0)
-    return found if isinstance(found, int) and found > 0 else 0

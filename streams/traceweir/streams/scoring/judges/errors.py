@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 from traceweir.schemas.text import printable
 from traceweir.streams.base.known_secrets import HIDDEN, KnownSecrets
+from traceweir.streams.scoring.judges.models import Use
 
 MAX_MESSAGE_CHARS = 300
 _SECRET_NAMES = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|CREDENTIALS?)$")
@@ -52,12 +53,14 @@ class FinalFailure(Exception):  # noqa: N818  # an outcome that the caller handl
         reason: Message for a person.
         down: Whether other questions would fail in the same way.
         unknown: Whether the attempt was charged nevertheless.
+        used: What the provider says that the attempt used, or an estimate of it; None: not known.
     """
 
-    def __init__(self, reason: str, *, down: bool = False, unknown: bool = False) -> None:
+    def __init__(self, reason: str, *, down: bool = False, unknown: bool = False, used: Use | None = None) -> None:
         super().__init__(reason)
         self.down = down
         self.unknown = unknown
+        self.used = used
 
 
 class Secrets:

@@ -194,15 +194,12 @@ class Judging:
 
     async def _ask_model(self, question: Question, paid: Callable[[Paid], object]) -> Answered:
         try:
-            input_tokens, output_tokens, usd = self._client.upper_bounds(question)
+            prompt_use, upper_bound = self._client.upper_bounds(question)
             model = self.model_of(question)
             breaker = self._breakers.get(model)
             if breaker is None:
                 limits = self._config.breaker
                 breaker = self._breakers[model] = CircuitBreaker(limits.failures, limits.open_s, monotonic)
-            tokens = input_tokens + output_tokens
-            share = input_tokens / tokens
-            prompt_use = Use(input_tokens, usd * share)
 
             def note(taken: Paid) -> None:
                 self._note(taken)
@@ -211,13 +208,13 @@ class Judging:
             # A model that has answered has the right address: no connection is an outage, which passes.
             unreachable = None if model in self._have_answered else self._unreachable
             watched = self._answers.question(self._client.secrets.hide(model), question.metric)
-            async with self.budget.reserve(Use(tokens, usd), note, breaker.waiting()) as reservation:
+            async with self.budget.reserve(upper_bound, note, breaker.waiting()) as reservation:
                 with watched as asked:
                     try:
                         async for attempt in retrying(self._config.retries, unreachable, self._sleep):
                             with attempt:
                                 answered = await self._attempt(
-                                    question, tokens, prompt_use, breaker, reservation, asked
+                                    question, upper_bound.tokens, prompt_use, breaker, reservation, asked
                                 )
                     except Transient as error:
                         # The provider was busy at every attempt.
@@ -264,7 +261,9 @@ class Judging:
                 raise
             except FinalFailure as error:
                 outcome = "refused"
-                if error.unknown:
+                if error.used is not None:
+                    reservation.record_use(error.used)
+                elif error.unknown:
                     reservation.record_use(prompt_use)
                 if error.down:
                     breaker.failed(str(error))
