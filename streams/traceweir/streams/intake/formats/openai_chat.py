@@ -7,7 +7,6 @@ read, because knowledge of the outcome must not influence the score of the trace
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from uuid import UUID
@@ -16,6 +15,7 @@ from pydantic import JsonValue
 
 from traceweir.schemas.base import JsonObject
 from traceweir.schemas.dimensions import Dimensions, usable_dimensions
+from traceweir.schemas.figures import counted
 from traceweir.streams.intake.formats.base import (
     DEFAULT_DOMAIN,
     AgentRecord,
@@ -28,6 +28,7 @@ from traceweir.streams.intake.formats.base import (
     records_of_objects,
 )
 from traceweir.streams.intake.formats.chat_times import LATEST_START, time_of
+from traceweir.streams.intake.formats.cumulative_logs import CumulativeLogs
 from traceweir.streams.intake.formats.documents import Document
 from traceweir.streams.intake.formats.openai_chat_messages import (
     ChatMessage,
@@ -71,12 +72,37 @@ def transcript_events(
     """
     place = TranscriptPlace(source, index)
     messages = messages_of(document, place)
+    session = _session(document, messages, place, base_time, task_domain)
+    session.event({"type": "session.ended"})
+    return session.records
+
+
+def _session(
+    document: JsonObject,
+    messages: Sequence[ChatMessage],
+    place: TranscriptPlace,
+    base_time: datetime,
+    task_domain: str,
+    start_time: datetime | None = None,
+) -> SessionRecords:
+    """Returns the records of a transcript without the end of its session.
+
+    Args:
+        document: The transcript.
+        messages: Its messages.
+        place: Where it stands.
+        base_time: The start time of a transcript without one.
+        task_domain: The domain of a transcript without one.
+        start_time: The time of the first record; None: as the transcript or its messages say.
+    """
     trace = _trace(document, messages, task_domain, place)
     session_id = _session_id(document, place)
+    if start_time is None:
+        start_time = _first_time(messages, _start_time(document, base_time, place) + _RULES.interval)
     session = SessionRecords(
         session_id,
         _RULES,
-        _first_time(messages, _start_time(document, base_time, place) + _RULES.interval),
+        start_time,
         place.error,
         envelope={"type": "", "session_id": session_id, "invocation_id": ""},
         dimensions=_dimensions(document),
@@ -86,14 +112,12 @@ def transcript_events(
     for number, turn in enumerate(turns, start=1 if turns[0].question else 0):
         lacks = turn.missing
         if further > 0 and turn is turns[-1]:
-            lacks.append(
-                f"{further} further choice{'s' * (further > 1)} of the model {'were' if further > 1 else 'was'} not read"
-            )
+            verb = "was" if further == 1 else "were"
+            lacks.append(f"{counted(further, 'further choice')} of the model {verb} not read")
         _add_turn(session, f"turn-{number}", turn, lacks)
     _add_usage(session, document, f"turn-{len(turns) - (turns[0].question is None)}")
     session.trace(trace)
-    session.event({"type": "session.ended"})
-    return session.records
+    return session
 
 
 def _add_turn(session: SessionRecords, invocation_id: str, turn: ChatTurn, missing: Sequence[str]) -> None:
@@ -209,7 +233,8 @@ def _dimensions(document: JsonObject) -> JsonObject:
     return usable_dimensions(found).known
 
 
-def _session_id(document: JsonObject, place: TranscriptPlace) -> str:
+def _own_session_id(document: JsonObject, place: TranscriptPlace) -> str | None:
+    """Returns the id that the transcript names; None without one."""
     for name in ("session_id", "id", "conversation_id"):
         value = document.get(name)
         if value is None or value == "":
@@ -217,6 +242,13 @@ def _session_id(document: JsonObject, place: TranscriptPlace) -> str:
         if not isinstance(value, str | int) or isinstance(value, bool):
             raise place.error(f"{name} must be a string or an integer")
         return str(value)
+    return None
+
+
+def _session_id(document: JsonObject, place: TranscriptPlace) -> str:
+    own = _own_session_id(document, place)
+    if own is not None:
+        return own
     content = {name: document.get(name) for name in ("messages", "traj", "task_id", "trial")}
     content |= {name: document[name] for name in _OTHER_LISTS if name in document}
     fingerprint = digest(content, place.error, sorted_keys=False)
@@ -253,34 +285,27 @@ def _content(text: str, role: str) -> JsonObject:
 
 
 class _Transcripts:
-    """Converts the transcripts of one input; each transcript is a session of its own."""
+    """Converts the transcripts of one input; each transcript is a session of its own.
+
+    Of a log that has the whole history in each line, the longest transcript counts.
+    """
 
     def __init__(self, context: InputContext) -> None:
         self._context = context
-        self._first_documents: dict[str, tuple[int, bytes]] = {}
-        """The number and the digest of the first document of each session, by session id."""
+        self._logs = CumulativeLogs()
 
     def records(self, found: JsonObject, document: Document) -> list[AgentRecord]:
         context = self._context
-        records = transcript_events(found, document.number, context.source, context.base_time, context.task_domain)
-        self._refuse_shared_session(records, document)
-        return records
-
-    def _refuse_shared_session(self, records: list[AgentRecord], document: Document) -> None:
-        """Rejects a transcript with the session id of an earlier, different transcript.
-
-        Two transcripts in one session would be scored as one conversation, and the later trace would be read as a
-        revision of the earlier trace.
-        """
-        session_id = records[0].session_id or ""
-        digest = hashlib.sha256(b"\n".join(record.value for record in records)).digest()
-        first_number, first_digest = self._first_documents.setdefault(session_id, (document.number, digest))
-        if first_digest != digest:
-            raise self._context.document_error(
-                document,
-                f"has the session id {session_id[:80]!r} of document {first_number}, which is a different transcript; "
-                "use a different session_id in each transcript, or remove the ids",
-            )
+        place = TranscriptPlace(context.source, document.number)
+        messages = messages_of(found, place)
+        name = _own_session_id(found, place)
+        earlier = None if name is None else self._logs.earlier(name)
+        start_time = None if earlier is None else earlier.start_time
+        session = _session(found, messages, place, context.base_time, context.task_domain, start_time)
+        if name is None:
+            session.event({"type": "session.ended"})
+            return session.records
+        return self._logs.records(session, messages, document.number, place.error)
 
 
 def _reader(context: InputContext) -> RecordsOfObject:

@@ -82,9 +82,11 @@ class SessionRecords:
         """
         self.records: list[AgentRecord] = []
         """The records up to now."""
-        self._session_id = session_id
+        self.event_ids: list[str] = []
+        """The ids of the events up to now."""
+        self.session_id = session_id
+        self.start_time = start_time
         self._rules = rules
-        self._start_time = start_time
         self._error = error
         # A key that is there keeps its place.
         self._envelope: JsonObject = {**(envelope or {}), "session_id": session_id}
@@ -114,12 +116,14 @@ class SessionRecords:
             name = f"event {len(self.records)} {digest(content, self._error, sorted_keys=False)}"
         else:
             name = f"event {digest(event, self._error)}"
-        identified = event | {"event_id": self._rules.id_of(name)}
+        event_id = self._rules.id_of(name)
+        identified = event | {"event_id": event_id}
         value = encoded(identified, self._error, sorted_keys=self._rules.sorted_keys)
         try:
-            self.records.append(checked_event(self._session_id, value))
+            self.records.append(checked_event(self.session_id, value))
         except ValidationError as problem:
             raise self._error(f"does not make a valid {body.get('type')} event: {explain(problem)}") from None
+        self.event_ids.append(event_id)
 
     def trace(self, document: JsonObject) -> None:
         """Adds the reasoning trace of the session, which can have one.
@@ -131,23 +135,23 @@ class SessionRecords:
             InputError: the trace is not valid, or JSON cannot represent it.
         """
         created_at = self._time(None).isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"
-        metadata: JsonObject = {"created_at": created_at, "session_id": self._session_id}
+        metadata: JsonObject = {"created_at": created_at, "session_id": self.session_id}
         given = document.get("metadata")
         head: JsonObject = {
             "@context": _TRACE_CONTEXT,
             "@type": "ReasoningTrace",
-            "id": f"kp:trace:{self._rules.id_of(f'trace {self._session_id}')}",
+            "id": f"kp:trace:{self._rules.id_of(f'trace {self.session_id}')}",
         }
         trace = head | document | {"metadata": metadata | (given if isinstance(given, dict) else {})}
         value = encoded(trace, self._error, sorted_keys=self._rules.sorted_keys)
         try:
-            self.records.append(checked_trace(self._session_id, value))
+            self.records.append(checked_trace(self.session_id, value))
         except ValidationError as problem:
             raise self._error(f"does not make a valid trace: {explain(problem)}") from None
 
     def _time(self, known: datetime | None) -> datetime:
         if self._latest_time is None:
-            time = self._start_time.astimezone(UTC) if known is None else known
+            time = self.start_time.astimezone(UTC) if known is None else known
         else:
             earliest = self._latest_time + self._rules.interval
             time = known if known is not None and known > earliest else earliest
