@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, ValidationError
 
@@ -74,6 +74,7 @@ class _Event(AdkModel):
     content: _EventContent | None = None
     timestamp: float = 0.0
     partial: bool | None = None
+    turn_complete: bool | None = None
     actions: _Actions | None = None
     long_running_tool_ids: list[str] | None = None
     grounding_metadata: JsonObject | None = None
@@ -125,6 +126,14 @@ class _Event(AdkModel):
             self.partial or self.uses_a_tool or (self.parts and self.parts[-1].code_execution_result is not None)
         )
 
+    @property
+    def answers_the_user(self) -> bool:
+        """Whether the agent says something to the user, in writing or aloud."""
+        if self.is_of_user:
+            return False
+        spoken = self.output_transcription is not None and bool(self.output_transcription.text)
+        return spoken or (self.is_final_response and any(part.text or part.inline_data for part in self.parts))
+
 
 class _Session(AdkModel):
     id: Identifier
@@ -137,7 +146,8 @@ def read_adk_session(found: JsonObject, document: Document, context: InputContex
     """Returns the records of a saved session: an `invocation.recorded` per invocation, then `session.ended`.
 
     Events with the same invocation id form an invocation; an event without an id belongs to the invocation before it,
-    or begins one if the user sent it. An invocation in which the user only answers calls of an earlier one, as with an
+    or begins one if the user sent it. A live session has all its turns in one invocation: what the user says or writes
+    after an answer begins another one, with a number behind its id. An invocation in which the user only answers calls of an earlier one, as with an
     approval, continues that one. The summaries that ADK writes of earlier events are left out. The tokens of an
     invocation are the sums over its events; its agent and its model are the first that its events name.
 
@@ -147,7 +157,11 @@ def read_adk_session(found: JsonObject, document: Document, context: InputContex
     try:
         session = _Session.model_validate(found)
         events = [event for event in session.events if not event.is_compaction]
-        turns = [_turn(name, of_turn) for name, of_turn in _by_invocation(events)]
+        turns = [
+            _turn(f"{name}#{number}" if name and number > 1 else name, of_turn)
+            for name, of_invocation in _by_invocation(events)
+            for number, of_turn in enumerate(_turns_of(of_invocation), start=1)
+        ]
     except ValidationError as error:
         raise context.document_error(document, f"is not a valid session of ADK: {explain(error)}") from None
     except ValueError as error:
@@ -181,6 +195,31 @@ def _by_invocation(events: Iterable[_Event]) -> list[tuple[str, list[_Event]]]:
             (part.function_call.id, key) for part in event.parts if part.function_call and part.function_call.id
         )
     return [("" if key.startswith("\0") else key, group) for key, group in groups.items()]
+
+
+def _turns_of(events: Sequence[_Event]) -> list[list[_Event]]:
+    """Divides the events of an invocation into turns; only a live session has several in one invocation."""
+    turns: list[list[_Event]] = [[]]
+    asked: Literal["nothing", "unfinished", "whole"] = "nothing"
+    is_answered = False
+    is_complete = False
+    for event in events:
+        spoken = event.input_transcription
+        text = bool(spoken and spoken.text) or any(part.text for part in event.parts)
+        if event.is_of_user and (event.asks or text):
+            # The transcription of a question can come after the begin of its answer, and its whole after its pieces.
+            is_rest = asked == "nothing" or (asked == "unfinished" and bool(spoken and spoken.finished))
+            if is_answered and (not is_rest or (is_complete and asked == "nothing")):
+                turns.append([])
+                asked = "nothing"
+                is_answered = False
+                is_complete = False
+            if text:
+                asked = "unfinished" if spoken is not None and spoken.finished is False else "whole"
+        is_answered = is_answered or event.answers_the_user
+        is_complete = is_complete or bool(event.turn_complete)
+        turns[-1].append(event)
+    return turns
 
 
 def _answers_of(event: _Event) -> _Event:

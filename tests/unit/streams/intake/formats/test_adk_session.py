@@ -207,6 +207,63 @@ def test_what_was_spoken_is_the_question_and_the_answer_where_no_text_is() -> No
     assert said(found) == ("Capital?", "Oslo.")
 
 
+AUDIO = {"inlineData": {"mimeType": "audio/pcm", "data": "AAAA"}}
+
+
+def heard(value: str, finished: bool | None = True) -> dict[str, Any]:
+    return adk_event("user", inputTranscription={"text": value, "finished": finished}) | {"content": None}
+
+
+def spoken(value: str, finished: bool | None = True, **more: Any) -> dict[str, Any]:
+    return adk_event("geo", outputTranscription={"text": value, "finished": finished}) | {"content": None} | more
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        [heard("Capital?"), spoken("Oslo."), heard("And of Peru?"), spoken("Lima.")],
+        [
+            *(adk_event("user", AUDIO), heard("Capital?"), adk_event("geo", AUDIO), spoken("Oslo.")),
+            *(adk_event("user", AUDIO), heard("And of Peru?"), adk_event("geo", AUDIO), spoken("Lima.")),
+        ],
+        [
+            *(heard("Cap", False), heard("ital?", False), heard("Capital?"), spoken("Os", False), spoken("Oslo.")),
+            *(heard("And of", False), heard("And of Peru?"), spoken("Lima.")),
+        ],
+        [
+            heard("Capital?", None),
+            spoken("Os", None),
+            spoken("lo.", None),
+            heard("And of Peru?", None),
+            spoken("Lima."),
+        ],
+        # The transcription comes after the begin of the answer.
+        [
+            *(adk_event("user", AUDIO), spoken("Oslo."), heard("Capital?")),
+            *(adk_event("user", AUDIO), spoken("Lima."), heard("And of Peru?")),
+        ],
+        [heard("Capital", False), spoken("Oslo."), heard("Capital?"), heard("And of Peru?"), spoken("Lima.")],
+        # Written, in a live session.
+        [
+            *(adk_event("user", text("Capital?")), adk_event("geo", text("Oslo."))),
+            *(adk_event("user", text("And of Peru?")), adk_event("geo", call("look"))),
+            *(adk_event("geo", answer("look", city="Lima")), adk_event("geo", text("Lima."))),
+        ],
+    ],
+)
+def test_each_question_of_a_live_session_begins_a_turn(events: list[dict[str, Any]]) -> None:
+    found = invocations(*events)
+    assert [(each.invocation_id, *said(each)) for each in found] == [
+        ("e-1", "Capital?", "Oslo."),
+        ("e-1#2", "And of Peru?", "Lima."),
+    ]
+
+
+def test_a_greeting_before_the_first_question_of_a_live_session_is_a_turn_of_its_own() -> None:
+    found = invocations(spoken("Hello!", turnComplete=True), heard("Capital?"), spoken("Oslo."))
+    assert [said(each) for each in found] == [(None, "Hello!"), ("Capital?", "Oslo.")]
+
+
 def test_the_response_of_a_tool_is_read_although_no_model_sums_it_up() -> None:
     found = tools_of(
         adk_event("user", text("Capital?")),
