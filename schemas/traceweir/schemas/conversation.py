@@ -21,7 +21,7 @@ from traceweir.schemas.invocation import (
     Part,
 )
 from traceweir.schemas.session import Session
-from traceweir.schemas.turns import Turn, turns_of
+from traceweir.schemas.turns import Turn, turns_with_events
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +63,7 @@ class Exchange:
 def conversation_of(session: Session) -> list[Exchange]:
     """Returns the exchanges of a session, in order."""
     found = []
-    current = session.current_events
-    for turn in turns_of(session):
-        events = [each for each in current if each.invocation_id == turn.invocation.invocation_id]
+    for turn, events in turns_with_events(session):
         invocation = turn.invocation
         found.append(
             Exchange(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from pydantic import JsonValue
 
+from traceweir.schemas.continued_invocations import continued_invocation, responses_in, without_responses
+from traceweir.schemas.derived_invocation import derived_invocation
 from traceweir.schemas.dimensions import (
     MAX_SHORT_CHARS,
     UNKNOWN,
@@ -16,6 +18,7 @@ from traceweir.schemas.dimensions import (
     session_dimensions,
 )
 from traceweir.schemas.evaluation_row_turn import read_row
+from traceweir.schemas.event_steps import event_steps
 from traceweir.schemas.events import (
     InvocationCompleted,
     InvocationEvent,
@@ -44,8 +47,6 @@ from traceweir.schemas.session import Session
 from traceweir.schemas.times import known_time
 from traceweir.schemas.trace import ReasoningTrace
 
-_CALLS = ("tool_call", "error_recovery")
-
 
 @dataclass(frozen=True, slots=True)
 class Turn:
@@ -66,31 +67,60 @@ def turns_of(session: Session) -> list[Turn]:
 
     Events without an invocation id belong to the invocation of the event before them; an `invocation.started` or
     `invocation.recorded` without an id starts a new invocation. An invocation without an id is named `#<index>`,
-    counted from 0. A session that contains traces only has a derived invocation for each trace that names no invocation.
-    An invocation that a trace names has events, which have not arrived yet; results of a derived invocation would stay
-    beside the results of the real one.
+    counted from 0. An approval or a late response of a tool continues the invocation of its call, as
+    `continued_turns` says. A session that contains traces only has a derived invocation for each trace that names no
+    invocation. An invocation that a trace names has events, which have not arrived yet; results of a derived invocation
+    would stay beside the results of the real one.
     """
-    open_turns: dict[str, _OpenTurn] = {}
-    anonymous = 0
-    latest = ""
-    for event in session.current_events:
-        if isinstance(event, SessionEnded):
-            continue
-        key = event.invocation_id
-        if not key:
-            if not latest or isinstance(event, InvocationStarted | InvocationRecorded):
-                anonymous += 1
-                # The ids of senders do not start with a control character.
-                latest = f"\0{anonymous}"
-            key = latest
-        latest = key
-        turn = open_turns.get(key)
-        if turn is None:
-            turn = open_turns[key] = _OpenTurn(event.invocation_id)
-        turn.add(event)
-    if not open_turns:
-        return [_derived_turn(trace) for trace in session.current_traces if trace.metadata.invocation_id is None]
-    return _with_unique_ids([turn.close(index) for index, turn in enumerate(open_turns.values())])
+    return [turn for turn, _ in turns_with_events(session)]
+
+
+def turns_with_events(session: Session) -> list[tuple[Turn, Sequence[InvocationEvent]]]:
+    """Returns the invocations of a session as `turns_of` does, each with its events."""
+    steps = event_steps(session.current_events)
+    if not steps:
+        derived = [trace for trace in session.current_traces if trace.metadata.invocation_id is None]
+        return [(_derived_turn(trace), ()) for trace in derived]
+    moved: dict[int, set[str]] = {}
+    for step in steps:
+        if step.answer is not None:
+            moved.setdefault(id(step.event), set()).add(step.answer)
+    parts: dict[str, dict[str, _OpenTurn]] = {}
+    events_of: dict[str, list[InvocationEvent]] = {}
+    for step in steps:
+        of_turn = parts.setdefault(step.turn, {})
+        part = of_turn.get(step.name)
+        if part is None:
+            part = of_turn[step.name] = _OpenTurn("" if step.is_anonymous else step.name)
+        if step.answer is None:
+            part.add(step.event, without=moved.get(id(step.event), ()))
+        else:
+            part.add_answer(step.event, step.answer)
+        events_of.setdefault(step.turn, []).append(step.event)
+    turns = [_closed(list(of_turn.values()), index) for index, of_turn in enumerate(parts.values())]
+    return list(zip(_with_unique_ids(turns), events_of.values(), strict=True))
+
+
+def _closed(parts: Sequence[_OpenTurn], index: int) -> Turn:
+    """Returns the turn of an invocation and of those that continue it."""
+    first, *later = [part.close(index) for part in parts]
+    if not later:
+        return first
+    invocation = first.invocation
+    for each in later:
+        invocation = continued_invocation(invocation, each.invocation)
+    started = next((part.started for part in parts if part.started is not None), None)
+    completed = next((part.completed for part in reversed(parts) if part.completed is not None), None)
+    if any(part.completed is not None for part in parts[1:]):
+        missing = [sentence for part in parts for sentence in part.missing]
+        invocation = invocation.model_copy(update={"latency_seconds": _latency(started, completed, missing)})
+    return replace(
+        first,
+        invocation=invocation,
+        reference=first.reference or next((each.reference for each in later if each.reference), None),
+        reference_id=first.reference_id or next((each.reference_id for each in later if each.reference_id), None),
+        dimensions=invocation_dimensions([known for part in parts for known in part.dimensions]),
+    )
 
 
 def withdrawn_turns(session: Session) -> list[Turn]:
@@ -104,8 +134,9 @@ def withdrawn_turns(session: Session) -> list[Turn]:
     if not any(not isinstance(event, SessionEnded) for event in session.events):
         withdrawn = (trace for trace in session.traces if trace.metadata.withdrawn)
         return [_derived_turn(trace) for trace in withdrawn if trace.metadata.invocation_id is None]
+    continued = _continued_turns(counting_events) if session.revision else []
     if len(counting_events) == len(session.events):
-        return []
+        return continued
     counting = {event.invocation_id for event in counting_events}
     replaced = {name for event in session.events if event.replaces for name in event.replaces}
     found: dict[str, _OpenTurn] = {}
@@ -114,6 +145,22 @@ def withdrawn_turns(session: Session) -> list[Turn]:
         withdraws = event.replaces is not None and event.event_id in event.replaces
         if name and name not in counting and event.event_id in replaced and not withdraws:
             found.setdefault(name, _OpenTurn(name)).add(event)
+    return [*continued, *(turn.close(index) for index, turn in enumerate(found.values()))]
+
+
+def _continued_turns(events: Sequence[InvocationEvent]) -> list[Turn]:
+    """Returns the invocations that only continue others, as their own events tell them.
+
+    A former revision has scores of them if the event with the call had not arrived yet.
+    """
+    steps = event_steps(events)
+    if all(step.name == step.turn for step in steps):
+        return []
+    remaining = {step.turn for step in steps}
+    found: dict[str, _OpenTurn] = {}
+    for step in steps:
+        if step.name not in remaining and not step.is_anonymous:
+            found.setdefault(step.name, _OpenTurn(step.name)).add(step.event)
     return [turn.close(index) for index, turn in enumerate(found.values())]
 
 
@@ -147,41 +194,6 @@ def _derived_turn(trace: ReasoningTrace) -> Turn:
     return Turn(derived_invocation(trace), started_at=known_time(trace.created_at), dimensions=known)
 
 
-def derived_invocation(trace: ReasoningTrace) -> Invocation:
-    """Returns an invocation with the objective, the tool calls and the result of a trace.
-
-    A tool call is a step with a tool of type `tool_call`, or of type `error_recovery` for a call that recovers from an
-    error. An `observation` with a tool is the response to a call.
-    """
-    uses = [
-        FunctionCall.trusted(id=None, name=step.tool.name, args=step.input)
-        for step in trace.steps
-        if step.tool is not None and step.type in _CALLS
-    ]
-    return Invocation.trusted(
-        invocation_id=trace.id,
-        user_content=_message(trace.task.objective, "user"),
-        final_response=_message(trace.outcome.result_summary, "model"),
-        intermediate_data=IntermediateData.trusted(tool_uses=uses, tool_responses=[], intermediate_responses=[]),
-        creation_timestamp=trace.created_at.timestamp(),
-        rubrics=None,
-        app_details=None,
-        retrieved_context=None,
-        token_usage=None,
-        latency_seconds=None,
-        duration=None,
-        inference_call_count=None,
-        unread=None,
-        labels=None,
-        derived=True,
-    )
-
-
-def _message(text: str, role: str) -> Content:
-    part = Part.trusted(text=text, function_call=None, function_response=None, thought=None)
-    return Content.trusted(parts=[part], role=role)
-
-
 @dataclass(slots=True)
 class _OpenTurn:
     """Collects the events of an invocation."""
@@ -207,7 +219,12 @@ class _OpenTurn:
     missing: list[str] = field(default_factory=list)
     dimensions: list[InvocationEvent | Dimensions] = field(default_factory=list)
 
-    def add(self, event: InvocationEvent) -> None:
+    def add_answer(self, event: InvocationEvent, call_id: str) -> None:
+        """Adds the response to one call alone, of an event that otherwise belongs to another invocation."""
+        self.responses += [response for response in responses_in(event) if response.id == call_id]
+
+    def add(self, event: InvocationEvent, *, without: Collection[str] = ()) -> None:
+        """Adds an event, without the responses to some calls."""
         self.began = self.began or event.occurred_at.timestamp()
         # The events of a session are in the order of time.
         self.first = self.first or known_time(event.occurred_at)
@@ -242,6 +259,8 @@ class _OpenTurn:
                     self.recorded, expected, known = read_row(event.row)
                     self.reference = event.reference or expected or self.reference
                     self.dimensions.append(known)
+                if self.recorded is not None and without:
+                    self.recorded = without_responses(self.recorded, without)
         self.dimensions.append(event)
 
     def close(self, index: int) -> Turn:
@@ -263,7 +282,7 @@ class _OpenTurn:
                 app_details=None,
                 retrieved_context=self.context,
                 token_usage=self._usage(),
-                latency_seconds=self._latency(),
+                latency_seconds=_latency(self.started, self.completed, self.missing),
                 duration=None,
                 inference_call_count=self.model_calls or None,
                 unread=self.missing or None,
@@ -273,15 +292,16 @@ class _OpenTurn:
         known = invocation_dimensions(self.dimensions)
         return Turn(invocation, self.reference, self.reference_id, self.app_name, self.first, known)
 
-    def _latency(self) -> float | None:
-        if self.started is None or self.completed is None or self.completed < self.started:
-            return None
-        if any(each.startswith("the times ") for each in self.missing):
-            # The source of the events has made their times up.
-            return None
-        return (self.completed - self.started).total_seconds()
-
     def _usage(self) -> TokenUsage | None:
         if self.input_tokens is None and self.output_tokens is None:
             return None
         return TokenUsage.trusted(input_tokens=self.input_tokens, output_tokens=self.output_tokens)
+
+
+def _latency(started: datetime | None, completed: datetime | None, missing: Sequence[str]) -> float | None:
+    if started is None or completed is None or completed < started:
+        return None
+    if any(each.startswith("the times ") for each in missing):
+        # The source of the events has made their times up.
+        return None
+    return (completed - started).total_seconds()

@@ -1,0 +1,122 @@
+"""Finds the turn of each step of a session where an approval or a late response continues an earlier turn.
+
+The rules are those of all sources: events on topics, saved sessions of Google ADK, and chat transcripts.
+
+- A turn without a question that answers a call of an earlier turn continues that turn: the user has approved a call, or
+  the response of a long-running tool has come.
+- So does a turn whose question is followed by the response to an open call, before the agent has said or done anything
+  else, if the agent had said nothing after that call: the user has approved in words.
+- Any other late response alone belongs to the turn of its call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
+
+
+class TurnStep(NamedTuple):
+    """A message or an event, as far as it decides about turns."""
+
+    turn: str
+    """The turn in which the source has the step."""
+    asks: bool = False
+    """Whether the user says something, other than the answer to a call."""
+    says: bool = False
+    """Whether the agent says something to the user."""
+    calls: Collection[str] = ()
+    """Ids of the calls that the step makes."""
+    answers: Collection[str] = ()
+    """Ids of the calls to which the step has the response or the approval."""
+    alone: bool = False
+    """Whether the step never lets its whole turn continue another one."""
+
+
+def turns_of_steps(steps: Sequence[TurnStep], *, named: bool = True) -> list[str]:
+    """Returns the turn to which each step belongs.
+
+    Args:
+        steps: The steps of a session, in order.
+        named: Whether the source names the turns. Otherwise a step stands in the turn of the last question, and what the
+            agent says after a late response belongs to the turn of that response, if it has answered the last question.
+
+    >>> asked = [TurnStep("1", asks=True), TurnStep("1", calls=["c"])]
+    >>> turns_of_steps([*asked, TurnStep("2", answers=["c"]), TurnStep("2", says=True)])
+    ['1', '1', '1', '1']
+    >>> turns_of_steps([*asked, TurnStep("2", asks=True), TurnStep("2", says=True), TurnStep("2", answers=["c"])])
+    ['1', '1', '2', '2', '1']
+    """
+    if all(step.turn == steps[0].turn for step in steps):
+        return [step.turn for step in steps]
+    return _Turns(steps, named).found
+
+
+class _Turns:
+    def __init__(self, steps: Sequence[TurnStep], named: bool) -> None:
+        self._named = named
+        self._own_calls: dict[str, set[str]] = {}
+        """The calls of each turn, also those after the step at hand."""
+        for step in steps:
+            self._own_calls.setdefault(step.turn, set()).update(step.calls)
+        self._asked = {step.turn for step in steps if step.asks}
+        """The turns with a question, also those after the step at hand."""
+        self._called_in: dict[str, str] = {}
+        """The turn of each call so far."""
+        self._continued: dict[str, str] = {}
+        """The turn that a turn continues."""
+        self._begun: set[str] = set()
+        """Turns in which the agent has said or done something."""
+        self._said: set[str] = set()
+        """Turns in which the agent has said something after its last call."""
+        self._open: dict[str, set[str]] = {}
+        """The calls without a response of each turn."""
+        # The first steps of a turn stand before the step that shows that the turn continues another one.
+        self.found = [self._whole(turn) for turn in self._each(steps)]
+
+    def _each(self, steps: Sequence[TurnStep]) -> list[str]:
+        found = []
+        follows = ""
+        for step in steps:
+            if step.asks:
+                follows = ""
+            own = self._whole(step.turn)
+            earlier = self._earlier(step, own)
+            if earlier is not None and self._continues(step, own, earlier):
+                self._continued[own] = earlier
+            elif earlier is not None and not self._named and own in self._said and not self._open.get(own):
+                follows = earlier
+            turn = earlier or follows or own
+            self._note(step, turn)
+            found.append(turn)
+        return found
+
+    def _whole(self, turn: str) -> str:
+        while turn in self._continued:
+            turn = self._continued[turn]
+        return turn
+
+    def _earlier(self, step: TurnStep, own: str) -> str | None:
+        for call_id in step.answers:
+            called_in = self._called_in.get(call_id)
+            if called_in is None or call_id in self._own_calls[step.turn]:
+                continue
+            turn = self._whole(called_in)
+            if turn != own:
+                return turn
+        return None
+
+    def _continues(self, step: TurnStep, own: str, earlier: str) -> bool:
+        if step.alone or step.asks:
+            return False
+        return own not in self._asked or (own not in self._begun and earlier not in self._said)
+
+    def _note(self, step: TurnStep, turn: str) -> None:
+        if step.says:
+            self._said.add(turn)
+        if step.says or step.calls or (step.answers and not step.asks):
+            self._begun.add(turn)
+        if step.calls:
+            self._said.discard(turn)
+            self._called_in.update(dict.fromkeys(step.calls, turn))
+            self._open.setdefault(turn, set()).update(step.calls)
+        self._open.get(turn, set()).difference_update(step.answers)

@@ -1,0 +1,60 @@
+"""Tests which steps of a session continue an earlier turn."""
+
+from __future__ import annotations
+
+import pytest
+
+from traceweir.schemas.continued_turns import TurnStep, turns_of_steps
+
+
+def step(written: str) -> TurnStep:
+    """Returns a step: `1?` asks, `1!` says, `1:c` calls c, `1=c` answers the call c, and `1~c` does so alone."""
+    turn, kind, call = written[0], written[1], written[2:]
+    return TurnStep(
+        turn,
+        asks=kind == "?",
+        says=kind == "!",
+        calls=[call] if kind == ":" else (),
+        answers=[call] if kind in "=~" else (),
+        alone=kind == "~",
+    )
+
+
+@pytest.mark.parametrize(
+    ("steps", "turns"),
+    [
+        # An approval, or a late response, without a question.
+        ("1? 1:c 2=c 2!", "1111"),
+        # The call was answered before, and the agent had said something.
+        ("1? 1:c 1=c 1! 2=c 2!", "111111"),
+        # An approval in words.
+        ("1? 1:c 2? 2=c 2!", "11111"),
+        # The agent has said something, so the message is a question of its own.
+        ("1? 1:c 1! 2? 2=c 2!", "111212"),
+        # The agent works for the next question when the response comes.
+        ("1? 1:c 2? 2:d 2=c 2=d 2!", "1122122"),
+        # The same id in two turns.
+        ("1? 1:c 1=c 2=c 2:c", "11122"),
+        # A response without a call.
+        ("1? 1:c 2=x 2!", "1122"),
+        # The response comes beside another question.
+        ("1? 1:c 2~c 2? 2!", "11122"),
+        # The agent speaks before the response, and nobody has asked.
+        ("1? 1:c 2! 2=c 2!", "11111"),
+        # A further approval of a turn that continues another one.
+        ("1? 1:c 2=c 2:d 3=d 3!", "111111"),
+    ],
+)
+def test_a_step_belongs_to_the_turn_that_it_continues(steps: str, turns: str) -> None:
+    assert "".join(turns_of_steps([step(each) for each in steps.split()])) == turns
+
+
+@pytest.mark.parametrize(
+    ("steps", "turns"),
+    [
+        ("1? 1:c 2? 2! 2=c 2! 3? 3!", "11221133"),
+        ("1? 1:c 2? 2:d 2=c 2=d 2!", "1122122"),
+    ],
+)
+def test_without_names_of_turns_the_answer_after_a_late_response_belongs_to_its_turn(steps: str, turns: str) -> None:
+    assert "".join(turns_of_steps([step(each) for each in steps.split()], named=False)) == turns
