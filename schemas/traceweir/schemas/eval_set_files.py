@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, get_args
+from typing import Literal
 
 from pydantic import BaseModel, JsonValue
 
 from traceweir.schemas.base import JsonObject
 from traceweir.schemas.eval_set import EvalSet
+from traceweir.schemas.model_keys import inner_model, spellings
 from traceweir.schemas.score import uuid5
 
 EvalFormat = Literal["eval set", "old eval set", "old test file"]
@@ -163,18 +164,6 @@ def in_snake_case(model: type[BaseModel], document: JsonValue) -> JsonValue:
         if name is None:
             renamed[key] = value
             continue
-        inner = _models(model.model_fields[name].annotation)
-        renamed[name] = in_snake_case(max(inner, key=lambda kind: _known_keys(kind, value)), value) if inner else value
+        inner = spellings(model)[key]
+        renamed[name] = in_snake_case(inner_model(inner, value), value) if inner else value
     return renamed
-
-
-def _models(annotation: Any) -> list[type[BaseModel]]:
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return [annotation]
-    return [model for part in get_args(annotation) for model in _models(part)]
-
-
-def _known_keys(model: type[BaseModel], value: JsonValue) -> int:
-    """Returns the number of a value's keys that a model knows, to find the best matching model of a union."""
-    spellings = {spelling for name, field in model.model_fields.items() for spelling in (name, field.alias)}
-    return len(spellings & value.keys()) if isinstance(value, dict) else 0

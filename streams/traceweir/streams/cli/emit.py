@@ -20,6 +20,7 @@ from traceweir.streams.cli.up_broker import kafka_settings
 from traceweir.streams.intake.formats.documents import name_of
 from traceweir.streams.intake.formats.files import open_inputs, read_inputs
 from traceweir.streams.intake.formats.registry import input_format
+from traceweir.streams.intake.formats.unread_keys import UnreadKeys
 from traceweir.streams.tools.emit import emit
 
 
@@ -36,18 +37,22 @@ def emit_files(paths: Sequence[str], format_name: str, task_domain: str) -> int:
     mute_clients()
     with open_inputs(paths) as streams, progress_bar("documents sent") as advance, _interruptible():
         source = name_of(streams[0])
+        unread_keys = UnreadKeys()
         documents = read_inputs(
             streams,
             input_format(format_name),
             task_domain=task_domain,
             max_session_bytes=settings.segment_max_bytes,
             visibility=settings.otlp_visibility,
+            unread_keys=unread_keys,
         )
         report = asyncio.run(emit(settings, documents, progress=lambda done: advance(done, None)))
     sent = ", ".join(f"{count} to {topic}" for topic, count in report.sent.items())
     Console(highlight=False, soft_wrap=True).print(Text(printable(f"{counted(report.documents, 'document')}: {sent}")))
     for problem in report.problems:
         complain(problem)
+    for line in unread_keys.lines(source):
+        complain(line)
     if not report.documents:
         complain(NO_DOCUMENT.format(source))
     return FAILED if report.problems or not report.documents else 0

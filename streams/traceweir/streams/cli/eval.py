@@ -66,6 +66,8 @@ def eval_files(
     criteria = [criteria_for(file.path, config, alone=len(files) == 1) for file in files]
     for file, each in zip(files, criteria, strict=True):
         complain(f"{file.path}: {each.origin}")
+        for line in file.unread:
+            complain(line)
         if file.old:
             complain(f"{file.path}: is in one of ADK's old formats; `traceweir migrate` rewrites it")
     runs = _recorded(settings, files, sessions, matches, from_kafka=from_kafka, format_name=format_name)
@@ -123,8 +125,8 @@ def _recorded(
     wanted = frozenset(matches.get(name, name) for name in known)
     if not from_kafka:
         if format_name is None:
-            return [read_recordings(sessions, wanted)] * len(files)
-        return [read_formatted_recordings(sessions, input_format(format_name), wanted)] * len(files)
+            return [read_recordings(sessions, wanted, complain)] * len(files)
+        return [read_formatted_recordings(sessions, input_format(format_name), wanted, complain)] * len(files)
     from traceweir.streams.lab.evals.kafka_sessions import read_sessions
 
     mute_clients()

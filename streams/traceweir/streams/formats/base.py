@@ -15,6 +15,7 @@ from traceweir.streams.intake.formats.base import (
 )
 from traceweir.streams.intake.formats.documents import Document
 from traceweir.streams.intake.formats.session_records import RecordRules, SessionRecords
+from traceweir.streams.intake.formats.unread_keys import KnownKeys, UnreadKeys
 
 __all__ = [
     "AgentRecord",
@@ -22,12 +23,14 @@ __all__ = [
     "DocumentRecords",
     "InputContext",
     "InputFormat",
+    "KnownKeys",
     "PartlyReadError",
     "Recognition",
     "RecordRules",
     "RecordsOfObject",
     "SessionRecords",
     "Sureness",
+    "UnreadKeys",
     "records_of_documents",
     "records_of_objects",
     "records_of_rows",

@@ -64,6 +64,7 @@ def score_files(paths: Sequence[str], plan: Plan, options: ScoreOptions) -> int:
     from traceweir.streams.intake.formats.documents import name_of
     from traceweir.streams.intake.formats.files import open_inputs, read_inputs
     from traceweir.streams.intake.formats.registry import input_format
+    from traceweir.streams.intake.formats.unread_keys import UnreadKeys
     from traceweir.streams.scoring.embedders.loading import load_embedder
     from traceweir.streams.scoring.judges.offline import judging_from_file
     from traceweir.streams.tools.offline.scoring_run import ScoringRun, why_one_job
@@ -74,12 +75,14 @@ def score_files(paths: Sequence[str], plan: Plan, options: ScoreOptions) -> int:
         loaded = load_embedder(options.embedder or settings.embedder)
         if options.jobs is not None and options.jobs > 1 and (why := why_one_job(plan, loaded)) is not None:
             complain(f"--jobs {options.jobs} has no effect: {why}")
+        unread_keys = UnreadKeys()
         documents = read_inputs(
             streams,
             input_format(options.format_name),
             task_domain=options.task_domain,
             max_session_bytes=settings.segment_max_bytes,
             visibility=settings.otlp_visibility,
+            unread_keys=unread_keys,
         )
         with ScoringRun(plan, loaded, settings, clock=utc_now, judging=judging, jobs=options.jobs) as run:
             output = _Output(plan, options.output_format)
@@ -102,6 +105,8 @@ def score_files(paths: Sequence[str], plan: Plan, options: ScoreOptions) -> int:
                     if problem.reason is None
                     else f"{source}: document {problem.document}: {problem.reason}: {problem.detail}"
                 )
+            for line in unread_keys.lines(source):
+                complain(line)
             failures = [] if run.documents else [NO_DOCUMENT.format(source)]
             failures += output.tally.failures()
             for failure in failures:

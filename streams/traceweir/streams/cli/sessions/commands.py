@@ -35,25 +35,30 @@ def show_files(paths: Sequence[str], format_name: str, task_domain: str, wanted:
     from traceweir.streams.intake.formats.documents import name_of
     from traceweir.streams.intake.formats.files import open_inputs, read_inputs
     from traceweir.streams.intake.formats.registry import input_format
+    from traceweir.streams.intake.formats.unread_keys import UnreadKeys
     from traceweir.streams.tools.offline.score_documents import assemble_offline
 
     settings = load_settings()
     places: list[str] = []
+    unread: list[str] = []
 
     def documents() -> Iterator[DocumentRecords]:
         chosen_format = input_format(format_name)
         with open_inputs(paths) as streams:
             for batch in [streams] if chosen_format.read_streams else [[stream] for stream in streams]:
+                unread_keys = UnreadKeys()
                 for each in read_inputs(
                     batch,
                     chosen_format,
                     task_domain=task_domain,
                     max_session_bytes=settings.segment_max_bytes,
                     visibility=settings.otlp_visibility,
+                    unread_keys=unread_keys,
                 ):
                     places.append(f"{name_of(batch[0])}: document {each.document.number}")
                     # The assembly numbers problems by document, and documents of several files have equal numbers.
                     yield each._replace(document=each.document._replace(number=len(places)))
+                unread.extend(unread_keys.lines(name_of(batch[0])))
 
     assembled = assemble_offline(documents(), read_plan(None), settings, clock=utc_now)
     sessions = [Session.model_validate_json(value) for value in assembled.sessions]
@@ -66,6 +71,8 @@ def show_files(paths: Sequence[str], format_name: str, task_domain: str, wanted:
             if problem.reason is None
             else f"{places[problem.document - 1]}: {problem.reason}: {problem.detail}"
         )
+    for line in unread:
+        complain(line)
     if not places and not assembled.problems:
         complain(NO_DOCUMENT.format(", ".join(paths)))
         return FAILED

@@ -12,7 +12,13 @@ from traceweir.schemas.base import MAX_IDENTIFIER_CHARS, JsonObject, explain
 from traceweir.schemas.invocation import Invocation
 from traceweir.schemas.reference import Reference
 from traceweir.schemas.text import printable
-from traceweir.streams.intake.formats.adk_invocations import AdkConversation, RecordedTurn, conversation_records, moment
+from traceweir.streams.intake.formats.adk_invocations import (
+    IGNORED_OF_ADK,
+    AdkConversation,
+    RecordedTurn,
+    conversation_records,
+    moment,
+)
 from traceweir.streams.intake.formats.base import (
     AgentRecord,
     DocumentRecords,
@@ -24,6 +30,7 @@ from traceweir.streams.intake.formats.base import (
     records_of_objects,
 )
 from traceweir.streams.intake.formats.documents import Document, InputError
+from traceweir.streams.intake.formats.unread_keys import KnownKeys
 
 
 def case_results(found: JsonObject) -> list[JsonValue] | None:
@@ -61,6 +68,7 @@ def read_adk_eval_result(found: JsonObject, document: Document, context: InputCo
     Raises:
         PartlyReadError: the result of a case cannot be used; the error has the records of the others.
     """
+    context.unread_keys.note(found, _RESULT)
     records: list[AgentRecord] = []
     problems: list[str] = []
     for number, result in enumerate(case_results(found) or ()):
@@ -75,10 +83,35 @@ def read_adk_eval_result(found: JsonObject, document: Document, context: InputCo
     return records
 
 
+_RESULT = KnownKeys(
+    "key of a result of `adk eval`",
+    ("eval_case_results", "evalCaseResults"),
+    (
+        *("eval_set_result_id", "evalSetResultId", "eval_set_result_name", "evalSetResultName", "eval_set_id"),
+        *("evalSetId", "creation_timestamp", "creationTimestamp", "name"),
+    ),
+)
+_CASE = KnownKeys(
+    "key of a case",
+    (
+        *("eval_id", "evalId", "session_id", "sessionId", "user_id", "userId"),
+        *("eval_metric_result_per_invocation", "evalMetricResultPerInvocation"),
+    ),
+    (
+        *("eval_set_file", "evalSetFile", "eval_set_id", "evalSetId", "final_eval_status", "finalEvalStatus"),
+        *("eval_metric_results", "evalMetricResults", "overall_eval_metric_results", "overallEvalMetricResults"),
+        *("session_details", "sessionDetails"),
+    ),
+)
+
+
 def _records_of_case(result: JsonValue, document: Document, context: InputContext) -> list[AgentRecord]:
     pairs = invocation_pairs(result) if isinstance(result, dict) else None
     if not isinstance(result, dict) or pairs is None:
         raise InputError("must be an object with eval_metric_result_per_invocation")
+    context.unread_keys.note(result, _CASE)
+    for invocation in (each for pair in pairs for each in pair):
+        context.unread_keys.note_model(Invocation, invocation, IGNORED_OF_ADK)
     eval_id = _text(_value(result, "eval_id", "evalId"))
     case = f"case {printable(eval_id, 80)!r}"
     if not pairs:

@@ -9,12 +9,33 @@ from uuid import UUID
 
 from traceweir.schemas.base import JsonObject
 from traceweir.schemas.dimensions import UNKNOWN, Dimensions
-from traceweir.schemas.invocation import Invocation
+from traceweir.schemas.evaluation_row import EvaluationRow
+from traceweir.schemas.invocation import FunctionCall, FunctionResponse, Invocation, Part, UsageMetadata
 from traceweir.schemas.reference import Reference
 from traceweir.streams.intake.formats.base import AgentRecord
 from traceweir.streams.intake.formats.session_records import MakeError, RecordRules, SessionRecords
+from traceweir.streams.intake.formats.unread_keys import IgnoredKeys
 
 _RULES = RecordRules(namespace=UUID("6f0e9d3c-52c7-5b43-9a51-0c8d5a0f6b7e"))
+IGNORED_OF_CALL = ("partial_args", "partialArgs", "will_continue", "willContinue")
+"""Well-known keys of a function call of ADK that are not read."""
+IGNORED_OF_RESPONSE = ("will_continue", "willContinue", "scheduling")
+"""Well-known keys of a function response of ADK that are not read."""
+IGNORED_OF_PART = (
+    *("thought_signature", "thoughtSignature", "video_metadata", "videoMetadata"),
+    *("media_resolution", "mediaResolution", "part_metadata", "partMetadata"),
+)
+"""Well-known keys of a part of ADK that are not read, and hold no content."""
+IGNORED_OF_ADK = IgnoredKeys(
+    {
+        Invocation: ("model_duration", "modelDuration", "tool_duration", "toolDuration"),
+        FunctionCall: IGNORED_OF_CALL,
+        FunctionResponse: IGNORED_OF_RESPONSE,
+        Part: IGNORED_OF_PART,
+    },
+    models=(EvaluationRow, UsageMetadata),
+)
+"""The keys of ADK's invocations, eval sets and messages that are not read."""
 
 
 @dataclass(frozen=True, slots=True)

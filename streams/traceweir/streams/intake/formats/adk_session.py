@@ -13,9 +13,13 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field, ValidationError
 
 from traceweir.schemas.base import AdkModel, Identifier, JsonObject, explain
+from traceweir.schemas.continued_invocations import APPROVED_IN_WORDS
+from traceweir.schemas.continued_turns import TurnStep, turns_of_steps
 from traceweir.schemas.dimensions import usable_dimensions
 from traceweir.schemas.invocation import (
     Content,
+    FunctionCall,
+    FunctionResponse,
     Invocation,
     InvocationEvents,
     InvocationStep,
@@ -24,7 +28,15 @@ from traceweir.schemas.invocation import (
     UsageMetadata,
     known_sum,
 )
-from traceweir.streams.intake.formats.adk_invocations import AdkConversation, RecordedTurn, conversation_records, moment
+from traceweir.streams.intake.formats.adk_invocations import (
+    IGNORED_OF_CALL,
+    IGNORED_OF_PART,
+    IGNORED_OF_RESPONSE,
+    AdkConversation,
+    RecordedTurn,
+    conversation_records,
+    moment,
+)
 from traceweir.streams.intake.formats.base import (
     AgentRecord,
     DocumentRecords,
@@ -35,6 +47,7 @@ from traceweir.streams.intake.formats.base import (
     records_of_objects,
 )
 from traceweir.streams.intake.formats.documents import Document
+from traceweir.streams.intake.formats.unread_keys import IgnoredKeys
 
 
 class _EventPart(Part):
@@ -105,9 +118,7 @@ class _Event(AdkModel):
 
     @property
     def answered_calls(self) -> Sequence[str]:
-        """The ids of the calls to which the user answers, as in an approval."""
-        if not self.is_of_user:
-            return ()
+        """The ids of the calls to which the event has the response, or the approval of the user."""
         return [
             part.function_response.id for part in self.parts if part.function_response and part.function_response.id
         ]
@@ -116,6 +127,11 @@ class _Event(AdkModel):
     def asks(self) -> bool:
         """Whether the user sent the event, and it is more than the answer to a call."""
         return self.is_of_user and (not self.answered_calls or any(part.text for part in self.parts))
+
+    @property
+    def is_approval_beside_a_question(self) -> bool:
+        """Whether the user answers a call, and asks something new beside it."""
+        return self.asks and bool(self.answered_calls)
 
     @property
     def is_final_response(self) -> bool:
@@ -142,18 +158,41 @@ class _Session(AdkModel):
     events: Annotated[list[_Event], Field(min_length=1)]
 
 
+_IGNORED = IgnoredKeys(
+    {
+        _Session: ("state", "last_update_time", "lastUpdateTime", "display_name", "displayName"),
+        _Event: (
+            *("id", "branch", "error_code", "errorCode", "error_message", "errorMessage", "interrupted"),
+            *("custom_metadata", "customMetadata", "cache_metadata", "cacheMetadata", "finish_reason", "finishReason"),
+            *("citation_metadata", "citationMetadata", "live_session_resumption_update"),
+            *("liveSessionResumptionUpdate", "go_away", "goAway", "avg_logprobs", "avgLogprobs", "logprobs_result"),
+            *("logprobsResult", "interaction_id", "interactionId", "node_info", "nodeInfo", "isolation_scope"),
+            *("live_session_id", "liveSessionId", "model_turn", "output", "input", "environment_id", "environmentId"),
+        ),
+        FunctionCall: IGNORED_OF_CALL,
+        FunctionResponse: IGNORED_OF_RESPONSE,
+        _EventPart: IGNORED_OF_PART,
+        _Transcription: ("language_code", "languageCode"),
+    },
+    models=(_Actions, UsageMetadata),
+    names={_Session: "a session", _Event: "an event", _EventContent: "a content", _EventPart: "a part"},
+)
+"""The keys of ADK that are not read, and hold nothing that the user or the agent said."""
+
+
 def read_adk_session(found: JsonObject, document: Document, context: InputContext) -> list[AgentRecord]:
     """Returns the records of a saved session: an `invocation.recorded` per invocation, then `session.ended`.
 
     Events with the same invocation id form an invocation; an event without an id belongs to the invocation before it,
     or begins one if the user sent it. A live session has all its turns in one invocation: what the user says or writes
-    after an answer begins another one, with a number behind its id. An invocation in which the user only answers calls of an earlier one, as with an
-    approval, continues that one. The summaries that ADK writes of earlier events are left out. The tokens of an
-    invocation are the sums over its events; its agent and its model are the first that its events name.
+    after an answer begins another one, with a number behind its id. An approval, or a late response of a tool, continues
+    the invocation of its call, as `continued_turns` says. The summaries that ADK writes of earlier events are left
+    out. The tokens of an invocation are the sums over its events; its agent and its model are the first that its events name.
 
     Raises:
         InputError: the document is not a session of ADK, or no agent has answered in it.
     """
+    context.unread_keys.note_model(_Session, found, _IGNORED)
     try:
         session = _Session.model_validate(found)
         events = [event for event in session.events if not event.is_compaction]
@@ -173,27 +212,26 @@ def read_adk_session(found: JsonObject, document: Document, context: InputContex
 
 
 def _by_invocation(events: Iterable[_Event]) -> list[tuple[str, list[_Event]]]:
-    groups: dict[str, list[_Event]] = {}
-    continued: dict[str, str] = {}
-    called_in: dict[str, str] = {}
+    """Returns the events of each invocation with its id; an approval continues the invocation of its call."""
+    steps: list[tuple[_Event, TurnStep]] = []
     latest = ""
     for event in events:
         key = event.invocation_id
         if not key:
             # the ids of ADK do not start with a control character
-            key = f"\0{len(groups)}" if event.is_of_user or not latest else latest
-        earlier = next((called_in[each] for each in event.answered_calls if each in called_in), None)
-        if earlier is not None and event.asks:
-            # The user answers a call, and asks something new beside it.
-            groups[earlier].append(_answers_of(event))
-        elif earlier is not None and key not in groups:
-            continued[key] = earlier
-        key = continued.get(key, key)
+            key = f"\0{len(steps)}" if event.is_of_user or not latest else latest
         latest = key
-        groups.setdefault(key, []).append(event)
-        called_in.update(
-            (part.function_call.id, key) for part in event.parts if part.function_call and part.function_call.id
-        )
+        answers = event.answered_calls
+        if event.is_approval_beside_a_question:
+            steps.append((_answers_of(event), TurnStep(key, answers=answers, alone=True)))
+            answers = ()
+        calls = [part.function_call.id for part in event.parts if part.function_call and part.function_call.id]
+        step = TurnStep(key, asks=event.asks, says=event.answers_the_user, calls=calls, answers=answers)
+        steps.append((event, step))
+    groups: dict[str, list[_Event]] = {}
+    for (event, step), turn in zip(steps, turns_of_steps([step for _, step in steps]), strict=True):
+        if not step.alone or turn != step.turn:
+            groups.setdefault(turn, []).append(event)
     return [("" if key.startswith("\0") else key, group) for key, group in groups.items()]
 
 
@@ -232,7 +270,11 @@ def _turn(invocation_id: str, events: Sequence[_Event]) -> RecordedTurn:
     asked: _Event | None = None
     final: _Event | None = None
     shown: list[_Event] = []
+    unread: list[str] = []
     for event in events:
+        if event.asks and asked is not None and event.invocation_id != asked.invocation_id:
+            unread = [APPROVED_IN_WORDS]
+            continue
         if event.asks:
             asked = event if event.content is not None or asked is None else asked
             continue
@@ -268,6 +310,7 @@ def _turn(invocation_id: str, events: Sequence[_Event]) -> RecordedTurn:
             )
             or None,
             latency_seconds=_seconds_between(began, ended) if asked is not None else None,
+            unread=unread or None,
         ),
         began,
         dimensions=usable_dimensions(

@@ -14,6 +14,7 @@ from traceweir.schemas.times import UNKNOWN_TIME
 from traceweir.schemas.trace import Visibility
 from traceweir.streams.intake.formats.documents import Document, InputError, read_document
 from traceweir.streams.intake.formats.tables import ReadCell, Row, row_of
+from traceweir.streams.intake.formats.unread_keys import UnreadKeys
 
 DEFAULT_DOMAIN = "general"
 DEFAULT_MAX_SESSION_BYTES = 800_000
@@ -61,6 +62,8 @@ class InputContext:
     """The largest session that can be scored, in bytes of its records."""
     visibility: Visibility = "private"
     """Visibility of traces that are made from spans."""
+    unread_keys: UnreadKeys = field(default_factory=UnreadKeys, compare=False)
+    """Receives the keys of the input that its reader does not read."""
 
     def document_error(self, document: Document, what: str) -> InputError:
         """Returns an error that names the document, such as `chats.json: document 3: is not JSON`."""

@@ -26,6 +26,7 @@ from traceweir.streams.intake.formats.base import (
 )
 from traceweir.streams.intake.formats.databricks_rows import DatabricksRowReader, request
 from traceweir.streams.intake.formats.tables import ReadCell, Row, number, text
+from traceweir.streams.intake.formats.unread_keys import KnownKeys
 
 REQUEST_ID_COLUMNS = ("databricks_request_id", "client_request_id", "request_id")
 TIME_COLUMNS = ("timestamp_ms", "request_time", "timestamp")
@@ -47,8 +48,19 @@ COLUMNS: Mapping[str, ReadCell] = {
 }
 
 
+_METADATA_COLUMNS = (
+    *("date", "requester", "served_entity_id", "served_model_id", "model_id", "sampling_fraction", "request_date"),
+    *("logging_error_codes", "request_metadata", "response_metadata", "schema_version", "app_version", "source"),
+    *("endpoint", "endpoint_id", "served_entity_name", "workspace_id", "account_id", "user_id", "tags", "metadata"),
+    *("assessments", "trace_id", "state", "status", "experiment_id", "Unnamed: 0", "__index_level_0__"),
+)
+"""Columns of payload tables and of pandas that are not read."""
+
+
 class InferenceTableReader(DatabricksRowReader):
     """Converts the rows of one inference table to records."""
+
+    known_keys = KnownKeys("column", COLUMNS, _METADATA_COLUMNS)
 
     def __init__(self, context: InputContext) -> None:
         super().__init__(context)
@@ -68,6 +80,7 @@ class InferenceTableReader(DatabricksRowReader):
             InputError: the row cannot be used, for example because its request failed; the message names row and
                 column.
         """
+        self.note_unread(row)
         status = row.columns.get("status_code", 200)
         if status not in SUCCESS_STATUS_CODES:
             shown = status if isinstance(status, int | str) else "not 200"

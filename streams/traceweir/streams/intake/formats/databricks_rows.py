@@ -31,6 +31,7 @@ from traceweir.streams.intake.formats.base import (
 from traceweir.streams.intake.formats.documents import Document, InputError
 from traceweir.streams.intake.formats.session_records import RecordRules, SessionRecords
 from traceweir.streams.intake.formats.tables import AS_JSON, ReadCell, Row, json_or_text, number, text
+from traceweir.streams.intake.formats.unread_keys import KnownKeys
 
 _RULES = RecordRules(
     namespace=UUID("2b6a3c5e-08f4-5d0d-9a5a-6d1f9f0c8e41"),
@@ -66,8 +67,23 @@ COLUMNS: Mapping[str, ReadCell] = {
 }
 
 
+_METADATA_COLUMNS = (
+    *("tags", "metadata", "source", "custom_expected", "trace_id", "trace_metadata", "request_metadata", "assessments"),
+    *("spans", "state", "status", "status_code", "request_time", "timestamp", "timestamp_ms", "execution_duration"),
+    *("request_preview", "response_preview", "client_request_id", "databricks_request_id", "experiment_id", "run_id"),
+    *("dataset_id", "dataset_record_id", "create_time", "created_by", "created_at", "last_update_time"),
+    *("last_updated_by", "conversation_id", "session_id", "user_id", "id", "Unnamed: 0", "__index_level_0__"),
+)
+"""Columns of evaluation sets, of MLflow's tables of traces and of pandas that are not read."""
+ROW_KEYS = KnownKeys("column", (*COLUMNS, "expectations"), _METADATA_COLUMNS)
+_EXPECTATION_KEYS = KnownKeys("key of expectations", EXPECTED)
+
+
 class DatabricksRowReader:
     """Converts the rows of one input to records."""
+
+    known_keys = ROW_KEYS
+    """The columns that are read, and those that are well known and not read."""
 
     def __init__(self, context: InputContext) -> None:
         self._context = context
@@ -85,6 +101,10 @@ class DatabricksRowReader:
         Raises:
             InputError: the row cannot be used; the message names row and column.
         """
+        self.note_unread(row)
+        expectations = row.columns.get("expectations")
+        if isinstance(expectations, dict):
+            self._context.unread_keys.note(expectations, _EXPECTATION_KEYS)
         columns = {name: row.columns[name] for name in COLUMNS if row.columns.get(name) is not None}
         digest = hashlib.sha256(self.encoded(row, columns)).hexdigest()
         id_column = "request_id"
@@ -136,6 +156,12 @@ class DatabricksRowReader:
                 "(TRACEWEIR_SEGMENT_MAX_BYTES); shorten the large parts of its trace",
             )
         return session.records
+
+    def note_unread(self, row: Row) -> None:
+        """Notes the columns that nothing reads."""
+        self._context.unread_keys.note(row.columns, self.known_keys)
+        for name in row.other_columns:
+            self._context.unread_keys.note_key(name, self.known_keys)
 
     def encoded(self, row: Row, columns: JsonObject) -> bytes:
         """Returns the columns as JSON with sorted keys.

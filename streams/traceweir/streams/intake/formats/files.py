@@ -17,6 +17,7 @@ from traceweir.streams.intake.formats.base import DocumentRecords, InputContext,
 from traceweir.streams.intake.formats.documents import InputError, name_of, read_documents
 from traceweir.streams.intake.formats.recognition import format_of_table, read_recognized
 from traceweir.streams.intake.formats.tables import csv_columns, parquet_columns, read_csv, read_parquet
+from traceweir.streams.intake.formats.unread_keys import UnreadKeys
 
 TABLES = {".csv": (csv_columns, read_csv), ".parquet": (parquet_columns, read_parquet)}
 """The readers of a table's column names and of its rows, by the extension of the file name."""
@@ -98,6 +99,7 @@ def read_inputs(
     task_domain: str,
     max_session_bytes: int,
     visibility: Visibility,
+    unread_keys: UnreadKeys | None = None,
 ) -> Iterator[DocumentRecords]:
     """Yields the records of the files of one input; only a format that reads whole files can read several.
 
@@ -107,24 +109,37 @@ def read_inputs(
         task_domain: Domain of a document without a domain of its own.
         max_session_bytes: The largest session that can be scored, in bytes of its records.
         visibility: Visibility of traces that are made from spans.
+        unread_keys: Receives the keys that the format does not read.
 
     Raises:
         InputError: a file cannot be read to its end, or the format reads only one file.
     """
     first, *others = streams
     if input_format.read_streams is not None:
-        context = InputContext(name_of(first), base_time_of(first), task_domain, max_session_bytes, visibility)
+        noted = UnreadKeys() if unread_keys is None else unread_keys
+        context = InputContext(name_of(first), base_time_of(first), task_domain, max_session_bytes, visibility, noted)
         return input_format.read_streams(streams, context)
     if others:
         raise InputError(
             f"{name_of(others[0])}: the format {input_format.name} reads one file at a time, and this is a second one; "
             "run the command for each file, or put the documents into one file"
         )
-    return read_input(first, input_format, task_domain=task_domain, max_session_bytes=max_session_bytes)
+    return read_input(
+        first,
+        input_format,
+        task_domain=task_domain,
+        max_session_bytes=max_session_bytes,
+        unread_keys=unread_keys,
+    )
 
 
 def read_input(
-    stream: BinaryIO, input_format: InputFormat, *, task_domain: str, max_session_bytes: int
+    stream: BinaryIO,
+    input_format: InputFormat,
+    *,
+    task_domain: str,
+    max_session_bytes: int,
+    unread_keys: UnreadKeys | None = None,
 ) -> Iterator[DocumentRecords]:
     """Yields the records of each document of a file, or of each row of a table.
 
@@ -133,13 +148,15 @@ def read_input(
         input_format: The format of the documents or rows.
         task_domain: Domain of a document without a domain of its own.
         max_session_bytes: The largest session that can be scored, in bytes of its records.
+        unread_keys: Receives the keys that the format does not read.
 
     Raises:
         InputError: the input cannot be read to its end, or the input is a table and the format has no tables, or the
             columns of a table fit two formats.
     """
     source = name_of(stream)
-    context = InputContext(source, base_time_of(stream), task_domain, max_session_bytes)
+    noted = UnreadKeys() if unread_keys is None else unread_keys
+    context = InputContext(source, base_time_of(stream), task_domain, max_session_bytes, unread_keys=noted)
     table = TABLES.get(PurePath(source).suffix.lower())
     if table is None:
         return read_recognized(input_format, read_documents(stream), context)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
+from operator import itemgetter
 from uuid import UUID
 
 from pydantic import JsonValue
@@ -27,6 +28,7 @@ from traceweir.streams.intake.formats.base import (
     Sureness,
     records_of_objects,
 )
+from traceweir.streams.intake.formats.chat_keys import MESSAGE_LISTS, note_unread_keys
 from traceweir.streams.intake.formats.chat_times import LATEST_START, time_of
 from traceweir.streams.intake.formats.cumulative_logs import CumulativeLogs
 from traceweir.streams.intake.formats.documents import Document
@@ -45,8 +47,6 @@ _RULES = RecordRules(
     repeated_events_differ_by="place",
 )
 _USAGE = {"input_tokens": ("input_tokens", "prompt_tokens"), "output_tokens": ("output_tokens", "completion_tokens")}
-_OTHER_LISTS = ("contents", "conversations", "choices", "input", "output")
-"""The keys of messages in transcripts of other providers, for the id of a transcript without one."""
 
 
 def transcript_events(
@@ -109,39 +109,51 @@ def _session(
     )
     turns = turns_of(messages)
     further = len(choices_of(document)) - 1
+    events: list[tuple[int, ChatMessage, JsonObject]] = []
     for number, turn in enumerate(turns, start=1 if turns[0].question else 0):
         lacks = turn.missing
         if further > 0 and turn is turns[-1]:
             verb = "was" if further == 1 else "were"
             lacks.append(f"{counted(further, 'further choice')} of the model {verb} not read")
-        _add_turn(session, f"turn-{number}", turn, lacks)
+        events += _events_of_turn(f"turn-{number}", turn, lacks)
+    # A late result of a tool stands between the messages of a later turn.
+    for _, message, event in sorted(events, key=itemgetter(0)):
+        session.event(event, at=message.at)
     _add_usage(session, document, f"turn-{len(turns) - (turns[0].question is None)}")
     session.trace(trace)
     return session
 
 
-def _add_turn(session: SessionRecords, invocation_id: str, turn: ChatTurn, missing: Sequence[str]) -> None:
+def _events_of_turn(
+    invocation_id: str, turn: ChatTurn, missing: Sequence[str]
+) -> Iterator[tuple[int, ChatMessage, JsonObject]]:
+    """Yields the events of a turn, each with its message and the message's place in the transcript."""
     # The first event of the turn tells what the transcript lacks.
     lacks: list[JsonObject] = [{"missing": [*missing]}] if missing else []
 
-    def event(kind: str, body: JsonObject, message: ChatMessage) -> None:
-        more = lacks.pop() if lacks else {}
-        session.event({"type": kind, "invocation_id": invocation_id, **body, **more}, at=message.at)
+    def event(kind: str, body: JsonObject) -> JsonObject:
+        return {"type": kind, "invocation_id": invocation_id, **body, **(lacks.pop() if lacks else {})}
 
+    places = iter(turn.places)
     if turn.question is not None:
-        event("invocation.started", {"user_content": _content(turn.question.text, "user")}, turn.question)
+        started = event("invocation.started", {"user_content": _content(turn.question.text, "user")})
+        yield next(places), turn.question, started
     final_place = turn.final
-    for number, message in enumerate(turn.messages):
+    for number, (message, place) in enumerate(zip(turn.messages, places, strict=True)):
         if message.role == "tool":
             outcome = "error" if message.failed else "response"
-            event("tool.returned", {"name": message.tool, "call_id": message.call_id, outcome: message.text}, message)
+            returned: JsonObject = {"name": message.tool, "call_id": message.call_id, outcome: message.text}
+            yield place, message, event("tool.returned", returned)
         elif message.text and number != final_place:
-            event("response.intermediate", {"author": "assistant", "content": _content(message.text, "model")}, message)
+            said: JsonObject = {"author": "assistant", "content": _content(message.text, "model")}
+            yield place, message, event("response.intermediate", said)
         for call in message.calls:
-            event("tool.called", {"name": call.name, "args": call.arguments, "call_id": call.id}, message)
+            called: JsonObject = {"name": call.name, "args": call.arguments, "call_id": call.id}
+            yield place, message, event("tool.called", called)
     if final_place is not None:
         final = turn.messages[final_place]
-        event("invocation.completed", {"final_response": _content(final.text, "model")}, final)
+        completed = event("invocation.completed", {"final_response": _content(final.text, "model")})
+        yield turn.places[-1], final, completed
 
 
 def _add_usage(session: SessionRecords, document: JsonObject, invocation_id: str) -> None:
@@ -249,8 +261,10 @@ def _session_id(document: JsonObject, place: TranscriptPlace) -> str:
     own = _own_session_id(document, place)
     if own is not None:
         return own
-    content = {name: document.get(name) for name in ("messages", "traj", "task_id", "trial")}
-    content |= {name: document[name] for name in _OTHER_LISTS if name in document}
+    # The first four are part of the name also if they are absent, because the ids of recorded sessions are made so.
+    content = {name: document.get(name) for name in (*MESSAGE_LISTS[:2], "task_id", "trial")}
+    others = (*MESSAGE_LISTS[2:], "choices", "input", "output")
+    content |= {name: document[name] for name in others if name in document}
     fingerprint = digest(content, place.error, sorted_keys=False)
     return _RULES.id_of(f"session {place.file_name} {place.number} {fingerprint}")
 
@@ -297,6 +311,7 @@ class _Transcripts:
     def records(self, found: JsonObject, document: Document) -> list[AgentRecord]:
         context = self._context
         place = TranscriptPlace(context.source, document.number)
+        note_unread_keys(found, context.unread_keys)
         messages = messages_of(found, place)
         name = _own_session_id(found, place)
         earlier = None if name is None else self._logs.earlier(name)
@@ -321,7 +336,7 @@ def _recognizes(found: JsonObject) -> Sureness:
     if found.get("object") in {"response", "chat.completion"}:
         return Sureness.CERTAIN
     # A row of an evaluation set, which has a request, inputs or a trace, can have messages too.
-    is_chat = any(isinstance(found.get(name), list) for name in ("messages", "traj", "contents", "conversations"))
+    is_chat = any(isinstance(found.get(name), list) for name in MESSAGE_LISTS)
     is_chat = is_chat or "messages" in found or "traj" in found
     return Sureness.POSSIBLE if is_chat and not {"request", "inputs", "trace"} & found.keys() else Sureness.NO
 

@@ -12,6 +12,8 @@ from typing import Literal, NamedTuple
 from pydantic import JsonValue
 
 from traceweir.schemas.base import JsonObject
+from traceweir.schemas.continued_invocations import APPROVED_IN_WORDS
+from traceweir.schemas.continued_turns import TurnStep, turns_of_steps
 from traceweir.schemas.reasoning_text import without_reasoning
 from traceweir.streams.intake.formats.chat_content import (
     ChatContent,
@@ -25,6 +27,7 @@ from traceweir.streams.intake.formats.chat_content import (
     identifier,
     result_of,
 )
+from traceweir.streams.intake.formats.chat_keys import MESSAGE_LISTS, MESSAGE_TIMES
 from traceweir.streams.intake.formats.chat_times import LATEST_START, time_of
 from traceweir.streams.intake.formats.documents import InputError
 
@@ -46,13 +49,10 @@ _TYPES_OF_LANGCHAIN = ("human", "ai", "tool", "function", "system")
 """The types of LangChain's messages, which have them in place of roles."""
 _IGNORED_ROLES = ("system", "developer")
 _KNOWN_ROLES = "system, developer, user, assistant, tool, function"
-_LISTS = ("messages", "traj", "contents", "conversations")
-"""The keys that can have the messages: of OpenAI and Anthropic, of KnowledgePulse, of Gemini, and of ShareGPT."""
 _RESULTS = ("output", "outputs", "results", "result")
 """The keys of the result in the call of a tool that the provider runs."""
 _REMINDER = "<system-reminder>"
 """How a text begins that Claude Code puts beside the results of tools in the user's name."""
-_TIMES = ("created_at", "createdAt", "timestamp", "create_time")
 
 
 class TranscriptPlace(NamedTuple):
@@ -94,12 +94,16 @@ class ChatMessage:
 
 @dataclass(frozen=True, slots=True)
 class ChatTurn:
-    """A user message and all messages before the next user message."""
+    """A user message and all messages that belong to it: as a rule, those before the next user message."""
 
     question: ChatMessage | None
     """The user message; None for messages of the agent before the first user message."""
     messages: tuple[ChatMessage, ...]
-    """The messages after the user message."""
+    """The messages of the agent and of tools after the user message."""
+    places: tuple[int, ...]
+    """The place of the question, if there is one, and of each message in the transcript, from 0."""
+    approved_in_words: bool = False
+    """Whether a further message of the user let an open call of a tool go on."""
 
     @property
     def final(self) -> int | None:
@@ -118,6 +122,8 @@ class ChatTurn:
         final = None if self.final is None else self.messages[self.final]
         if self.question is not None and final is not None and None in (self.question.at, final.at):
             found.append("the times of the messages are not in the transcript")
+        if self.approved_in_words:
+            found.append(APPROVED_IN_WORDS)
         return found
 
 
@@ -147,22 +153,39 @@ def _are_timed(messages: Sequence[ChatMessage]) -> bool:
 
 
 def turns_of(messages: Sequence[ChatMessage]) -> list[ChatTurn]:
-    """Groups the messages into turns, in order; each user message begins a turn."""
-    return [
-        ChatTurn(group[0], tuple(group[1:])) if group[0].role == "user" else ChatTurn(None, tuple(group))
-        for group in _groups(messages)
-    ]
+    """Groups the messages into turns, in order.
 
-
-def _groups(messages: Sequence[ChatMessage]) -> Iterator[list[ChatMessage]]:
-    group: list[ChatMessage] = []
+    Each user message begins a turn. The late result of a tool belongs to the turn of its call, as `continued_turns` says.
+    """
+    number = 0
+    steps = []
     for message in messages:
-        if message.role == "user" and group:
-            yield group
-            group = []
-        group.append(message)
-    if group:
-        yield group
+        is_question = message.role == "user"
+        number += is_question
+        steps.append(
+            TurnStep(
+                str(number),
+                asks=is_question,
+                says=message.role == "assistant" and bool(message.text),
+                calls=[call.id for call in message.calls if call.id is not None],
+                answers=(message.call_id,) if message.role == "tool" and message.call_id is not None else (),
+            )
+        )
+    groups: dict[str, list[int]] = {}
+    for place, turn in enumerate(turns_of_steps(steps, named=False)):
+        groups.setdefault(turn, []).append(place)
+    return [_turn(messages, places) for places in groups.values()]
+
+
+def _turn(messages: Sequence[ChatMessage], places: Sequence[int]) -> ChatTurn:
+    asked = [place for place in places if messages[place].role == "user"]
+    others = [place for place in places if messages[place].role != "user"]
+    return ChatTurn(
+        messages[asked[0]] if asked else None,
+        tuple(messages[place] for place in others),
+        (*asked[:1], *others),
+        approved_in_words=len(asked) > 1,
+    )
 
 
 def _items(document: JsonObject, place: TranscriptPlace) -> Iterator[tuple[str, JsonValue]]:
@@ -174,10 +197,11 @@ def _items(document: JsonObject, place: TranscriptPlace) -> Iterator[tuple[str, 
             listed: list[JsonValue] = [{"role": role, "content": found}] if isinstance(found, str) else _listed(found)
             yield from ((f"{name}[{index}]", item) for index, item in enumerate(listed))
         return
-    key = next((each for each in _LISTS if document.get(each) is not None), None)
+    key = next((each for each in MESSAGE_LISTS if document.get(each) is not None), None)
     choices = choices_of(document)
     if key is None and not choices:
-        raise place.error("has neither 'messages' nor 'traj'; one of these keys must contain the messages")
+        names = ", ".join(map(repr, MESSAGE_LISTS))
+        raise place.error(f"has none of {names} and 'choices'; one of these keys must contain the messages")
     if key is not None:
         found = document[key]
         if not isinstance(found, list) or not found:
@@ -216,7 +240,7 @@ def _messages(item: JsonValue, path: str, tools: dict[str, str], place: Transcri
     if known is None:
         raise place.error(f"{path}.role is {described(role)}; the role must be one of {_KNOWN_ROLES}")
     name = next((key for key in ("content", "parts", "value") if item.get(key)), "content")
-    at = next((time for key in _TIMES if (time := time_of(item.get(key))) is not None), None)
+    at = next((time for key in MESSAGE_TIMES if (time := time_of(item.get(key))) is not None), None)
     if known == "tool" and item.get("requestor") == "user":
         # In tau2-bench, the result of the user's own tool, whose call is named.
         return

@@ -24,7 +24,7 @@ from traceweir.streams.intake.formats.documents import NO_JSON, Document, InputE
 from traceweir.streams.intake.formats.other_documents import OTHER_DOCUMENTS, OtherDocument
 from traceweir.streams.intake.formats.registry import BUILT_IN, installed_formats
 from traceweir.streams.intake.formats.tables import Row
-from traceweir.streams.intake.formats.traceweir_json import TRACEWEIR, is_trace_or_event, wire_record_of
+from traceweir.streams.intake.formats.traceweir_json import TRACEWEIR, is_trace_or_event, read_record, wire_record_of
 
 Kind = InputFormat | OtherDocument
 Recognizes = Callable[[JsonObject], bool | Sureness]
@@ -135,7 +135,7 @@ def _mixed(documents: Iterable[Document], context: InputContext) -> Iterator[Doc
             found, notes = NO_JSON
         # Nearly every document of a large file.
         if not isinstance(found, dict) or is_trace_or_event(found):
-            yield DocumentRecords(document, [wire_record_of(found, document.raw)])
+            yield DocumentRecords(document, [read_record(found, document, context)])
             continue
         kind = recognizer.kind_of(found)
         if kind is None:

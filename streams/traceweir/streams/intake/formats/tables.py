@@ -42,6 +42,8 @@ class Row(NamedTuple):
     """The reason why the row cannot be used; it begins with the column if a single column is the reason."""
     notes: str = ""
     """What had to be replaced in the row, which can be used; empty if nothing."""
+    other_columns: tuple[str, ...] = ()
+    """The columns of a table that are not read, and that can have content in the row."""
 
 
 def row_of(document: Document) -> Row:
@@ -176,7 +178,7 @@ def read_parquet(stream: BinaryIO, names: Collection[str]) -> Iterator[Row]:
             not installed.
     """
     try:
-        from pyarrow import ArrowException
+        from pyarrow import ArrowException, types
         from pyarrow.parquet import ParquetFile
     except ImportError:
         raise InputError(
@@ -186,11 +188,17 @@ def read_parquet(stream: BinaryIO, names: Collection[str]) -> Iterator[Row]:
     row_number = 0
     try:
         file = ParquetFile(stream)
-        selected = _selected_columns(file.schema_arrow.names, names, name_of(stream))
+        schema = file.schema_arrow
+        selected = _selected_columns(schema.names, names, name_of(stream))
+        others = tuple(
+            each.name
+            for each in schema
+            if each.name not in names and (types.is_nested(each.type) or types.is_string(each.type))
+        )
         for batch in file.iter_batches(batch_size=500, columns=selected):
             for cells in _cells(batch, selected):
                 row_number += 1
-                yield _typed_row(row_number, selected, cells)
+                yield _typed_row(row_number, selected, cells)._replace(other_columns=others)
     except (ArrowException, OSError, UnicodeDecodeError) as error:
         where = f"cannot be read after row {row_number}" if row_number else "cannot be read as Parquet"
         raise InputError(f"{name_of(stream)}: {where} ({error})") from None
@@ -209,10 +217,13 @@ def rows_of(frame: DataFrame, names: Collection[str], source: str) -> Iterator[R
     """
     present = [str(name) for name in frame.columns]
     selected = _selected_columns(present, names, source)
+    others = tuple(
+        name for name, kind in zip(present, frame.dtypes, strict=True) if name not in names and kind.kind in "OUT"
+    )
     # The index is included, because pandas 2 yields no tuples for a frame without columns.
     cells = frame.iloc[:, [present.index(name) for name in selected]].itertuples(index=True, name=None)
     for row_number, (_, *row) in enumerate(cells, start=1):
-        yield _typed_row(row_number, selected, row)
+        yield _typed_row(row_number, selected, row)._replace(other_columns=others)
 
 
 def _selected_columns(present: Sequence[str], names: Collection[str], source: str) -> list[str]:
@@ -271,14 +282,19 @@ def _csv_row(row_number: int, header: list[str], columns: Mapping[str, ReadCell]
     if len(cells) != len(header):
         return Row(row_number, {}, f"has {len(cells)} cells, but the header names {len(header)} columns")
     values: JsonObject = {}
+    others: list[str] = []
     for name, cell in zip(header, cells, strict=True):
-        if cell == "" or name not in columns:
+        if cell == "":
+            continue
+        if name not in columns:
+            if isinstance(number(cell), str):
+                others.append(name)
             continue
         try:
             values[name] = columns[name](_decoded(cell))
         except ValueError as error:
             return Row(row_number, values, f"column {name!r}: {error}")
-    return Row(row_number, values)
+    return Row(row_number, values, other_columns=tuple(others))
 
 
 def _decoded(cell: str) -> str:

@@ -9,6 +9,8 @@ from pydantic import JsonValue
 
 from traceweir.schemas.base import JsonObject
 from traceweir.schemas.events import TYPES
+from traceweir.schemas.trace import ReasoningTrace
+from traceweir.streams.intake.formats.adk_invocations import IGNORED_OF_ADK
 from traceweir.streams.intake.formats.base import (
     AgentRecord,
     DocumentRecords,
@@ -18,7 +20,7 @@ from traceweir.streams.intake.formats.base import (
     RecordsOfObject,
     records_of_documents,
 )
-from traceweir.streams.intake.formats.databricks_rows import COLUMNS, read_evaluation_rows
+from traceweir.streams.intake.formats.databricks_rows import COLUMNS, ROW_KEYS, read_evaluation_rows
 from traceweir.streams.intake.formats.documents import Document
 
 
@@ -52,6 +54,22 @@ def wire_record_of(found: JsonValue, raw: bytes) -> AgentRecord:
     return AgentRecord("trace", session_id or _text(found.get("id")), raw)
 
 
+def read_record(found: JsonValue, document: Document, context: InputContext) -> AgentRecord:
+    """Returns a parsed document as an unchanged record, and notes the keys that nothing reads."""
+    if isinstance(found, dict):
+        kind = found.get("type")
+        model = ReasoningTrace if "@type" in found else TYPES.get(kind) if isinstance(kind, str) else None
+        if model is not None:
+            context.unread_keys.note_model(model, found, _IGNORED)
+        if isinstance(row := found.get("row"), dict):
+            context.unread_keys.note(row, ROW_KEYS)
+    return wire_record_of(found, document.raw)
+
+
+_IGNORED = IGNORED_OF_ADK.with_keys({ReasoningTrace: ("@context", "@type", "type")})
+"""The keys that events and traces have beside those of the schemas, such as Google ADK's own in an invocation."""
+
+
 def _text(value: JsonValue) -> str | None:
     return value if isinstance(value, str) and value else None
 
@@ -63,7 +81,7 @@ def is_trace_or_event(found: JsonObject) -> bool:
 
 
 def _reader(context: InputContext) -> RecordsOfObject:
-    return lambda found, document: [wire_record_of(found, document.raw)]
+    return lambda found, document: [read_record(found, document, context)]
 
 
 def _read(documents: Iterable[Document], context: InputContext) -> Iterator[DocumentRecords]:

@@ -11,18 +11,23 @@ from pydantic import JsonValue, ValidationError
 from pydantic.alias_generators import to_snake
 
 from traceweir.schemas.base import JsonObject
-from traceweir.schemas.eval_set import EvalCase, EvalSet
+from traceweir.schemas.eval_set import EvalCase, EvalSet, SessionInput
 from traceweir.schemas.eval_set_files import UnknownFormatError, format_of, modern
 from traceweir.schemas.text import printable
+from traceweir.streams.intake.formats.adk_invocations import IGNORED_OF_ADK
 from traceweir.streams.intake.formats.documents import InputError
 from traceweir.streams.intake.formats.other_documents import EVAL_SET
 from traceweir.streams.intake.formats.recognition import misplaced
+from traceweir.streams.intake.formats.unread_keys import UnreadKeys
 from traceweir.streams.lab.evals.json_text import MAX_BYTES, decoded, parsed, rendered
 
 TEST_SUFFIX = ".test.json"
 _NAMED = 10
 _TAGS = ("data", "events")
 """The tags by which pydantic names the kinds of intermediate data in an error's location."""
+
+
+_IGNORED = IGNORED_OF_ADK.with_keys({SessionInput: ("events",), EvalCase: ("description", "name", "metadata")})
 
 
 @dataclass(frozen=True)
@@ -44,6 +49,8 @@ class EvalFile:
     """The selected cases, in the order of the file."""
     old: bool
     """Whether the file is in one of ADK's old formats."""
+    unread: tuple[str, ...] = ()
+    """A sentence for each key that is not read."""
 
 
 def chosen_files(arguments: Sequence[str]) -> list[Chosen]:
@@ -106,16 +113,18 @@ def read_eval_file(chosen: Chosen) -> EvalFile:
     except InputError as error:
         raise not_an_eval_set(chosen.path, str(error)) from None
     eval_set = checked(new, name)
+    unread_keys = UnreadKeys()
+    unread_keys.note_model(EvalSet, new, _IGNORED)
+    unread = tuple(unread_keys.lines(name))
     if chosen.eval_ids is None:
-        return EvalFile(chosen.path, eval_set, tuple(eval_set.eval_cases), old)
+        return EvalFile(chosen.path, eval_set, tuple(eval_set.eval_cases), old, unread)
     there = {case.eval_id for case in eval_set.eval_cases}
     if missing := sorted(chosen.eval_ids - there):
         raise InputError(
             f"{name}: there is no case {', '.join(_shown(each) for each in missing)}; there are {listed(sorted(there))}."
         )
-    return EvalFile(
-        chosen.path, eval_set, tuple(case for case in eval_set.eval_cases if case.eval_id in chosen.eval_ids), old
-    )
+    cases = tuple(case for case in eval_set.eval_cases if case.eval_id in chosen.eval_ids)
+    return EvalFile(chosen.path, eval_set, cases, old, unread)
 
 
 def not_an_eval_set(path: Path, problem: str) -> InputError:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,6 +21,7 @@ from traceweir.schemas.times import UNKNOWN_TIME, known_time
 from traceweir.schemas.trace import ReasoningTrace
 from traceweir.schemas.turns import Turn, turns_of
 from traceweir.streams.intake.formats.adk_eval_result import case_results, invocation_pairs
+from traceweir.streams.intake.formats.adk_invocations import IGNORED_OF_ADK
 from traceweir.streams.intake.formats.base import AgentRecord, InputContext
 from traceweir.streams.intake.formats.documents import Document, InputError, name_of, read_documents
 from traceweir.streams.intake.formats.files import base_time_of, open_input
@@ -47,7 +48,9 @@ Runs = Mapping[str, Sequence[Recording]]
 """The runs of each conversation by the id under which they were recorded, in the order of recording."""
 
 
-def read_recordings(paths: Iterable[str], wanted: frozenset[str] | None = None) -> dict[str, list[Recording]]:
+def read_recordings(
+    paths: Iterable[str], wanted: frozenset[str] | None = None, report: Callable[[str], None] = lambda line: None
+) -> dict[str, list[Recording]]:
     """Returns the conversations recorded in files, by id; conversations in a later file are further runs.
 
     Each document of a file (JSON Lines, an array, or one object) can be
@@ -59,6 +62,7 @@ def read_recordings(paths: Iterable[str], wanted: frozenset[str] | None = None) 
     Args:
         paths: Names of files; `-` is standard input.
         wanted: The wanted ids; other ids are skipped. None: all.
+        report: Receives a sentence for each key that is not read.
 
     Raises:
         InputError: a file cannot be read, or a document has none of these forms.
@@ -66,9 +70,12 @@ def read_recordings(paths: Iterable[str], wanted: frozenset[str] | None = None) 
     found: dict[str, list[Recording]] = {}
     for path in paths:
         with open_input(path) as stream:
-            reader = _Reader(InputContext(name_of(stream), base_time_of(stream)), wanted)
+            context = InputContext(name_of(stream), base_time_of(stream))
+            reader = _Reader(context, wanted)
             for document in read_documents(stream):
                 reader.take(document)
+        for line in context.unread_keys.lines(context.source):
+            report(line)
         for name, runs in reader.runs().items():
             found.setdefault(name, []).extend(runs)
     return found
@@ -209,6 +216,8 @@ class _Reader:
         where = f"{place} (case {printable(eval_id, 80)!r}): conversation"
         if not isinstance(conversation, list):
             raise InputError(f"{where}: must be a list of the recorded invocations.")
+        for turn in conversation:
+            self._context.unread_keys.note_model(Invocation, turn, IGNORED_OF_ADK)
         turns = [
             _turn(_validated(Invocation, rendered(turn, place).encode(), f"{where}[{number}]"))
             for number, turn in enumerate(conversation)

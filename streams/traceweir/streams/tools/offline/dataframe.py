@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import warnings
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, NamedTuple
@@ -45,7 +46,8 @@ def score_frame(
 ) -> FrameScores:
     """Scores the rows of a DataFrame as `traceweir score` scores the rows of a file.
 
-    The function blocks, and can be called while an event loop runs, as in a notebook.
+    The function blocks, and can be called while an event loop runs, as in a notebook. A column that is not read, and that
+    can hold content, gives a UserWarning.
 
     Args:
         frame: One row per request, in the columns of Databricks Agent Evaluation, or of an inference table.
@@ -78,6 +80,8 @@ def score_frame(
 
     with ThreadPoolExecutor(1, "traceweir-score") as thread:
         result = thread.submit(scored).result()
+    for line in context.unread_keys.lines(_SOURCE):
+        warnings.warn(line, UserWarning, stacklevel=2)
     columns = [score.model_dump() for score in result.scores]
     return FrameScores(
         pd.DataFrame(columns, columns=None if columns else ["session_id", "metric", "value"]), result.problems

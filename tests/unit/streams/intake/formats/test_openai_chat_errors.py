@@ -22,7 +22,7 @@ from traceweir.streams.intake.formats.openai_chat import OPENAI_CHAT, transcript
 @pytest.mark.parametrize(
     ("document", "message"),
     [
-        ({}, "neither 'messages' nor 'traj'"),
+        ({}, "has none of 'messages', 'traj', 'contents', 'conversations' and 'choices'"),
         ({"messages": []}, "messages is a list of 0"),
         ({"traj": "x"}, "traj is 'x'"),
         ({"messages": ["x"]}, "messages[0] is 'x'"),

@@ -87,7 +87,8 @@ def test_a_frame_without_rows_has_no_scores() -> None:
 
 def test_a_column_outside_the_format_can_contain_any_object() -> None:
     row = {"request_id": "a", "request": "q", "response": "a", "execution_time_ms": 51, "other": object()}
-    assert scored(row) == ([("a", "agent/latency_seconds", 0.051)], [])
+    with pytest.warns(UserWarning, match="column 'other' is not read"):
+        assert scored(row) == ([("a", "agent/latency_seconds", 0.051)], [])
 
 
 def test_every_row_of_a_frame_without_known_columns_is_reported() -> None:
@@ -102,7 +103,8 @@ def test_a_duplicate_name_of_a_known_column_is_rejected() -> None:
     with pytest.raises(ValueError, match="the DataFrame: has more than one column 'response'"):
         score_frame(frame, settings=Settings())
     frame.columns = pd.Index(["request", "response", "request.1"])
-    assert score_frame(frame, settings=Settings()).problems == []
+    with pytest.warns(UserWarning, match=r"column 'request\.1' is not read .*the nearest that is read is 'request'"):
+        assert score_frame(frame, settings=Settings()).problems == []
 
 
 class FailingTrace:

@@ -1,0 +1,68 @@
+"""The keys of chat transcripts and of their messages: those that are read, and those that are well known and not read."""
+
+from __future__ import annotations
+
+from pydantic import JsonValue
+
+from traceweir.schemas.base import JsonObject
+from traceweir.schemas.dimensions import Dimensions
+from traceweir.streams.intake.formats.unread_keys import KnownKeys, UnreadKeys
+
+MESSAGE_LISTS = ("messages", "traj", "contents", "conversations")
+"""The keys that can have the messages: of OpenAI and Anthropic, of KnowledgePulse, of Gemini, and of ShareGPT."""
+MESSAGE_TIMES = ("created_at", "createdAt", "timestamp", "create_time")
+"""The keys that can have the time of a message."""
+_DOCUMENT = KnownKeys(
+    "key of a transcript",
+    (
+        *(*MESSAGE_LISTS, "choices", "input", "output", "object", "usage", "metadata", "user", "task_id", "trial"),
+        *("session_id", "id", "conversation_id", "created", "created_at", "task_domain", "success", "confidence"),
+        *Dimensions.model_fields,
+    ),
+    (
+        # Of a request and of a response.
+        *("tools", "functions", "tool_choice", "function_call", "parallel_tool_calls", "system", "system_prompt"),
+        *("systemInstruction", "system_instruction", "instructions", "generationConfig", "generation_config"),
+        *("safetySettings", "safety_settings", "toolConfig", "tool_config", "cachedContent", "cached_content"),
+        *("response_format", "text", "reasoning", "reasoning_effort", "stop", "stop_reason", "stop_sequence"),
+        *("stop_sequences", "service_tier", "system_fingerprint", "status", "error", "incomplete_details", "include"),
+        *("previous_response_id", "truncation", "prompt", "prompt_cache_key", "safety_identifier", "type", "role"),
+        *("thinking", "logit_bias", "modalities", "audio", "request_id", "modelVersion", "responseId"),
+        # Of a recording or of a data set.
+        *("title", "name", "description", "source", "dataset", "split", "language", "tags", "uuid", "url"),
+        *("updated_at", "createTime", "updateTime", "timestamp", "start_time", "end_time", "termination_reason"),
+        *("reward", "reward_info", "score", "rating", "label", "labels", "info", "task", "category", "difficulty"),
+        *("seed", "agent_cost", "user_cost", "duration", "environment_info", "version"),
+    ),
+)
+_MESSAGE = KnownKeys(
+    "key of a message",
+    (
+        *("role", "from", "content", "parts", "value", "tool_calls", "function_call", "tool_call_id", "tool_use_id"),
+        *("call_id", "toolCallId", "toolUseId", "toolName", "tool_name", "name", "refusal", "type", "data", "id"),
+        *("error", "is_error", "isError", "status", "requestor", "output", "result", "response", *MESSAGE_TIMES),
+    ),
+    (
+        *("reasoning", "reasoning_content", "reasoning_details", "reasoningContent", "thinking", "annotations"),
+        *("usage", "usage_metadata", "response_metadata", "additional_kwargs", "invalid_tool_calls", "metadata"),
+        *("model", "stop_reason", "stop_sequence", "index", "logprobs", "finish_reason", "weight", "example"),
+        *("artifact", "uuid", "parent_id", "parentUuid", "raw_data", "turn_idx", "cost", "author", "recipient"),
+        *("channel", "end_turn", "update_time", "phase", "provider_specific_fields"),
+    ),
+)
+
+
+def note_unread_keys(document: JsonObject, unread_keys: UnreadKeys) -> None:
+    """Notes the keys of a transcript and of its messages that nothing reads."""
+    unread_keys.note(document, _DOCUMENT)
+    choices = document.get("choices")
+    found = [message for name in MESSAGE_LISTS for message in _listed(document.get(name))]
+    found += [choice.get("message") for choice in _listed(choices) if isinstance(choice, dict)]
+    for message in found:
+        # The items of the Responses API have keys of their own, and a type that tells what they are.
+        if isinstance(message, dict) and ("role" in message or "from" in message):
+            unread_keys.note(message, _MESSAGE)
+
+
+def _listed(found: JsonValue) -> list[JsonValue]:
+    return found if isinstance(found, list) else []
