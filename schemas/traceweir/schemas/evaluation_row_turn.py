@@ -14,7 +14,7 @@ from traceweir.schemas.evaluation_row import Chunk, EvaluationRow, Expectations
 from traceweir.schemas.invocation import Content, IntermediateData, Invocation, RetrievedChunk
 from traceweir.schemas.mlflow_tokens import response_token_usage
 from traceweir.schemas.mlflow_trace import MlflowTrace, read_mlflow_trace
-from traceweir.schemas.reasoning_text import without_reasoning
+from traceweir.schemas.reasoning_text import REASONING_KINDS, without_reasoning
 from traceweir.schemas.reference import Reference
 from traceweir.schemas.text import printable
 
@@ -190,7 +190,6 @@ _ANSWERS = ("answer", "response", "output", "result", "completion", "generated_t
 """Usual names of the value that is the answer, the surest first."""
 _NO_TEXTS = ("id", "error", "status", "finish_reason", "model", "object", "usage", "type")
 """Names, or ends of names, of values that are never the question or the answer, though they can stand alone."""
-_REASONING = ("thinking", "redacted_thinking", "reasoning")
 _MAX_DEPTH = 16
 """Objects in objects beyond which nothing is read."""
 
@@ -323,7 +322,7 @@ def _texts(content: JsonValue) -> Sequence[str]:
 
 def _text_of_block(part: JsonValue) -> JsonValue:
     if isinstance(part, dict):
-        is_reasoning = part.get("type") in _REASONING or part.get("thought") is True
+        is_reasoning = str(part.get("type")) in REASONING_KINDS or part.get("thought") is True
         return None if is_reasoning else part.get("text")
     return part
 

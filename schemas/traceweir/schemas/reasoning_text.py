@@ -1,9 +1,17 @@
-"""Takes the reasoning of a model out of its text, as open models write it."""
+"""Takes the reasoning of a model out of its messages: parts of certain kinds, and text as open models write it."""
 
 from __future__ import annotations
 
 import re
 
+REASONING_KINDS = frozenset(
+    {
+        *("thinking", "redacted_thinking", "reasoning", "reasoning_text", "thought"),
+        # Of Bedrock.
+        "reasoningContent",
+    }
+)
+"""The types of parts of a message that are reasoning, of all providers. Gemini marks a part with `thought` instead."""
 _BLOCKS = re.compile(r"\A(?:\s*<(?P<mark>think|thinking)>.*?(?:</(?P=mark)>|\Z))+\s*", re.DOTALL)
 _REST_OF_BLOCK = re.compile(r"\A(?:(?!<think).)*?</(?:think|thinking)>[ \t]*\n\s*", re.DOTALL)
 """Some chat templates put the opening mark into the prompt. The closing one then ends its line."""

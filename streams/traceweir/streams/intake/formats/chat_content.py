@@ -14,13 +14,14 @@ import orjson
 from pydantic import JsonValue
 
 from traceweir.schemas.base import JsonObject
+from traceweir.schemas.figures import counted
+from traceweir.schemas.reasoning_text import REASONING_KINDS
 from traceweir.schemas.text import printable
 from traceweir.streams.base.json_values import read_json, write_json
 from traceweir.streams.intake.formats.documents import InputError
 from traceweir.streams.intake.formats.session_records import MakeError
 
 _TEXTS = {"text", "input_text", "output_text", "summary_text"}
-_REASONING = {"thinking", "redacted_thinking", "reasoning", "reasoning_text", "thought", "reasoningContent"}
 _MARKS = {"cachePoint", "cache_point", "step-start"}
 """Parts without content, which tell only the provider something."""
 _CALLS = {"tool_use", "server_tool_use", "mcp_tool_use", "tool_call", "tool-call", "function_call"}
@@ -200,7 +201,7 @@ def _read_part(part: JsonObject, found: ChatContent, path: str, error: MakeError
     kind = part.get("type")
     if not isinstance(kind, str):
         _read_untyped(part, found, path, error, depth)
-    elif kind in _REASONING or kind in _MARKS or part.get("thought") is True:
+    elif kind in REASONING_KINDS or kind in _MARKS or part.get("thought") is True:
         pass
     elif kind in _TEXTS or kind == "refusal":
         text = _first(part, "refusal", "text") if kind == "refusal" else part.get("text")
@@ -232,7 +233,7 @@ def _read_untyped(part: JsonObject, found: ChatContent, path: str, error: MakeEr
                 found.calls.append(call_of(value, f"{path}.{kind}", error))
             case "toolResult" | "functionResponse" | "function_response" if isinstance(value, dict):
                 found.results.append(result_of(value, f"{path}.{kind}", error, depth=depth))
-            case _ if kind in _REASONING or kind in _MARKS:
+            case _ if kind in REASONING_KINDS or kind in _MARKS:
                 pass
             case _:
                 found.unread[printable(kind, _KIND_CHARS)] += 1
@@ -293,4 +294,4 @@ def _first(found: JsonObject, *names: str) -> JsonValue:
 def counted_kinds(unread: Iterable[Counter[str]]) -> str:
     """Returns the kinds of unread parts with their counts, such as `2 parts of type 'image_url'`; empty without any."""
     total = sum(unread, Counter[str]())
-    return ", ".join(f"{number} part{'s' * (number > 1)} of type {kind!r}" for kind, number in total.items())
+    return ", ".join(f"{counted(number, 'part')} of type {kind!r}" for kind, number in total.items())

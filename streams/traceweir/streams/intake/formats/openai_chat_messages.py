@@ -245,8 +245,10 @@ def _messages(item: JsonValue, path: str, tools: dict[str, str], place: Transcri
         # In tau2-bench, the result of the user's own tool, whose call is named.
         return
     if known == "tool":
-        whole = result_of({**item, "content": item.get(name)}, path, place.error, calls=tools)
-        yield from (_of_tool(each, tools, at) for each in _results_in(item.get(name)) or [whole])
+        found = _results_in(item.get(name)) or [
+            result_of({**item, "content": item.get(name)}, path, place.error, calls=tools)
+        ]
+        yield from (_of_tool(each, tools, at) for each in found)
         return
     content = content_of(item.get(name), f"{path}.{name}", place.error)
     yield from (_of_tool(each, tools, at) for each in content.results)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from traceweir.schemas.reasoning_text import REASONING_KINDS
 from traceweir.streams.intake.spans.attributes import ABSENT, structure, text_of
 from traceweir.streams.intake.spans.hosted_tools import read_hosted
 from traceweir.streams.intake.spans.message import HIDDEN, RequestedCall, Role, SpanMessage, ToolResult, is_hidden
@@ -270,9 +271,7 @@ def _read_block(block: dict[str, Any], message: SpanMessage, depth: int) -> None
         _read_call(block, message)
     elif kind in ("tool_result", "tool-result", "tool_call_response", "function_call_output"):
         _read_result(block, message)
-    elif kind in ("thinking", "reasoning", "redacted_thinking") or (
-        kind in _NO_TEXTS and not isinstance(block.get("text"), str)
-    ):
+    elif kind in REASONING_KINDS or (kind in _NO_TEXTS and not isinstance(block.get("text"), str)):
         return
     elif isinstance(block.get("text"), str):
         if not block.get("thought"):
