@@ -14,6 +14,7 @@ from traceweir.schemas.invocation import (
     FunctionCall,
     FunctionResponse,
     IntermediateData,
+    Invocation,
     InvocationEvents,
     InvocationStep,
     Part,
@@ -153,3 +154,22 @@ async def test_the_responses_checked_concurrently_do_not_exceed_the_limit() -> N
         judge = Busy()
         await scores("hallucinations_v1", judge, turn, **options, **one_sample(parallelism_limit=limit))
         assert (judge.most, len(judge.asked)) == (limit, 8)
+
+
+@pytest.mark.parametrize("as_events", [True, False], ids=["as events", "by kind"])
+async def test_reasoning_is_neither_claim_nor_evidence(as_events: bool) -> None:
+    parts = [{"text": "SECRET-THOUGHT", "thought": True}, {"text": "Let me look."}]
+    data: dict[str, Any] = {"intermediate_responses": [["a", parts]], "tool_uses": [], "tool_responses": []}
+    if as_events:
+        data = {"invocation_events": [{"author": "a", "content": {"role": "model", "parts": parts}}]}
+    invocation = {
+        "user_content": {"parts": [{"text": "Capital?"}]},
+        "final_response": {"role": "model", "parts": [{"text": "SECRET-THOUGHT", "thought": True}, {"text": "Oslo."}]},
+        "intermediate_data": data,
+    }
+    judge = ScriptedJudge(*[sentences("Oslo."), labels("supported")] * 4)
+    turn = Turn(Invocation.model_validate_json(json.dumps(invocation)))
+    await scores("hallucinations_v1", judge, turn, evaluate_intermediate_nl_responses=True)
+    asked = "\n".join(question.prompt for question in judge.asked)
+    assert "Let me look." in asked
+    assert "SECRET-THOUGHT" not in asked
