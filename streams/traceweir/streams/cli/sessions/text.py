@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from pydantic import JsonValue
@@ -12,6 +13,8 @@ from traceweir.schemas.session import Session
 from traceweir.schemas.text import printable
 from traceweir.streams.base.json_values import write_json
 
+_REASON = re.compile(r" (?:is|are) not (?:in the spans|in this trace|in the trace|read)(: )")
+"""What stands between a part that was not read and the reason or the way out."""
 _LONGEST = 2_000
 """The most characters of one text; `--json` prints whole texts."""
 
@@ -24,11 +27,13 @@ def lines_of(session: Session) -> Iterator[str]:
         f"session {_shown(session.session_id)}{segment}: {counted(len(exchanges), 'invocation')}, "
         f"{counted(len(session.current_traces), 'reasoning trace')}, closed because {session.closed_because}"
     )
+    reasons = dict[str, int]()
     for exchange in exchanges:
-        yield from (f"  {line}" for line in _exchange(exchange))
+        yield from (f"  {line}" for line in _exchange(exchange, reasons))
+    yield from (f"  [{number}] {_shown(reason)}" for reason, number in reasons.items())
 
 
-def _exchange(exchange: Exchange) -> Iterator[str]:
+def _exchange(exchange: Exchange, reasons: dict[str, int]) -> Iterator[str]:
     turn = exchange.turn
     invocation = exchange.turn.invocation
     details = [f"app {_shown(turn.app_name)}"] if turn.app_name else []
@@ -37,10 +42,10 @@ def _exchange(exchange: Exchange) -> Iterator[str]:
     if invocation.latency_seconds is not None:
         details.append(f"{invocation.latency_seconds:.3f} s")
     yield f"invocation {', '.join([_shown(invocation.invocation_id), *details])}"
-    yield from (f"  {line}" for line in _content(exchange))
+    yield from (f"  {line}" for line in _content(exchange, reasons))
 
 
-def _content(exchange: Exchange) -> Iterator[str]:
+def _content(exchange: Exchange, reasons: dict[str, int]) -> Iterator[str]:
     invocation = exchange.turn.invocation
     yield f"question: {'missing' if exchange.question is None else _shown(exchange.question)}"
     for use in exchange.tools:
@@ -56,7 +61,16 @@ def _content(exchange: Exchange) -> Iterator[str]:
         tokens = f"tokens: {_figure(usage.input_tokens)} in, {_figure(usage.output_tokens)} out"
     yield tokens + (f" ({', '.join(map(_shown, exchange.models))})" if exchange.models else "")
     if invocation.unread:
-        yield f"not read: {', '.join(map(_shown, invocation.unread))}"
+        yield f"not read: {', '.join(_numbered(sentence, reasons) for sentence in invocation.unread)}"
+
+
+def _numbered(sentence: str, reasons: dict[str, int]) -> str:
+    """Returns what was not read, with the number of the reason, which most sentences of a session have in common."""
+    found = _REASON.search(sentence)
+    if found is None:
+        return _shown(sentence)
+    number = reasons.setdefault(sentence[found.end() :], len(reasons) + 1)
+    return f"{_shown(sentence[: found.start(1)])} [{number}]"
 
 
 def _tool(use: ToolUse) -> Iterator[str]:

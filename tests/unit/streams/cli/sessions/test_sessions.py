@@ -153,3 +153,13 @@ def test_an_empty_file_is_a_failure_with_a_sentence(run: Run, tmp_path: Path) ->
 
     assert done.code == 1
     assert "contains no document" in done.err
+
+
+def test_a_reason_why_parts_were_not_read_is_printed_once_a_session(run: Run, tmp_path: Path) -> None:
+    notes = ["the question is not in the spans: set A=1 (before 2.0: true)", "the answer is not in the spans: set B=1"]
+    events = [event("invocation.started", "s", n, invocation_id=f"i{n}", missing=notes) for n in (1, 2)]
+    ended = run("sessions", file_of(tmp_path / "a.jsonl", *events))
+    lines = [line.strip() for line in ended.out.splitlines()]
+    unread = "not read: the question is not in the spans [1], the answer is not in the spans [2]"
+    assert lines.count(unread) == 2
+    assert lines[-2:] == ["[1] set A=1 (before 2.0: true)", "[2] set B=1"]
