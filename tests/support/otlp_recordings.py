@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import lzma
 import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -89,6 +89,8 @@ def compare(truth: dict[str, Any], spans: Iterable[Span]) -> tuple[Tally, list[s
             misses.append(f"{field}{' (said)' if said else ''}: {where}")
 
     traces = traces_of(spans)
+    turns_in = Counter(each for session in truth["sessions"] for turn in session["turns"] for each in turn["trace_ids"])
+    read_before: Counter[str] = Counter()
     known: set[str] = set()
     for session in truth["sessions"]:
         for turn in session["turns"]:
@@ -101,14 +103,23 @@ def compare(truth: dict[str, Any], spans: Iterable[Span]) -> tuple[Tally, list[s
             for read in found:
                 for trace in read.traces:
                     ReasoningTrace.model_validate_json(json.dumps(trace))
+            last = turn["trace_ids"][-1]
+            if turns_in[last] > 1:
+                # A conversation in one trace: an invocation for each of its turns.
+                ids = list(dict.fromkeys(event["invocation_id"] for event in events if "invocation_id" in event))
+                own = ids[read_before[last] :]
+                own = own if read_before[last] == turns_in[last] - 1 else own[:1]
+                events = [event for event in events if event.get("invocation_id") in own]
+                read_before[last] += 1
             invocations = list(dict.fromkeys(event["invocation_id"] for event in events if "invocation_id" in event))
             count("turns", len(invocations) == 1, False, f"{where}: {len(invocations)} invocations")
-            expected = session["session_id"] if truth["session_id_in_spans"] else turn["trace_ids"][-1]
+            expected = session["session_id"] if truth["session_id_in_spans"] else last
             sessions = {event["session_id"] for event in events}
             count("sessions", sessions == {expected}, False, f"{where}: {sessions} != {expected}")
+            of_turn = events
             if len(invocations) > 1:  # the last one has the answer
                 events = [event for event in events if event.get("invocation_id") == invocations[-1]]
-            _compare_turn(turn, events, where, count, all_events=[event for each in found for event in each.events])
+            _compare_turn(turn, events, where, count, all_events=of_turn)
     extra = [each for each in traces if each not in known and read_trace(traces[each]).events]
     for each in extra:
         count("turns", False, False, f"trace {each} is no turn: {[span.name for span in traces[each]][:4]}")

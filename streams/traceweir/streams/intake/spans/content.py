@@ -5,22 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from traceweir.streams.intake.spans.conventions import hooks_of, keys_of, sources_of
-from traceweir.streams.intake.spans.conventions.source import Rank, Source, read_all
+from traceweir.streams.intake.spans.conventions import hooks_of, keys_of
 from traceweir.streams.intake.spans.dialects import input_messages
+from traceweir.streams.intake.spans.frame_content import answer_on, last_message_on, question_on
+from traceweir.streams.intake.spans.message import newest_turn
 from traceweir.streams.intake.spans.messages import read_message, read_messages
 from traceweir.streams.intake.spans.model_calls import ModelCall, last_of
-from traceweir.streams.intake.spans.span import Span
 from traceweir.streams.intake.spans.span_events import event_fields, named_events
 from traceweir.streams.intake.spans.texts_in_values import chat_text, newest_user_text
 from traceweir.streams.intake.spans.tree import Node
 from traceweir.streams.intake.spans.turns import TurnSpans
 
-_QUESTIONS = sources_of(lambda each: each.questions)
-_ALL_ANSWERS = sources_of(lambda each: each.answers)
-_ANSWERS = tuple(source for source in _ALL_ANSWERS if source.rank < Rank.REST)
-_LAST_ANSWERS = tuple(source for source in _ALL_ANSWERS if source.rank is Rank.REST)
-_AGENT_TEXTS = sources_of(lambda each: each.agent_texts)
 _HISTORIES = keys_of(lambda each: each.histories)
 _REACT = re.compile(r"\s*Thought:.*?\n(?:Final )?Answer:(.*)\Z", re.DOTALL)
 _PADDING = "".join(keys_of(lambda each: each.answer_padding))
@@ -31,12 +26,8 @@ def question_of(turn: TurnSpans, models: Sequence[ModelCall]) -> str:
     """Returns the user's question; empty if the spans do not have it."""
     if not turn.bare:
         for node in _outermost(turn):
-            if found := _told(node.span, _QUESTIONS):
+            if found := question_on(node):
                 return found
-            if "gen_ai.input.messages" in node.span.attributes or (node.kind == "workflow" and node.span.events):
-                found = newest_user_text(input_messages(node.span))
-                if found:
-                    return found
     for model in models:
         found = newest_user_text(model.inputs)
         if found:
@@ -55,6 +46,15 @@ def question_of(turn: TurnSpans, models: Sequence[ModelCall]) -> str:
     return ""
 
 
+def began_with_question(turn: TurnSpans, models: Sequence[ModelCall]) -> bool:
+    """Returns whether the agent began with the question that its first model call has read, and with no call after it."""
+    root = turn.roots[0]
+    question = question_on(root) if models and not turn.bare else ""
+    if not question or question != newest_user_text(models[0].inputs):
+        return False
+    return not any(message.calls for message in newest_turn(input_messages(root.span)))
+
+
 def _outermost(turn: TurnSpans, *, last: bool = False) -> Iterable[Node]:
     """Yields the outermost spans, and below them the first agents or workflows: the frames of the same request.
 
@@ -62,7 +62,7 @@ def _outermost(turn: TurnSpans, *, last: bool = False) -> Iterable[Node]:
         turn: The spans of the invocation.
         last: Whether to take those that end last: of several agents one after the other, the last one answers.
     """
-    for root in turn.roots:
+    for root in turn.last_roots if last else turn.roots:
         node: Node | None = root
         for _ in range(4):
             if node is None:
@@ -82,26 +82,13 @@ def _is_frame(node: Node) -> bool:
     return all(child.kind not in ("llm", "tool") for child in node.children)
 
 
-def _told(span: Span, sources: tuple[Source, ...]) -> str:
-    text: str
-    for text in read_all(span, sources):
-        # JSON of nothing, as of a function that returns nothing.
-        if text and text != "null":
-            return text
-    return ""
-
-
 def given_answer(turn: TurnSpans, models: Sequence[ModelCall]) -> str:
     """Returns the answer to the user that the outermost spans have; empty if they do not have it."""
     for node in () if turn.bare else _outermost(turn, last=True):
-        found = _told(node.span, _ANSWERS)
-        found = found or (_told(node.span, _AGENT_TEXTS) if node.kind == "agent" else "")
-        if found := found or _told(node.span, _LAST_ANSWERS):
+        if found := answer_on(node):
             return found
-        if "gen_ai.output.messages" in node.span.attributes:
-            messages = read_messages(node.span.attributes["gen_ai.output.messages"], "assistant")
-            if messages and messages[-1].text and not messages[-1].calls:
-                return _as_written(messages[-1].text, models)
+        if found := last_message_on(node):
+            return _as_written(found, models)
     return ""
 
 

@@ -24,6 +24,7 @@ _USERS_OF = hooks_of(lambda each: each.user_of)
 _USERS_IN_REQUESTS = hooks_of(lambda each: each.user_in_request)
 _DEPLOYMENT = ("deployment.environment.name", "deployment.environment")
 _ENVIRONMENT = keys_of(lambda each: each.environments)
+_APPS = keys_of(lambda each: each.apps)
 _AGENT = keys_of(lambda each: each.agents)
 MAX_NAME_CHARS = MAX_SHORT_CHARS
 _THRESHOLD = re.compile("[0-9a-fA-F]{1,14}")
@@ -109,17 +110,25 @@ def own_agent_name(node: Node) -> str:
     return name[:MAX_NAME_CHARS]
 
 
-def app_of(span: Span) -> str:
-    """Returns the name of the service; empty if the SDK made the name up."""
-    name = first_text(span.resource, "service.name")
-    return "" if name.startswith("unknown_service") else name[:MAX_NAME_CHARS]
+def app_of(spans: Sequence[Span]) -> str:
+    """Returns the name of the service, else of the application that the framework tells; empty if both are unknown.
+
+    Args:
+        spans: The spans, the one first whose service counts.
+    """
+    service = first_text(spans[0].resource, "service.name")
+    # Which the SDK has made up.
+    if service and not service.startswith("unknown_service"):
+        return service[:MAX_NAME_CHARS]
+    names = (first_text(each.resource, *_APPS) or first_text(each.attributes, *_APPS) for each in spans)
+    return next((name for name in names if name), "")[:MAX_NAME_CHARS]
 
 
-def dimensions(root: Span, nodes: Iterable[Node], agent: str, model: str, user: str) -> dict[str, Any]:
+def dimensions(root: Span, nodes: Iterable[Node], app: str, agent: str, model: str, user: str) -> dict[str, Any]:
     """Returns the known fields by which scores can be grouped."""
     version = next((v for node in nodes if (v := first_text(node.span.attributes, "gen_ai.agent.version"))), "")
     fields: dict[str, Any] = {
-        "app_name": app_of(root),
+        "app_name": app,
         "agent_name": agent,
         "agent_version": (version or first_text(root.resource, "service.version"))[:MAX_NAME_CHARS],
         "environment": _environment(root)[:MAX_NAME_CHARS],

@@ -40,14 +40,20 @@ _NO_OUTER_SPAN = (
     + " or ".join(each.unended_agents for each in CONVENTIONS if each.unended_agents)
 )
 
+_NO_ROOT = (
+    "the root span, or another span above the invocation, is not in the trace: a sampler dropped it, it comes later, or its "
+    "service exports no spans; what it tells, such as the session or the user, is not read"
+)
+
 
 @dataclass(slots=True)
 class Missing:
     """The parts of an invocation that its spans do not contain, a sentence for each."""
 
     parts: dict[str, str] = field(default_factory=dict)
-    """The sentence of each missing part: `question`, `answer`, `agent`, `tokens`, `model`, `tools`, and of a tool
-    call `args:<place>`, `result:<place>`, `error:<place>`."""
+    """The sentence of each missing part: `question`, `answer`, `agent`, `tokens`, `model`, `tools`, `root`; of what is
+    not read though an attribute may tell it: `session`, `user`, `tool`; and of a tool call: `args:<place>`,
+    `result:<place>`, `error:<place>`."""
 
     @classmethod
     def of(
@@ -74,6 +80,8 @@ class Missing:
         parts |= _of_models(models, calls, why)
         if not agent:
             parts |= _of_agent(turn, why)
+        if turn.has_lost_spans and not turn.is_fragment:
+            parts["root"] = _NO_ROOT
         scopes = {node.span.scope for node in turn.nodes}
         seen = SeenInvocation(turn.nodes, scopes, models, calls, agent, own_agent_name, why)
         for quirks in _QUIRKS:

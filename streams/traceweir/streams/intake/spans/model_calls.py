@@ -70,7 +70,8 @@ class ModelCall:
     earlier: Sequence[EarlierCall] = ()
     """The calls that were on the same span before this one, the oldest first."""
     rounds: Sequence[SpanMessage] = ()
-    """The tool calls and the results of the rounds that the client or the provider played by itself before the answer."""
+    """The tool calls and the results of the rounds that the client or the provider played by itself before the answer, or
+    that the span of the call is around."""
     response_id: str = ""
     """Id that the provider gave to the answer; empty if unknown."""
     forced_tool: str = ""
@@ -160,7 +161,7 @@ def _calls(nodes: Iterable[Node]) -> list[ModelCall]:
             groups.append(group)
         leaves[id(node)] = group
     calls = [_read(group) for group in groups]
-    complete = {id(call) for call in calls if call.outputs or call.output_tokens is not None}
+    complete = {id(call) for call in calls if call.outputs or call.rounds or call.output_tokens is not None}
     kept = [call for call in calls if id(call) in complete or not complete or call.nodes[0].span.status == "ERROR"]
     found = _without_doubles(sorted(kept, key=lambda call: call.nodes[-1].order))
     _complete_outputs(found)
@@ -170,7 +171,7 @@ def _calls(nodes: Iterable[Node]) -> list[ModelCall]:
 def _complete_outputs(calls: list[ModelCall]) -> None:
     """Gives a call without output what the next call with the same beginning has read after that beginning."""
     for index, call in enumerate(calls):
-        if call.outputs or not call.inputs or any(node.span.status == "ERROR" for node in call.nodes):
+        if call.outputs or call.rounds or not call.inputs or any(node.span.status == "ERROR" for node in call.nodes):
             continue
         read = _conversation(call.inputs)
         for later in calls[index + 1 : index + 1 + _MAX_COMPARED]:
@@ -211,7 +212,11 @@ def _read(nodes: list[Node]) -> ModelCall:
     step = step_message(nodes[0].parent.span) if nodes[0].parent is not None else None
     if step is not None and step.calls:
         outputs = [step]
-    rounds = next((found for span in spans if (found := played_rounds(span))), []) or hosted_rounds(outputs)
+    rounds = next((found for span in spans if (found := played_rounds(span))), [])
+    if not rounds:
+        hosted = hosted_rounds(outputs)
+        rounds, outputs = _divided(outputs)
+        rounds += hosted
     if any(message.results for message in inputs) and _provider_of(merged) in _FRAMING:
         for message in inputs:
             message.results = [result._replace(framed=True) for result in message.results]
@@ -229,6 +234,16 @@ def _read(nodes: list[Node]) -> ModelCall:
         response_id=first_text(merged, "gen_ai.response.id"),
         forced_tool=next((name for tell in _FORCED_TOOLS if (name := tell(merged))), ""),
     )
+
+
+def _divided(outputs: Sequence[SpanMessage]) -> tuple[list[SpanMessage], list[SpanMessage]]:
+    """Returns the rounds with tools in what a model wrote, and what it wrote after them.
+
+    A span around the loop of the tools has, as its output, the calls, the results and the answer.
+    """
+    results = (place for place, message in enumerate(outputs) if message.results and not message.text)
+    end = max(results, default=-1) + 1
+    return list(outputs[:end]), list(outputs[end:])
 
 
 def _provider_of(attributes: Attributes) -> str:

@@ -63,7 +63,8 @@ def read_trace(spans: Iterable[Span], *, visibility: Visibility = "private", ses
     traces: list[dict[str, Any]] = []
     sessions: dict[str, None] = {}
     readings: list[Reading] = []
-    for index, turn in enumerate(find_turns(roots)):
+    turns = find_turns(roots)
+    for index, turn in enumerate(turns):
         session = session_id or session_of(below(turn.roots)) or common or known[0].trace_id
         reading = Reading.of(turn, session, user, is_first=index == 0)
         if not reading.is_empty:
@@ -73,7 +74,9 @@ def read_trace(spans: Iterable[Span], *, visibility: Visibility = "private", ses
         events += events_of(reading, names)
         traces.append(reasoning_trace(reading, visibility))
         sessions.setdefault(reading.session_id)
-    if events and (session_id == known[0].trace_id or not (session_id or common)):
+    is_own_session = session_id == known[0].trace_id or not (session_id or common)
+    # The user can say more as long as the span of the conversation has not come.
+    if events and is_own_session and not any(turn.in_conversation and turn.has_lost_spans for turn in turns):
         own = known[0].trace_id
         of_events = sum(event["session_id"] == own for event in events)
         of_traces = sum(trace["metadata"]["session_id"] == own for trace in traces)

@@ -7,7 +7,6 @@ from typing import Any, Literal
 
 from traceweir.streams.intake.spans.attributes import ABSENT, plain, plain_text, text_of
 from traceweir.streams.intake.spans.conventions import CONVENTIONS
-from traceweir.streams.intake.spans.identity import app_of
 from traceweir.streams.intake.spans.reasoning_ids import reasoning_trace_id
 from traceweir.streams.intake.spans.records import Reading, arguments_of, utc_time
 from traceweir.streams.intake.spans.span import Span
@@ -45,7 +44,7 @@ def reasoning_trace(reading: Reading, visibility: Literal["private", "org", "net
     agent nor the quality of the result: confidence is 1 for a success and 0 otherwise, quality is 0 until it is valued.
     """
     root = reading.turn.roots[0].span
-    agent = plain_text(reading.agent or app_of(root))
+    agent = plain_text(reading.agent or reading.app)
     framework = framework_of([node.span for node in reading.turn.nodes])
     success = not reading.failed and (bool(reading.answer) or "answer" in reading.missing.parts)
     metadata: dict[str, Any] = {

@@ -10,9 +10,22 @@ from typing import Any
 
 from traceweir.schemas.dimensions import UNKNOWN_MODEL
 from traceweir.streams.intake.spans.attributes import ABSENT, is_cut, plain, plain_text
-from traceweir.streams.intake.spans.content import bare_answer, given_answer, is_protocol, question_of, written_answer
+from traceweir.streams.intake.spans.content import (
+    bare_answer,
+    began_with_question,
+    given_answer,
+    is_protocol,
+    question_of,
+    written_answer,
+)
 from traceweir.streams.intake.spans.forced_answers import forced_answers
-from traceweir.streams.intake.spans.identity import MAX_NAME_CHARS, agent_name, dimensions, own_agent_name
+from traceweir.streams.intake.spans.identity import (
+    MAX_NAME_CHARS,
+    agent_name,
+    app_of,
+    dimensions,
+    own_agent_name,
+)
 from traceweir.streams.intake.spans.missing import Missing
 from traceweir.streams.intake.spans.model_calls import ModelCall, read_model_calls
 from traceweir.streams.intake.spans.retrieval import Retrieval, read_retrievals
@@ -20,6 +33,7 @@ from traceweir.streams.intake.spans.texts_in_values import chat_text
 from traceweir.streams.intake.spans.tool_calls import ToolCall, read_tool_calls
 from traceweir.streams.intake.spans.tool_spans import tool_name
 from traceweir.streams.intake.spans.turns import TurnSpans
+from traceweir.streams.intake.spans.unread_names import unread_names
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LAST_NS = 253_402_214_400 * 10**9
@@ -38,6 +52,7 @@ class Reading:
     question: str
     answer: str
     failed: bool
+    app: str
     agent: str
     models: list[ModelCall]
     calls: list[ToolCall]
@@ -48,32 +63,43 @@ class Reading:
     def of(cls, turn: TurnSpans, session_id: str, user_id: str, *, is_first: bool) -> Reading:
         """Reads an invocation.
 
-        The first invocation of a trace has the trace's id, so that the id stays if an outer span comes late.
+        The first invocation of a trace has the trace's id, so that the id stays if an outer span comes late. A turn of a
+        conversation has an id of its own: the turns before it can be forgotten when its spans come.
         """
         root = turn.roots[0].span
         models = read_model_calls(turn.nodes)
+        # What is beside the agents can be the title of a chat.
+        own = [model for model in models if not turn.is_beside(model.nodes[0])] or models
         failed = turn.failed
-        given = "" if failed else given_answer(turn, models)
+        given = "" if failed else given_answer(turn, own)
         ran = {tool_name(node.span) for node in turn.nodes if node.kind == "tool"}
-        forced = forced_answers(models, ran, given)
-        calls = read_tool_calls(turn.nodes, models, bare=turn.bare, answering=forced.names)
-        question = question_of(turn, models)
-        answer = "" if failed else chat_text(given or forced.text) or written_answer(turn, models)
+        forced = forced_answers(own, ran, given)
+        has_whole_history = turn.bare or began_with_question(turn, models)
+        calls = read_tool_calls(turn.nodes, models, has_whole_history=has_whole_history, answering=forced.names)
+        question = question_of(turn, own)
+        answer = "" if failed else chat_text(given or forced.text) or written_answer(turn, own)
         named = (own_agent_name(node) for node in turn.nodes if node.kind in ("agent", "workflow", "chain", "llm"))
         agent = agent_name(turn.roots[0])
         # There, only an agent that works for the lost one can have a name.
         if not agent and not turn.is_fragment:
             agent = next((name for name in named if name), "")
         missing = Missing.of(turn, models, calls, question=question, answer=answer, agent=agent, failed=failed)
+        missing.parts |= unread_names(
+            [*turn.above, *turn.nodes],
+            has_session=session_id != root.trace_id,
+            has_user=bool(user_id),
+            tools={call.name for call in calls},
+        )
         return cls(
             turn=turn,
             trace_id=root.trace_id,
             session_id=session_id,
             user_id=user_id,
-            invocation_id=root.trace_id if is_first else f"{root.trace_id}:{root.span_id}",
+            invocation_id=root.trace_id if is_first and not turn.in_conversation else f"{root.trace_id}:{root.span_id}",
             question=question,
             answer=answer,
             failed=failed,
+            app=app_of([root, *(node.span for node in (*turn.above, *turn.nodes))]),
             agent=agent,
             models=models,
             calls=calls,
@@ -99,7 +125,7 @@ def events_of(reading: Reading, names: Mapping[int, str]) -> list[dict[str, Any]
     turn = reading.turn
     root = reading.turn.roots[0].span
     model = next((call.model for call in reading.models if call.model), "")
-    common = plain(dimensions(root, turn.nodes, reading.agent, model, reading.user_id))
+    common = plain(dimensions(root, turn.nodes, reading.app, reading.agent, model, reading.user_id))
     envelope = plain({"session_id": reading.session_id, "invocation_id": reading.invocation_id})
     found: list[tuple[tuple[int, int, int, str], dict[str, Any]]] = []
     begin = (turn.start_ns, -1, 0, "")
@@ -117,13 +143,14 @@ def events_of(reading: Reading, names: Mapping[int, str]) -> list[dict[str, Any]
         tokens = {"input_tokens": each.input_tokens, "output_tokens": each.output_tokens}
         known_tokens = {name: value for name, value in tokens.items() if value is not None}
         found.append((where, {"id": f"{span.span_id}:model", **called, **known_tokens}))
+        for place, message in enumerate(each.rounds):
+            if message.role == "assistant" and message.text and not is_protocol(message.text):
+                at = (max(each.start_ns, turn.start_ns), 1, place, span.span_id)
+                said = _intermediate(message.text, each.agent)
+                found.append((at, {"id": f"{span.span_id}:round:{place}", **said}))
         text = each.text
         if text and not is_protocol(text) and (each.calls or bare_answer(text).strip() != reading.answer.strip()):
-            said = {
-                "type": "response.intermediate",
-                "author": plain_text(each.agent),
-                "content": _content(text, "model"),
-            }
+            said = _intermediate(text, each.agent)
             found.append(((where[0], 1, 0, span.span_id), {"id": f"{span.span_id}:text", **said}))
     for retrieval in reading.retrievals:
         document = {"type": "retrieval.returned", "chunks": plain(retrieval.chunks, 1)}
@@ -140,7 +167,7 @@ def events_of(reading: Reading, names: Mapping[int, str]) -> list[dict[str, Any]
     found.sort(key=lambda each: each[0])
     last: dict[str, Any] = {
         "type": "invocation.completed",
-        **reading.missing.on("answer", "tokens", "model", "tools", "agent"),
+        **reading.missing.on("answer", "tokens", "model", "tools", "agent", "root", "session", "user", "tool"),
     }
     if reading.answer:
         last["final_response"] = _content(reading.answer, "model")
@@ -153,6 +180,10 @@ def events_of(reading: Reading, names: Mapping[int, str]) -> list[dict[str, Any]
         occurred_at = _text(latest_us)
         events.append({"event_id": plain_text(event_id), **envelope, "occurred_at": occurred_at, **common, **document})
     return events
+
+
+def _intermediate(text: str, agent: str) -> dict[str, Any]:
+    return {"type": "response.intermediate", "author": plain_text(agent), "content": _content(text, "model")}
 
 
 def event_id_of(trace_id: str, name: str) -> str:

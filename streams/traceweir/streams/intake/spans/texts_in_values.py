@@ -46,16 +46,20 @@ def answer_in(value: Any) -> str:
 
 def newest_user_text(messages: Sequence[SpanMessage]) -> str:
     """Returns the newest text of the user; notes that a framework writes in the user's name are left out."""
-    for message in reversed(messages):
-        if message.role != "user" or message.results:
-            continue
-        text = message.text
-        if text and not text.startswith(_CONTEXT):
-            return chat_text(text.removeprefix(_NEW_TASK))
-        if not text and message.hidden:
-            # An older text is not the question.
-            return ""
-    return ""
+    place = newest_user_place(messages)
+    # Of a message whose text is hidden, an older text is not the question.
+    return chat_text(messages[place].text.removeprefix(_NEW_TASK)) if place >= 0 else ""
+
+
+def newest_user_place(messages: Sequence[SpanMessage]) -> int:
+    """Returns the place of the newest message of the user, whose text can be hidden; -1 if there is none."""
+    for place in range(len(messages) - 1, -1, -1):
+        message = messages[place]
+        if message.role == "user" and not message.results:
+            text = message.text
+            if (text and not text.startswith(_CONTEXT)) or (not text and message.hidden):
+                return place
+    return -1
 
 
 def chat_text(text: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,19 +59,19 @@ class ToolCall:
 
 
 def read_tool_calls(
-    nodes: Sequence[Node], models: Sequence[ModelCall], *, bare: bool, answering: Set[str]
+    nodes: Sequence[Node], models: Sequence[ModelCall], *, has_whole_history: bool, answering: Set[str]
 ) -> list[ToolCall]:
     """Returns the tool calls of an invocation in the order in which the model asked for them.
 
     Args:
         nodes: The spans of the invocation, in the order of their start.
         models: The model calls of the invocation, in the order of their start.
-        bare: Whether the history of the first model call belongs to the invocation too.
+        has_whole_history: Whether what the first model call has read after the question belongs to the invocation too.
         answering: The names of the calls in which models had to write an answer.
     """
     runs = read_runs(nodes)
     asked_ids = {call.id for model in models for call in model.all_calls}
-    answers = list(_asked(models, bare=bare))
+    answers = list(_asked(models, has_whole_history=has_whole_history))
     repeated = _several(each.call.id for asked in answers for each in asked if each.call.id)
     results = _Results(models, repeated | _several(run.call_id for _, run in runs))
     free = FreeRuns(runs, asked_ids, results.answered, repeated)
@@ -136,20 +136,27 @@ class _Asked:
     """When the model began to answer; 0 if unknown."""
 
 
-def _asked(models: Sequence[ModelCall], *, bare: bool) -> Iterator[list[_Asked]]:
+def _asked(models: Sequence[ModelCall], *, has_whole_history: bool) -> Iterator[list[_Asked]]:
     """Yields the calls that the models asked for, those of one answer together, each once."""
     seen: dict[str, list[RequestedCall]] = {}
-    if bare and models:
-        repeated = {_told(call) for model in models for call in model.all_calls}
-        span = models[0].nodes[0].span
-        for place, message in enumerate(newest_turn(models[0].inputs)):
-            found = [
-                _Asked(_identified(call), span.start_ns, models[0].agent, f"{span.span_id}:history:{place}:{index}")
-                for index, call in enumerate(message.calls)
-                if (is_first(call, seen) if _identified(call).id else _told(call) not in repeated)
-            ]
-            if found:
-                yield found
+    asked = [call for model in models for call in model.all_calls]
+    answered = {_told(call) for call in asked}
+    if has_whole_history and models:
+        yield from _of_history(models[0], lambda call: is_first(call, seen) if call.id else _told(call) not in answered)
+    # What an agent that goes on with a former invocation begins with belongs to that.
+    known = {call.id for call in asked}
+    known |= {call.id for message in (models[0].inputs if models else ()) for call in message.calls}
+    # An answer can tell a call under another id than the input, or without its arguments.
+    for model in models[1:]:
+        yield from _of_history(
+            model,
+            lambda call: (
+                call.id not in known
+                and bool(call.id)
+                and answered.isdisjoint({_told(call), (call.name, None)})
+                and is_first(call, seen)
+            ),
+        )
     for model in models:
         span = model.nodes[0].span
         span_id = span.span_id
@@ -167,6 +174,19 @@ def _asked(models: Sequence[ModelCall], *, bare: bool) -> Iterator[list[_Asked]]
                 continue
             at_ns = span.start_ns if index < in_rounds else model.end_ns
             found.append(_Asked(_identified(call), at_ns, model.agent, f"{span_id}:{index}", span.start_ns))
+        if found:
+            yield found
+
+
+def _of_history(model: ModelCall, is_wanted: Callable[[RequestedCall], bool]) -> Iterator[list[_Asked]]:
+    """Yields the wanted calls that a model has read after the question, those of one answer together."""
+    span = model.nodes[0].span
+    for place, message in enumerate(newest_turn(model.inputs)):
+        found = [
+            _Asked(called, span.start_ns, model.agent, f"{span.span_id}:history:{place}:{index}")
+            for index, call in enumerate(message.calls)
+            if is_wanted(called := _identified(call))
+        ]
         if found:
             yield found
 

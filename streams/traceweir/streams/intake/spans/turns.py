@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from traceweir.streams.intake.spans.conventions import keys_of
+from traceweir.streams.intake.spans.conversations import (
+    SpanStep,
+    goes_on,
+    is_turn,
+    turns_below,
+    turns_without_agent,
+)
 from traceweir.streams.intake.spans.tree import Node, below
 
 _FRAMES = ("agent", "workflow", "chain")
 _WORK = ("llm", "tool", "retriever", "agent")
+_MAX_ABOVE = 16
 _CONTENT = keys_of(lambda each: each.contents)
 
 
@@ -18,20 +27,69 @@ class TurnSpans:
     """The spans of one invocation."""
 
     roots: list[Node]
-    """The outermost spans; several if two instrumentations recorded the same, or if the model calls have no agent."""
-    nodes: list[Node]
-    """All spans, in the order of their start."""
+    """The outermost spans; several if two instrumentations recorded the same, if several agents in turn served the same
+    message of the user, or if the model calls have no agent."""
+    beside: list[Node]
+    """Outermost spans of steps that are beside those of the agents, though they belong to their work."""
     bare: bool
     """Whether model calls without an agent are the invocation."""
+    is_fragment: bool = field(init=False)
+    """Whether the spans above all outermost steps are missing, so that no span tells of the turn as a whole."""
+    nodes: list[Node] = field(init=False)
+    """All spans, in the order of their start."""
     start_ns: int = field(init=False)
     """When the invocation began."""
     end_ns: int = field(init=False)
     """When the invocation ended."""
 
+    def __post_init__(self) -> None:
+        self.roots.sort(key=lambda node: node.order)
+        self.is_fragment = all(_is_fragment(root) for root in self.roots)
+        self.add([])
+
+    def add(self, beside: Iterable[Node]) -> None:
+        """Adds steps that are beside the agents."""
+        self.beside += beside
+        self.nodes = sorted(below([*self.roots, *self.beside]), key=lambda node: node.order)
+        self.start_ns = min((node.span.start_ns for node in self.roots if node.span.start_ns), default=0)
+        self.end_ns = max(node.span.end_ns for node in (*self.roots, *self.beside))
+
+    def is_beside(self, node: Node) -> bool:
+        """Returns whether a node is one of the steps beside the agents, or below one."""
+        outermost = {id(each) for each in self.beside}
+        above: Node | None = node if outermost else None
+        while above is not None and id(above) not in outermost:
+            above = above.parent
+        return above is not None
+
     @property
-    def is_fragment(self) -> bool:
-        """Whether the spans above all outermost steps are missing, so that no span tells of the turn as a whole."""
-        return all(_is_fragment(root) for root in self.roots)
+    def in_conversation(self) -> bool:
+        """Whether the invocation is a turn of a conversation, of which earlier turns can have been in other readings."""
+        return is_turn(self.roots[0])
+
+    @property
+    def above(self) -> list[Node]:
+        """The spans around the invocation, the inner ones first; at most 16."""
+        found: list[Node] = []
+        node = self.roots[0].parent
+        while node is not None and len(found) < _MAX_ABOVE:
+            found.append(node)
+            node = node.parent
+        return found
+
+    @property
+    def has_lost_spans(self) -> bool:
+        """Whether a span above the invocation is not in the trace, or not yet."""
+        return any(root.parent is None and root.span.parent_id for root in self.roots)
+
+    @property
+    def last_roots(self) -> list[Node]:
+        """The outermost spans without the agents after whose end another agent went on with the same message."""
+        begins = [root.span.start_ns for root in self.roots if not _is_fragment(root)]
+        last = max(begins, default=0)
+        return [
+            root for root in self.roots if _is_fragment(root) or root.span.end_ns > last or root.span.start_ns == last
+        ]
 
     @property
     def failed(self) -> bool:
@@ -40,40 +98,93 @@ class TurnSpans:
         Without a span around them, a tool that failed and a call that was tried again do not decide: the model went on.
         """
         models = [root for root in self.roots if root.kind == "llm"] if self.bare else []
-        deciding = [max(models, key=lambda each: each.span.end_ns)] if models else self.roots
+        others = self.roots if self.bare else self.last_roots
+        deciding = [max(models, key=lambda each: each.span.end_ns)] if models else others
         return any(root.span.status == "ERROR" for root in deciding)
-
-    def __post_init__(self) -> None:
-        self.start_ns = min((node.span.start_ns for node in self.roots if node.span.start_ns), default=0)
-        self.end_ns = max(node.span.end_ns for node in self.roots)
 
 
 def find_turns(roots: list[Node]) -> list[TurnSpans]:
     """Returns the invocations in the order of their start."""
-    everything = below(roots)
-    works = {id(node) for node in everything if _works(node)}
-    for node in reversed(everything):
-        if node.parent is not None and id(node) in works:
-            works.add(id(node.parent))
-    frames: list[Node] = []
-    bare: list[Node] = []
+    works = _works_with_all_above(below(roots))
+    steps = _outermost(roots, works)
+    frames = sorted((node for node in steps if node.kind in _FRAMES), key=lambda node: node.order)
+    others = [node for node in steps if node.kind not in _FRAMES]
+    if not frames:
+        if not any(node.kind == "llm" for node in below(others)):
+            return []
+        return [TurnSpans(nodes, [], bare=True) for nodes in turns_without_agent(others)]
+    groups = _doubles([node for node in frames if not _is_fragment(node)])
+    _join_fragments(groups, [node for node in frames if _is_fragment(node)])
+    turns = [turn for group in _joined(groups) for turn in _turns_of(group, works)]
+    turns.sort(key=lambda turn: turn.roots[0].order)
+    for turn, beside in _beside(turns, others):
+        turn.add(beside)
+    return turns
+
+
+def _outermost(roots: Iterable[Node], works: set[int]) -> list[Node]:
+    """Returns the outermost agents, workflows and steps."""
+    found: list[Node] = []
     waiting = [node for node in roots if node.kind != "judge"]
     for node in waiting:
         if id(node) not in works:
             continue
-        if node.kind in _FRAMES:
-            frames.append(node)
-        elif node.kind in _WORK:
-            bare.append(node)
+        if node.kind in _FRAMES or node.kind in _WORK:
+            found.append(node)
         else:
             waiting.extend(child for child in node.children if child.kind != "judge")
-    frames.sort(key=lambda node: node.order)
-    groups = _doubles([node for node in frames if not _is_fragment(node)])
-    _join_fragments(groups, [node for node in frames if _is_fragment(node)])
-    turns = [_turn(group, bare=False) for group in groups]
-    if not turns and any(node.kind == "llm" for node in below(bare)):
-        turns.append(_turn(bare, bare=True))
-    return sorted(turns, key=lambda turn: turn.roots[0].order)
+    return found
+
+
+def _works_with_all_above(everything: list[Node]) -> set[int]:
+    """Returns the identities of the nodes that are work of an agent, or have such work below them."""
+    works = {id(node) for node in everything if _works(node)}
+    for node in reversed(everything):
+        if node.parent is not None and id(node) in works:
+            works.add(id(node.parent))
+    return works
+
+
+def _turns_of(group: list[Node], works: set[int]) -> Iterator[TurnSpans]:
+    """Yields the turns of outermost spans: several if they last a conversation."""
+    root = group[0]
+    if len(group) == 1 and not _is_fragment(root):
+        steps = _outermost(root.children, works)
+        turns = turns_below(root, steps)
+        if len(turns) > 1:
+            for nodes in turns:
+                frames = [node for node in nodes if node.kind in _FRAMES]
+                beside = [node for node in nodes if node.kind not in _FRAMES]
+                yield TurnSpans(frames, beside, bare=False) if frames else TurnSpans(beside, [], bare=True)
+            return
+    yield TurnSpans(group, [], bare=False)
+
+
+def _joined(groups: list[list[Node]]) -> list[list[Node]]:
+    """Joins the outermost spans that serve the same message of the user one after the other."""
+    if len(groups) < 2:
+        return groups
+    joined: list[list[Node]] = []
+    of_turn: list[SpanStep] = []
+    for group in groups:
+        step = SpanStep.of(group[0])
+        if of_turn and goes_on(of_turn, step):
+            joined[-1] += group
+            of_turn.append(step)
+        else:
+            joined.append(group)
+            of_turn = [step]
+    return joined
+
+
+def _beside(turns: list[TurnSpans], others: Iterable[Node]) -> Iterator[tuple[TurnSpans, list[Node]]]:
+    """Yields the turns to which steps beside their agents belong: those that began last before the steps."""
+    begins = [turn.roots[0].order for turn in turns]
+    found: dict[int, list[Node]] = {}
+    for node in others:
+        found.setdefault(max(bisect_right(begins, node.order) - 1, 0), []).append(node)
+    for place, nodes in found.items():
+        yield turns[place], nodes
 
 
 def _is_fragment(node: Node) -> bool:
@@ -100,11 +211,6 @@ def _works(node: Node) -> bool:
         # The failure of the turn, which the lost span would tell.
         return True
     return node.kind in _WORK
-
-
-def _turn(roots: list[Node], *, bare: bool) -> TurnSpans:
-    ordered = sorted(roots, key=lambda node: node.order)
-    return TurnSpans(ordered, sorted(below(ordered), key=lambda node: node.order), bare)
 
 
 def _doubles(frames: list[Node]) -> list[list[Node]]:

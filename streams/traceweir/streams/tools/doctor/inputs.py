@@ -222,7 +222,7 @@ def span_requests(topic: str, settings: Settings, latest: Latest) -> Iterator[Fi
         for span in spans:
             traces.setdefault(span.trace_id, []).append(span)
     for trace_id, spans in traces.items():
-        seen = producers.of(app_of(spans[0]))
+        seen = producers.of(app_of(spans))
         try:
             found = reader.read_trace(spans)
         except Exception as error:  # noqa: BLE001  # whatever the spans cause must not hide the other traces

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
 from tests.support.spans import event, span
 
 from traceweir.streams.intake.spans.reader import read_trace
@@ -165,3 +166,64 @@ def test_tokens_of_overwritten_calls_without_log_records_are_said_to_be_missing(
         assert tokens(spans) == [(9, 4)]
         [note] = notes(*spans)
         assert note.startswith("the tokens of some model calls are not in the spans: the instrumentation writes all")
+
+
+def completed_of(spans: list[Span]) -> dict[str, Any]:
+    return next(each for each in read_trace(spans).events if each["type"] == "invocation.completed")
+
+
+@pytest.mark.parametrize(
+    ("key", "sentence"),
+    [
+        ("acme.thread_id", "the session is not read: the attribute 'acme.thread_id'"),
+        ("chatId", "the session is not read: the attribute 'chatId'"),
+        ("acme.customer.id", "the user is not read: the attribute 'acme.customer.id'"),
+    ],
+)
+def test_an_id_under_a_name_that_no_convention_knows_is_said_to_be_unread(key: str, sentence: str) -> None:
+    answered = AGENT | {"input.value": "Open?", "output.value": "No."}
+    for spans in ([span(1, 0, "a", answered | {key: "x"})], [span(1, 0, "web", {key: "x"}), span(2, 1, "a", answered)]):
+        said = completed_of(spans)["missing"]
+        assert [each for each in said if each.startswith(sentence)] != []
+    named = answered | {key: "x", "session.id": "s", "user.id": "u"}
+    assert "is not read" not in str(completed_of([span(1, 0, "a", named)])["missing"])
+
+
+@pytest.mark.parametrize("key", ["thread.id", "mcp.session.id", "gen_ai.response.id"])
+def test_an_id_of_something_else_is_no_unread_session(key: str) -> None:
+    answered = AGENT | {"input.value": "Open?", "output.value": "No.", key: "7"}
+    assert "is not read" not in str(completed_of([span(1, 0, "a", answered)])["missing"])
+
+
+def test_a_tool_under_a_name_that_no_convention_knows_is_said_to_be_unread() -> None:
+    agent = span(1, 0, "a", AGENT | {"input.value": "Open?", "output.value": "No."})
+    said = completed_of([agent, span(2, 1, "step", {"acme.tool_name": "hours"})])["missing"]
+    assert any(
+        each.startswith("the tool calls of some spans are not read: the attribute 'acme.tool_name'") for each in said
+    )
+    known = span(3, 1, "hours", {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "hours"})
+    for inner in (span(4, 3, "step", {"acme.tool_name": "x"}), span(4, 1, "step", {"acme.tool_name": "hours"})):
+        assert "are not read" not in str(completed_of([agent, known, inner])["missing"])
+
+
+def test_a_root_span_that_is_not_there_is_said() -> None:
+    answered = AGENT | {"input.value": "Open?", "output.value": "No."}
+    said = [completed_of([span(2, parent, "a", answered)]).get("missing", ()) for parent in (0, 1)]
+    assert [any(each.startswith("the root span") for each in sentences) for sentences in said] == [False, True]
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        {"attributes": {"lk.agent_name": "desk"}},
+        {"attributes": {"langsmith.trace.session_name": "desk"}},
+        {"resource": {"openinference.project.name": "desk", "service.name": "unknown_service:python"}},
+    ],
+)
+def test_the_app_is_that_of_the_framework_where_the_service_has_no_name(place: dict[str, Any]) -> None:
+    answered = AGENT | {"input.value": "Open?", "output.value": "No."}
+    outer = span(1, 0, "web", place.get("attributes", {}), resource=place.get("resource", {}))
+    inner = span(2, 1, "a", answered)
+    assert completed_of([outer, inner])["app_name"] == "desk"
+    inner.resource = {"service.name": "named"}
+    assert completed_of([outer, inner])["app_name"] == "named"

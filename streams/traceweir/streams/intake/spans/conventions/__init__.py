@@ -30,6 +30,7 @@ from traceweir.streams.intake.spans.conventions.langchain4j import LANGCHAIN4J
 from traceweir.streams.intake.spans.conventions.langfuse import LANGFUSE
 from traceweir.streams.intake.spans.conventions.langsmith import LANGSMITH
 from traceweir.streams.intake.spans.conventions.litellm import LITELLM
+from traceweir.streams.intake.spans.conventions.livekit import LIVEKIT
 from traceweir.streams.intake.spans.conventions.llama_index import LLAMA_INDEX
 from traceweir.streams.intake.spans.conventions.mastra import MASTRA
 from traceweir.streams.intake.spans.conventions.mcp import MCP
@@ -37,6 +38,7 @@ from traceweir.streams.intake.spans.conventions.mlflow import MLFLOW
 from traceweir.streams.intake.spans.conventions.openai_agents import OPENAI_AGENTS
 from traceweir.streams.intake.spans.conventions.openinference import OPENINFERENCE
 from traceweir.streams.intake.spans.conventions.openlit import OPENLIT
+from traceweir.streams.intake.spans.conventions.pipecat import PIPECAT
 from traceweir.streams.intake.spans.conventions.pydantic_ai import PYDANTIC_AI
 from traceweir.streams.intake.spans.conventions.semantic_kernel import SEMANTIC_KERNEL
 from traceweir.streams.intake.spans.conventions.smolagents import SMOLAGENTS
@@ -56,6 +58,8 @@ CONVENTIONS: tuple[Convention, ...] = (
     LITELLM,
     GOOGLE_GENAI,
     INSTRUCTOR,
+    LIVEKIT,
+    PIPECAT,
     # Attributes that say by their names who wrote them.
     OPENINFERENCE,
     MLFLOW,

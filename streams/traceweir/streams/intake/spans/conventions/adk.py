@@ -80,6 +80,7 @@ def _user_in_request(of_span: Attributes) -> str | None:
 
 ADK = Convention(
     name="Google ADK",
+    apps=("gcp.vertex.agent.app_name", "gen_ai.workflow.name"),
     kind_of_name=_kind_of_name,
     switches=(
         # OpenInference writes onto the spans of ADK, and hides what ADK would show.

@@ -65,12 +65,18 @@ class Convention:
     """Tells the attribute whose id names no session of these attributes, though it is there; empty if there is none."""
     users: tuple[str, ...] = ()
     """Attributes with the id of the user."""
+    other_ids: tuple[str, ...] = ()
+    """Attributes with ids of something else, whose names are like those of a session or a user."""
     session_of: Callable[[Attributes], str] | None = None
     """Tells the id of the session where no attribute is that id; empty if the attributes do not have it."""
     user_of: Callable[[Attributes], str] | None = None
     """Tells the id of the user where no attribute is that id; empty if the attributes do not have it."""
     user_in_request: Callable[[Attributes], str | None] | None = None
     """Tells the id of the user in the request to an agent; asked last; None if the attributes do not have it."""
+    is_turn: Callable[[Span], bool] | None = None
+    """Tells whether a span is a turn of a conversation that is one trace, whose outermost span ends after all turns."""
+    apps: tuple[str, ...] = ()
+    """Attributes of the resource or a span with the name of the application, where the service has none."""
     environments: tuple[str, ...] = ()
     """Attributes of the resource or the outermost span with the name of the environment, beside those of the resource conventions."""
     tags: tuple[str, ...] = ()

@@ -168,6 +168,8 @@ GENAI = Convention(
     ),
     shared_sessions=("session.id", "gen_ai.conversation.id"),
     users=("user.id", "enduser.id"),
+    # The thread of an operating system.
+    other_ids=("thread.id",),
     # Clients of models have no convention of their own.
     clients=(("openai", "openai"), ("anthropic", "anthropic")),
     agents=("gen_ai.agent.name",),

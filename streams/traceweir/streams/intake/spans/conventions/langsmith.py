@@ -49,6 +49,7 @@ def _of_tool(span: Span, value: Any) -> Any:
 
 LANGSMITH = Convention(
     name="LangSmith",
+    apps=("langsmith.trace.session_name", "langsmith.metadata.LANGSMITH_PROJECT"),
     kind_keys=(_KIND,),
     kind=_kind,
     switches=(

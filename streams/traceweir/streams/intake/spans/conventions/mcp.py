@@ -20,4 +20,6 @@ def _kind(span: Span) -> Kind | None:
     return "tool" if _is_server_call(span.attributes) else "other"
 
 
-MCP = Convention(name="MCP", kind_keys=(_METHOD,), kind=_kind, is_server_call=_is_server_call)
+MCP = Convention(
+    name="MCP", kind_keys=(_METHOD,), kind=_kind, other_ids=("mcp.session.id",), is_server_call=_is_server_call
+)

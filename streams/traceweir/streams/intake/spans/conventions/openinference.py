@@ -143,6 +143,7 @@ OPENINFERENCE = Convention(
     switches=(Switch("OPENINFERENCE_HIDE_INPUTS=false and OPENINFERENCE_HIDE_OUTPUTS=false", keys=(_KIND,)),),
     session_of=_session_of,
     user_of=_user_of,
+    apps=("openinference.project.name",),
     tags=("tag.tags",),
     agents=("agent.name", "graph.node.id"),
     agent_of={"agent": _agent_of},

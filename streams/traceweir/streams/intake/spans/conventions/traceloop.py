@@ -99,6 +99,7 @@ TRACELOOP = Convention(
     kind_of_name=_kind_of_name,
     switches=(Switch("TRACELOOP_TRACE_CONTENT=true", keys=("traceloop.", "llm.request.type")),),
     sessions=(f"{_PROPERTIES}session_id", f"{_PROPERTIES}thread_id"),
+    apps=("traceloop.workflow.name",),
     users=(f"{_PROPERTIES}user_id",),
     agents=(f"{_PROPERTIES}lc_agent_name",),
     agent_of={"agent": _agent_of},

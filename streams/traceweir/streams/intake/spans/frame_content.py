@@ -1,0 +1,52 @@
+"""Reads the question and the answer that the span of an agent, a workflow or a step itself tells."""
+
+from __future__ import annotations
+
+from traceweir.streams.intake.spans.conventions import sources_of
+from traceweir.streams.intake.spans.conventions.source import Rank, Source, read_all
+from traceweir.streams.intake.spans.dialects import input_messages
+from traceweir.streams.intake.spans.messages import read_messages
+from traceweir.streams.intake.spans.span import Span
+from traceweir.streams.intake.spans.texts_in_values import newest_user_text
+from traceweir.streams.intake.spans.tree import Node
+
+_INPUT = "gen_ai.input.messages"
+_OUTPUT = "gen_ai.output.messages"
+_QUESTIONS = sources_of(lambda each: each.questions)
+_ALL_ANSWERS = sources_of(lambda each: each.answers)
+_ANSWERS = tuple(source for source in _ALL_ANSWERS if source.rank < Rank.REST)
+_LAST_ANSWERS = tuple(source for source in _ALL_ANSWERS if source.rank is Rank.REST)
+_AGENT_TEXTS = sources_of(lambda each: each.agent_texts)
+
+
+def question_on(node: Node) -> str:
+    """Returns the question that a span tells; empty if it tells none."""
+    if found := _told(node.span, _QUESTIONS):
+        return found
+    if _INPUT in node.span.attributes or (node.kind == "workflow" and node.span.events):
+        return newest_user_text(input_messages(node.span))
+    return ""
+
+
+def answer_on(node: Node) -> str:
+    """Returns the answer that a span tells outside of messages; empty if it tells none."""
+    found = _told(node.span, _ANSWERS)
+    found = found or (_told(node.span, _AGENT_TEXTS) if node.kind == "agent" else "")
+    return found or _told(node.span, _LAST_ANSWERS)
+
+
+def last_message_on(node: Node) -> str:
+    """Returns the text of the last message that a span tells as its output; empty if there is none, or if it asks for tools."""
+    if _OUTPUT not in node.span.attributes:
+        return ""
+    messages = read_messages(node.span.attributes[_OUTPUT], "assistant")
+    return messages[-1].text if messages and not messages[-1].calls else ""
+
+
+def _told(span: Span, sources: tuple[Source, ...]) -> str:
+    text: str
+    for text in read_all(span, sources):
+        # JSON of nothing, as of a function that returns nothing.
+        if text and text != "null":
+            return text
+    return ""
