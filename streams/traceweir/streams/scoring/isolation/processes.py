@@ -59,8 +59,8 @@ class ScoringProcesses:
             config asks judges; each of the others has its part.
         death_counts: File that counts the deaths of processes by session; all processes share it. None: it is not kept.
         count: Number of processes, 1 or more.
-        launched: Python processes that were launched before, for the first scoring processes; the others are launched
-            here, so that all load at the same time.
+        launched: Python processes that were launched before, for the first scoring processes; the others are then
+            launched here, so that all load at the same time.
 
     Raises:
         EmbedderUnavailableError: the embedder cannot be loaded.
@@ -80,7 +80,9 @@ class ScoringProcesses:
         """The processes of challengers, which get the same references and the same share of their budgets."""
         part = replace(setup, concurrency=-(-setup.concurrency // count))
         counts = DeathCounts(death_counts)
-        processes = [*launched, *(LaunchedProcess() for _ in range(count - len(launched)))]
+        processes: list[LaunchedProcess | None] = [None] * count
+        if launched:
+            processes = [*launched, *(LaunchedProcess() for _ in range(count - len(launched)))]
         self.supervisors: list[ScoringSupervisor] = []
         try:
             for place, process in enumerate(processes):
@@ -89,7 +91,8 @@ class ScoringProcesses:
             for started in self.supervisors:
                 started.close()
             for process in processes:
-                process.close()
+                if process is not None:
+                    process.close()
             raise
 
     async def __call__(self, raw: bytes, known: Sequence[JudgeVerdict] = (), attempt: int = 0, /) -> ScoringResult:
