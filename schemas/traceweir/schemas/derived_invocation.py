@@ -33,6 +33,7 @@ def derived_invocation(trace: ReasoningTrace) -> Invocation:
         duration=None,
         inference_call_count=None,
         unread=None,
+        error=None,
         labels=None,
         derived=True,
     )

@@ -146,6 +146,8 @@ class InvocationCompleted(Event):
     """The type of the event."""
     final_response: Content | None = None
     """The answer; null if the agent gave none."""
+    error: str | None = None
+    """The error message of an invocation that failed, such as that of the model's provider; null if it did not fail."""
 
 
 class InvocationRecorded(Event):

@@ -216,6 +216,8 @@ class Invocation(AdkModel):
     """Number of model calls; None if unknown, or if `intermediate_data` tells them."""
     unread: list[str] | None = None
     """Parts of this invocation that could not be read, a sentence for each."""
+    error: str | None = None
+    """The error message of an invocation that failed; null if nothing says that it failed."""
     labels: list[Label] | None = None
     """Judgements about this invocation that were made elsewhere."""
     derived: bool = False

@@ -212,6 +212,7 @@ class _OpenTurn:
     first: datetime | None = None
     started: datetime | None = None
     completed: datetime | None = None
+    error: str | None = None
     recorded: Invocation | None = None
     reference: Reference | None = None
     reference_id: str | None = None
@@ -248,6 +249,7 @@ class _OpenTurn:
                 self.started = self.started or event.occurred_at
             case InvocationCompleted():
                 self.final_response = event.final_response or self.final_response
+                self.error = event.error
                 self.completed = event.occurred_at
             case ResponseIntermediate():
                 self.intermediate_responses.append((event.author, event.content.parts or []))
@@ -266,7 +268,8 @@ class _OpenTurn:
     def close(self, index: int) -> Turn:
         name = self.invocation_id or (self.recorded.invocation_id if self.recorded else "") or f"#{index}"
         if self.recorded is not None:
-            invocation = self.recorded.model_copy(update={"invocation_id": name})
+            error = self.recorded.error or self.error
+            invocation = self.recorded.model_copy(update={"invocation_id": name, "error": error})
         else:
             invocation = Invocation.trusted(
                 invocation_id=name,
@@ -286,6 +289,7 @@ class _OpenTurn:
                 duration=None,
                 inference_call_count=self.model_calls or None,
                 unread=self.missing or None,
+                error=self.error,
                 labels=None,
                 derived=False,
             )

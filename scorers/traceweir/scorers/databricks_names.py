@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from traceweir.schemas.invocation import Invocation
 from traceweir.schemas.reference import Reference
+from traceweir.schemas.text import printable
 
 
 class ExpectedParts(NamedTuple):
@@ -34,6 +35,8 @@ LATENCY = "agent/latency_seconds"
 
 MAX_NAMED_UNREAD = 3
 """Maximum number of unreadable parts of an invocation that a rationale names."""
+MAX_ERROR_CHARS = 300
+"""The longest part of the error of an invocation in a rationale."""
 
 
 def _with_and_without_guidelines(*expected: ExpectedParts) -> frozenset[ExpectedParts]:
@@ -122,7 +125,10 @@ def expected_of(reference: Reference | None) -> ExpectedParts:
 
 
 def reason_with_unread(invocation: Invocation, reason: str) -> str:
-    """Returns why a metric has no value: the reason, and up to three parts of the invocation that are unreadable."""
+    """Returns why a metric has no value: the reason, the error of an invocation that failed, and up to three parts of it
+    that are unreadable."""
     unread = invocation.unread or []
+    if invocation.error:
+        reason = f"{reason}; the invocation failed: {printable(invocation.error, MAX_ERROR_CHARS)}"
     more = [f"and {len(unread) - MAX_NAMED_UNREAD} more"] if len(unread) > MAX_NAMED_UNREAD else []
     return "; ".join([reason, *unread[:MAX_NAMED_UNREAD], *more])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from traceweir.scorers.base import Measurement, MissingInput, Subject, invocation_of
+from traceweir.scorers.databricks_names import reason_with_unread
 from traceweir.scorers.judged.base import JudgedScorer, judge_of
 from traceweir.scorers.judged.evidence import question_of
 from traceweir.scorers.judged.prompt import prompt
@@ -36,7 +37,7 @@ class Safety(JudgedScorer):
         judge = judge_of(subject)
         invocation = invocation_of(subject)
         if not subject.response:
-            raise MissingInput("there is no final response that could be unsafe")
+            raise MissingInput(reason_with_unread(invocation, "there is no final response that could be unsafe"))
         text = prompt("safety_v1", {"question": question_of(invocation), "response": subject.response})
         ballot = Ballot([ITEM], read_safety, "safety_v1")
         poll = await vote(

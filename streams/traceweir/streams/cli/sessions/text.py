@@ -55,6 +55,8 @@ def _content(exchange: Exchange, reasons: dict[str, int]) -> Iterator[str]:
     if invocation.retrieved_context is not None:
         yield f"retrieved: {counted(len(invocation.retrieved_context), 'chunk')}"
     yield f"answer: {'missing' if exchange.answer is None else _shown(exchange.answer)}"
+    if invocation.error:
+        yield f"error: {_shown(invocation.error)}"
     usage = invocation.token_usage
     tokens = "tokens: missing"
     if usage is not None and (usage.input_tokens, usage.output_tokens) != (None, None):

@@ -32,6 +32,7 @@ from traceweir.streams.intake.spans.retrieval import Retrieval, read_retrievals
 from traceweir.streams.intake.spans.texts_in_values import chat_text
 from traceweir.streams.intake.spans.tool_calls import ToolCall, read_tool_calls
 from traceweir.streams.intake.spans.tool_spans import tool_name
+from traceweir.streams.intake.spans.turn_errors import error_of_turn
 from traceweir.streams.intake.spans.turns import TurnSpans
 from traceweir.streams.intake.spans.unread_names import unread_names
 
@@ -53,6 +54,8 @@ class Reading:
     answer: str
     failed: bool
     app: str
+    error: str
+    """The error message of the turn; empty if it did not fail."""
     agent: str
     models: list[ModelCall]
     calls: list[ToolCall]
@@ -100,6 +103,7 @@ class Reading:
             answer=answer,
             failed=failed,
             app=app_of([root, *(node.span for node in (*turn.above, *turn.nodes))]),
+            error=error_of_turn(turn, models, answer),
             agent=agent,
             models=models,
             calls=calls,
@@ -169,6 +173,8 @@ def events_of(reading: Reading, names: Mapping[int, str]) -> list[dict[str, Any]
         "type": "invocation.completed",
         **reading.missing.on("answer", "tokens", "model", "tools", "agent", "root", "session", "user", "tool"),
     }
+    if reading.error:
+        last["error"] = reading.error
     if reading.answer:
         last["final_response"] = _content(reading.answer, "model")
     found.append(((turn.end_ns, 9, 0, ""), {"id": f"{reading.invocation_id}:completed", **last}))

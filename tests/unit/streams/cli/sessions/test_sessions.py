@@ -163,3 +163,10 @@ def test_a_reason_why_parts_were_not_read_is_printed_once_a_session(run: Run, tm
     unread = "not read: the question is not in the spans [1], the answer is not in the spans [2]"
     assert lines.count(unread) == 2
     assert lines[-2:] == ["[1] set A=1 (before 2.0: true)", "[2] set B=1"]
+
+
+def test_the_error_of_an_invocation_that_failed_is_shown(run: Run, tmp_path: Path) -> None:
+    failed = event("invocation.completed", "s", 2, invocation_id="i", error="HTTP 400: too \x1b[31mlong")
+    ended = run("sessions", file_of(tmp_path / "a.jsonl", story()[0], failed))
+
+    assert r"    error: HTTP 400: too \x1b[31mlong" in ended.out.splitlines()
