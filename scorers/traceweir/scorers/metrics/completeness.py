@@ -76,6 +76,7 @@ class Completeness(Scorer):
     0.5
     """
 
+    reads = frozenset(("question", "answer"))
     compat: Compat = None
     """The implementation whose values this metric reproduces: Mastra's, or Traceweir's own if None."""
 

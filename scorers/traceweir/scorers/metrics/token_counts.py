@@ -16,6 +16,7 @@ class InputTokenCount(Scorer):
     The metric accepts no threshold. This is `agent/input_token_count` of Databricks Agent Evaluation.
     """
 
+    reads = frozenset(("model_calls",))
     informational: ClassVar[bool] = True
     range: ClassVar[tuple[float, float]] = (0.0, math.inf)
 
@@ -30,6 +31,7 @@ class OutputTokenCount(Scorer):
     The metric accepts no threshold. This is `agent/output_token_count` of Databricks Agent Evaluation.
     """
 
+    reads = frozenset(("model_calls",))
     informational: ClassVar[bool] = True
     range: ClassVar[tuple[float, float]] = (0.0, math.inf)
 
@@ -44,6 +46,7 @@ class TotalTokenCount(Scorer):
     The metric accepts no threshold. This is `agent/total_token_count` of Databricks Agent Evaluation.
     """
 
+    reads = frozenset(("model_calls",))
     informational: ClassVar[bool] = True
     range: ClassVar[tuple[float, float]] = (0.0, math.inf)
 
