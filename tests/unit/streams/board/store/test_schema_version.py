@@ -1,0 +1,49 @@
+"""The version of the store's tables changes with the tables, so that no store keeps the columns of an earlier version."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+
+import duckdb
+
+from traceweir.streams.board.store import clickhouse_tables, duckdb_tables
+
+DUCKDB = {5: "e75b0360601f1489"}
+"""By version, a digest of the columns of a new file. A new version is a new line; a former one keeps its digest."""
+CLICKHOUSE = {2: "9d9e4377456ded0e"}
+"""The same for ClickHouse, of the statements that create the tables and views of an empty database."""
+
+
+def digest(parts: Iterable[object]) -> str:
+    return hashlib.sha256("\n".join(map(str, parts)).encode()).hexdigest()[:16]
+
+
+def test_the_version_of_a_duckdb_file_changes_with_its_columns() -> None:
+    with duckdb.connect(":memory:") as connection:
+        duckdb_tables.prepare(connection, ":memory:")
+        columns = connection.execute(
+            "SELECT table_name, column_name, data_type FROM information_schema.columns "
+            "ORDER BY table_name, ordinal_position"
+        ).fetchall()
+    found = digest(columns)
+    assert DUCKDB.get(duckdb_tables.SCHEMA_VERSION) == found, (
+        "columns changed: raise SCHEMA_VERSION and add a migration, both in duckdb_tables.py, "
+        f'and add the digest of the new version here: "{found}"'
+    )
+
+
+def test_every_former_version_of_a_duckdb_file_has_its_migration() -> None:
+    former = list(range(1, duckdb_tables.SCHEMA_VERSION))
+    assert sorted(duckdb_tables.MIGRATIONS) == former, "add a migration from each former version to MIGRATIONS"
+
+
+def test_the_version_of_a_clickhouse_database_changes_with_its_tables() -> None:
+    # A view that exists is not created anew either. The last statement contains the version itself.
+    *creating, version = clickhouse_tables.statements()
+    assert str(clickhouse_tables.SCHEMA_VERSION) in version
+    found = digest(creating)
+    assert CLICKHOUSE.get(clickhouse_tables.SCHEMA_VERSION) == found, (
+        "columns changed: raise SCHEMA_VERSION in clickhouse_tables.py, so that a database of a former version is "
+        f'refused, and add the digest of the new version here: "{found}"'
+    )
