@@ -360,7 +360,10 @@ class DuckDBStore:
         try:
             yield _NEW
         finally:
-            self._connection.unregister(_NEW)
+            # After a failed statement DuckDB refuses this too, with an error that does not tell the cause. The next
+            # rows take the name over.
+            with suppress(duckdb.Error):
+                self._connection.unregister(_NEW)
 
     def _merge_changes(self) -> None:
         for table in rollups.FIGURE_TABLES:

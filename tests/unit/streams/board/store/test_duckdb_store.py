@@ -16,6 +16,7 @@ from tests.support.stores import figures, open_store, scores_batch
 
 from traceweir.streams.board.store import duckdb_store
 from traceweir.streams.board.store.duckdb_store import DuckDBStore
+from traceweir.streams.board.store.duckdb_tables import SCHEMA_VERSION
 from traceweir.streams.board.store.errors import StoreError, StoreUnavailableError
 from traceweir.streams.board.store.rows import Batch, SourcePartition
 
@@ -97,7 +98,9 @@ def test_a_store_of_a_newer_version_is_refused_and_left_as_it_is(file: Path) -> 
     with duckdb.connect(str(file)) as connection:
         connection.execute("UPDATE store_version SET version = 99")
 
-    with pytest.raises(StoreError, match="tables of version 99, and this version of Traceweir reads up to 6"):
+    with pytest.raises(
+        StoreError, match=f"tables of version 99, and this version of Traceweir reads up to {SCHEMA_VERSION}"
+    ):
         open_store(file)
     with duckdb.connect(str(file)) as connection:
         assert connection.execute("SELECT count(*) FROM results").fetchall() == [(1,)]
@@ -158,6 +161,16 @@ def test_only_the_owner_of_the_file_can_read_it(file: Path) -> None:
     write(file, scores_batch(make_score("a")))
 
     assert file.stat().st_mode & 0o077 == 0
+
+
+def test_the_message_of_a_failed_write_names_its_cause(file: Path) -> None:
+    write(file)
+    with duckdb.connect(str(file)) as connection:
+        connection.execute("ALTER TABLE results DROP COLUMN source")
+    store = open_store(file)
+
+    with pytest.raises(StoreUnavailableError, match='does not have a column named "source"'):
+        store.write(scores_batch(make_score("a")))
 
 
 def test_a_query_cannot_reach_files_or_change_the_configuration(file: Path) -> None:
