@@ -11,14 +11,18 @@ without a value, and dead letters have their reasons in headers; the dashboard r
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from traceweir.schemas.dimensions import UNKNOWN_MODEL
+from pydantic import BaseModel
+
+from traceweir.schemas.dimensions import UNKNOWN_MODEL, TraceContext
+from traceweir.schemas.score import Cost, Score
+from traceweir.schemas.session import Session
 from traceweir.streams.board.store.clickhouse_figures import subtraction_view
 from traceweir.streams.board.store.clickhouse_tables import write_or_check
 from traceweir.streams.board.store.clickhouse_types import TYPES
-from traceweir.streams.board.store.tables import DIMENSIONS, RESULTS, SESSIONS, Table
+from traceweir.streams.board.store.tables import DIMENSIONS, RESULTS, SESSIONS, Table, TableName
 from traceweir.streams.tools.results.table import Column
 
 FILE = Path(__file__).parent / "clickhouse_kafka.sql"
@@ -29,7 +33,9 @@ _PLACE = {
     "partition": "toInt64(_partition)",
     "offset": "toInt64(_offset)",
 }
-_PARTS = ("cost", "trace_context")
+_RECORDS: Mapping[TableName, type[BaseModel]] = {"results": Score, "sessions": Session}
+"""The model of a record of each table."""
+_PARTS: Mapping[str, type[BaseModel]] = {"cost": Cost, "trace_context": TraceContext}
 """The fields that are documents; a column of such a field is named after the field and its part."""
 _SETTINGS = """SETTINGS
     kafka_broker_list = 'localhost:9092',
@@ -45,11 +51,12 @@ def queue(table: Table) -> str:
 
 
 def reader(table: Table) -> str:
-    """Returns the statement that writes each record of a queue into its table."""
-    cells = _SESSION_CELLS if table is SESSIONS else {}
-    selected = ",\n    ".join(
-        f"{cells.get(column.name) or _cell(column)} AS `{column.name}`" for column in table.columns
-    )
+    """Returns the statement that writes each record of a queue into its table.
+
+    Raises:
+        LookupError: a column is no field of a record, and `_CELLS` does not say what its cells are.
+    """
+    selected = ",\n    ".join(f"{_cell(table, column)} AS `{column.name}`" for column in table.columns)
     required = [f"`{column.name}`" for column in table.columns if column.type == "time" and not column.nullable]
     conditions = [
         "isValidJSON(record)",
@@ -73,10 +80,10 @@ def file_text() -> str:
     return head + ";\n\n".join(made) + ";\n"
 
 
-def _cell(column: Column) -> str:
-    if column.name in _PLACE:
-        return _PLACE[column.name]
-    path = ", ".join(f"'{part}'" for part in _path(column.name))
+def _cell(table: Table, column: Column) -> str:
+    if (sql := _CELLS[table.name].get(column.name) or _PLACE.get(column.name)) is not None:
+        return sql
+    path = ", ".join(f"'{part}'" for part in _path(table, column.name))
     if column.type == "time":
         return f"parseDateTime64BestEffortOrNull(JSONExtractString(record, {path}), 6, 'UTC')"
     if column.name in ("details", "labels"):
@@ -86,12 +93,19 @@ def _cell(column: Column) -> str:
     return f"JSONExtract(record, {path}, '{f'Nullable({kind})' if column.nullable else kind}')"
 
 
-def _path(name: str) -> Iterator[str]:
-    for part in _PARTS:
-        if name.startswith(f"{part}_"):
-            yield part
-            name = name.removeprefix(f"{part}_")
-    yield name
+def _path(table: Table, name: str) -> Sequence[str]:
+    record = _RECORDS[table.name]
+    if name in record.model_fields:
+        return (name,)
+    for field, part in _PARTS.items():
+        within = name.removeprefix(f"{field}_")
+        if field in record.model_fields and within != name and within in part.model_fields:
+            return (field, within)
+    # ClickHouse would read an absent key as an empty cell, in silence.
+    raise LookupError(
+        f"the column {name!r} of the table {table.name} is no field of a {record.__name__}: add the SQL that makes its "
+        "cells from the `record` to _CELLS in clickhouse_ingestion.py"
+    )
 
 
 def _last_known(dimension: str) -> str:
@@ -100,12 +114,16 @@ def _last_known(dimension: str) -> str:
     return f"nullIf(arrayLast(each -> each != ''{unknown}, {values}), '')"
 
 
-_SESSION_CELLS = {
-    "events": "toInt64(JSONLength(record, 'events'))",
-    "traces": "toInt64(JSONLength(record, 'traces'))",
-    **{name: _last_known(name) for name in DIMENSIONS},
-    "document": "record",
+_CELLS: Mapping[TableName, Mapping[str, str]] = {
+    "results": {},
+    "sessions": {
+        "events": "toInt64(JSONLength(record, 'events'))",
+        "traces": "toInt64(JSONLength(record, 'traces'))",
+        **{name: _last_known(name) for name in DIMENSIONS},
+        "document": "record",
+    },
 }
+"""By table and column, the SQL of the cells that are made of a record, and are no field of it."""
 
 
 if __name__ == "__main__":
