@@ -13,7 +13,6 @@ from traceweir.schemas.events import (
     InvocationRecorded,
     InvocationStarted,
     ResponseIntermediate,
-    SessionEnded,
     ToolCalled,
     ToolReturned,
 )
@@ -41,7 +40,7 @@ class EventStep(NamedTuple):
 
 
 def event_steps(events: Sequence[InvocationEvent]) -> list[EventStep]:
-    """Returns the events of a session with their invocations, without its end.
+    """Returns the events of a session with their invocations, without those that are no part of one.
 
     Args:
         events: The events that count, in order.
@@ -51,7 +50,7 @@ def event_steps(events: Sequence[InvocationEvent]) -> list[EventStep]:
     anonymous = 0
     latest = ""
     for event in events:
-        if isinstance(event, SessionEnded):
+        if not event.of_invocation:
             continue
         name = event.invocation_id
         if not name:

@@ -68,6 +68,9 @@ class Event(WireModel):
     the two arrive does not matter.
     """
 
+    of_invocation: ClassVar[bool] = True
+    """Whether an event of the type is a part of an invocation; False for one that only tells of its session."""
+
 
 class InvocationStarted(Event):
     """The user sent a message."""
@@ -181,6 +184,8 @@ class Expected(WireModel):
 
 class SessionEnded(Event):
     """The session ended; only late records follow."""
+
+    of_invocation: ClassVar[bool] = False
 
     type: Literal["session.ended"]
     """The type of the event."""

@@ -27,7 +27,6 @@ from traceweir.schemas.events import (
     ModelCalled,
     ResponseIntermediate,
     RetrievalReturned,
-    SessionEnded,
     ToolCalled,
     ToolReturned,
 )
@@ -147,7 +146,7 @@ def withdrawn_turns(session: Session) -> list[Turn]:
     A former revision of the session can have scores of such an invocation.
     """
     counting_events = session.current_events
-    if not any(not isinstance(event, SessionEnded) for event in session.events):
+    if not any(event.of_invocation for event in session.events):
         withdrawn = (trace for trace in session.traces if trace.metadata.withdrawn)
         return [_derived_turn(trace) for trace in withdrawn if trace.metadata.invocation_id is None]
     continued = _continued_turns(counting_events) if session.revision else []

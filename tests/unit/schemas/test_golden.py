@@ -30,12 +30,22 @@ def in_snake_case(document: Any) -> Any:
     return [in_snake_case(item) for item in document] if isinstance(document, list) else document
 
 
-def test_every_document_and_every_event_type_has_a_golden_file() -> None:
-    assert {path.name.split(".")[0] for path in FILES} == DOCUMENTS.keys()
+def test_every_document_has_a_golden_file_and_every_event_type_one_of_its_own() -> None:
     types = DOCUMENTS["InvocationEvent"].json_schema()["discriminator"]["mapping"].keys()
-    assert {
-        json.loads(path.read_text("utf-8"))["type"] for path in FILES if path.name.startswith("InvocationEvent.")
-    } == types
+    named = {path.stem for path in FILES}
+    missing = {*DOCUMENTS} - {name.split(".")[0] for name in named}
+    missing |= {f"InvocationEvent.{kind}" for kind in types} - named
+    assert missing == set(), (
+        f"add to {GOLDEN.relative_to(ROOT)}: {', '.join(f'{name}.json' for name in sorted(missing))}"
+    )
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_a_golden_file_has_the_name_of_its_document_and_its_event_type(path: Path) -> None:
+    document, _, rest = path.stem.partition(".")
+    assert document in DOCUMENTS
+    if document == "InvocationEvent":
+        assert f"{rest}.".startswith(f"{json.loads(path.read_text('utf-8'))['type']}.")
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)

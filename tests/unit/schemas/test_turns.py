@@ -5,10 +5,12 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
+import pytest
+from tests.support.paths import ROOT
 from tests.support.scoring import NOW, make_session, make_trace
 
 from traceweir.schemas.dimensions import Dimensions
-from traceweir.schemas.events import EVENT
+from traceweir.schemas.events import EVENT, TYPES, Event
 from traceweir.schemas.invocation import (
     Content,
     FunctionCall,
@@ -284,3 +286,26 @@ def test_a_withdrawn_trace_stands_for_no_invocation() -> None:
 
     assert [each.id for each in found.current_traces] == ["kp:trace:1"]
     assert [each.invocation.invocation_id for each in turns_of(found)] == ["kp:trace:1"]
+
+
+GOLDEN = ROOT / "tests" / "golden" / "1.0"
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_an_event_is_a_part_of_its_invocation_or_only_tells_of_its_session(kind: str) -> None:
+    found = EVENT.validate_json((GOLDEN / f"InvocationEvent.{kind}.json").read_bytes())
+    told = turns_of(make_session("s", events=[found]))
+    if not found.of_invocation:
+        assert told == []
+        return
+    shared = found.model_dump(include=set(Event.model_fields))
+    empty = EVENT.validate_python({**shared, "type": "invocation.started"})
+    assert told != turns_of(make_session("s", events=[empty])), (
+        f"{kind} changes nothing in its invocation: read it in turns.py, or give it `of_invocation = False`"
+    )
+
+
+def test_an_event_that_only_tells_of_its_session_is_no_invocation() -> None:
+    found = session(event("session.ended", "i"))
+    assert turns_of(found) == withdrawn_turns(found) == []
+    assert len(turns(event("session.ended", "i"), traces=[make_trace()])) == 1

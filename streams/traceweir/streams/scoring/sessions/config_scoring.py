@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from traceweir.schemas.dimensions import session_dimensions
-from traceweir.schemas.events import InvocationRecorded, SessionEnded
+from traceweir.schemas.events import InvocationRecorded
 from traceweir.schemas.session import Session
 from traceweir.schemas.turns import turns_of
 from traceweir.scorers.evaluation.plan import Plan, read_plan
@@ -58,10 +58,10 @@ def _place(session: Session) -> tuple[str | None, str | None]:
 
     The invocations, which scoring builds once more, are needed only if the events name several, or if a row has them.
     """
-    events = [event for event in session.current_events if not isinstance(event, SessionEnded)]
+    events = [event for event in session.current_events if event.of_invocation]
     # The scores of a session that was withdrawn replace those of the same config.
     if not events:
-        events = [event for event in session.events if not isinstance(event, SessionEnded)]
+        events = [event for event in session.events if event.of_invocation]
     apps = {event.app_name for event in events if event.app_name}
     environments = {event.environment for event in events if event.environment}
     if len(apps) > 1 or len(environments) > 1 or any(isinstance(event, InvocationRecorded) for event in events):
