@@ -9,6 +9,7 @@ from traceweir.schemas.session import ClosingReason
 from traceweir.streams.pipeline.assemble.open_session import OpenSession
 from traceweir.streams.pipeline.assemble.session_rows import EVENT, Guard, split
 from traceweir.streams.testing import Flow, event
+from traceweir.streams.worker.runtime.row_formats import FORMAT
 
 
 def stored_reason(flow: Flow) -> ClosingReason:
@@ -32,8 +33,20 @@ def test_an_open_session_knows_after_a_restart_why_it_will_close(
     assert after.is_complete == before.is_complete == (expected == (1, 0))
 
 
-def test_stored_reasons_keep_their_numbers() -> None:
-    assert [*ClosingReason][:4] == ["session.ended", "idle", "size_limit", "session_limit"]
+REASONS = {4: ["session.ended", "idle", "size_limit", "session_limit"]}
+"""By format of the rows, the reasons in the order of their stored numbers. A new format is a new line."""
+
+
+def test_a_format_of_the_rows_has_the_reasons_that_its_readers_know() -> None:
+    assert REASONS.get(FORMAT) == [*ClosingReason], (
+        "the reasons changed: raise FORMAT in row_formats.py, because earlier workers would misread the rows, and add "
+        "the reasons of the new format to REASONS"
+    )
+
+
+def test_a_later_format_keeps_the_numbers_of_stored_reasons() -> None:
+    for reasons in REASONS.values():
+        assert [*ClosingReason][: len(reasons)] == reasons, "a new reason is the last one of ClosingReason"
 
 
 CLOSINGS = {
@@ -53,6 +66,7 @@ async def test_the_reason_of_the_record_is_stored_and_a_restart_does_not_change_
         segment_max_events=1 if reason is ClosingReason.SIZE_LIMIT else 10,
         partition_max_open_sessions=1 if reason is ClosingReason.SESSION_LIMIT else 10,
     )
+    assert reason in CLOSINGS, f"add the records for this reason to CLOSINGS: {reason.name}"
     *first, last = CLOSINGS[reason]
     for each in first:
         flow.send(TOPICS.invocations, each)

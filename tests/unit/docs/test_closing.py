@@ -38,7 +38,10 @@ def change(diff: str, root: Path) -> None:
     lines = diff.splitlines()
     before, after = ("\n".join(line[1:] for line in lines if line[:1] != sign) for sign in "+-")
     files = [path for path in root.rglob("*") if path.suffix in (".py", ".md") and f"\n{before}\n" in path.read_text()]
-    assert [path.read_text().count(f"\n{before}\n") for path in files] == [1], (before, files)
+    assert [path.read_text().count(f"\n{before}\n") for path in files] == [1], (
+        "this diff of docs/guides/change-when-a-session-closes.md no longer applies to the code, or to more than one "
+        f"place of it; rewrite it on the page:\n{diff}"
+    )
     files[0].write_text(files[0].read_text().replace(f"\n{before}\n", f"\n{after}\n"))
 
 
