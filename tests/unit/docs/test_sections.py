@@ -46,9 +46,12 @@ def anchor(section: str) -> str:
 
 
 def links_of(page: str, section: str) -> set[str]:
-    """Returns the files to which a section of a page of `docs/` leads, relative to `docs/`."""
+    """Returns the pages to which a section of a page of `docs/` leads, relative to `docs/`.
+
+    A link to a heading does not count: the page of the heading can belong to another section.
+    """
     text = (DOCS / page).read_text("utf-8").partition(f"\n## {section}\n")[2].partition("\n## ")[0]
-    return set(re.findall(r"\]\(([^)#\s]+)", text))
+    return set(re.findall(r"\]\(([^)#\s]+)\)", text))
 
 
 def test_the_nav_has_the_eight_sections() -> None:

@@ -106,6 +106,8 @@ def _cells(table: Table, names: Sequence[str]) -> Callable[[tuple[Any, ...]], tu
 
 RESULTS = Table(
     "results",
+    # The fields of a Score. A column that is no field of a Score is added here, behind these; exported tables have
+    # `COLUMNS` too.
     COLUMNS,
     key=("session_id", "result_id"),
     version=("revision", "attempt"),

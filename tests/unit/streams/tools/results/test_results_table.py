@@ -23,7 +23,10 @@ def test_every_field_of_a_score_has_a_column() -> None:
     inner = {f"cost_{name}" for name in Cost.model_fields}
     inner |= {f"trace_context_{name}" for name in TraceContext.model_fields}
     fields = {*Score.model_fields} - {"cost", "trace_context"} | inner
-    assert {column.name for column in COLUMNS} == fields | {"written_at", "partition", "offset"}
+    assert {column.name for column in COLUMNS} == fields | {"written_at", "partition", "offset"}, (
+        "COLUMNS has the fields of a Score, all of them and no others; a column of the store that is no field of a Score "
+        "is added to RESULTS in board/store/tables.py"
+    )
 
 
 @pytest.mark.parametrize("hostile", ["a\r=1+1", "a\n=1+1", 'a",=1+1', "\r\n=1", "=1+1"])
