@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -12,6 +13,7 @@ from tests.support.scoring import expecting, install, make_turn, scores_of
 from traceweir_brevity import Brevity
 
 from traceweir.scorers import ToolTrajectory, read_plan
+from traceweir.scorers.databricks_names import ALIASES, short_name
 from traceweir.scorers.evaluation.registry import BUILT_IN, UNSUPPORTED, UnusableMetric, scorer_class
 
 EXAMPLE = ROOT / "examples" / "plugin" / "pyproject.toml"
@@ -57,6 +59,15 @@ def test_an_unknown_metric_is_reported_with_the_known_metrics(package: Install) 
         UnusableMetric, match=r"there is no such metric; did you mean 'brevity'\? Known: .*response_match_score"
     ):
         scorer_class("brevty")
+
+
+@pytest.mark.parametrize("metric", BUILT_IN)
+def test_a_built_in_metric_has_a_row_in_a_table_of_the_page(metric: str) -> None:
+    rows = [line for line in (ROOT / "docs" / "metrics.md").read_text("utf-8").splitlines() if line.startswith("| ")]
+    named = {name for row in rows for name in re.findall(r"`([^`]+)`", row.split(" | ")[0])}
+    row = f"| `{short_name(metric)}` | what it measures | its default threshold, or required |"
+    spellings = {metric, *(alias for alias, name in ALIASES.items() if name == metric)}
+    assert named & spellings, f"docs/metrics.md lacks a row of the metric:\n{row}"
 
 
 def test_two_plugins_with_the_same_name_are_both_reported(package: Install) -> None:
