@@ -74,7 +74,7 @@ class Session(WireModel):
     """Number of the revision, from 0; a late record gives a further revision."""
     # Not strict, so that Python code can give the plain string, for example a plugin's test.
     closed_because: Annotated[ClosingReason, Field(strict=False)]
-    """Why the segment closed: its end, no record for a while, its size, or too many open sessions in its partition."""
+    """Why the segment closed; docs/closing.md states the rule of each reason."""
     first_record_at: Timestamp
     """Timestamp of the first record."""
     last_record_at: Timestamp

@@ -186,7 +186,8 @@ class Settings(BaseSettings):
     idle_gap_s: Seconds = 300.0
     """Seconds without an event, in record time, after which a session closes."""
     close_linger_s: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 2.0
-    """Seconds from `session.ended` to the close, 0 or more. The trace of a session often arrives last."""
+    """Seconds from the event that ends the session to the close, 0 or more. The trace of a session often arrives
+    last."""
     grace_s: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 600.0
     """Seconds after the moment at which a closed session was due, 0 or more. An event within this time reopens
     the session as its next revision; a later event begins the session's next segment. The state keeps the content

@@ -51,7 +51,7 @@ class ClosingRules:
     idle_gap_ms: int
     """Time without a record after which a session closes."""
     linger_ms: int
-    """Time from `session.ended` to the close."""
+    """Time from the event that ends the session to the close."""
     grace_ms: int
     """Time after the due close in which a late record reopens the session as its next revision."""
     guard_ms: int

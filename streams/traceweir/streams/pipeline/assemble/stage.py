@@ -1,6 +1,6 @@
 """Defines the assemble stage, which joins events and traces into sessions.
 
-A session closes after `session.ended`, when it is idle, or at a size limit.
+docs/closing.md states when and why a session closes.
 """
 
 from __future__ import annotations
