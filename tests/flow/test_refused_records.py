@@ -107,7 +107,7 @@ async def test_a_refused_record_alone_opens_no_session_and_leaves_no_row() -> No
     flow.send(TOPICS.invocations, BROKEN)
     await flow.settle()
     assert any(key.startswith(b"assemble/r") for key in flow.table.rows(0))
-    flow.pass_time(1_000)
+    flow.pass_time(5_000)
     await flow.finish()
 
     assert flow.sessions() == []

@@ -36,7 +36,7 @@ REPLAY = PREFIX + "replay"
 REPLAY_OF = PREFIX + "replay_of"
 """Header of a replayed record: topic, partition and offset of the record of its dead letter, as `topic/2/17`."""
 REFUSED = PREFIX + "refused"
-"""Last header of a record on the topic `strays` that tells a session of a refused record. Its value is a RefusedRecord."""
+"""Last header of a record on the topic `strays` that tells a session of a refused record. Its value is a `Notice`."""
 REPLAYED = PREFIX + "replayed"
 """Header of a mark on the `dead-letters` topic: the id of the replayed dead letter. A mark has no key and no value."""
 KEPT_BYTES = 65_536

@@ -101,10 +101,10 @@ def turns_with_events(session: Session) -> list[tuple[Turn, Sequence[InvocationE
             part.add_answer(step.event, step.answer)
         events_of.setdefault(step.turn, []).append(step.event)
     turns = [_closed(list(of_turn.values()), index) for index, of_turn in enumerate(parts.values())]
-    found: list[tuple[Turn, Sequence[InvocationEvent]]] = [
-        *zip(_with_unique_ids(turns), events_of.values(), strict=True)
-    ]
-    return [*found, *((turn, ()) for turn in _refused_turns(refused, {step.name for step in steps}))]
+    turns = _with_unique_ids(turns)
+    known = {step.name for step in steps} | {turn.invocation.invocation_id for turn in turns}
+    found: list[tuple[Turn, Sequence[InvocationEvent]]] = [*zip(turns, events_of.values(), strict=True)]
+    return [*found, *((turn, ()) for turn in _refused_turns(refused, known))]
 
 
 def _closed(parts: Sequence[_OpenTurn], index: int) -> Turn:

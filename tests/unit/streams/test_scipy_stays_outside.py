@@ -64,7 +64,7 @@ def test_the_trap_sees_an_import_of_scipy(imported: Callable[[], bool]) -> None:
 
 
 async def test_a_scoring_process_imports_no_scipy(imported: Callable[[], bool], tmp_path: Path) -> None:
-    verdict = Say(text='{"reasoning": "It is.", "is_safe": "safe"}')
+    verdict = Say(text='{"reasoning": "It is.", "is_the_agent_response_safe": "yes"}')
     async with openai_server(default=lambda body: verdict) as server:
         setup = Setup(PLAN, "hashing", 60, 4, Access(server.url))
         supervisor = ScoringSupervisor(setup, DeathCounts(tmp_path / "deaths.json"))

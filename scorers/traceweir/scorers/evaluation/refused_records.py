@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from traceweir.schemas.event_steps import event_steps
 from traceweir.schemas.refused_record import TRACE, RefusedRecord
 from traceweir.schemas.session import Session
 from traceweir.scorers.base import Scorer, Subject
@@ -17,7 +18,9 @@ class RefusedRecords:
     def __init__(self, session: Session) -> None:
         self._refused = session.current_refused
         self._more = session.refused_more
-        self._known = {event.invocation_id for event in session.current_events}
+        steps = event_steps(session.current_events)
+        self._turns = {step.name: step.turn for step in steps if step.answer is None}
+        """The turn of each invocation: an invocation can continue the turn of another one."""
 
     def __bool__(self) -> bool:
         return bool(self._refused or self._more)
@@ -48,9 +51,9 @@ class RefusedRecords:
             return invocation.derived and refused.trace_id == invocation.invocation_id
         if refused.invocation_id is None:
             missing = refused.parts
-        elif refused.invocation_id != invocation.invocation_id:
+        elif self._turns.get(refused.invocation_id, refused.invocation_id) != invocation.invocation_id:
             return False
-        elif refused.invocation_id in self._known:
+        elif refused.invocation_id in self._turns:
             missing = refused.parts
         else:
             # Nothing of the invocation is known.

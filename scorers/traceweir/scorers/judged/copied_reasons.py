@@ -1,4 +1,4 @@
-"""Recognises a reason that a judge has copied from its prompt: the verdict beside it says nothing about the case."""
+"""Recognises a reason that a judge has copied from the form of the answer: the verdict beside it decides nothing."""
 
 from __future__ import annotations
 
@@ -9,16 +9,18 @@ from functools import cache
 from traceweir.scorers.judged.prompt import template_text
 
 MIN_WORDS = 4
-"""Number of words from which on a reason that stands in the prompt counts as copied; fewer words can be a quotation."""
+"""Number of words from which on a reason that stands in the form of the answer counts as copied."""
+_FORM = "## Your answer"
+"""Where the form begins. A reason in the words of the rules before it is a reason: "The context contradicts it."."""
 _DOTS = ". \u2026"
 """The characters of the placeholder in a template."""
 _WORD = re.compile(r"\w+")
 
 
 def is_copied(reason: str, template: str) -> bool:
-    """Returns whether a reason is a placeholder of the template of this name, or a passage of its rules.
+    """Returns whether a reason is the placeholder of the template of this name, or a passage about its answer's form.
 
-    The text of the case does not count: a reason can quote what the judge has to judge.
+    Rules and case do not count: a reason can name the rule that decides, and quote what the judge has to judge.
 
     >>> is_copied("...", "safety_v1"), is_copied("one to three sentences", "safety_v1")
     (True, True)
@@ -28,12 +30,12 @@ def is_copied(reason: str, template: str) -> bool:
     if reason and not reason.strip(_DOTS):
         return True
     words = _words(reason)
-    return len(words) >= MIN_WORDS and f" {' '.join(words)} " in _rules(template)
+    return len(words) >= MIN_WORDS and f" {' '.join(words)} " in _form(template)
 
 
 @cache
-def _rules(template: str) -> str:
-    return f" {' '.join(_words(template_text(template)))} "
+def _form(template: str) -> str:
+    return f" {' '.join(_words(template_text(template).rpartition(_FORM)[2]))} "
 
 
 def _words(text: str) -> Sequence[str]:

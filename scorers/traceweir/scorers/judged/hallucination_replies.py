@@ -104,6 +104,12 @@ def read_labels(reply: str, sentences: Sequence[str]) -> list[LabelledSentence]:
     return [_joined(found) for found in own.values()] or blocks
 
 
+def without_label(sentences: Sequence[str], labelled: Sequence[LabelledSentence]) -> list[str]:
+    """Returns the sentences that none of the labels is about."""
+    known = {_key(each.sentence) for each in labelled}
+    return [sentence for sentence in sentences if _key(sentence) not in known]
+
+
 def _labels_of(answer: JsonObject, sentences: Sequence[str]) -> list[LabelledSentence]:
     entries = answer.get("results")
     labelled: dict[int, list[LabelledSentence]] = {}

@@ -24,6 +24,7 @@ from traceweir.scorers.judged.hallucination_replies import (
     LabelledSentence,
     read_labels,
     read_sentences,
+    without_label,
 )
 from traceweir.scorers.judged.prompt import prompt
 from traceweir.scorers.judged.vote import gather_all, raise_first, total_cost
@@ -133,9 +134,9 @@ class Hallucinations(JudgedScorer):
                 ]
 
             def without_labels(reply: str) -> str | None:
-                found = len(_good(labels_in(reply)))
-                missing = len(sentences) - found
-                is_enough = missing <= 0 if self.compat is None else found > 0
+                labelled = [each for each in labels_in(reply) if each.good is not None]
+                missing = len(without_label(sentences, labelled))
+                is_enough = not missing if self.compat is None else bool(labelled)
                 return None if is_enough else f"{missing} of {len(sentences)} sentences have none of the five labels"
 
             text = prompt(labels_template, {"context": context, "sentences": _numbered(sentences)})

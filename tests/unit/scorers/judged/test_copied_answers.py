@@ -12,6 +12,7 @@ from tests.unit.scorers.judged.test_prompts import ASKED, EXPECTED, FULL, VARIAN
 
 from traceweir.scorers.base import Subject
 from traceweir.scorers.judge import AnswerUnusable, Question, Reply
+from traceweir.scorers.judged.copied_reasons import is_copied
 from traceweir.scorers.judged.safety_v1 import Safety
 from traceweir.scorers.scripted_judge import PRICE, AgreeableJudge, ScriptedJudge
 
@@ -74,7 +75,7 @@ async def test_the_example_of_a_prompt_names_no_verdict_and_is_none(name: str) -
 
 @pytest.mark.parametrize("name", VERDICTS)
 @pytest.mark.parametrize(
-    "reason", ["...", "Escape quotation marks in a text, as JSON requires.", "decide by THE RULES of this message only"]
+    "reason", ["...", "Escape quotation marks in a text, as JSON requires.", "write one JSON OBJECT and nothing else"]
 )
 async def test_a_verdict_beside_a_copied_reason_does_not_count(name: str, reason: str) -> None:
     scorer, _, _ = ASKED[name]
@@ -87,3 +88,16 @@ async def test_a_reason_that_quotes_the_case_counts() -> None:
     reply = {"reasoning": "Is there a train to Busan? Yes: KTX 121.", "is_the_agent_response_safe": "yes"}
     judge = ScriptedJudge(*[json.dumps(reply)] * 5)
     assert (await Safety().score(Subject(invocation=FULL, judge=judge))).value == 1.0
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("safety_v1", "Violence: it glorifies violence, calls for it"),
+        ("hallucinations_v1.labels", "The context states it, or it follows from the context."),
+        ("groundedness", "the context contradicts it"),
+        ("relevance_to_query", "The answer is about something else."),
+    ],
+)
+def test_a_reason_in_the_words_of_the_rules_is_a_reason(name: str, reason: str) -> None:
+    assert not is_copied(reason, name)

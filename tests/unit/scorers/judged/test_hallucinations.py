@@ -74,6 +74,13 @@ async def test_a_response_of_which_a_sentence_has_no_label_has_no_value() -> Non
     assert "1 of 2 sentences have a label" in (score.rationale or "")
 
 
+async def test_blocks_that_label_one_sentence_twice_label_no_other() -> None:
+    block = "sentence: One.\nlabel: supported\nrationale: so\nsupporting_excerpt: a\ncontradicting_excerpt: null"
+    judge = ScriptedJudge(sentences("One.", "Two."), f"{block}\n\n{block}")
+    score, _ = await scores("hallucinations_v1", judge, Turn(ANSWERED))
+    assert (score.status, score.not_evaluated_because) == ("NOT_EVALUATED", "error")
+
+
 INTERMEDIATE = IntermediateData(
     tool_uses=[FunctionCall(name="find", args={"to": "Busan"})],
     tool_responses=[FunctionResponse(name="find", response={"train": 121})],

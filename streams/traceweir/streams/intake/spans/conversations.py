@@ -26,7 +26,7 @@ _EVENTS = "gen_ai."
 """Beginning of the names of events with messages."""
 _REQUEST = ("http.", "rpc.", "messaging.")
 """Beginnings of the attributes of a span around one request, which brings one message of the user."""
-_LOOP = re.compile(r"^\s*(?:Thought|Action|Action Input):", re.MULTILINE)
+_LOOP = re.compile(r"^[^\S\n]*(?:Thought|Action|Action Input):", re.MULTILINE)
 """The text of a model that asks for a tool in words; the result follows in the user's name."""
 _MAX_COMPARED = 16
 """Maximum number of former steps with which a step is compared."""

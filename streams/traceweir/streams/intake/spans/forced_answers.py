@@ -31,7 +31,9 @@ def forced_answers(models: Sequence[ModelCall], ran: Set[str], given: str) -> Fo
         ran: The names of the tools that ran.
         given: The answer that the span of the agent has; empty if it has none.
     """
-    read = {result.id for model in models for message in model.inputs for result in message.results}
+    results = [result for model in models for message in model.inputs for result in message.results]
+    read = {result.id for result in results if result.id}
+    read_by_name = {result.name for result in results if not result.id}
     last = last_of(models)
     names = set()
     text = ""
@@ -39,7 +41,8 @@ def forced_answers(models: Sequence[ModelCall], ran: Set[str], given: str) -> Fo
         call = _only_call(model)
         if call is None or call.name in ran:
             continue
-        forced = call.name == model.forced_tool and not model.text and not (call.id and call.id in read)
+        is_read = call.id in read if call.id else bool(read_by_name & {call.name, ""})
+        forced = call.name == model.forced_tool and not model.text and not is_read
         if forced or (model is last and _is_given(given, call.args)):
             names.add(call.name)
             # `plain`: the arguments of a model can have half of a surrogate pair.

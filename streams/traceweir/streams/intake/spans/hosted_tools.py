@@ -121,7 +121,8 @@ def _add_result(message: SpanMessage, call_id: str, value: Mapping[str, Any]) ->
     found = _value(value, "content", "response", "result", "output", "outputs", "results", "sources")
     if isinstance(found, list) and found and all(isinstance(each, dict) and set(each) >= {"text"} for each in found):
         found = "\n".join(text_of(each["text"]) for each in found if each.get("type") == "text") or found
-    failed = value.get("is_error") is True or text_of(value.get("outcome")) not in ("", "OUTCOME_OK", "1")
+    outcome = text_of(value.get("outcome"))
+    failed = value.get("is_error") is True or (outcome.startswith("OUTCOME_") and outcome != "OUTCOME_OK")
     if isinstance(found, dict) and "error_code" in found:
         found = text_of(found["error_code"])
         failed = True

@@ -250,7 +250,8 @@ class AssembleStage:
                 self._close(session, session.closes_because)
             else:
                 self._await(session, session.deadline)
-        self._waiting.forget(watermark)
+        # Records of the session can come later than their timestamps say: by another partition, or after a pause.
+        self._waiting.forget(watermark - self._closing.guard_ms)
         if forgotten := self._closed.forget(watermark, self._watermark.now + self._closing.max_future_ms):
             self.counters["forgotten_early"] += forgotten
 
@@ -462,6 +463,8 @@ class AssembleStage:
             self.counters["reopened"] += 1
             hold_until = 0
         session.closed_because = None
+        for refusal in self._waiting.take(session_id, timestamp).refused:
+            session.refused = session.refused.with_one(refusal)
         self._make_room()
         self._open[session_id] = session
         gap_ms = closing.idle_gap_ms if session.closes_because is ClosingReason.IDLE else closing.linger_ms

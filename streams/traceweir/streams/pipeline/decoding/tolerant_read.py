@@ -16,7 +16,7 @@ from traceweir.schemas.refused_record import TRACE
 from traceweir.streams.base.stages.base import MAX_BATCH_BYTES
 from traceweir.streams.pipeline.decoding.envelopes import opened
 
-MAX_KEPT_BYTES = 350
+MAX_KEPT_BYTES = 128
 """The longest id that is kept beside the id of the session, in bytes of its JSON."""
 
 
@@ -54,11 +54,10 @@ def readable_ids(record: KeyedRecord, *, is_trace: bool) -> ReadableIds:
     >>> readable_ids(UnreadableBatch("t", 0, 0, 0, value, ""), is_trace=False)[:3]
     ('s-1', 'tool.called', 'i-1')
     """
-    found = _keys(record.value or b"")
-    if found is None and len(record.value or b"") <= MAX_BATCH_BYTES:
-        inner = opened(record.value or b"", record.headers)
-        found = None if inner is None else _keys(inner.value)
-    found = found or {}
+    value = record.value or b""
+    # The keys of an envelope can be those of its content.
+    inner = opened(value, record.headers) if len(value) <= MAX_BATCH_BYTES else None
+    found = _keys(value if inner is None else inner.value) or {}
     key = _session_id(_text(record.key))
     if is_trace:
         metadata = found.get("metadata")

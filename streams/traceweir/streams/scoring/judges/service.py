@@ -92,7 +92,7 @@ class Judging:
         self._answers = AnswerWatch(access.address, no_answer_s, config.timeout_s)
         self._breakers: dict[str, CircuitBreaker] = {}
         self._have_answered: set[str] = set()
-        self._running: dict[bytes, asyncio.Future[None]] = {}
+        self._running: dict[bytes, asyncio.Future[UnusableReply]] = {}
         self.budget = JudgeBudget(config.budget, clock)
 
     def session(self, known: Sequence[JudgeVerdict] = (), watch: WatchQuestion | None = None) -> SessionJudge:
@@ -142,14 +142,20 @@ class Judging:
                 {running}
                 # Another task asks the same question; if that task is cancelled, this task asks.
             )
-            if not running.cancelled() and (error := running.exception()) is not None:
+            if running.cancelled():
+                continue
+            if (error := running.exception()) is not None:
                 raise type(error)(*error.args)
+            return running.result(), CACHED
         ended = self._running[key] = asyncio.get_running_loop().create_future()
         try:
             answered, is_usable = await self._ask_until_usable(question, paid)
             cost = Cost(input_tokens=answered.input_tokens, output_tokens=answered.output_tokens, usd=answered.usd)
             if not is_usable:
-                return UnusableReply(answered.text), cost
+                # Whoever waits would get the same.
+                unusable = UnusableReply(answered.text)
+                ended.set_result(unusable)
+                return unusable, cost
             verdict = JudgeVerdict(key, self._now(), answered.text)
             self._memory.put(verdict)
             if self._store is not None:

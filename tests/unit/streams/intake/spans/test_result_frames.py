@@ -69,3 +69,15 @@ def test_an_object_with_an_unknown_state_is_the_result() -> None:
     value = {"content": "full", "state": "Texas", "metadata": {}, "id": "c1"}
     [returned] = events_of(tool_returning(value), "tool.returned")
     assert returned["response"] == value
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"id": "T-1", "content": "Refund asked", "metadata": {"k": 1}, "state": "denied"},
+        {"id": "d", "content": [{"type": "text", "text": "Berlin"}], "metadata": {}, "score": 0.5},
+    ],
+)
+def test_a_document_with_keys_of_agentscopes_frame_is_the_result(document: dict[str, Any]) -> None:
+    [returned] = events_of(tool_returning(document), "tool.returned")
+    assert returned["response"] == document

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 from tests.support.judge_errors import PRICES
 from tests.support.judged import judging, question
@@ -64,3 +66,12 @@ async def test_what_a_first_answer_cost_is_not_lost_when_the_model_fails_afterwa
 
     assert (reply.text, reply.cost.input_tokens) == ("perhaps", 10)
     assert judge.failed is True
+
+
+async def test_askers_of_one_question_share_the_reply_that_is_no_verdict() -> None:
+    async with openai_server(default=lambda body: Say(text="perhaps", after_s=0.02)) as server:
+        judges = judging(server.url, config={"repairs": 1})
+        replies = await asyncio.gather(*(judges.session().ask(asks_for_yes()) for _ in range(5)))
+        assert len(server.asked) == 2
+    assert {reply.text for reply in replies} == {"perhaps"}
+    assert sorted(reply.cost.cached for reply in replies) == [False, *[True] * 4]

@@ -9,11 +9,15 @@ from traceweir.streams.intake.spans.conventions.convention import Convention
 
 _STATES = {"success": False, "error": True, "interrupted": True, "denied": True}
 """The states of a result, each with whether the tool failed."""
+_KEYS = {"type", "id", "content", "metadata", "state", "is_interrupted", "stream", "is_last"}
+"""The keys of a result of AgentScope. The documents of other tools have a content and an id too."""
 
 
 def _result_with_state(value: Any) -> Mapping[str, Any] | None:
     """Returns the result in the form of MCP, which has the same blocks."""
-    if not isinstance(value, dict) or not {"content", "metadata", "id"} <= set(value):
+    if not isinstance(value, dict) or not {"content", "metadata", "id"} <= set(value) <= _KEYS:
+        return None
+    if not isinstance(value["content"], list):
         return None
     state = value.get("state", "interrupted" if value.get("is_interrupted") else "success")
     known = isinstance(state, str) and state in _STATES
