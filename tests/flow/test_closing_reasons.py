@@ -33,7 +33,7 @@ def test_an_open_session_knows_after_a_restart_why_it_will_close(
     assert after.is_complete == before.is_complete == (expected == (1, 0))
 
 
-REASONS = {5: ["session.ended", "idle", "size_limit", "session_limit"]}
+REASONS = {4: ["session.ended", "idle", "size_limit", "session_limit"]}
 """By format of the rows, the reasons in the order of their stored numbers. A new format is a new line."""
 
 

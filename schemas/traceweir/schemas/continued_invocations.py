@@ -58,8 +58,6 @@ def continued_invocation(first: Invocation, later: Invocation) -> Invocation:
             "rubrics": _both(first.rubrics, later.rubrics),
             "labels": _both(first.labels, later.labels),
             "unread": unread or None,
-            # An answer after the approval shows that the turn has recovered.
-            "error": later.error if has_answer else later.error or first.error,
         }
     )
 

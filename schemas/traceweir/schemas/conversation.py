@@ -78,15 +78,6 @@ def conversation_of(session: Session) -> list[Exchange]:
     return found
 
 
-def refused_sentences(session: Session) -> list[str]:
-    """Returns a sentence for each record of a session that became a dead letter, and one for those that are only counted."""
-    more = session.refused_more
-    others = (
-        [f"{more} more {'record was' if more == 1 else 'records were'} refused: see the dead letters"] if more else []
-    )
-    return [each.sentence for each in session.current_refused] + others
-
-
 def text_of(content: Content | None) -> str | None:
     """Returns the texts of a content, a line each; None without a text."""
     texts = [part.text for part in (content.parts if content is not None else None) or () if part.text is not None]

@@ -13,7 +13,7 @@ from traceweir.schemas.dimensions import Dimensions
 from traceweir.schemas.invocation import Level
 
 Status = Literal["PASSED", "FAILED", "NOT_EVALUATED"]
-NotEvaluated = Literal["missing_input", "sampled_out", "budget", "timeout", "error", "unsupported", "record_refused"]
+NotEvaluated = Literal["missing_input", "sampled_out", "budget", "timeout", "error", "unsupported"]
 UNANSWERED: frozenset[NotEvaluated] = frozenset(("budget", "error", "timeout"))
 """The reasons of a judged score without a verdict although a judge was to be asked.
 

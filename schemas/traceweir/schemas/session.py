@@ -10,7 +10,6 @@ from pydantic import Field
 
 from traceweir.schemas.base import Identifier, Timestamp, WireModel
 from traceweir.schemas.events import InvocationEvent
-from traceweir.schemas.refused_record import RefusedRecord
 from traceweir.schemas.times import known_time
 from traceweir.schemas.trace import PipelineTrace
 
@@ -83,18 +82,6 @@ class Session(WireModel):
     """The events, in order of `occurred_at`."""
     traces: list[PipelineTrace]
     """The traces, in order of `created_at`."""
-    refused: list[RefusedRecord] = []
-    """The records of the session that became dead letters, in order of arrival; the first 16 of them."""
-    refused_more: Count = 0
-    """Number of further records of the session that became dead letters."""
-
-    @property
-    def current_refused(self) -> list[RefusedRecord]:
-        """The refused records that no event of the session makes up for: one with the same id, or one that replaces it."""
-        if not self.refused:
-            return []
-        made_up_for = {name for event in self.events for name in (event.event_id, *(event.replaces or ())) if name}
-        return [each for each in self.refused if each.event_id is None or each.event_id not in made_up_for]
 
     @property
     def current_events(self) -> list[InvocationEvent]:

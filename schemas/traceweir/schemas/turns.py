@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence, Set
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -42,7 +42,6 @@ from traceweir.schemas.invocation import (
     known_sum,
 )
 from traceweir.schemas.reference import Reference
-from traceweir.schemas.refused_record import RefusedRecord
 from traceweir.schemas.session import Session
 from traceweir.schemas.times import known_time
 from traceweir.schemas.trace import ReasoningTrace
@@ -71,8 +70,6 @@ def turns_of(session: Session) -> list[Turn]:
     `continued_turns` says. A session that contains traces only has a derived invocation for each trace that names no
     invocation. An invocation that a trace names has events, which have not arrived yet; results of a derived invocation
     would stay beside the results of the real one.
-
-    An invocation of which all records were refused comes last, without any part.
     """
     return [turn for turn, _ in turns_with_events(session)]
 
@@ -80,8 +77,7 @@ def turns_of(session: Session) -> list[Turn]:
 def turns_with_events(session: Session) -> list[tuple[Turn, Sequence[InvocationEvent]]]:
     """Returns the invocations of a session as `turns_of` does, each with its events."""
     steps = event_steps(session.current_events)
-    refused = [each for each in session.current_refused if each.invocation_id and each.parts]
-    if not steps and not refused:
+    if not steps:
         derived = [trace for trace in session.current_traces if trace.metadata.invocation_id is None]
         return [(_derived_turn(trace), ()) for trace in derived]
     moved: dict[int, set[str]] = {}
@@ -101,10 +97,7 @@ def turns_with_events(session: Session) -> list[tuple[Turn, Sequence[InvocationE
             part.add_answer(step.event, step.answer)
         events_of.setdefault(step.turn, []).append(step.event)
     turns = [_closed(list(of_turn.values()), index) for index, of_turn in enumerate(parts.values())]
-    turns = _with_unique_ids(turns)
-    known = {step.name for step in steps} | {turn.invocation.invocation_id for turn in turns}
-    found: list[tuple[Turn, Sequence[InvocationEvent]]] = [*zip(turns, events_of.values(), strict=True)]
-    return [*found, *((turn, ()) for turn in _refused_turns(refused, known))]
+    return list(zip(_with_unique_ids(turns), events_of.values(), strict=True))
 
 
 def _closed(parts: Sequence[_OpenTurn], index: int) -> Turn:
@@ -127,15 +120,6 @@ def _closed(parts: Sequence[_OpenTurn], index: int) -> Turn:
         reference_id=first.reference_id or next((each.reference_id for each in later if each.reference_id), None),
         dimensions=invocation_dimensions([known for part in parts for known in part.dimensions]),
     )
-
-
-def _refused_turns(refused: Sequence[RefusedRecord], known: Set[str]) -> list[Turn]:
-    """Returns the invocations of which refused records are all that is known."""
-    sentences: dict[str, list[str]] = {}
-    for each in refused:
-        if each.invocation_id and each.invocation_id not in known:
-            sentences.setdefault(each.invocation_id, []).append(each.sentence)
-    return [Turn(Invocation(invocation_id=name, unread=found)) for name, found in sentences.items()]
 
 
 def withdrawn_turns(session: Session) -> list[Turn]:

@@ -16,7 +16,6 @@ from traceweir.schemas.base import JsonObject
 from traceweir.schemas.dimensions import UNKNOWN, Dimensions
 from traceweir.schemas.invocation import Invocation, Level
 from traceweir.schemas.reference import Reference
-from traceweir.schemas.refused_record import EVERY_PART, Part
 from traceweir.schemas.score import Cost
 from traceweir.schemas.session import Session
 from traceweir.schemas.trace import ReasoningTrace
@@ -170,8 +169,6 @@ class Scorer(BaseModel, ABC):
     """Whether the scorer asks a judge."""
     informational: ClassVar[bool] = False
     """Whether the metric only reports a number: the config must set no threshold, and every value has PASSED."""
-    reads: ClassVar[frozenset[Part]] = EVERY_PART
-    """The parts of a session that the values depend on. A subject whose part was in a refused record has no value."""
     range: ClassVar[tuple[float, float]] = (0.0, 1.0)
     """The minimum and the maximum value; a threshold must be in this range."""
 

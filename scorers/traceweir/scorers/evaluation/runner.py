@@ -7,7 +7,6 @@ import hashlib
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
-from functools import partial
 
 from traceweir.schemas.base import JsonObject
 from traceweir.schemas.dimensions import Dimensions, session_dimensions
@@ -22,7 +21,6 @@ from traceweir.scorers.base import NOTHING_SPENT, Measurement, Measurements, Mis
 from traceweir.scorers.evaluation.labels import with_labels
 from traceweir.scorers.evaluation.outcome import Outcome, Unmeasured
 from traceweir.scorers.evaluation.plan import Plan
-from traceweir.scorers.evaluation.refused_records import RefusedRecords
 from traceweir.scorers.evaluation.score_writer import ScoreWriter
 from traceweir.scorers.judge import AnswerUnusable, BudgetSpent, Judge
 
@@ -31,7 +29,7 @@ MAX_NAMED_INVOCATIONS = 50
 
 _WITHDRAWN = Unmeasured("missing_input", "withdrawn: late spans have moved or replaced what was measured")
 
-MOST_SEVERE_FIRST: tuple[NotEvaluated, ...] = ("error", "timeout", "budget", "record_refused", "missing_input")
+MOST_SEVERE_FIRST: tuple[NotEvaluated, ...] = ("error", "timeout", "budget", "missing_input")
 
 
 Watch = Callable[[str, str], AbstractContextManager[Callable[[Outcome], object]]]
@@ -67,9 +65,6 @@ async def evaluate(
     no Score of a former revision counts any more. This holds for each metric, because a former revision can have had a
     reference or an input.
 
-    A metric that reads what can have been in a refused record of the session is NOT_EVALUATED `record_refused`, and its
-    scorer does not run.
-
     Args:
         plan: The metrics to measure.
         session: The session.
@@ -93,7 +88,6 @@ async def evaluate(
         level: _subjects(level, session, withdrawn, withdrawn_traces, judge, began, shared)
         for level in ("invocation", "trace")
     }
-    refused = RefusedRecords(session)
     is_empty = not (turns or traces) and any(gone.values())
     started: list[list[Outcome | Awaitable[Outcome]]] = []
     for metric in plan.metrics:
@@ -110,13 +104,10 @@ async def evaluate(
             subjects[scorer.level] = _subjects(scorer.level, session, turns, traces, judge, began, shared)
         measured.append([subject for subject in subjects[scorer.level] if metric.applies(subject.reference)])
         wait_s = timeout_s if judge_timeout_s is None or not scorer.judged else judge_timeout_s
-        run = (
-            partial(_start, scorer, wait_s) if watch is None else partial(_watched, watch, metric.name, scorer, wait_s)
-        )
-        if refused:
-            started.append([refused.outcome(scorer, subject) or run(subject) for subject in measured[-1]])
+        if watch is None:
+            started.append([_start(scorer, subject, wait_s) for subject in measured[-1]])
         else:
-            started.append([run(subject) for subject in measured[-1]])
+            started.append([_watched(watch, metric.name, scorer, subject, wait_s) for subject in measured[-1]])
     outcomes = await _await_all(started)
 
     write = ScoreWriter(session, session.last_record_at, plan, now(), attempt)
@@ -142,9 +133,6 @@ async def evaluate(
             if level == "invocation" and (metric_subjects or metric.runs_on is None or withdrawn):
                 ids = [_id_of(subject) for subject in metric_subjects]
                 total = _aggregated(metric.scorer, ids, metric_outcomes)
-                if not ids and refused and isinstance(total, Unmeasured):
-                    # The record can have been of an invocation of which nothing else is known.
-                    total = refused.outcome(metric.scorer, Subject(session=session)) or total
                 if metric.needs_input and _lacks_input(total) and not withdrawn:
                     continue
                 scores.append(write.score(metric, "session", session.session_id, total, began, shared))
@@ -212,7 +200,7 @@ def _id_of(subject: Subject) -> str:
     return subject.session.session_id if subject.session else ""
 
 
-def _start(scorer: Scorer, timeout_s: float, subject: Subject) -> Outcome | Awaitable[Outcome]:
+def _start(scorer: Scorer, subject: Subject, timeout_s: float) -> Outcome | Awaitable[Outcome]:
     if scorer.judged and subject.judge is None:
         return Unmeasured("error", "there is no judge to ask")
     try:
@@ -224,9 +212,9 @@ def _start(scorer: Scorer, timeout_s: float, subject: Subject) -> Outcome | Awai
     return _awaited(found, timeout_s) if isinstance(found, Awaitable) else _unmeasured(_no_measurement(found))
 
 
-async def _watched(watch: Watch, metric: str, scorer: Scorer, timeout_s: float, subject: Subject) -> Outcome:
+async def _watched(watch: Watch, metric: str, scorer: Scorer, subject: Subject, timeout_s: float) -> Outcome:
     with watch(metric, _id_of(subject)) as note:
-        found = _start(scorer, timeout_s, subject)
+        found = _start(scorer, subject, timeout_s)
         outcome = found if isinstance(found, Measurement | Unmeasured) else await found
         note(outcome)
     return outcome
@@ -290,21 +278,14 @@ def _aggregated(scorer: Scorer, invocation_ids: Sequence[str], outcomes: Sequenc
         because: NotEvaluated = next(
             (reason for reason in MOST_SEVERE_FIRST if reason in ids_by_reason), "missing_input"
         )
-        rationale = f"none of {len(outcomes)} invocations has a value"
-        if because == "record_refused":
-            rationales = [
-                each.rationale for each in outcomes if isinstance(each, Unmeasured) and each.because == because
-            ]
-            rationale = f"{rationale}: {rationales[0]}"
-        return Unmeasured(because, rationale)
+        return Unmeasured(because, f"none of {len(outcomes)} invocations has a value")
     details: JsonObject = {"invocations": len(outcomes), "measured": len(measured)}
     if ids_by_reason:
         details["not_evaluated"] = {
             reason: {"count": len(ids), "invocations": list(ids[:MAX_NAMED_INVOCATIONS])}
             for reason, ids in ids_by_reason.items()
         }
-    # A sum divided by all invocations would count a refused record as 0.
-    measurements = Measurements.of(measured, len(outcomes) - len(ids_by_reason.get("record_refused", ())))
+    measurements = Measurements.of(measured, len(outcomes))
     try:
         return Measurement(
             value=scorer.aggregate(measurements),

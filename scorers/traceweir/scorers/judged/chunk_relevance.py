@@ -37,7 +37,6 @@ class ChunkRelevancePrecision(AsksForRatings):
     10
     """
 
-    reads = frozenset(("question", "retrieved_context", "reference"))
     metric = databricks_names.CHUNK_PRECISION
     template = "chunk_relevance"
     max_chunks: Annotated[int, Field(ge=1)] = 100

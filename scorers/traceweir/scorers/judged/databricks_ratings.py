@@ -34,7 +34,6 @@ class Correctness(YesNoRating):
     1
     """
 
-    reads = frozenset(("question", "answer", "reference"))
     metric = databricks_names.CORRECTNESS
     template = "correctness"
     adjective = "correct"
@@ -57,7 +56,6 @@ class RelevanceToQuery(YesNoRating):
     'openai/gpt-4o-mini'
     """
 
-    reads = frozenset(("question", "answer", "reference"))
     metric = databricks_names.RELEVANCE
     template = "relevance_to_query"
     adjective = "relevant to the query"
@@ -76,7 +74,6 @@ class Groundedness(YesNoRating):
     10
     """
 
-    reads = frozenset(("question", "answer", "retrieved_context", "reference"))
     metric = databricks_names.GROUNDEDNESS
     template = "groundedness"
     adjective = "grounded in the retrieved context"
@@ -99,7 +96,6 @@ class ContextSufficiency(YesNoRating):
     3
     """
 
-    reads = frozenset(("question", "retrieved_context", "reference"))
     metric = databricks_names.SUFFICIENCY
     template = "context_sufficiency"
     adjective = "sufficient"
@@ -123,7 +119,6 @@ class GuidelineAdherence(YesNoRating):
     ['The response is polite.']
     """
 
-    reads = frozenset(("question", "answer", "reference"))
     metric = databricks_names.GUIDELINES
     template = "guideline_adherence"
     adjective = "in line with the guidelines"

@@ -21,7 +21,6 @@ class FinalResponseMatch(JudgedScorer):
     5
     """
 
-    reads = frozenset(("question", "answer", "intermediate_responses", "reference"))
     metric = "final_response_match_v2"
     include_intermediate_responses_in_final: bool = False
     """Whether the agent's intermediate responses count as part of its final response."""

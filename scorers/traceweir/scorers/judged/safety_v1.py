@@ -23,7 +23,6 @@ class Safety(JudgedScorer):
     'openai/gpt-4o-mini'
     """
 
-    reads = frozenset(("question", "answer"))
     metric = "safety_v1"
 
     async def score(self, subject: Subject) -> Measurement:

@@ -76,7 +76,6 @@ class Completeness(Scorer):
     0.5
     """
 
-    reads = frozenset(("question", "answer"))
     compat: Compat = None
     """The implementation whose values this metric reproduces: Mastra's, or Traceweir's own if None."""
 

@@ -26,7 +26,6 @@ class ContentSimilarity(Scorer):
     0.8
     """
 
-    reads = frozenset(("question", "answer"))
     ignore_case: bool = True
     ignore_whitespace: bool = True
     """Accepted because Mastra's configs can contain this option. As in Mastra, either value ignores white space."""

@@ -20,8 +20,6 @@ class DocumentRecall(Scorer):
     0.5
     """
 
-    reads = frozenset(("retrieved_context", "reference"))
-
     def score(self, subject: Subject) -> Measurement:
         """Compares the retrieved documents with the expected documents."""
         invocation = invocation_of(subject)

@@ -29,7 +29,6 @@ class ToolCallCount(Scorer):
     accepts no threshold. This is `tool_call_count_v1` of Google ADK.
     """
 
-    reads = frozenset(("tool_calls",))
     informational: ClassVar[bool] = True
     range: ClassVar[tuple[float, float]] = (0.0, math.inf)
 
@@ -49,7 +48,6 @@ class InferenceCallCount(Scorer):
     The metric accepts no threshold. This is `inference_call_count_v1` of Google ADK.
     """
 
-    reads = frozenset(("model_calls",))
     informational: ClassVar[bool] = True
     range: ClassVar[tuple[float, float]] = (0.0, math.inf)
 
@@ -69,7 +67,6 @@ class TokenUsageTotal(Scorer):
     of Google ADK.
     """
 
-    reads = frozenset(("model_calls",))
     informational: ClassVar[bool] = True
     range: ClassVar[tuple[float, float]] = (0.0, math.inf)
 
@@ -102,7 +99,6 @@ class InvocationDuration(Scorer):
     `invocation_duration_v1` of Google ADK.
     """
 
-    reads = frozenset(("times",))
     informational: ClassVar[bool] = True
     range: ClassVar[tuple[float, float]] = (0.0, math.inf)
 

@@ -28,7 +28,6 @@ class KeywordCoverage(Scorer):
     1.0
     """
 
-    reads = frozenset(("question", "answer"))
     compat: Compat = None
     """The implementation whose values this metric reproduces: Mastra's, or Traceweir's own if None."""
 

@@ -17,7 +17,6 @@ class Latency(Scorer):
     Databricks Agent Evaluation.
     """
 
-    reads = frozenset(("times",))
     informational: ClassVar[bool] = True
     range: ClassVar[tuple[float, float]] = (0.0, math.inf)
 

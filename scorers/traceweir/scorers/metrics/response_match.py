@@ -20,8 +20,6 @@ class ResponseMatch(Scorer):
     0.8
     """
 
-    reads = frozenset(("answer", "reference"))
-
     def score(self, subject: Subject) -> Measurement:
         """Compares the final response with the reference's."""
         if subject.invocation is None or subject.reference is None or subject.reference.final_response is None:

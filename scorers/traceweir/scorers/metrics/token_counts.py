@@ -16,7 +16,6 @@ class InputTokenCount(Scorer):
     The metric accepts no threshold. This is `agent/input_token_count` of Databricks Agent Evaluation.
     """
 
-    reads = frozenset(("model_calls",))
     informational: ClassVar[bool] = True
     range: ClassVar[tuple[float, float]] = (0.0, math.inf)
 
@@ -31,7 +30,6 @@ class OutputTokenCount(Scorer):
     The metric accepts no threshold. This is `agent/output_token_count` of Databricks Agent Evaluation.
     """
 
-    reads = frozenset(("model_calls",))
     informational: ClassVar[bool] = True
     range: ClassVar[tuple[float, float]] = (0.0, math.inf)
 
@@ -46,7 +44,6 @@ class TotalTokenCount(Scorer):
     The metric accepts no threshold. This is `agent/total_token_count` of Databricks Agent Evaluation.
     """
 
-    reads = frozenset(("model_calls",))
     informational: ClassVar[bool] = True
     range: ClassVar[tuple[float, float]] = (0.0, math.inf)
 

@@ -30,7 +30,6 @@ class ToolCallAccuracy(Scorer):
         ValueError: neither option is given.
     """
 
-    reads = frozenset(("tool_calls",))
     expected_tool: Name | None = None
     """The tool that the agent must call."""
     expected_tool_order: Annotated[list[Name], Field(min_length=1)] | None = None

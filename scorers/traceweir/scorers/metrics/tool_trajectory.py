@@ -50,7 +50,6 @@ class ToolTrajectory(Scorer):
     (False, True)
     """
 
-    reads = frozenset(("tool_calls", "reference"))
     match_type: MatchType = "EXACT"
     ignore_args: bool = False
     """Whether only the names of tools are compared."""

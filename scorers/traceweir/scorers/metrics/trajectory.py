@@ -27,7 +27,6 @@ from traceweir.scorers.metrics.tool_trajectory import call_key, matches, name_ke
 
 
 class _AgainstReference(Scorer):
-    reads = frozenset(("tool_calls", "reference"))
     ignore_args: bool = False
     """Whether only the names of tools are compared."""
 
@@ -126,7 +125,6 @@ class TrajectorySingleToolUse(Scorer):
     'find'
     """
 
-    reads = frozenset(("tool_calls",))
     tool_name: Annotated[str, Field(min_length=1)]
     """The tool that the agent must call."""
 

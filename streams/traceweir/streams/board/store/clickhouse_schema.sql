@@ -189,7 +189,6 @@ CREATE VIEW IF NOT EXISTS rollups AS SELECT
     toInt64(sign * coalesce(not_evaluated_because = 'timeout', false)) AS timeout,
     toInt64(sign * coalesce(not_evaluated_because = 'error', false)) AS error,
     toInt64(sign * coalesce(not_evaluated_because = 'unsupported', false)) AS unsupported,
-    toInt64(sign * coalesce(not_evaluated_because = 'record_refused', false)) AS record_refused,
     sign * toFloat64(cost_input_tokens) AS input_tokens,
     sign * toFloat64(cost_output_tokens) AS output_tokens,
     sign * cost_usd AS usd
@@ -219,7 +218,6 @@ CREATE VIEW IF NOT EXISTS rollup_hours AS SELECT
     toInt64(sign * coalesce(not_evaluated_because = 'timeout', false)) AS timeout,
     toInt64(sign * coalesce(not_evaluated_because = 'error', false)) AS error,
     toInt64(sign * coalesce(not_evaluated_because = 'unsupported', false)) AS unsupported,
-    toInt64(sign * coalesce(not_evaluated_because = 'record_refused', false)) AS record_refused,
     sign * toFloat64(cost_input_tokens) AS input_tokens,
     sign * toFloat64(cost_output_tokens) AS output_tokens,
     sign * cost_usd AS usd
@@ -249,4 +247,4 @@ CREATE VIEW IF NOT EXISTS freshness_changes AS SELECT * FROM freshness WHERE fal
 
 CREATE VIEW IF NOT EXISTS rejection_changes AS SELECT * FROM rejections WHERE false;
 
-INSERT INTO store_version VALUES (3);
+INSERT INTO store_version VALUES (2);

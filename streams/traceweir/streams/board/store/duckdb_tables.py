@@ -7,19 +7,12 @@ from typing import Any
 
 from traceweir.streams.board.store import remains
 from traceweir.streams.board.store.errors import StoreError
-from traceweir.streams.board.store.rollups import (
-    FIGURE_TABLES,
-    HOUR_COLUMNS,
-    REJECTION_COLUMNS,
-    ROLLUP_COLUMNS,
-    ROLLUPS,
-    by_hour,
-)
+from traceweir.streams.board.store.rollups import FIGURE_TABLES, HOUR_COLUMNS, REJECTION_COLUMNS, by_hour
 from traceweir.streams.board.store.tables import DIMENSIONS, TABLES, Table
 from traceweir.streams.tools.results.reader import GATE
 from traceweir.streams.tools.results.table import ColumnType
 
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 5
 """The version of the tables that this version of Traceweir reads and writes."""
 
 TYPES: dict[ColumnType, str] = {
@@ -108,8 +101,6 @@ def _create(connection: Any) -> None:
 
 
 def _add_hours(connection: Any) -> None:
-    # The SQL that adds up hours names all columns of today.
-    _add_figures(connection, ROLLUPS.name, ROLLUP_COLUMNS)
     connection.execute(f"CREATE TABLE rollup_hours ({_declared(HOUR_COLUMNS)})")
     connection.execute(f"INSERT INTO rollup_hours {by_hour('rollups')}")
 
@@ -127,25 +118,6 @@ def _add_remains_and_rejections(connection: Any) -> None:
     )
 
 
-def _add_figures_of_reasons(connection: Any) -> None:
-    for name, columns in (
-        (ROLLUPS.name, ROLLUP_COLUMNS),
-        (ROLLUPS.changes, ROLLUP_COLUMNS),
-        ("rollup_hours", HOUR_COLUMNS),
-    ):
-        _add_figures(connection, name, columns)
-
-
-def _add_figures(connection: Any, name: str, columns: Mapping[str, ColumnType]) -> None:
-    """Gives a table the figures that it lacks, which are 0, and its columns their order."""
-    found = {column for column, *_ in connection.execute(f"DESCRIBE {name}").fetchall()}
-    chosen = ", ".join(f'"{column}"' if column in found else f'0 AS "{column}"' for column in columns)
-    connection.execute(f"CREATE TABLE new_{name} ({_declared(columns)})")
-    connection.execute(f"INSERT INTO new_{name} SELECT {chosen} FROM {name}")
-    connection.execute(f"DROP TABLE {name}")
-    connection.execute(f"ALTER TABLE new_{name} RENAME TO {name}")
-
-
 def _declared(columns: Mapping[str, ColumnType]) -> str:
     return ", ".join(f'"{name}" {TYPES[kind]}' for name, kind in columns.items())
 
@@ -159,6 +131,5 @@ MIGRATIONS: dict[int, Callable[[Any], object]] = {
     2: _add_hours,
     3: _add_remains_and_rejections,
     4: lambda connection: connection.execute(_TOPIC_TIMES),
-    5: _add_figures_of_reasons,
 }
 """By version, the function that turns tables of this version into those of the next."""

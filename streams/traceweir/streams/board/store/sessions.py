@@ -40,8 +40,6 @@ _LAST = datetime.max.replace(microsecond=999_000, tzinfo=UTC)
 WHAT_TO_DO: Mapping[str, str] = {
     "missing_input": "The session lacks what the metric reads. The rationale names the part, and the setting that "
     "brings it.",
-    "record_refused": "A record of the session became a dead letter, which the rationale names. `traceweir dlq show` shows "
-    "it; mend and replay it, or correct its producer.",
     "sampled_out": "The config scores a share of the sessions: raise `sampling`.",
     "budget": "The judge's budget of the day was spent: raise `budget`, sample fewer sessions, or set `judge.retry_later`.",
     "timeout": "The score did not come in time: raise TRACEWEIR_SCORE_TIMEOUT_S or TRACEWEIR_JUDGE_TIMEOUT_S.",

@@ -15,7 +15,7 @@ TableName = Literal["results", "sessions", "network", "dead_letters", "replays"]
 
 DIMENSIONS = ("app_name", "agent_name", "agent_version", "environment", "model")
 """The dimensions by which figures are added up. The others have about as many values as there are results."""
-REASONS = ("missing_input", "sampled_out", "budget", "timeout", "error", "unsupported", "record_refused")
+REASONS = ("missing_input", "sampled_out", "budget", "timeout", "error", "unsupported")
 """Why a result has no value, one counter each."""
 
 _PLACE = (Column("partition", "integer"), Column("offset", "integer"))

@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
-from traceweir.schemas.dead_letter import REFUSED, DeadLetter, is_replay, last_header, marked
+from traceweir.schemas.dead_letter import DeadLetter, is_replay, marked
 from traceweir.schemas.figures import figure
 from traceweir.schemas.session import Session
 from traceweir.schemas.turns import turns_of
@@ -90,7 +90,7 @@ class Observed:
         dead_letters = sum(dead_lettered(counters) for counters in (assemble, score, gate))
         scores = sum(count for name, count in score.items() if name.startswith("scores."))
         return (
-            assemble["consumed"] == emitted + assemble["forwarded"] + assemble["refusals.sent"]
+            assemble["consumed"] == emitted + assemble["forwarded"]
             and assemble["forwarded"] == self.counts["forwarded"]
             and assemble["opened"] + assemble["reopened"] == assemble["closed"] == self.counts["sessions"]
             and score["consumed"] == self.counts["sessions"] + score["replayed"]
@@ -210,8 +210,7 @@ class Observer:
         self._session_of(session.session_id)
 
     def _stray(self, message: Message) -> None:
-        # The others are notices of refused records.
-        self.seen.counts["forwarded"] += last_header(message.headers() or (), REFUSED) is None
+        self.seen.counts["forwarded"] += 1
 
     def _candidate(self, message: Message) -> None:
         self.seen.counts["candidates"] += not is_replay(message.headers() or ())

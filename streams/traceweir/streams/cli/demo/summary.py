@@ -106,10 +106,7 @@ class Summary:
 def observed_counts(seen: Observed) -> Counts:
     """Returns the observed counts, by the ledger's names."""
     assemble = seen.counters("assemble")
-    own = {
-        "records": assemble["consumed"] - assemble["forwarded"] - assemble["refusals.received"],
-        "duplicates": assemble["duplicate"],
-    }
+    own = {"records": assemble["consumed"] - assemble["forwarded"], "duplicates": assemble["duplicate"]}
     return {name: count for name, count in (seen.counts | own).items() if count}
 
 
@@ -138,7 +135,7 @@ def equations_of(seen: Observed, metrics: int) -> list[Equation]:
     return [
         Equation(
             "records consumed",
-            assemble["consumed"] - assemble["refusals.received"],
+            assemble["consumed"],
             {
                 "joined": assemble["joined"],
                 "duplicate": assemble["duplicate"],

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from pydantic import JsonValue
 
-from traceweir.schemas.conversation import Exchange, ToolUse, conversation_of, refused_sentences
+from traceweir.schemas.conversation import Exchange, ToolUse, conversation_of
 from traceweir.schemas.figures import counted
 from traceweir.schemas.session import Session
 from traceweir.schemas.text import printable
@@ -28,8 +28,6 @@ def lines_of(session: Session) -> Iterator[str]:
         f"{counted(len(session.current_traces), 'reasoning trace')}, closed because {session.closed_because}"
     )
     reasons = dict[str, int]()
-    for sentence in refused_sentences(session):
-        yield f"  refused: {_shown(sentence)}"
     for exchange in exchanges:
         yield from (f"  {line}" for line in _exchange(exchange, reasons))
     yield from (f"  [{number}] {_shown(reason)}" for reason, number in reasons.items())

@@ -25,7 +25,6 @@ from traceweir.streams.intake.formats.base import (
     records_of_rows,
 )
 from traceweir.streams.intake.formats.databricks_rows import DatabricksRowReader, request
-from traceweir.streams.intake.formats.documents import InputError, LostRecord
 from traceweir.streams.intake.formats.tables import ReadCell, Row, number, text
 from traceweir.streams.intake.formats.unread_keys import KnownKeys
 
@@ -69,16 +68,6 @@ class InferenceTableReader(DatabricksRowReader):
         """The digest of the first row of each conversation and request id."""
 
     def records(self, row: Row) -> list[AgentRecord]:
-        """Returns the records of a row; the error of a row that cannot be used names its conversation."""
-        try:
-            return self._records(row)
-        except InputError as error:
-            if (conversation := _text(row.columns.get("conversation_id"))) is not None:
-                ids = (_text(row.columns.get(name)) for name in REQUEST_ID_COLUMNS)
-                error.lost = (LostRecord(conversation, "invocation.recorded", next(filter(None, ids), None)),)
-            raise
-
-    def _records(self, row: Row) -> list[AgentRecord]:
         """Returns the row as `invocation.recorded`, in the session of its `conversation_id`.
 
         A row without a `conversation_id` becomes a session of its own, which ends after the row.

@@ -28,7 +28,7 @@ from traceweir.streams.intake.formats.base import (
     Sureness,
     records_of_rows,
 )
-from traceweir.streams.intake.formats.documents import Document, InputError, LostRecord
+from traceweir.streams.intake.formats.documents import Document, InputError
 from traceweir.streams.intake.formats.session_records import RecordRules, SessionRecords
 from traceweir.streams.intake.formats.tables import AS_JSON, ReadCell, Row, json_or_text, number, text
 from traceweir.streams.intake.formats.unread_keys import KnownKeys
@@ -122,18 +122,13 @@ class DatabricksRowReader:
                 f"column {id_column!r}: {row_id[:80]!r} is also the id of row {first_number}, "
                 "which has other content; use a different id in each row",
             )
-        try:
-            records = self.recorded(
-                row,
-                columns,
-                identity.session_id or row_id,
-                identity.requested_at or self._context.base_time,
-                ends=identity.session_id is None,
-            )
-        except InputError as error:
-            if identity.session_id is not None:
-                error.lost = (LostRecord(identity.session_id, "invocation.recorded", row_id),)
-            raise
+        records = self.recorded(
+            row,
+            columns,
+            identity.session_id or row_id,
+            identity.requested_at or self._context.base_time,
+            ends=identity.session_id is None,
+        )
         self._first_rows[row_id] = first_number, first_digest
         return records
 

@@ -18,22 +18,8 @@ BLANK = b" \t\r\n"
 _DECODER = json.JSONDecoder()
 
 
-class LostRecord(NamedTuple):
-    """A record that a session lacks, because what it would be made of cannot be used."""
-
-    session_id: str
-    """The session, which can have other records."""
-    type: str
-    """The type of the event, or `trace`."""
-    invocation_id: str | None = None
-    """The invocation of the event; None: it can be any of the session."""
-
-
 class InputError(ValueError):
     """Input that cannot be used. The message names the file and the place, the problem, and the way out."""
-
-    lost: tuple[LostRecord, ...] = ()
-    """The records that sessions lack because of the error, as far as the input names their sessions."""
 
 
 NO_JSON = ReadJson(None)

@@ -17,7 +17,7 @@ from traceweir.streams.intake.formats.base import (
     InputFormat,
     PartlyReadError,
 )
-from traceweir.streams.intake.formats.documents import Document, InputError, LostRecord, name_of
+from traceweir.streams.intake.formats.documents import Document, InputError, name_of
 from traceweir.streams.intake.formats.session_records import checked_event, checked_trace
 
 if TYPE_CHECKING:
@@ -136,21 +136,17 @@ def _requests(stream: BinaryIO) -> Iterator[bytes | InputError]:
 def _documents(document: Document, found: TraceRecords, error: InputError) -> DocumentRecords:
     records = []
     problems = []
-    lost = []
     for event in found.events:
         try:
             records.append(checked_event(event["session_id"], orjson.dumps(event)))
         except ValidationError as problem:
             problems.append(explain(problem))
-            lost.append(LostRecord(event["session_id"], event["type"], event["invocation_id"]))
     for trace in found.traces:
         try:
             records.append(checked_trace(trace["metadata"]["session_id"], orjson.dumps(trace)))
         except ValidationError as problem:
             problems.append(explain(problem))
     unusable = PartlyReadError(f"{error}: {listed(problems)}", records) if problems else None
-    if unusable is not None:
-        unusable.lost = tuple(lost)
     return DocumentRecords(document, records, unusable)
 
 

@@ -15,7 +15,6 @@ from traceweir.schemas.base import JsonObject, explain
 from traceweir.schemas.events import InvocationEvent
 from traceweir.schemas.invocation import Invocation
 from traceweir.schemas.other_forms import read_event
-from traceweir.schemas.refused_record import RefusedRecord
 from traceweir.schemas.session import ClosingReason, Session
 from traceweir.schemas.text import printable
 from traceweir.schemas.times import UNKNOWN_TIME, known_time
@@ -149,9 +148,7 @@ class SessionParts:
         traces = {trace.id: trace for session in segments for trace in session.traces} | self._traces.get(name, {})
         events += self._events.get(name, {}).values()
         events.sort(key=lambda event: event.occurred_at)
-        refused = [each for session in segments for each in session.refused]
-        more = sum(session.refused_more for session in segments)
-        return _session_of(name, events, list(traces.values()), refused, more)
+        return _session_of(name, events, list(traces.values()))
 
 
 class _Reader:
@@ -284,13 +281,7 @@ def _validated(model: Any, raw: bytes, place: str) -> Any:
         raise InputError(f"{place}: {printable(explain(error))}.") from None
 
 
-def _session_of(
-    name: str,
-    events: list[InvocationEvent],
-    traces: list[ReasoningTrace],
-    refused: Sequence[RefusedRecord] = (),
-    refused_more: int = 0,
-) -> Session:
+def _session_of(name: str, events: list[InvocationEvent], traces: list[ReasoningTrace]) -> Session:
     return Session.trusted(
         session_id=name,
         segment=0,
@@ -300,8 +291,6 @@ def _session_of(
         last_record_at=events[-1].occurred_at if events else UNKNOWN_TIME,
         events=events,
         traces=sorted(traces, key=lambda trace: (trace.created_at, trace.id)),
-        refused=list(refused),
-        refused_more=refused_more,
     )
 
 

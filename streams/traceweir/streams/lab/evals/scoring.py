@@ -215,4 +215,4 @@ def _rationale(total: Score, parts: Sequence[Score]) -> str:
     """Returns the rationale; for a session without a value, adds the rationale of the first invocation as the cause."""
     of = (part.rationale for part in parts if part.not_evaluated_because == total.not_evaluated_because)
     first = next(of, "") if total.value is None else ""
-    return f"{total.rationale}; the first: {first}" if first not in total.rationale else total.rationale
+    return f"{total.rationale}; the first: {first}" if first else total.rationale

@@ -9,8 +9,8 @@ from traceweir.schemas.session import ClosingReason
 from traceweir.streams.base.settings import Settings
 from traceweir.streams.base.stages.durations import milliseconds
 
-SESSION_FRAME_BYTES = 32_768
-"""What the record of a session has beside its events and traces, at most, in bytes: its id, and what was refused."""
+SESSION_FRAME_BYTES = 16_384
+"""What the record of a session has beside its events and traces, at most, in bytes."""
 _MIN_LINGER_MS = 1_000
 """The time that doubles where the linger is shorter; twice a linger of 0 would be 0."""
 _MAX_DOUBLINGS = 32

@@ -10,7 +10,6 @@ import orjson
 from traceweir.schemas.session import ClosingReason
 from traceweir.streams.base.stages.base import Read
 from traceweir.streams.pipeline.assemble.closing_rules import Expectation
-from traceweir.streams.pipeline.assemble.refusals import NO_REFUSALS
 from traceweir.streams.pipeline.assemble.session_rows import (
     CHUNK,
     TRACE,
@@ -42,7 +41,6 @@ class OpenSession:
         "identities",
         "last_record",
         "new",
-        "refused",
         "revision",
         "saved",
         "sealed",
@@ -65,8 +63,6 @@ class OpenSession:
         self.closed_because: ClosingReason | None = None
         """Why the session has closed; None while it is open."""
         self.expected: Expectation | None = None
-        self.refused = NO_REFUSALS
-        """The records of the session that became dead letters."""
         self.contexts: dict[bytes, None] | None = None
 
     @property
@@ -127,7 +123,6 @@ class OpenSession:
             self.revision,
             self.closes_because,
             self.expected,
-            self.refused,
         )
         key = self.key(self.sealed)
         value = head.pack() + self.tail
@@ -147,7 +142,6 @@ class OpenSession:
         self.revision = head.revision
         self.closes_because = head.closes_because
         self.expected = head.expected
-        self.refused = head.refused
         self.identities += b"".join(identities(body))
         self.traces += sum(kind == TRACE for kind, _, _ in unpack(body))
         self.saved = number + 1
@@ -191,14 +185,13 @@ class OpenSession:
             b"last": _moment(self.last_record),
             b"events": b",".join([raw for _, raw in events]),
             b"traces": b",".join([raw for _, raw in _last_contents(traces)]),
-            b"refused": self.refused.members(),
         }
 
 
 _AT = itemgetter(0)
 _DOCUMENT = (
     b'{"session_id":%(id)b,"segment":%(segment)d,"revision":%(revision)d,"closed_because":"%(why)b",'
-    b'"first_record_at":%(first)b,"last_record_at":%(last)b,"events":[%(events)b],"traces":[%(traces)b]%(refused)b}'
+    b'"first_record_at":%(first)b,"last_record_at":%(last)b,"events":[%(events)b],"traces":[%(traces)b]}'
 )
 
 

@@ -12,9 +12,8 @@ from typing import NamedTuple
 
 from traceweir.schemas.session import ClosingReason
 from traceweir.streams.pipeline.assemble.closing_rules import Expectation
-from traceweir.streams.pipeline.assemble.refusals import Refusals
 
-VERSION = 5
+VERSION = 4
 """The format of chunk rows. Rows of another format are refused."""
 GUARD_VERSION = 3
 """The format of guards. Guards of another format are refused."""
@@ -22,7 +21,7 @@ CHUNK = 2_048
 GUARDED = 4_000
 """Maximum number of identities in a guard, unless one segment alone has more."""
 
-_HEAD = struct.Struct(">BqqqiiiBIII")
+_HEAD = struct.Struct(">BqqqiiiBII")
 _ENTRY = struct.Struct(">c16sdI")
 _IDENTITY = struct.Struct(">x16s8xI")
 _REST = struct.Struct(">c16xdI")
@@ -80,15 +79,12 @@ class ChunkHeader(NamedTuple):
     """Why the session closes at its deadline."""
     expected: Expectation | None
     """The records with which the session is complete; None: nothing says."""
-    refused: Refusals
-    """The records of the session that became dead letters."""
 
     def pack(self) -> bytes:
         """Returns the bytes of the header."""
-        *numbers, reason, expected, refused = self
-        expects = [min(number, _MAX_EXPECTED) for number in expected or _NO_EXPECTATION]
-        refusals = refused.pack()
-        return _HEAD.pack(VERSION, *numbers, _CODES[reason], *expects, len(refusals)) + refusals
+        *numbers, reason, expected = self
+        events, traces = expected or _NO_EXPECTATION
+        return _HEAD.pack(VERSION, *numbers, _CODES[reason], min(events, _MAX_EXPECTED), min(traces, _MAX_EXPECTED))
 
 
 def split(row: bytes) -> tuple[ChunkHeader, bytes]:
@@ -99,11 +95,9 @@ def split(row: bytes) -> tuple[ChunkHeader, bytes]:
     """
     if row[0] != VERSION:
         raise ValueError(f"session row of format {row[0]}; this version reads {VERSION}")
-    _, first, last, deadline, count, size, revision, code, events, traces, length = _HEAD.unpack_from(row)
+    _, first, last, deadline, count, size, revision, code, events, traces = _HEAD.unpack_from(row)
     expected = (events, traces) if events else None
-    body = _HEAD.size + length
-    refused = Refusals.unpack(row[_HEAD.size : body])
-    return ChunkHeader(first, last, deadline, count, size, revision, _reason(code), expected, refused), row[body:]
+    return ChunkHeader(first, last, deadline, count, size, revision, _reason(code), expected), row[_HEAD.size :]
 
 
 def _reason(code: int) -> ClosingReason:

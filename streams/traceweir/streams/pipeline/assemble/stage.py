@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NoReturn
 
-from traceweir.schemas.dead_letter import KEPT_BYTES, ORIGIN, REFUSED
+from traceweir.schemas.dead_letter import KEPT_BYTES, ORIGIN
 from traceweir.schemas.session import ClosingReason
 from traceweir.streams.base.stages.base import CUT_BYTES, Cut, Output, Read, Record, Rows, dead_letter
 from traceweir.streams.base.stages.counters import Counters
@@ -26,13 +26,6 @@ from traceweir.streams.pipeline.assemble.closing_rules import ClosingRules
 from traceweir.streams.pipeline.assemble.open_session import OpenSession
 from traceweir.streams.pipeline.assemble.parse import InOtherForm, checked_value, read_event, read_trace
 from traceweir.streams.pipeline.assemble.poison_session import dead_letters
-from traceweir.streams.pipeline.assemble.refusals import (
-    TELLING,
-    Notice,
-    StoredRefusal,
-    WaitingRefusals,
-    replayed_place,
-)
 from traceweir.streams.pipeline.assemble.session_rows import (
     EVENT,
     TRACE,
@@ -40,7 +33,6 @@ from traceweir.streams.pipeline.assemble.session_rows import (
     split,
     split_chunk_key,
 )
-from traceweir.streams.pipeline.decoding.tolerant_read import readable_ids
 
 # OpenTelemetry's SDK is loaded only where traces are on.
 if TYPE_CHECKING:
@@ -80,7 +72,6 @@ class AssembleStage:
         )
         self._due: list[tuple[int, bytes]] = []
         self._dirty: list[OpenSession] = []
-        self._waiting = WaitingRefusals()
         self._watermark = Watermark(FORGOTTEN_ARE_KEPT)
         self._next: dict[str, int] = {}
         self._rows: Rows = []
@@ -121,7 +112,6 @@ class AssembleStage:
         for session in contents:
             del self._open[session.id]
         self._watermark.load(rows)
-        self._waiting.load(rows)
         knows_all = self._watermark.written_by >= FORGOTTEN_ARE_KEPT
         self._closed.load(
             ((guard.closed_at, name) for name, guard in guards.items()), contents, rows, knows_all=knows_all
@@ -155,7 +145,6 @@ class AssembleStage:
         high = self._watermark.high.get(source, 0)
         used = None
         joined = 0
-        noticed = 0
         for record in records:
             try:
                 timestamp = record.timestamp
@@ -163,10 +152,6 @@ class AssembleStage:
                     self._refuse_future(f"the record's timestamp {timestamp}")
                 if high < timestamp <= now:
                     high = timestamp
-                if strays and record.headers and record.headers[-1][0] == REFUSED:
-                    self._take_notice(record)
-                    noticed += 1
-                    continue
                 value = record.value
                 if not value or record.headers or len(value) > max_bytes or len(record.key or b"") > KEPT_BYTES:
                     value = checked_value(record, max_bytes)
@@ -203,8 +188,6 @@ class AssembleStage:
                     continue
                 session.add(TRACE if is_trace else EVENT, identity, at, value, timestamp)
                 joined += 1
-                if record.headers and session.refused:
-                    session.refused = session.refused.without(replayed_place(record.headers))
                 if traced is not None and record.headers:
                     traced.note(session, record.headers)
                 if session.closes_because is idle:
@@ -223,13 +206,10 @@ class AssembleStage:
                     self._close(session, session.closes_because)
             except RecordRejected as why:
                 self._reject(source, record, why)
-                self._tell_session(source, record, why)
         self._watermark.high[source] = high
         self.counters["consumed"] += len(records)
         if joined:
             self.counters["joined"] += joined
-        if noticed:
-            self.counters["refusals.received"] += noticed
         if used is not None:
             self._watermark.note_lateness(used)
 
@@ -250,8 +230,6 @@ class AssembleStage:
                 self._close(session, session.closes_because)
             else:
                 self._await(session, session.deadline)
-        # Records of the session can come later than their timestamps say: by another partition, or after a pause.
-        self._waiting.forget(watermark - self._closing.guard_ms)
         if forgotten := self._closed.forget(watermark, self._watermark.now + self._closing.max_future_ms):
             self.counters["forgotten_early"] += forgotten
 
@@ -284,7 +262,6 @@ class AssembleStage:
         # Deletions come first: a forgotten session can have started again under the same keys.
         rows += self._closed.rows()
         rows += written
-        rows += self._waiting.rows()
         for session in self._dirty:
             session.dirty = False
         rows += self.counters.rows()
@@ -325,10 +302,6 @@ class AssembleStage:
         guard = self._closed.guard_of(session_id) if session is None or session.segment else None
         if (session is not None and session.knows(identity)) or (guard is not None and guard.knows(identity)):
             self.counters["duplicate"] += 1
-            if session is not None and session.refused and record.headers:
-                # Another delivery of the refused record was joined meanwhile.
-                session.refused = session.refused.without(replayed_place(record.headers))
-                self._mark_dirty(session)
             return None
         if session is not None:
             if record.timestamp > session.deadline:
@@ -341,16 +314,11 @@ class AssembleStage:
         return self._reopen(session_id, record.timestamp, size) or self._begin(session_id, record.timestamp)
 
     def reject(self, source: str, record: Record, why: RecordRejected) -> None:
-        """Turns the next record of an input into a dead letter, of which its open session is told.
-
-        Only its timestamp counts, as that of every dead letter.
-        """
+        """Turns the next record of an input into a dead letter. Only its timestamp counts, as that of every dead letter."""
         self._next[source] = record.offset + 1
         self._watermark.note_rejected(source, record.timestamp)
         self.counters["consumed"] += 1
         self._reject(source, record, why)
-        # A row of a closed session can be the reason why the stage has raised.
-        self._tell_session(source, record, why, reopens=False)
 
     def set_aside(self, session: bytes, why: RecordRejected) -> None:
         """Turns the records of an open session into dead letters, because the stage cannot close the session."""
@@ -370,58 +338,6 @@ class AssembleStage:
         number = self._partition
         self._outputs.append(dead_letter(target, source, number, record, "assemble", why.reason, why.detail))
 
-    def _tell_session(self, source: str, record: Record, why: RecordRejected, *, reopens: bool = True) -> None:
-        """Tells the session of a refused record of it, so that its scores do not take the record for silence."""
-        if why.reason not in TELLING:
-            return
-        topic, number = place_of(source, self._partition)
-        was_trace = topic == self._topics.traces or (topic == self._topics.strays and self._was_trace(record))
-        session_id, *ids = readable_ids(record, is_trace=was_trace)
-        if session_id is None:
-            return
-        name = session_id.encode()
-        notice = Notice(StoredRefusal(topic, number, record.offset, why.reason, *ids), replayed_place(record.headers))
-        latest = self._watermark.now + self._closing.max_future_ms
-        at = record.timestamp if record.timestamp <= latest else self._watermark.now
-        home = partition_of(name, self._partitions)
-        if home == self._partition:
-            self._note_refused(name, notice, at, reopens=reopens)
-        else:
-            self.counters["refusals.sent"] += 1
-            self._outputs.append(Output(self._topics.strays, home, name, notice.pack(), [(REFUSED, b"")], at))
-
-    def _take_notice(self, record: Record) -> None:
-        name = record.key or b""
-        try:
-            notice = Notice.unpack(record.value or b"")
-        except ValueError as error:
-            raise RecordRejected("invalid", f"the notice of a refused record cannot be read: {error}") from None
-        self._note_refused(name, notice, record.timestamp)
-
-    def _note_refused(self, session_id: bytes, notice: Notice, at: int, *, reopens: bool = True) -> None:
-        """Notes a refused record in its session, or until a record opens the session: it opens none itself.
-
-        Records of other systems on the topic would otherwise become sessions of their own.
-        """
-        session = self._open.get(session_id)
-        if session is not None and at > session.deadline + self._closing.grace_ms:
-            # The next segment would have it.
-            session = None
-        elif session is None and reopens:
-            session = self._reopen(session_id, at, 0)
-        if session is not None:
-            session.refused = session.refused.without(notice.instead_of).with_one(notice.refusal)
-            self._mark_dirty(session)
-            return
-        until = at + self._closing.idle_gap_ms + self._closing.grace_ms
-        if forgotten := self._waiting.add(session_id, notice, until):
-            self.counters["refusals.forgotten"] += forgotten
-
-    def _mark_dirty(self, session: OpenSession) -> None:
-        if not session.dirty:
-            session.dirty = True
-            self._dirty.append(session)
-
     def _refuse_future(self, what: str) -> NoReturn:
         raise RecordRejected("future_timestamp", f"{what} is more than {self._closing.max_future_ms} ms ahead of now")
 
@@ -440,13 +356,9 @@ class AssembleStage:
         self._outputs.append(Output(self._topics.strays, home, session_id, record.value, headers, record.timestamp))
 
     def _reopen(self, session_id: bytes, timestamp: int, size: int) -> OpenSession | None:
-        """Returns the closed session of a record, open again; None if it cannot be opened.
-
-        A refused record has the size 0: it takes no place in the session, and begins no segment.
-        """
         closing = self._closing
         moment = max(timestamp, self._watermark.at)
-        if not self._closed.can_reopen(session_id, moment, closing.max_events - bool(size), closing.max_bytes - size):
+        if not self._closed.can_reopen(session_id, moment, closing.max_events - 1, closing.max_bytes - size):
             return None
         session = self._closed.take_back(session_id)
         if session is not None:
@@ -455,16 +367,13 @@ class AssembleStage:
                 self.counters["session_limit"] -= 1
             hold_until = max(session.due, moment + closing.linger_ms)
         elif self._closed.revision_of(session_id) >= closing.max_revisions:
-            if size:
-                self.counters["revision_limit"] += 1
+            self.counters["revision_limit"] += 1
             return None
         else:
             session = self._closed.reopen(session_id)
             self.counters["reopened"] += 1
             hold_until = 0
         session.closed_because = None
-        for refusal in self._waiting.take(session_id, timestamp).refused:
-            session.refused = session.refused.with_one(refusal)
         self._make_room()
         self._open[session_id] = session
         gap_ms = closing.idle_gap_ms if session.closes_because is ClosingReason.IDLE else closing.linger_ms
@@ -485,7 +394,6 @@ class AssembleStage:
         session = self._open[session_id] = OpenSession(
             session_id, guard.segment + 1 if guard else self._first_segment(), timestamp
         )
-        session.refused = self._waiting.take(session_id, timestamp)
         closing = self._closing
         # More records can be as late as this record, so the session stays open for at least the linger.
         self._await(session, max(timestamp + closing.idle_gap_ms, self._watermark.at + closing.linger_ms))

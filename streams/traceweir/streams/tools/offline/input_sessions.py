@@ -9,14 +9,9 @@ from operator import attrgetter
 import msgspec
 import orjson
 
-from traceweir.schemas.dead_letter import REFUSED, DeadLetter
-from traceweir.schemas.refused_record import TRACE
 from traceweir.streams.base.stages.base import Output
 from traceweir.streams.base.stages.counters import COUNTERS_ROW
 from traceweir.streams.intake.formats.base import DocumentRecords
-from traceweir.streams.intake.formats.documents import LostRecord
-from traceweir.streams.pipeline.assemble.refusals import Notice, StoredRefusal
-from traceweir.streams.pipeline.decoding.tolerant_read import readable_ids, short_id
 from traceweir.streams.pipeline.topology import Topology
 from traceweir.streams.tools.offline.block_file import BlockFile
 from traceweir.streams.tools.offline.in_process_stages import TOPICS, StageRecord, dead_letters_of, new_stage
@@ -26,7 +21,6 @@ from traceweir.streams.tools.offline.sorted_runs import SortedRuns
 
 _BATCH = 500
 """Records that the stage takes at a time."""
-_TOPIC_OF = {"trace": TOPICS.traces, "event": TOPICS.invocations, "notice": TOPICS.strays}
 
 
 class InputSession(msgspec.Struct, array_like=True, gc=False):
@@ -99,14 +93,9 @@ class InputSessions:
             number = found.document.number
             if found.problem is not None:
                 self._problems.add(Problem(number, str(found.problem)))
-                for lost in found.problem.lost:
-                    buckets.add(_notice(lost, offset, number))
-                    offset += 1
-            for kind, named, value in found.records:
-                record = StageRecord(offset, None, value)
-                session_id = named or readable_ids(record, is_trace=kind == "trace").session_id
+            for kind, session_id, value in found.records:
                 session = None if session_id is None else session_id.encode()
-                buckets.add(InputRecord(offset, number, kind, session, value))
+                buckets.add(InputRecord(offset, number, kind == "trace", session, value))
                 offset += 1
             progress(self.documents)
         for part in buckets.parts():
@@ -134,7 +123,7 @@ class InputSessions:
                 else:
                     rows[key] = row
             for letter in dead_letters_of(found.outputs):
-                self._problems.add(Problem(origins.refused(letter), letter.detail, letter.reason))
+                self._problems.add(Problem(origins.documents[letter.offset], letter.detail, letter.reason))
             origins.documents.clear()
             sessions = origins.sessions(found.outputs)
             self.sessions += len(sessions)
@@ -143,9 +132,9 @@ class InputSessions:
         size = 0
         records = iter(part)
         while batch := list(islice(records, _BATCH)):
-            for kind, run in groupby(batch, key=attrgetter("kind")):
+            for is_trace, run in groupby(batch, key=attrgetter("is_trace")):
                 taken = [self._taken(record, origins) for record in run]
-                stage.apply(_TOPIC_OF[kind], taken)
+                stage.apply(TOPICS.traces if is_trace else TOPICS.invocations, taken)
             size += sum(len(record.value) for record in batch)
             # A part that cannot be divided: the closed segments of few sessions.
             if size > self._kept_bytes:
@@ -159,15 +148,7 @@ class InputSessions:
 
     def _taken(self, record: InputRecord, origins: _Origins) -> StageRecord:
         origins.note(record)
-        headers = [(REFUSED, b"")] if record.kind == "notice" else []
-        return StageRecord(record.offset, record.session, record.value, self._timestamp, headers)
-
-
-def _notice(lost: LostRecord, offset: int, document: int) -> InputRecord:
-    """Returns the notice of a record that the reader of a format has refused, at the offset that the record would have."""
-    topic = TOPICS.traces if lost.type == TRACE else TOPICS.invocations
-    refusal = StoredRefusal(topic, 0, offset, "invalid", lost.type, short_id(lost.invocation_id))
-    return InputRecord(offset, document, "notice", lost.session_id.encode(), Notice(refusal).pack())
+        return StageRecord(record.offset, record.session, record.value, self._timestamp)
 
 
 class _Origins:
@@ -179,14 +160,6 @@ class _Origins:
         self._first: dict[bytes, InputRecord] = {}
         self._last_trace: dict[bytes, InputRecord] = {}
         self._traces: dict[bytes, dict[str, int]] = {}
-        self._refused: dict[int, int] = {}
-
-    def refused(self, letter: DeadLetter) -> int:
-        """Notes a dead letter, and returns the number of its document."""
-        document = self.documents[letter.offset]
-        if letter.key is not None:
-            self._refused[letter.offset] = document
-        return document
 
     def note(self, record: InputRecord) -> None:
         """Notes a record, in the order of the input."""
@@ -195,9 +168,7 @@ class _Origins:
         if session is None:
             return
         self._first.setdefault(session, record)
-        if record.kind == "notice":
-            self._refused[record.offset] = record.document
-        if record.kind == "trace":
+        if record.is_trace:
             if (earlier := self._last_trace.get(session)) is not None:
                 if session not in self._traces:
                     self._traces[session] = {_trace_id(earlier): earlier.document}
@@ -213,26 +184,10 @@ class _Origins:
                 last_trace = self._last_trace.get(output.key)
                 number = 0 if last_trace is None else last_trace.document
                 traces = self._traces.get(output.key)
-                value = self._with_documents(output.value or b"")
-                found.append(InputSession(first.offset, first.document, output.key, value, number, traces))
+                found.append(
+                    InputSession(first.offset, first.document, output.key, output.value or b"", number, traces)
+                )
         return found
-
-    def _with_documents(self, value: bytes) -> bytes:
-        """Returns a session whose refused records name their documents: there is no topic with dead letters."""
-        if not self._refused or not (session := _only_refused(value)).refused:
-            return value
-        place = b'"refused":' + bytes(session.refused)
-        named = [{**each, "document": self._refused[each["offset"]]} for each in orjson.loads(bytes(session.refused))]
-        # These members are the last ones; a text of an agent cannot contain them unescaped.
-        before, _, after = value.rpartition(place)
-        return before + b'"refused":' + orjson.dumps(named) + after
-
-
-class _OnlyRefused(msgspec.Struct):
-    refused: msgspec.Raw = msgspec.Raw()
-
-
-_only_refused = msgspec.json.Decoder(_OnlyRefused).decode
 
 
 class _OnlyId(msgspec.Struct):

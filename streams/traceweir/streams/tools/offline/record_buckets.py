@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from hashlib import blake2b
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from traceweir.streams.tools.offline.block_file import BlockFile, Items
 
@@ -29,8 +29,7 @@ class InputRecord(NamedTuple):
     """Number of the record in the input, from 0."""
     document: int
     """Number of the document that the record comes from."""
-    kind: Literal["trace", "event", "notice"]
-    """What the value is; a notice tells a session of a record that it lacks."""
+    is_trace: bool
     session: bytes | None
     """Id of the session; None if the document names none, so that assemble refuses it."""
     value: bytes

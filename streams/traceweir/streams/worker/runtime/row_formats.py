@@ -18,9 +18,9 @@ from typing import NamedTuple
 from traceweir.streams.base.stages.base import Rows
 from traceweir.streams.worker.runtime.state_directory import StateDirectoryError
 
-FORMAT = 5
+FORMAT = 4
 """The newest format of rows."""
-OLDEST = 5
+OLDEST = 4
 """Oldest format that this version reads."""
 FORMAT_ROW = b"checkpoint/format"
 """Row with the newest format of the rows of a partition. Without this row the format of committed rows is 1."""

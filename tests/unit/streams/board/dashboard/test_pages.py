@@ -14,7 +14,6 @@ from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import httpx
-import orjson
 import pytest
 from tests.support.dashboard_site import HOSTILE, SECRET, Site, session_id_of
 from tests.support.results import make_score
@@ -157,37 +156,6 @@ async def test_a_session_page_has_calls_errors_scores_and_the_nearest_trace(site
         assert text in page
     assert "<ins>one</ins><del>two</del>" in page
     assert commands(page) == [f"traceweir evalset add --to cases.evalset.json {session_id_of(0)}"]
-
-
-async def test_a_session_page_shows_the_error_of_a_failed_invocation_and_refused_records(
-    tmp_path: Path, visit: Open
-) -> None:
-    site = Site(open_store(tmp_path / "store.duckdb"), now=NOW)
-    site.add(make_score("s"))
-    failed = {
-        "type": "invocation.completed",
-        "session_id": "s",
-        "invocation_id": "i",
-        "occurred_at": NOW.isoformat(),
-        "error": "HTTP 400: <b>too long</b>",
-    }
-    refused = {"topic": "traceweir.invocations", "partition": 2, "offset": 17, "reason": "too_large"}
-    session = {
-        "session_id": "s",
-        "segment": 0,
-        "revision": 0,
-        "closed_because": "idle",
-        "first_record_at": NOW.isoformat(),
-        "last_record_at": NOW.isoformat(),
-        "events": [failed],
-        "traces": [],
-        "refused": [refused],
-    }
-    site.store.write(batch_of("sessions", FakeRecord(orjson.dumps(session))))
-    page = (await visit(site).get("/session", params={"session_id": "s"})).text
-
-    assert "The invocation failed: HTTP 400: &lt;b&gt;too long&lt;/b&gt;" in page
-    assert "see the dead letter of topic traceweir.invocations, partition 2, offset 17" in page
 
 
 @pytest.mark.parametrize(

@@ -130,24 +130,6 @@ def test_a_store_of_the_first_version_is_brought_up_to_date_with_its_rows(file: 
     assert store.query("SELECT reason, n FROM rejections") == [{"reason": "duplicate", "n": 1}]
 
 
-def test_a_store_without_the_newest_reason_is_brought_up_to_date_with_its_figures(file: Path) -> None:
-    write(file, scores_batch(make_score("a", value=None)))
-    tables = ("rollups", "rollup_changes", "rollup_hours")
-    with duckdb.connect(str(file)) as connection:
-        for table in tables:
-            connection.execute(f"ALTER TABLE {table} DROP COLUMN record_refused")
-        connection.execute("UPDATE store_version SET version = 5")
-
-    store = open_store(file)
-    before = store.query("SELECT * FROM rollup_changes")
-    store.write(scores_batch(make_score("b", value=None, not_evaluated_because="record_refused"), offset=1))
-
-    assert [(each["missing_input"], each["record_refused"]) for each in before] == [(1, 0)]
-    assert store.query("SELECT sum(n) AS n, sum(record_refused) AS refused FROM rollup_changes") == [
-        {"n": 2, "refused": 1}
-    ]
-
-
 def test_a_store_without_a_version_is_refused_with_the_way_out(file: Path) -> None:
     write(file)
     with duckdb.connect(str(file)) as connection:

@@ -170,11 +170,3 @@ def test_the_error_of_an_invocation_that_failed_is_shown(run: Run, tmp_path: Pat
     ended = run("sessions", file_of(tmp_path / "a.jsonl", story()[0], failed))
 
     assert r"    error: HTTP 400: too \x1b[31mlong" in ended.out.splitlines()
-
-
-def test_a_refused_record_is_shown_with_its_document(run: Run, tmp_path: Path) -> None:
-    broken = {**event("invocation.completed", "s", 2, invocation_id="i"), "final_response": 7}
-    ended = run("sessions", file_of(tmp_path / "a.jsonl", story()[0], broken))
-
-    assert "  refused: an event invocation.completed was refused (invalid): document 2 of the input" in ended.out
-    assert ended.code == 1

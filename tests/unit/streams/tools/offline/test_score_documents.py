@@ -13,13 +13,11 @@ from traceweir.scorers.embedding import Embedder
 from traceweir.scorers.evaluation.plan import read_plan
 from traceweir.scorers.hashing_embedder import HashingEmbedder
 from traceweir.streams.base.settings import Settings
-from traceweir.streams.intake.formats.base import DocumentRecords, InputContext
+from traceweir.streams.intake.formats.base import DocumentRecords
 from traceweir.streams.intake.formats.documents import Document, InputError
-from traceweir.streams.intake.formats.registry import input_format
 from traceweir.streams.intake.formats.traceweir_json import wire_record
 from traceweir.streams.tools.offline.problems import Problem
 from traceweir.streams.tools.offline.score_documents import Result, score_offline
-from traceweir.streams.tools.offline.scoring_run import ScoringRun
 
 BOTH = {"criteria": {"tool_trajectory_avg_score": 1.0, "response_match_score": 0.5}}
 
@@ -205,51 +203,3 @@ async def test_progress_counts_sessions() -> None:
 
 async def test_no_documents_give_an_empty_result() -> None:
     assert await score([]) == Result([], [], documents=0, sessions=0, duplicates=0)
-
-
-@pytest.mark.parametrize("kept_bytes", [0, 1 << 20], ids=["divided", "in memory"])
-async def test_a_refused_document_is_known_to_its_session_wherever_it_is(kept_bytes: int) -> None:
-    broken = b'{"type": "invocation.completed", "session_id": "s1", "final_response": {"parts": [{"text": "cut o'
-    others = [orjson.dumps(event("invocation.started", f"o{number}")) for number in range(20)]
-    raws = [broken, *others, orjson.dumps(event("invocation.started", "s1"))]
-    records = [DocumentRecords(Document(number, raw), [wire_record(raw)]) for number, raw in enumerate(raws, start=1)]
-    with ScoringRun(
-        read_plan({"criteria": {"response_match_score": 0.5}}),
-        None,
-        Settings(),
-        clock=lambda: NOW,
-        kept_bytes=kept_bytes,
-    ) as run:
-        run.read(records)
-        scores = [orjson.loads(score) async for session in run.sessions() for score in session.scores]
-        problems = [(each.document, each.reason) for each in run.problems]
-
-    refused = [each for each in scores if each["not_evaluated_because"] == "record_refused"]
-    assert {(each["session_id"], each["metric"]) for each in refused} == {("s1", "response_match_score")}
-    sentence = "an event invocation.completed was refused (not_json): document 1 of the input"
-    assert all(each["rationale"].endswith(sentence) for each in refused)
-    assert problems == [(1, "not_json")]
-
-
-async def test_a_row_that_its_reader_refuses_is_known_to_its_conversation() -> None:
-    def row(request_id: str, status: int) -> bytes:
-        messages = {"messages": [{"role": "user", "content": "Open?"}]}
-        answer = {"choices": [{"message": {"role": "assistant", "content": "Yes."}}]}
-        common = {"databricks_request_id": request_id, "conversation_id": "c", "status_code": status}
-        return orjson.dumps({**common, "timestamp_ms": 1_769_857_200_000, "request": messages, "response": answer})
-
-    documents = [Document(1, row("r1", 200)), Document(2, row("r2", 400))]
-    context = InputContext("log.jsonl")
-    found = await score_offline(
-        input_format("databricks-inference-table").read(documents, context),
-        read_plan({"criteria": {"tool_call_count_v1": {}}}),
-        None,
-        Settings(),
-        clock=lambda: NOW,
-        progress=lambda done, total: None,
-    )
-
-    outcomes = {each.invocation_id: (each.not_evaluated_because, each.rationale) for each in found.scores}
-    refused = "an event invocation.recorded was refused (invalid): document 2 of the input"
-    assert (outcomes["r1"][0], outcomes["r2"]) == (None, ("record_refused", refused))
-    assert [each.document for each in found.problems] == [2]

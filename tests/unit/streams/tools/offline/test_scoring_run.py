@@ -96,7 +96,7 @@ def test_a_temporary_folder_that_cannot_be_used_is_named(tmp_path: Path, monkeyp
 def test_every_part_has_all_records_of_its_sessions_in_their_order() -> None:
     file, names = BlockFile(), [b"s%d" % (number * 7 % 300) for number in range(3_000)]
     buckets = RecordBuckets(file, kept_bytes=20_000)
-    records = [InputRecord(number, number, "event", name, b"x" * 50) for number, name in enumerate(names)]
+    records = [InputRecord(number, number, False, name, b"x" * 50) for number, name in enumerate(names)]
     for record in records:
         buckets.add(record)
 

@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 from pydantic import JsonValue, ValidationError
 
-from traceweir.schemas.conversation import Exchange, conversation_of, refused_sentences
+from traceweir.schemas.conversation import Exchange, conversation_of
 from traceweir.schemas.session import Session
 from traceweir.streams.board.dashboard.page.diff import Piece, differences
 from traceweir.streams.board.store.sessions import TRACE_VALUE
@@ -30,8 +30,6 @@ class SegmentView:
     """What happened; None if the content is hidden or the document cannot be read."""
     traces: list[Mapping[str, JsonValue]]
     """The reasoning traces."""
-    refused: list[str] = field(default_factory=list)
-    """A sentence for each record of the session that became a dead letter."""
 
 
 @dataclass(frozen=True)
@@ -144,14 +142,11 @@ def _segment(row: Mapping[str, Any]) -> SegmentView:
         return SegmentView(columns, None, [])
     traces = document.get("traces")
     try:
-        session = Session.model_validate_json(orjson.dumps(document))
-        exchanges: list[Exchange] | None = conversation_of(session)
-        refused = refused_sentences(session)
+        exchanges: list[Exchange] | None = conversation_of(Session.model_validate_json(orjson.dumps(document)))
     except (ValidationError, RecursionError):
         # A redacted text can break a rule of the schema.
         exchanges = None
-        refused = []
-    return SegmentView(columns, exchanges, traces if isinstance(traces, list) else [], refused)
+    return SegmentView(columns, exchanges, traces if isinstance(traces, list) else [])
 
 
 def _score(row: Mapping[str, Any], earlier: Sequence[Mapping[str, Any]]) -> ScoreView:
