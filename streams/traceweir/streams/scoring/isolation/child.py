@@ -24,6 +24,7 @@ from traceweir.schemas.session import Session
 from traceweir.schemas.text import printable
 from traceweir.scorers.embedding import Embedder
 from traceweir.scorers.evaluation.plan import Plan
+from traceweir.streams.base.clock import utc_now
 from traceweir.streams.base.process_log import LogOptions, log_to_stderr
 from traceweir.streams.base.process_setup import event_loop, tune_gc
 from traceweir.streams.base.stages.work_pool import WorkPool
@@ -112,6 +113,7 @@ class _Parts:
 
     def __init__(self, setup: protocol.Setup, embedder: Embedder | None, notes: ActivityNotes) -> None:
         self._setup = setup
+        self._clock = setup.clock or utc_now
         self._notes = notes
         self.embedder = embedder
         self._batching = embedder and Batching(embedder, embedded=notes.embedded, reused=notes.reused)
@@ -149,7 +151,7 @@ class _Parts:
         scoring = SessionScoring(
             plan,
             self._batching,
-            self._setup.clock,
+            self._clock,
             self._setup.options,
             judging=judging,
             references=self.references,
@@ -162,7 +164,7 @@ class _Parts:
         def note(paid: Paid) -> None:
             self.budgets.record_spend(paid, by=judging.budget)
 
-        judging = Judging(plan.judge, self._setup.access, self._setup.clock, note=note, attempted=self._notes.attempted)
+        judging = Judging(plan.judge, self._setup.access, self._clock, note=note, attempted=self._notes.attempted)
         return judging
 
     def _use(self, judging: Judging | None) -> None:

@@ -15,7 +15,6 @@ import msgspec
 from traceweir.schemas.dead_letter import Reason
 from traceweir.scorers.embedding import Embedder
 from traceweir.scorers.evaluation.plan import ConfigError, Plan
-from traceweir.streams.base.clock import utc_now
 from traceweir.streams.base.process_log import LogOptions
 from traceweir.streams.scoring.configs.selectors import NO_CONFIGS, Configs
 from traceweir.streams.scoring.embedders.loading import load_embedder
@@ -49,8 +48,8 @@ class Setup:
     user_ids: UserIds = HASHED
     background: bool = False
     """Whether other processes come first where they compete for a core. Such a process writes no spans."""
-    clock: Callable[[], datetime] = utc_now
-    """Returns the time of scores and candidates."""
+    clock: Callable[[], datetime] | None = None
+    """Returns the time of scores and candidates; None: the clock of the process."""
 
     @classmethod
     def of(cls, settings: Settings, plan: Plan) -> Setup:
