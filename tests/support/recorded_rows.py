@@ -95,8 +95,8 @@ def with_a_tool() -> dict[str, Any]:
 
 
 def decided(body: dict[str, Any]) -> Say:
-    """Returns an answer in the requested form; a hash of the question decides its content."""
+    """Returns an answer in the requested form; a hash of the question decides its words."""
     properties = body["response_format"]["json_schema"]["schema"]["properties"]
     toss = hashlib.sha256(body["messages"][-1]["content"].encode()).digest()[0]
-    answer = {name: part["enum"][toss % 2] if "enum" in part else "So it is." for name, part in properties.items()}
+    answer = {name: part["enum"][-(toss % 2)] if "enum" in part else "So it is." for name, part in properties.items()}
     return Say(text=json.dumps(answer))
