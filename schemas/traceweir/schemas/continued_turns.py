@@ -6,7 +6,7 @@ The rules are those of all sources: events on topics, saved sessions of Google A
   the response of a long-running tool has come.
 - So does a turn whose question is followed by the response to an open call, before the agent has said or done anything
   else, if the agent had said nothing after that call: the user has approved in words.
-- Any other late response alone belongs to the turn of its call.
+- Any other late response alone belongs to the turn of its call, if a call of that turn still waits for a response.
 """
 
 from __future__ import annotations
@@ -101,7 +101,9 @@ class _Turns:
             if called_in is None or call_id in self._own_calls[step.turn]:
                 continue
             turn = self._whole(called_in)
-            if turn != own:
+            # Turns can use the same ids: a turn with a question of its own can lack its call. If no call waits for a
+            # response, that is what happened.
+            if turn != own and (self._open.get(turn) or own not in self._asked):
                 return turn
         return None
 

@@ -58,3 +58,12 @@ def test_a_step_belongs_to_the_turn_that_it_continues(steps: str, turns: str) ->
 )
 def test_without_names_of_turns_the_answer_after_a_late_response_belongs_to_its_turn(steps: str, turns: str) -> None:
     assert "".join(turns_of_steps([step(each) for each in steps.split()], named=False)) == turns
+
+
+@pytest.mark.parametrize("has_said", [True, False])
+def test_a_turn_that_lacks_its_call_keeps_the_response_though_an_earlier_turn_used_the_same_id(has_said: bool) -> None:
+    first = [TurnStep("1", asks=True), TurnStep("1", calls=["c"]), TurnStep("1", answers=["c"])]
+    first += [TurnStep("1", says=True)] * has_said
+    second = [TurnStep("2", asks=True), TurnStep("2", answers=["c"]), TurnStep("2", says=True)]
+
+    assert turns_of_steps([*first, *second]) == ["1"] * len(first) + ["2"] * len(second)
