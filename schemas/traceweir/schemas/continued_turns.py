@@ -30,6 +30,8 @@ class TurnStep(NamedTuple):
     """Ids of the calls to which the step has the response or the approval."""
     alone: bool = False
     """Whether the step never lets its whole turn continue another one."""
+    begins: bool = True
+    """Whether the source can only have this step in a turn whose beginning it knows."""
 
 
 def turns_of_steps(steps: Sequence[TurnStep], *, named: bool = True) -> list[str]:
@@ -58,6 +60,7 @@ class _Turns:
         """The calls of each turn, also those after the step at hand."""
         for step in steps:
             self._own_calls.setdefault(step.turn, set()).update(step.calls)
+        self._begins = {step.turn for step in steps if step.begins}
         self._asked = {step.turn for step in steps if step.asks}
         """The turns with a question, also those after the step at hand."""
         self._called_in: dict[str, str] = {}
@@ -101,9 +104,9 @@ class _Turns:
             if called_in is None or call_id in self._own_calls[step.turn]:
                 continue
             turn = self._whole(called_in)
-            # Turns can use the same ids: a turn with a question of its own can lack its call. If no call waits for a
-            # response, that is what happened.
-            if turn != own and (self._open.get(turn) or own not in self._asked):
+            # Turns can use the same ids, and a turn can lack its beginning or its call. If no call of the earlier turn
+            # waits for a response, that is what happened, unless the turn begins without a question.
+            if turn != own and (self._open.get(turn) or (own not in self._asked and step.turn in self._begins)):
                 return turn
         return None
 

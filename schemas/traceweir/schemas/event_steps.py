@@ -73,19 +73,20 @@ def _steps(event: InvocationEvent, name: str) -> Iterator[tuple[str | None, Turn
     """Yields the step of an event, and before it those of responses that can belong to another invocation."""
     match event:
         case ToolCalled():
-            yield None, TurnStep(name, calls=_known(event.call_id))
+            yield None, TurnStep(name, calls=_known(event.call_id), begins=False)
         case ToolReturned():
-            yield None, TurnStep(name, answers=_known(event.call_id))
+            yield None, TurnStep(name, answers=_known(event.call_id), begins=False)
         case InvocationStarted():
             yield from _asking(event, TurnStep(name, asks=not _is_answer(event.user_content)))
         case InvocationRecorded():
             yield from _recorded(event, name)
         case InvocationCompleted():
-            yield None, TurnStep(name, says=event.final_response is not None and bool(event.final_response.text))
+            says = event.final_response is not None and bool(event.final_response.text)
+            yield None, TurnStep(name, says=says, begins=False)
         case ResponseIntermediate():
-            yield None, TurnStep(name, says=bool(event.content.text))
+            yield None, TurnStep(name, says=bool(event.content.text), begins=False)
         case _:
-            yield None, TurnStep(name)
+            yield None, TurnStep(name, begins=False)
 
 
 def _recorded(event: InvocationRecorded, name: str) -> Iterator[tuple[str | None, TurnStep]]:

@@ -67,3 +67,10 @@ def test_a_turn_that_lacks_its_call_keeps_the_response_though_an_earlier_turn_us
     second = [TurnStep("2", asks=True), TurnStep("2", answers=["c"]), TurnStep("2", says=True)]
 
     assert turns_of_steps([*first, *second]) == ["1"] * len(first) + ["2"] * len(second)
+
+
+def test_a_turn_whose_beginning_has_not_come_continues_no_turn_whose_calls_are_answered() -> None:
+    first = [TurnStep("1", asks=True), TurnStep("1", calls=["c"]), TurnStep("1", answers=["c"])]
+    second = [TurnStep("2", answers=["c"], begins=False), TurnStep("2", says=True, begins=False)]
+
+    assert turns_of_steps([*first, *second]) == ["1", "1", "1", "2", "2"]
