@@ -128,7 +128,8 @@ def _turn(rnd: random.Random, session: str, turn: int) -> list[Document]:
         started["reference"] = {"tool_uses": expected}
     events = [started]
     for number, call in enumerate(calls):
-        call_id = f"call-{number}"
+        # With the same ids in two turns, nobody could tell a turn whose call is missing from one that continues the other.
+        call_id = f"call-{turn}-{number}"
         events.append({**about, "type": "tool.called", "call_id": call_id, **call})
         events.append({**about, "type": "tool.returned", "call_id": call_id, "name": call["name"], "response": "ok"})
     events.append({**about, "type": "invocation.completed", "final_response": _text(_sentence(rnd, 9))})

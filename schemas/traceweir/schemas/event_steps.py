@@ -77,7 +77,9 @@ def _steps(event: InvocationEvent, name: str) -> Iterator[tuple[str | None, Turn
         case ToolReturned():
             yield None, TurnStep(name, answers=_known(event.call_id), begins=False)
         case InvocationStarted():
-            yield from _asking(event, TurnStep(name, asks=not _is_answer(event.user_content)))
+            asks = not _is_answer(event.user_content)
+            # Nothing but this invocation is compared with its reference, so it continues no earlier one.
+            yield from _asking(event, TurnStep(name, asks=asks, says=asks and event.has_reference))
         case InvocationRecorded():
             yield from _recorded(event, name)
         case InvocationCompleted():
@@ -91,8 +93,7 @@ def _steps(event: InvocationEvent, name: str) -> Iterator[tuple[str | None, Turn
 
 def _recorded(event: InvocationRecorded, name: str) -> Iterator[tuple[str | None, TurnStep]]:
     invocation = event.invocation
-    if invocation is None or event.reference is not None or event.reference_id is not None:
-        # What is expected of it is compared with this invocation alone.
+    if invocation is None or event.has_reference:
         yield None, TurnStep(name, asks=True, says=True)
         return
     question = invocation.user_content

@@ -71,6 +71,11 @@ class Event(WireModel):
     of_invocation: ClassVar[bool] = True
     """Whether an event of the type is a part of an invocation; False for one that only tells of its session."""
 
+    @property
+    def has_reference(self) -> bool:
+        """Whether the event names what is expected of its invocation."""
+        return self.reference is not None or self.reference_id is not None
+
 
 class InvocationStarted(Event):
     """The user sent a message."""

@@ -161,6 +161,16 @@ def test_recorded_invocations_with_references_of_their_own_stay_apart() -> None:
     assert [turn.invocation.invocation_id for turn in turns_of(found)] == ["e-1", "e-2"]
 
 
+def test_a_turn_with_a_question_and_a_reference_stays_apart_though_its_own_call_is_missing() -> None:
+    started = event("invocation.started", "e-2", user_content=content("Delete it again"))
+    reference = {"reference": {"final_response": content("Deleted.")}}
+    found = session(*BEGUN, started | reference, *DONE)
+    assert [(turn.invocation.invocation_id, turn.reference is not None) for turn in turns_of(found)] == [
+        ("e-1", False),
+        ("e-2", True),
+    ]
+
+
 def test_an_interim_answer_is_no_final_response_of_a_continued_invocation() -> None:
     found = session(
         recorded("e-1", content("Pay it"), "I wait for the approval.", grouped(["pay"], {})),
