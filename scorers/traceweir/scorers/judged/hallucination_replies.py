@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 
 from traceweir.schemas.base import JsonObject
-from traceweir.scorers.judged.replies import TEXT, object_schema, one_of, text_at, verdict_objects
+from traceweir.scorers.judged.reply_objects import TEXT, object_schema, one_of, text_at, value_at, verdict_objects
+from traceweir.scorers.judged.verdict_words import plain_word
 
 GOOD, BAD = ("supported", "not_applicable"), ("unsupported", "contradictory", "disputed")
 """The five labels: those that count 1, and those that count 0."""
@@ -73,7 +74,7 @@ def _tagged_sentences(reply: str) -> list[str]:
 
 
 def _sentences_of(answer: JsonObject) -> list[str]:
-    found = answer.get("sentences")
+    found = value_at(answer, "sentences")
     return [item for item in found if isinstance(item, str) and item.strip()] if isinstance(found, list) else []
 
 
@@ -111,15 +112,15 @@ def without_label(sentences: Sequence[str], labelled: Sequence[LabelledSentence]
 
 
 def _labels_of(answer: JsonObject, sentences: Sequence[str]) -> list[LabelledSentence]:
-    entries = answer.get("results")
+    entries = value_at(answer, "results")
     labelled: dict[int, list[LabelledSentence]] = {}
     for entry in entries if isinstance(entries, list) else ():
-        number = entry.get("number") if isinstance(entry, dict) else None
+        number = value_at(entry, "number") if isinstance(entry, dict) else None
         if isinstance(entry, dict) and type(number) is int and 1 <= number <= len(sentences):
             labelled.setdefault(number, []).append(
                 LabelledSentence(
                     sentences[number - 1],
-                    text_at(entry, "label").lower(),
+                    plain_word(text_at(entry, "label")).replace(" ", "_"),
                     text_at(entry, "rationale"),
                     text_at(entry, "supporting_excerpt") or None,
                     text_at(entry, "contradicting_excerpt") or None,

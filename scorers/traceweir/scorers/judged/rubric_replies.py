@@ -10,7 +10,9 @@ from pydantic import JsonValue
 from traceweir.schemas.base import JsonObject
 from traceweir.schemas.invocation import Rubric
 from traceweir.schemas.normal_form import normal_form
-from traceweir.scorers.judged.replies import TEXT, agreed, object_schema, one_of, text_at, verdict_objects
+from traceweir.scorers.judged.replies import agreed
+from traceweir.scorers.judged.reply_objects import TEXT, object_schema, one_of, text_at, value_at, verdict_objects
+from traceweir.scorers.judged.verdict_words import yes_or_no
 from traceweir.scorers.judged.vote import Vote
 
 
@@ -49,12 +51,12 @@ def _verdicts(votes: Mapping[str, Vote]) -> dict[str, bool | None]:
 
 def _of_object(answer: JsonObject, rubrics: Sequence[Rubric]) -> dict[str, Vote]:
     known = {rubric.rubric_id for rubric in rubrics}
-    entries = answer.get("verdicts")
+    entries = value_at(answer, "verdicts")
     votes: dict[str, list[Vote]] = {}
     for name, entry in _named(entries):
         if name in known:
-            verdict = {"yes": True, "no": False}.get(text_at(entry, "verdict").lower())
-            votes.setdefault(name, []).append(Vote(verdict, text_at(entry, "rationale")))
+            vote = Vote(yes_or_no(value_at(entry, "verdict")), text_at(entry, "rationale"))
+            votes.setdefault(name, []).append(vote)
     return {name: agreed(found) for name, found in votes.items()}
 
 

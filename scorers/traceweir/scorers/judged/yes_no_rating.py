@@ -16,24 +16,18 @@ from traceweir.scorers.judge import AnswerUnusable, Judge
 from traceweir.scorers.judged.base import JudgedScorer, JudgeModelOptions, RatingOptions, judge_of
 from traceweir.scorers.judged.evidence import question_of
 from traceweir.scorers.judged.prompt import prompt
-from traceweir.scorers.judged.replies import (
-    ITEM,
-    TEXT,
-    last_verdict,
-    object_schema,
-    one_of,
-    text_at,
-    text_verdicts,
-    verdict_objects,
-)
+from traceweir.scorers.judged.replies import ITEM, last_verdict, text_verdicts
+from traceweir.scorers.judged.reply_objects import TEXT, object_schema, one_of, text_at, value_at, verdict_objects
+from traceweir.scorers.judged.verdict_words import plain_word, yes_or_no
 from traceweir.scorers.judged.vote import Ballot, Poll, Vote, verdict_measurement, vote
 
 Rating = Literal["yes", "no", "unknown"]
 
 RATING_ANSWER = object_schema(rationale=TEXT, result=one_of("no", "unknown", "yes"))
 
-_YES = frozenset({"yes", "true", "pass", "correct", "1", "ok", "valid"})
-_NO = frozenset({"no", "false", "fail", "incorrect", "0", "invalid"})
+_YES = frozenset({"true", "pass", "correct", "1", "ok", "valid"})
+_NOTHING = frozenset({"", "none", "null", "n/a"})
+_NO = frozenset({"false", "fail", "incorrect", "0", "invalid"})
 
 
 class AsksForRatings(JudgedScorer):
@@ -104,7 +98,7 @@ def read_rating(reply: str) -> Vote | None:
     The rating is the value of `result` in an object, or the last line of a text, `Verdict: yes` or `Verdict: no`.
     Ratings that disagree are no rating.
     Synonyms of yes and no count in upper and lower case. Any other word is a neither vote: `unknown`, as in Agent
-    Evaluation.
+    Evaluation. A value that is missing, null, `none` or not a single one is no rating.
 
     >>> read_rating('{"rationale": "r", "result": "Yes"}'), read_rating('{"result": "perhaps"}'), read_rating("Well.")
     (Vote(verdict=True, rationale='r'), Vote(verdict=None, rationale=''), None)
@@ -115,9 +109,11 @@ def read_rating(reply: str) -> Vote | None:
     if not objects:
         last = last_verdict(reply)
         return last if last.verdict is not None else None
-    results = [answer.get("result", []) for answer in objects]
+    results = [value_at(answer, "result") for answer in objects]
     verdicts = {_yes_or_no(result) for result in results} | {each.verdict for each in text_verdicts(text_around)}
-    if len(verdicts) > 1 or any(isinstance(result, dict | list) for result in results):
+    if len(verdicts) > 1 or any(
+        isinstance(result, dict | list) or plain_word(result) in _NOTHING for result in results
+    ):
         return None
     return Vote(verdicts.pop(), text_at(objects[0], "rationale"))
 
@@ -128,8 +124,8 @@ def _read_ratings(reply: str) -> dict[str, Vote]:
 
 
 def _yes_or_no(value: JsonValue) -> bool | None:
-    word = str(value).strip().lower()
-    return True if word in _YES else False if word in _NO else None
+    word = plain_word(value)
+    return True if word in _YES else False if word in _NO else yes_or_no(word)
 
 
 def rating_of(poll: Poll) -> Vote:

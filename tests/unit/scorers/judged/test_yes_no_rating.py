@@ -258,11 +258,9 @@ def test_synonyms_of_yes_and_no_count(result: Any, verdict: bool) -> None:
     assert found.verdict is verdict
 
 
-@pytest.mark.parametrize("result", [None, "null", "none", "None"])
-def test_the_lack_of_a_verdict_is_no_verdict(result: Any) -> None:
-    found = read_rating(json.dumps({"rationale": "r", "result": result}))
-    assert found is not None
-    assert found.verdict is None
+@pytest.mark.parametrize("result", [None, "null", "none", "None", "N/A", " "])
+def test_the_lack_of_a_verdict_is_no_rating(result: Any) -> None:
+    assert read_rating(json.dumps({"rationale": "r", "result": result})) is None
 
 
 @pytest.mark.parametrize("reply", ['{"rationale": "yes"}', '{"result": ["yes"]}', '["yes"]', "yes", ""])
