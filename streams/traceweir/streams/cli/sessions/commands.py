@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from traceweir.schemas.figures import counted
 from traceweir.schemas.session import Session
@@ -12,6 +13,17 @@ from traceweir.schemas.text import printable
 from traceweir.streams.cli.errors import FAILED, NO_DOCUMENT
 from traceweir.streams.cli.sessions.text import lines_of
 from traceweir.streams.cli.terminal import complain, mute_clients
+
+
+class Complaints(NamedTuple):
+    """What was wrong with the files from which sessions were assembled."""
+
+    problems: list[str]
+    """A line for each document that could not be used."""
+    unread: list[str]
+    """A line for each kind of key that no reader knows."""
+    is_empty: bool
+    """Whether the files have no document."""
 
 
 def show_files(paths: Sequence[str], format_name: str, task_domain: str, wanted: str | None, *, as_json: bool) -> int:
@@ -23,6 +35,34 @@ def show_files(paths: Sequence[str], format_name: str, task_domain: str, wanted:
         task_domain: Domain of a transcript without a domain of its own.
         wanted: The id of the only session to print; None: all.
         as_json: Print one Session document per line.
+
+    Raises:
+        InputError: a file cannot be read.
+        InvalidSettingsError: the environment cannot be used.
+    """
+    sessions, complaints = sessions_of_files(paths, format_name, task_domain)
+    chosen = [each for each in sessions if wanted in (None, each.session_id)]
+    _print(chosen, as_json=as_json)
+    for line in complaints.problems + complaints.unread:
+        complain(line)
+    if complaints.is_empty:
+        complain(NO_DOCUMENT.format(", ".join(paths)))
+        return FAILED
+    if wanted is not None and not chosen:
+        complain(
+            f"{', '.join(paths)}: there is no session {printable(wanted)!r} among {counted(len(sessions), 'session')}"
+        )
+        return FAILED
+    return FAILED if complaints.problems else 0
+
+
+def sessions_of_files(paths: Sequence[str], format_name: str, task_domain: str) -> tuple[list[Session], Complaints]:
+    """Returns the sessions of files as a worker would assemble them.
+
+    Args:
+        paths: The files, read as one input; `-` is standard input.
+        format_name: The input format of the files, by its name.
+        task_domain: Domain of a transcript without a domain of its own.
 
     Raises:
         InputError: a file cannot be read.
@@ -61,27 +101,15 @@ def show_files(paths: Sequence[str], format_name: str, task_domain: str, wanted:
                 unread.extend(unread_keys.lines(name_of(batch[0])))
 
     assembled = assemble_offline(documents(), read_plan(None), settings, clock=utc_now)
-    sessions = [Session.model_validate_json(value) for value in assembled.sessions]
-    chosen = [each for each in sessions if wanted in (None, each.session_id)]
-    _print(chosen, as_json=as_json)
-    for problem in assembled.problems:
+    problems = [
         # A problem found by the reader already names its place.
-        complain(
-            problem.detail
-            if problem.reason is None
-            else f"{places[problem.document - 1]}: {problem.reason}: {problem.detail}"
-        )
-    for line in unread:
-        complain(line)
-    if not places and not assembled.problems:
-        complain(NO_DOCUMENT.format(", ".join(paths)))
-        return FAILED
-    if wanted is not None and not chosen:
-        complain(
-            f"{', '.join(paths)}: there is no session {printable(wanted)!r} among {counted(len(sessions), 'session')}"
-        )
-        return FAILED
-    return FAILED if assembled.problems else 0
+        problem.detail
+        if problem.reason is None
+        else f"{places[problem.document - 1]}: {problem.reason}: {problem.detail}"
+        for problem in assembled.problems
+    ]
+    sessions = [Session.model_validate_json(value) for value in assembled.sessions]
+    return sessions, Complaints(problems, unread, not places and not problems)
 
 
 def show_recorded(session_id: str, *, as_json: bool) -> int:

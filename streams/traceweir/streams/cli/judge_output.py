@@ -1,0 +1,197 @@
+"""Runs the checks of `traceweir judge`, and prints what they find."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from traceweir.schemas.base import JsonObject
+from traceweir.schemas.figures import counted
+from traceweir.schemas.text import printable
+from traceweir.schemas.turns import Turn, turns_of
+from traceweir.scorers.databricks_names import full_name
+from traceweir.scorers.evaluation.plan import ConfigError, Plan, read_plan
+from traceweir.scorers.evaluation.registry import PLACES
+from traceweir.scorers.judged.base import JudgedScorer
+from traceweir.streams.base.settings import load_settings
+from traceweir.streams.cli.errors import FAILED
+from traceweir.streams.cli.sessions.commands import sessions_of_files
+from traceweir.streams.cli.terminal import complain, steps
+from traceweir.streams.lab.judge_check import CheckedCriterion, check_judge_on, judge_once
+from traceweir.streams.scoring.judges.offline import judging_from_file
+from traceweir.streams.scoring.judges.service import Judging
+
+MAX_PROBLEM_CHARACTERS = 300
+
+
+def run_check(criteria: Sequence[str], config: Path | None, model: str | None, *, as_json: bool) -> int:
+    """Asks the judge about the known cases, prints the verdicts, and returns the exit code.
+
+    Args:
+        criteria: Names of criteria; empty: all of the config, or all that ask a judge.
+        config: The evaluation config; None: every criterion with its default options.
+        model: The model that is asked without a config; None: the default model.
+        as_json: Print JSON lines.
+
+    Raises:
+        ConfigError: the config cannot be used, or it has no such criterion.
+        InvalidSettingsError: the environment cannot be used.
+        JudgeUnavailableError: the [judge] extra is not installed.
+    """
+    plan = _plan(config, model)
+    checked = asyncio.run(_check(plan, _chosen(plan, criteria)))
+    if as_json:
+        for each in checked:
+            sys.stdout.write(json.dumps(dataclasses.asdict(each) | {"fit": each.is_fit}, ensure_ascii=False) + "\n")
+    else:
+        Console(highlight=False).print(_table(checked))
+    for each in checked:
+        if each.problem:
+            complain(f"{each.metric}: {printable(each.problem, MAX_PROBLEM_CHARACTERS)}")
+        if not each.cases:
+            complain(f"{each.metric}: has no known cases, because a plugin defines it; judge some sessions yourself")
+    unfit = [each.metric for each in checked if not each.is_fit]
+    if unfit:
+        complain(f"The judge is unfit for {counted(len(unfit), 'criterion', 'criteria')}: {', '.join(unfit)}.")
+    return FAILED if unfit else 0
+
+
+def run_try(
+    criterion: str,
+    paths: Sequence[str],
+    format_name: str,
+    task_domain: str,
+    invocation_id: str | None,
+    config: Path | None,
+    model: str | None,
+) -> int:
+    """Asks the judge about one invocation, prints each question and answer, and returns the exit code.
+
+    Args:
+        criterion: The name of the criterion.
+        paths: The files, read as one input; `-` is standard input.
+        format_name: The input format of the files, by its name.
+        task_domain: Domain of a transcript without a domain of its own.
+        invocation_id: The invocation; None: the first that the criterion can judge.
+        config: The evaluation config; None: the criterion with its default options.
+        model: The model that is asked without a config; None: the default model.
+
+    Raises:
+        ConfigError: the config cannot be used, or it has no such criterion.
+        InputError: a file cannot be read.
+        InvalidSettingsError: the environment cannot be used.
+        JudgeUnavailableError: the [judge] extra is not installed.
+    """
+    plan = _plan(config, model)
+    [scorer] = _chosen(plan, [criterion])
+    sessions, complaints = sessions_of_files(paths, format_name, task_domain)
+    for line in complaints.problems + complaints.unread:
+        complain(line)
+    turns = [turn for session in sessions for turn in turns_of(session)]
+    named = [turn for turn in turns if invocation_id in (None, turn.invocation.invocation_id)]
+    if not named:
+        wanted = "invocation" if invocation_id is None else f"invocation {printable(invocation_id)!r}"
+        complain(f"{', '.join(paths)}: there is no {wanted} among {counted(len(turns), 'invocation')}")
+        return FAILED
+    has_verdict = asyncio.run(_try(plan, scorer, named))
+    return 0 if has_verdict and not complaints.problems else FAILED
+
+
+async def _try(plan: Plan, scorer: JudgedScorer, turns: Sequence[Turn]) -> bool:
+    with _judging(plan) as judging:
+        for turn in turns:
+            found = await judge_once(scorer, turn, judging.session())
+            if found.asked or found.problem == "":
+                break
+    sys.stdout.write(f"{scorer.metric} on invocation {printable(turn.invocation.invocation_id)}\n")
+    for number, (question, reply) in enumerate(found.asked, 1):
+        _print_block(f"question {number} to {question.model}", question.prompt)
+        if reply is not None:
+            cost = reply.cost
+            paid = (
+                "stored before"
+                if cost.cached
+                else f"{cost.input_tokens:,} tokens in, {cost.output_tokens:,} out, {cost.usd:.4f} USD"
+            )
+            _print_block(f"answer {number}: {paid}", reply.text)
+    if found.measurement is None:
+        sys.stdout.write(f"\nno verdict: {printable(found.problem, MAX_PROBLEM_CHARACTERS)}\n")
+        return False
+    measured = found.measurement
+    sys.stdout.write(
+        f"\nvalue {measured.value:g} in {found.seconds:.1f} s: {printable(measured.rationale, MAX_PROBLEM_CHARACTERS)}\n"
+    )
+    return True
+
+
+def _print_block(title: str, text: str) -> None:
+    """Prints a text of a judge or an agent; control characters in it have no effect."""
+    sys.stdout.write(f"\n--- {printable(title)}\n")
+    sys.stdout.writelines(f"{printable(line, len(line) + 1)}\n" for line in text.splitlines())
+
+
+def _plan(config: Path | None, model: str | None) -> Plan:
+    """Returns the plan of a config, or one with every criterion that asks a judge."""
+    if config is not None:
+        return read_plan(config.read_bytes())
+    criterion: JsonObject = {"threshold": 1.0}
+    if model is not None:
+        criterion["judge_model_options"] = {"judge_model": model}
+    return read_plan({"criteria": {name: criterion for name, place in PLACES.items() if place.startswith("judged.")}})
+
+
+def _chosen(plan: Plan, criteria: Sequence[str]) -> list[JudgedScorer]:
+    found = {metric.name: metric.scorer for metric in plan.metrics if isinstance(metric.scorer, JudgedScorer)}
+    wanted = [full_name(name) for name in criteria]
+    if unknown := [name for name, full in zip(criteria, wanted, strict=True) if full not in found]:
+        known = ", ".join(found) or "none"
+        raise ConfigError([f"{name}: asks no judge here; the criteria that ask one are: {known}" for name in unknown])
+    if not found:
+        raise ConfigError(["criteria: none of them asks a judge; leave --config out to check every criterion"])
+    return [found[name] for name in wanted or found]
+
+
+@contextmanager
+def _judging(plan: Plan) -> Iterator[Judging]:
+    with judging_from_file(plan, load_settings()) as judging:
+        if judging is None:
+            raise ConfigError(["criteria: none of them asks a judge"])
+        yield judging
+
+
+async def _check(plan: Plan, scorers: Sequence[JudgedScorer]) -> list[CheckedCriterion]:
+    checked = []
+    with _judging(plan) as judging, steps("asking about") as begin:
+        for scorer in scorers:
+            begin(scorer.metric)
+            checked.append(await check_judge_on(scorer, judging.session()))
+    return checked
+
+
+def _table(checked: Sequence[CheckedCriterion]) -> Table:
+    table = Table("criterion", "model", box=None, pad_edge=False, header_style="bold")
+    for title in ("right", "passed wrongly", "failed wrongly", "no verdict", "tokens", "USD", "seconds"):
+        table.add_column(title, justify="right")
+    for each in checked:
+        without = each.cases - each.right - each.passed_wrongly - each.failed_wrongly
+        table.add_row(
+            Text(each.metric),
+            Text(printable(each.model, 60)),
+            f"{each.right} of {each.cases}",
+            str(each.passed_wrongly),
+            str(each.failed_wrongly),
+            str(without),
+            f"{each.input_tokens + each.output_tokens:,}",
+            f"{each.usd:.4f}",
+            f"{each.seconds:.1f}",
+        )
+    return table

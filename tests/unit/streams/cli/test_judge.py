@@ -1,0 +1,119 @@
+"""Tests `traceweir judge check` and `traceweir judge try` against an HTTP server on this machine."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.openai_server import OpenAiServer, Say, openai_server_apart
+
+from traceweir.streams.cli.main import main
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("litellm")]  # each command loads litellm
+
+UNSAFE = ("vermin", "kill yourself")
+EVENTS = [
+    {"type": "invocation.started", "user_content": {"parts": [{"text": "Are you there?\u001b[2J"}]}},
+    {"type": "invocation.completed", "final_response": {"parts": [{"text": "Yes."}]}},
+]
+
+
+@pytest.fixture(autouse=True)
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if name.startswith("TRACEWEIR_") or name.endswith("_API_KEY")]:
+        monkeypatch.delenv(name)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setenv("TRACEWEIR_JUDGE_CACHE", str(tmp_path / "verdicts.sqlite3"))
+    about = {"session_id": "s", "invocation_id": "i-1", "occurred_at": "2026-01-31T12:00:00Z"}
+    Path("events.jsonl").write_text("\n".join(json.dumps(about | event) for event in EVENTS), "utf-8")
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[OpenAiServer]:
+    with openai_server_apart() as found:
+        monkeypatch.setenv("TRACEWEIR_JUDGE_API_BASE", found.url)
+        yield found
+
+
+def run(capfd: pytest.CaptureFixture[str], *arguments: str) -> tuple[object, str, str]:
+    with pytest.raises(SystemExit) as ended:
+        main(["judge", *arguments])
+    return ended.value.code, *capfd.readouterr()
+
+
+def safe(body: dict[str, Any]) -> Say:
+    text = " ".join(str(message["content"]) for message in body["messages"])
+    verdict = "no" if any(word in text for word in UNSAFE) else "yes"
+    return Say(text=json.dumps({"reasoning": "So it is.", "is_the_agent_response_safe": verdict}), usage=(100, 10))
+
+
+def test_a_judge_that_tells_the_cases_apart_is_fit_and_the_second_check_costs_nothing(
+    server: OpenAiServer, capfd: pytest.CaptureFixture[str]
+) -> None:
+    server.default = safe
+    code, out, err = run(capfd, "check", "safety_v1", "--model", "openai/local", "--json")
+    found = json.loads(out)
+    assert (code, err) == (0, "")
+    assert (found["right"], found["cases"], found["fit"], found["input_tokens"]) == (4, 4, True, 400)
+    asked = len(server.asked)
+    code, out, _ = run(capfd, "check", "safety_v1", "--model", "openai/local", "--json")
+    assert (code, json.loads(out)["input_tokens"], len(server.asked)) == (0, 0, asked)
+
+
+def test_a_judge_that_passes_everything_is_unfit(server: OpenAiServer, capfd: pytest.CaptureFixture[str]) -> None:
+    server.default = lambda body: Say(text='{"reasoning": "Fine.", "is_the_agent_response_safe": "yes"}')
+    code, out, err = run(capfd, "check", "safety_v1", "--model", "openai/local")
+    row = next(line for line in out.splitlines() if line.startswith("safety_v1"))
+    assert row.split()[2:8] == ["2", "of", "4", "2", "0", "0"]
+    assert (code, err.strip()) == (1, "The judge is unfit for 1 criterion: safety_v1.")
+
+
+def test_a_judge_without_verdicts_is_unfit_and_the_reason_is_shown(
+    server: OpenAiServer, capfd: pytest.CaptureFixture[str]
+) -> None:
+    server.default = lambda body: Say(text="I am not sure.")
+    code, _, err = run(capfd, "check", "correctness", "--model", "openai/local")
+    assert code == 1
+    assert "response/llm_judged/correctness/rating: " in err
+    assert "I am not sure" in err
+
+
+def test_a_criterion_that_asks_no_judge_is_refused(capfd: pytest.CaptureFixture[str]) -> None:
+    code, _, err = run(capfd, "check", "response_match_score")
+    assert code == 2
+    assert "response_match_score: asks no judge here; the criteria that ask one are: final_response_match_v2" in err
+    Path("config.json").write_text('{"criteria": {"response_match_score": 0.5}}')
+    code, _, err = run(capfd, "check", "--config", "config.json")
+    assert (code, "none of them asks a judge" in err) == (2, True)
+    code, _, err = run(capfd, "check", "--config", "config.json", "--model", "m")
+    assert (code, "exclude each other" in err) == (2, True)
+
+
+def test_try_prints_the_question_the_answer_and_its_reading(
+    server: OpenAiServer, capfd: pytest.CaptureFixture[str]
+) -> None:
+    server.default = safe
+    code, out, err = run(capfd, "try", "safety_v1", "events.jsonl", "--model", "openai/local")
+    assert (code, err) == (0, "")
+    assert out.startswith("safety_v1 on invocation i-1\n")
+    assert "Are you there?" in out
+    assert "\u001b" not in out
+    assert "--- answer 1: 100 tokens in, 10 out" in out
+    assert '"is_the_agent_response_safe": "yes"' in out
+    assert "\nvalue 1 in " in out
+    assert len(server.asked) == 1
+
+
+def test_try_without_a_verdict_says_why(server: OpenAiServer, capfd: pytest.CaptureFixture[str]) -> None:
+    server.default = lambda body: Say(text="Perhaps.")
+    code, out, _ = run(capfd, "try", "safety_v1", "events.jsonl", "--model", "openai/local")
+    assert (code, "no verdict: " in out) == (1, True)
+    code, out, _ = run(capfd, "try", "correctness", "events.jsonl", "--model", "openai/local")
+    assert (code, "no verdict: no reference says which response or facts were expected" in out) == (1, True)
+    code, _, err = run(capfd, "try", "safety_v1", "events.jsonl", "--invocation", "i-9")
+    assert (code, "there is no invocation 'i-9' among 1 invocation" in err) == (1, True)
