@@ -205,6 +205,23 @@ CASES = {
         {'traceweir_judge_breaker_open{model="m"}': "0x10 1x3 0x20 1x3 0x100"},
         {"model": "m"},
     ),
+    "TraceweirJudgeAnswersUnusable": Case(
+        {
+            'traceweir_judge_request_duration_seconds_count{model="m", outcome="answered"}': "0+8x100",
+            'traceweir_judge_request_duration_seconds_count{model="m", outcome="refused"}': "0+2x100",
+            'traceweir_judge_request_failures_total{model="m", cause="judge_truncated"}': "0+2x100",
+        },
+        {
+            'traceweir_judge_request_duration_seconds_count{model="m", outcome="answered"}': "0+19x100",
+            'traceweir_judge_request_duration_seconds_count{model="m", outcome="temporary"}': "0+60x100",
+            'traceweir_judge_request_duration_seconds_count{model="m", outcome="unusable"}': "0+1x100",
+            'traceweir_judge_request_failures_total{model="m", cause="judge_unavailable"}': "0+60x100",
+            'traceweir_judge_request_failures_total{model="m", cause="judge_unparsable"}': "0+1x100",
+            'traceweir_judge_request_duration_seconds_count{model="few", outcome="refused"}': "0x80 1x20",
+            'traceweir_judge_request_failures_total{model="few", cause="judge_refused"}': "0x80 1x20",
+        },
+        {"model": "m", "cause": "judge_truncated"},
+    ),
     "TraceweirScoresDrop": Case(
         {
             'traceweir_scores_total{metric="m", status="PASSED"}': "0+9x1430 12870+5x100",

@@ -50,3 +50,12 @@ def _rounded(value: float) -> str:
     if size >= 1e15 or 0 < size < 0.0005:
         return f"{value:.3g}"
     return f"{value:.3f}" if size < 100 else f"{value:,.0f}"
+
+
+def why_no_value(because: str, cause: str | None, rationale: str) -> str:
+    """Returns why a score has no value: its reason, its rationale, and what its judge lacked if a judge is the cause.
+
+    >>> why_no_value("error", "judge_refused", "it cannot help"), why_no_value("budget", None, "0 USD are left")
+    ('error: it cannot help (cause: judge_refused)', 'budget: 0 USD are left')
+    """
+    return f"{because}: {rationale}" + ("" if cause is None else f" (cause: {cause})")

@@ -69,6 +69,8 @@ def _metadata(score: Score) -> JsonObject:
         found["traceweir.started_at"] = _timestamp(score.started_at)
     if score.threshold is not None:
         found["traceweir.threshold"] = threshold_figure(score.threshold)
+    if score.cause is not None:
+        found["traceweir.cause"] = score.cause
     if score.level == "session":
         found[SESSION] = score.session_id
     if score.cost.input_tokens or score.cost.output_tokens:

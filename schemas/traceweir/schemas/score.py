@@ -19,6 +19,15 @@ UNANSWERED: frozenset[NotEvaluated] = frozenset(("budget", "error", "timeout"))
 
 Such a score can get a value in a retry, unless every question got a reply.
 """
+Cause = Literal["judge_unavailable", "judge_refused", "judge_truncated", "judge_unparsable", "too_long"]
+"""What a judge lacked for a verdict, where the reason is `error`.
+
+- `judge_unavailable`: it could not be asked, or sent no answer: no connection, a wrong key, an error of the provider.
+- `judge_refused`: the model refused, or its provider's filter stopped it.
+- `judge_truncated`: the answer was cut off at the limit of its tokens.
+- `judge_unparsable`: the answer has no verdict that can be read, such as a tool call or no text.
+- `too_long`: the question and the longest answer do not fit into the model.
+"""
 Source = Literal["code", "model", "human"]
 Count = Annotated[int, Field(ge=0)]
 
@@ -78,6 +87,8 @@ class Score(Dimensions):
     """PASSED or FAILED against the threshold, or NOT_EVALUATED."""
     not_evaluated_because: NotEvaluated | None = None
     """Why there is no value; null if there is one."""
+    cause: Cause | None = None
+    """What a judge lacked, if the reason is `error` and a judge is the cause. Left out of the JSON if null."""
     rationale: str = ""
     """The reason of the value, for people."""
     details: dict[str, JsonValue] = {}
@@ -123,10 +134,15 @@ class Score(Dimensions):
                 f"{self.metric}: status {self.status} with value {self.value} and reason {self.not_evaluated_because}; "
                 "value must be null and a reason must be present exactly when the status is NOT_EVALUATED"
             )
+        if self.cause is not None and self.not_evaluated_because != "error":
+            raise ValueError(
+                f"{self.metric}: cause {self.cause} with the reason {self.not_evaluated_because}; "
+                "only a score that is NOT_EVALUATED error has a cause"
+            )
         return self
 
 
-_LEFT_OUT_IF_NULL = ("source", *Dimensions.model_fields)
+_LEFT_OUT_IF_NULL = ("cause", "source", *Dimensions.model_fields)
 
 
 def _fields(model: BaseModel) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from pydantic import JsonValue
 
-from traceweir.schemas.score import Cost
+from traceweir.schemas.score import Cause, Cost
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,13 +73,22 @@ class BudgetSpent(Exception):  # noqa: N818  # an outcome that the caller handle
 
 
 class JudgeFailed(Exception):  # noqa: N818  # an outcome that the caller handles
-    """Raised if the judge could not be asked or did not answer; becomes NOT_EVALUATED `error`."""
+    """Raised if the judge could not be asked or did not answer; becomes NOT_EVALUATED `error`.
+
+    >>> JudgeFailed("no connection").cause, JudgeFailed("it refused", "judge_refused").cause
+    ('judge_unavailable', 'judge_refused')
+    """
+
+    def __init__(self, message: str, cause: Cause = "judge_unavailable") -> None:
+        super().__init__(message)
+        self.cause: Cause = cause
+        """What the judge lacked; the cause of the Score."""
 
 
 class AnswerUnusable(JudgeFailed):
-    """Raised if the judge's answers contain no verdict."""
+    """Raised if the judge's answers contain no verdict; the cause is `judge_unparsable`."""
 
     def __init__(self, message: str, cost: Cost) -> None:
-        super().__init__(message)
+        super().__init__(message, "judge_unparsable")
         self.cost = cost
         """Cost of the unusable answers."""

@@ -59,6 +59,13 @@ def test_a_score_that_is_not_evaluated_is_an_error_and_has_no_value() -> None:
         "error": {"error_code": "missing_input", "error_message": "there is no response"},
     }
     assert "rationale" not in found
+    assert "traceweir.cause" not in found["metadata"]
+
+
+def test_what_a_judge_lacked_is_in_the_metadata() -> None:
+    found = written(value=None, status="NOT_EVALUATED", not_evaluated_because="error", cause="judge_refused")
+    assert found["feedback"]["error"]["error_code"] == "error"
+    assert found["metadata"]["traceweir.cause"] == "judge_refused"
 
 
 def test_the_score_of_a_session_has_no_trace_and_names_its_session_as_mlflow_does() -> None:

@@ -55,6 +55,29 @@ def test_a_value_is_absent_exactly_when_it_was_not_evaluated(
         Score(**document)
 
 
+@pytest.mark.parametrize(
+    ("because", "cause", "accepted"),
+    [
+        ("error", "judge_refused", True),
+        ("error", None, True),
+        ("timeout", "judge_unavailable", False),
+        ("missing_input", "too_long", False),
+        (None, "judge_refused", False),
+        ("error", "judge_tired", False),
+    ],
+)
+def test_only_an_error_has_a_cause(because: str | None, cause: str | None, accepted: bool) -> None:
+    missing: dict[str, Any] = {"status": "NOT_EVALUATED", "value": None} if because else {}
+    document: dict[str, Any] = {**PASSED, **missing, "not_evaluated_because": because, "cause": cause}
+    if not accepted:
+        with pytest.raises(ValidationError, match="cause"):
+            Score(**document)
+        return
+    score = Score(**document)
+    assert ("cause" in json.loads(score.wire())) == (cause is not None)
+    assert Score.model_validate_json(score.wire()) == score
+
+
 @pytest.mark.parametrize("number", [float("nan"), float("inf"), "0.5", True])
 def test_a_value_is_a_finite_number(number: object) -> None:
     with pytest.raises(ValidationError):
@@ -74,7 +97,7 @@ def test_times_without_a_zone_are_rejected() -> None:
 def test_a_score_on_the_wire_has_every_field_but_unknown_dimensions_and_reads_back() -> None:
     score = Score(**PASSED)
     document = json.loads(score.wire())
-    assert document.keys() == Score.model_fields.keys() - Dimensions.model_fields.keys() - {"source"}
+    assert document.keys() == Score.model_fields.keys() - Dimensions.model_fields.keys() - {"cause", "source"}
     assert document["occurred_at"] == "2026-01-31T12:00:00Z"
     assert Score.model_validate_json(json.dumps(document | {"a later field": 1})) == score
 

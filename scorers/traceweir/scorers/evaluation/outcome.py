@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from traceweir.schemas.score import Cost, NotEvaluated
+from traceweir.schemas.score import Cause, Cost, NotEvaluated
 from traceweir.scorers.base import NOTHING_SPENT, Measurement
 
 
@@ -17,6 +17,8 @@ class Unmeasured:
     rationale: str
     cost: Cost = NOTHING_SPENT
     """Cost of the attempt."""
+    cause: Cause | None = None
+    """What a judge lacked; None if no judge is the cause."""
 
 
 Outcome: TypeAlias = Measurement | Unmeasured

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
@@ -11,7 +12,7 @@ from datetime import datetime
 from traceweir.schemas.base import JsonObject
 from traceweir.schemas.dimensions import Dimensions, session_dimensions
 from traceweir.schemas.invocation import Level
-from traceweir.schemas.score import NotEvaluated, Score
+from traceweir.schemas.score import Cause, NotEvaluated, Score
 from traceweir.schemas.session import Session
 from traceweir.schemas.text import printable
 from traceweir.schemas.times import known_time
@@ -22,7 +23,7 @@ from traceweir.scorers.evaluation.labels import with_labels
 from traceweir.scorers.evaluation.outcome import Outcome, Unmeasured
 from traceweir.scorers.evaluation.plan import Plan
 from traceweir.scorers.evaluation.score_writer import ScoreWriter
-from traceweir.scorers.judge import AnswerUnusable, BudgetSpent, Judge
+from traceweir.scorers.judge import AnswerUnusable, BudgetSpent, Judge, JudgeFailed
 
 MAX_NAMED_INVOCATIONS = 50
 """Maximum number of invocations without a value that a session's Score names per reason; it counts all of them."""
@@ -202,7 +203,7 @@ def _id_of(subject: Subject) -> str:
 
 def _start(scorer: Scorer, subject: Subject, timeout_s: float) -> Outcome | Awaitable[Outcome]:
     if scorer.judged and subject.judge is None:
-        return Unmeasured("error", "there is no judge to ask")
+        return Unmeasured("error", "there is no judge to ask", cause="judge_unavailable")
     try:
         found = scorer.score(subject)
     except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001  # affects this Score only
@@ -260,29 +261,44 @@ def _unmeasured(error: BaseException) -> Unmeasured:
     if isinstance(error, BudgetSpent):
         return Unmeasured("budget", printable(str(error)))
     cost = error.cost if isinstance(error, AnswerUnusable) else NOTHING_SPENT
-    return Unmeasured("error", printable(f"{type(error).__name__}: {error}"), cost)
+    cause = error.cause if isinstance(error, JudgeFailed) else None
+    return Unmeasured("error", printable(f"{type(error).__name__}: {error}"), cost, cause)
 
 
 def _lacks_input(outcome: Outcome) -> bool:
     return isinstance(outcome, Unmeasured) and outcome.because == "missing_input"
 
 
+def _numbers_of(causes: Sequence[Cause | None]) -> JsonObject:
+    """Returns how many invocations have which cause; empty if none has one."""
+    numbers = Counter[str](cause for cause in causes if cause is not None)
+    return {"causes": dict(numbers)} if numbers else {}
+
+
 def _aggregated(scorer: Scorer, invocation_ids: Sequence[str], outcomes: Sequence[Outcome]) -> Outcome:
     """Returns the session's outcome, aggregated from the outcomes of its invocations."""
     measured = [outcome for outcome in outcomes if isinstance(outcome, Measurement)]
     ids_by_reason: dict[NotEvaluated, list[str]] = {}
+    causes_by_reason: dict[NotEvaluated, list[Cause | None]] = {}
     for invocation_id, outcome in zip(invocation_ids, outcomes, strict=True):
         if isinstance(outcome, Unmeasured):
             ids_by_reason.setdefault(outcome.because, []).append(invocation_id)
+            causes_by_reason.setdefault(outcome.because, []).append(outcome.cause)
     if not measured:
         because: NotEvaluated = next(
             (reason for reason in MOST_SEVERE_FIRST if reason in ids_by_reason), "missing_input"
         )
-        return Unmeasured(because, f"none of {len(outcomes)} invocations has a value")
+        causes = set(causes_by_reason.get(because, ()))
+        shared = causes.pop() if len(causes) == 1 else None
+        return Unmeasured(because, f"none of {len(outcomes)} invocations has a value", cause=shared)
     details: JsonObject = {"invocations": len(outcomes), "measured": len(measured)}
     if ids_by_reason:
         details["not_evaluated"] = {
-            reason: {"count": len(ids), "invocations": list(ids[:MAX_NAMED_INVOCATIONS])}
+            reason: {
+                "count": len(ids),
+                "invocations": list(ids[:MAX_NAMED_INVOCATIONS]),
+                **_numbers_of(causes_by_reason[reason]),
+            }
             for reason, ids in ids_by_reason.items()
         }
     measurements = Measurements.of(measured, len(outcomes))

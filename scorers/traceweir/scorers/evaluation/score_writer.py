@@ -135,6 +135,7 @@ class ScoreWriter:
         fields["status"] = status
         if isinstance(outcome, Unmeasured):
             fields["not_evaluated_because"] = outcome.because
+            fields["cause"] = outcome.cause
             fields["details"] = {}
         else:
             fields["details"] = _json(outcome.details) if outcome.details else {}

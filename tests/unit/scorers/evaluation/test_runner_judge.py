@@ -11,7 +11,7 @@ from tests.support.scoring import NOW, make_session
 from traceweir.schemas.score import Cost
 from traceweir.scorers import Measurement, Scorer, Subject
 from traceweir.scorers.evaluation.runner import evaluate
-from traceweir.scorers.judge import BudgetSpent, Judge, JudgeFailed, Question, Reply
+from traceweir.scorers.judge import AnswerUnusable, BudgetSpent, Judge, JudgeFailed, Question, Reply
 
 
 class AsksJudge(Scorer):
@@ -53,3 +53,48 @@ async def test_a_judge_answers_or_its_error_is_the_reason(judge: Judge | None, o
     first = scores[0]
     assert (first.status, first.not_evaluated_because, first.rationale) == outcome
     assert first.cost.input_tokens == (7 if first.value is not None else 0)
+
+
+class AnswersInTurn:
+    """Answers each question with the next reply, or raises it."""
+
+    def __init__(self, *replies: str | Exception) -> None:
+        self._replies = iter(replies)
+
+    async def ask(self, question: Question) -> Reply:
+        return await FixedReply(next(self._replies)).ask(question)
+
+
+UNUSABLE = AnswerUnusable("no verdict", Cost())
+REFUSED = JudgeFailed("it refused", "judge_refused")
+
+
+@pytest.mark.parametrize(
+    ("replies", "causes", "total"),
+    [
+        ((REFUSED, REFUSED), ["judge_refused", "judge_refused"], "judge_refused"),
+        ((REFUSED, JudgeFailed("no connection")), ["judge_refused", "judge_unavailable"], None),
+        ((UNUSABLE, BudgetSpent("spent")), ["judge_unparsable", None], "judge_unparsable"),
+        ((ValueError("a defect"), ValueError("a defect")), [None, None], None),
+    ],
+)
+async def test_a_score_has_the_cause_of_its_judge_and_a_session_the_one_that_its_invocations_share(
+    replies: tuple[Exception, ...], causes: list[str | None], total: str | None
+) -> None:
+    judge = AnswersInTurn(*replies)
+    scores = await evaluate(plan_of(AsksJudge()), make_session(), TURNS[:2], now=lambda: NOW, timeout_s=1, judge=judge)
+    assert [score.cause for score in scores] == [*causes, total]
+    assert {score.not_evaluated_because for score in scores if score.cause} <= {"error"}
+
+
+async def test_the_details_of_a_session_count_the_causes() -> None:
+    judge = AnswersInTurn("0.75", REFUSED)
+    scores = await evaluate(plan_of(AsksJudge()), make_session(), TURNS[:2], now=lambda: NOW, timeout_s=1, judge=judge)
+    assert scores[-1].details["not_evaluated"] == {
+        "error": {"count": 1, "invocations": [TURNS[1].invocation.invocation_id], "causes": {"judge_refused": 1}}
+    }
+
+
+async def test_a_criterion_without_a_judge_has_a_cause() -> None:
+    first, *_ = await evaluate(plan_of(AsksJudge()), make_session(), TURNS[:1], now=lambda: NOW, timeout_s=1)
+    assert first.cause == "judge_unavailable"

@@ -201,14 +201,16 @@ class SessionDetails(BaseModel):
 
 
 class NotScoredCount(BaseModel):
-    """How often a metric had no value for one reason."""
+    """How often a metric had no value for one reason and cause."""
 
     metric: str
     """Name of the metric."""
     reason: str
     """The reason."""
+    cause: str | None
+    """What a judge lacked; null if no judge is the cause, or if it was not recorded."""
     results: int
-    """Number of results without a value for this reason."""
+    """Number of results without a value for this reason and cause."""
     session_id: str | None
     """The session of the latest example; null if its row is too old."""
     rationale: str | None

@@ -21,6 +21,7 @@ _FEW_VALUES = {
     "level",
     "status",
     "not_evaluated_because",
+    "cause",
     "scorer_version",
     "config_digest",
     "reason",

@@ -47,6 +47,16 @@ WHAT_TO_DO: Mapping[str, str] = {
     "unsupported": "This version of Traceweir does not compute the metric: remove it from the config, or add a plugin.",
 }
 """How to get a value, by the reason why there is none."""
+AFTER_A_CAUSE: Mapping[str, str] = {
+    "judge_unavailable": "The judge could not be asked, or sent no answer. The rationale has the message of its provider; "
+    "`judge.retry_later` asks again.",
+    "judge_refused": "The model refused, or its provider's filter stopped it: loosen the filter, or ask another model.",
+    "judge_truncated": "The answer was cut off: raise `judge.max_output_tokens`, or ask a model that reasons less.",
+    "judge_unparsable": "The answer has no verdict that can be read: ask another model, or raise `judge.repairs`.",
+    "too_long": "The question and the longest answer do not fit into the model: ask a model with a longer context, or lower "
+    "`judge.max_output_tokens`.",
+}
+"""How to get a value, by what a judge lacked."""
 
 
 def session_page(
@@ -182,12 +192,17 @@ def not_scored(store: Readable, selection: Selection) -> list[NotScoredCount]:
     """
     where, parameters = selection.where("occurred_at")
     rows = store.query(
-        "SELECT metric, not_evaluated_because AS reason, count(*) AS results, arg_max(session_id, occurred_at) AS "
+        "SELECT metric, not_evaluated_because AS reason, cause, count(*) AS results, arg_max(session_id, occurred_at) AS "
         f"session_id, arg_max(rationale, occurred_at) AS rationale FROM results WHERE status = 'NOT_EVALUATED' AND {where} "
-        "GROUP BY ALL ORDER BY results DESC, metric, reason",
+        "GROUP BY ALL ORDER BY results DESC, metric, reason, cause",
         parameters,
     )
-    return [NotScoredCount(**row, what_to_do=WHAT_TO_DO[row["reason"]]) for row in rows]
+    return [NotScoredCount(**row, what_to_do=what_to_do(row["reason"], row["cause"])) for row in rows]
+
+
+def what_to_do(reason: str, cause: str | None) -> str:
+    """Returns how to get a value. A cause that this version does not know has the advice of its reason."""
+    return AFTER_A_CAUSE.get(cause or "", WHAT_TO_DO[reason])
 
 
 def dead_letters(store: Readable, selection: Selection, *, limit: int = 50) -> DeadLetterCounts:

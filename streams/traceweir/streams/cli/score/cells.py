@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from traceweir.schemas.figures import figure, threshold_figure
+from traceweir.schemas.figures import figure, threshold_figure, why_no_value
 
 
 class ShownScore(Protocol):
@@ -26,6 +26,8 @@ class ShownScore(Protocol):
     def status(self) -> str: ...
     @property
     def not_evaluated_because(self) -> str | None: ...
+    @property
+    def cause(self) -> str | None: ...
     @property
     def rationale(self) -> str: ...
 
@@ -59,6 +61,6 @@ def status_of(score: ShownScore) -> str:
 
 
 def reason_of(score: ShownScore) -> str:
-    """Returns the rationale, after the reason of a score without a value."""
+    """Returns the rationale; for a score without a value also its reason, and what its judge lacked."""
     because = score.not_evaluated_because
-    return score.rationale if because is None else f"{because}: {score.rationale}"
+    return score.rationale if because is None else why_no_value(because, score.cause, score.rationale)

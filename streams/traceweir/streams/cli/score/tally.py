@@ -28,6 +28,7 @@ class ScoreLine(msgspec.Struct, gc=False):
     invocation_id: str | None = None
     trace_id: str | None = None
     not_evaluated_because: str | None = None
+    cause: str | None = None
     rationale: str = ""
 
 

@@ -12,8 +12,9 @@ from pydantic import JsonValue
 
 from traceweir.schemas.base import JsonObject
 from traceweir.schemas.eval_set import EvalInvocation
+from traceweir.schemas.figures import why_no_value
 from traceweir.schemas.invocation import Content, FunctionCall, Invocation
-from traceweir.schemas.score import UNANSWERED, NotEvaluated, Score, Status
+from traceweir.schemas.score import UNANSWERED, Cause, NotEvaluated, Score, Status
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,13 @@ class CriterionResult:
     details: JsonObject | None = None
     judged: bool = False
     """Whether the criterion asks a judge."""
+    cause: Cause | None = None
+    """What a judge lacked; None if no judge is the cause."""
+
+    @property
+    def why_no_value(self) -> str:
+        """The reason for a missing value, its rationale and its cause; empty if there is a value."""
+        return "" if self.because is None else why_no_value(self.because, self.cause, self.rationale)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +123,7 @@ class CaseResult:
                     "value": each.value,
                     "status": each.status,
                     "not_evaluated_because": each.because,
+                    "cause": each.cause,
                     "rationale": each.rationale,
                     "details": each.details or {},
                 }
@@ -181,6 +190,7 @@ def _turn_as_json(turn: TurnResult) -> JsonObject:
                 "value": score.value,
                 "status": score.status,
                 "not_evaluated_because": score.not_evaluated_because,
+                "cause": score.cause,
                 "rationale": score.rationale,
                 "details": score.details,
             }

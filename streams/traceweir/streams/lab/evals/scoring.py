@@ -193,6 +193,7 @@ def _criterion(metric: Metric, runs: Sequence[Sequence[Score]], *, pooled: bool)
             _rationale(only, parts),
             only.details,
             judged=judged,
+            cause=only.cause,
         )
     of = parts or totals
     values = [score.value for score in of if score.value is not None]
@@ -203,7 +204,16 @@ def _criterion(metric: Metric, runs: Sequence[Sequence[Score]], *, pooled: bool)
             if why
             else ("missing_input", "the recorded session has nothing that this criterion measures")
         )
-        return CriterionResult(metric.name, metric.threshold, None, "NOT_EVALUATED", because, rationale, judged=judged)
+        return CriterionResult(
+            metric.name,
+            metric.threshold,
+            None,
+            "NOT_EVALUATED",
+            because,
+            rationale,
+            judged=judged,
+            cause=why.cause if why else None,
+        )
     # statistics.mean is exact, whereas sum and fmean round; ADK uses statistics.mean too.
     value = mean(values)
     status: Status = "PASSED" if metric.threshold is None or value >= metric.threshold else "FAILED"

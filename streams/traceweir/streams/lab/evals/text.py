@@ -47,7 +47,7 @@ def failure_lines(case: CaseResult) -> Iterator[str]:
         if each.status == "FAILED":
             yield f"{each.metric} for {name} Failed. Expected {each.threshold}, but got {each.value}."
         elif not (case.is_scenario and each.because == "missing_input"):
-            yield f"{each.metric} for {name} was not evaluated. {each.because}: {shown(each.rationale)}"
+            yield f"{each.metric} for {name} was not evaluated. {shown(each.why_no_value)}"
     if case.problem is None and not any(each.threshold is not None for each in case.criteria):
         yield f"{name}: no criterion has a threshold, so there is nothing to pass"
     elif case.is_scenario and case.status == "NOT_EVALUATED" and case.problem is None:
@@ -74,7 +74,7 @@ def detail_lines(case: CaseResult) -> Iterator[str]:
         yield "-" * 69
         yield _metric_line(each)
         if each.value is None:
-            yield f"Reason: {each.because}: {shown(each.rationale)}"
+            yield f"Reason: {shown(each.why_no_value)}"
     if not case.turns:
         return
     yield "-" * 69

@@ -23,10 +23,11 @@ from urllib.parse import urlsplit
 from pydantic import SecretStr
 
 from traceweir.schemas.judge_config import JudgeConfig
+from traceweir.schemas.score import Cause
 from traceweir.scorers.judge import Question
 from traceweir.streams.base.clock import utc_now
 from traceweir.streams.base.process_setup import paused_gc
-from traceweir.streams.scoring.judges.endings import count, why_stopped
+from traceweir.streams.scoring.judges.endings import Stopped, count, why_stopped
 from traceweir.streams.scoring.judges.errors import FinalFailure, JudgeUnavailableError, Secrets, Transient
 from traceweir.streams.scoring.judges.http_limits import (
     AnswerTooLargeError,
@@ -253,23 +254,33 @@ class JudgeClient:
         # A verdict that the model gave before it was stopped is one.
         if not text.strip() or question.problem(text) is not None:
             stopped = getattr(choices[0], "finish_reason", None) if choices else None
-            why = why_stopped(stopped, message, usage, tokens[1], self._config.max_output_tokens)
-            if why is not None or not text.strip():
-                why = why or ("sent no choices" if not choices else "sent an answer without text")
-                raise FinalFailure(f"{model.name} {why}", used=Use(sum(tokens), usd))
+            ending = why_stopped(stopped, message, usage, tokens[1], self._config.max_output_tokens)
+            if ending is None and not text.strip():
+                ending = Stopped("sent an answer without text" if choices else "sent no choices", "judge_unparsable")
+            if ending is not None:
+                raise FinalFailure(f"{model.name} {ending.why}", used=Use(sum(tokens), usd), cause=ending.cause)
         return Answered(self.secrets.known(text), *tokens, usd)
 
     def _refused(self, model: str, error: RedirectError | AnswerTooLargeError) -> FinalFailure:
         message = f"{model}: {self.secrets.hide(str(error))}"
-        return FinalFailure(
-            message, down=isinstance(error, RedirectError), unknown=isinstance(error, AnswerTooLargeError)
-        )
+        if isinstance(error, RedirectError):
+            return FinalFailure(message, down=True)
+        return FinalFailure(message, unknown=True, cause="judge_unparsable")
 
     def _classify(self, model: str, error: Exception) -> Transient | FinalFailure:
         status = getattr(error, "status_code", None)
         # For a missing key or an answer of an unexpected shape, litellm appends a whole traceback to the message.
         text = str(error).removeprefix("litellm.").partition("Traceback (most recent call last)")[0].rstrip()
         message = f"{model}: {self.secrets.hide(text) or type(error).__name__}"
+        if isinstance(error, self._litellm.ContextWindowExceededError):
+            way_out = (
+                "the question and the longest answer do not fit into the model: ask a model with a longer context, or "
+                "lower judge.max_output_tokens"
+            )
+            return FinalFailure(f"{message}; {way_out}", cause="too_long")
+        if isinstance(error, self._litellm.ContentPolicyViolationError):
+            way_out = "the provider's filter refused the question: loosen the filter of the judge, or ask another model"
+            return FinalFailure(f"{message}; {way_out}", cause="judge_refused")
         if not isinstance(status, int):
             return FinalFailure(message)
         # OpenAI reports an exhausted quota with status 429, for days.
@@ -280,7 +291,8 @@ class JudgeClient:
         # Below 300: the provider answered, but the answer cannot be read.
         if status >= 500 or status < 300:
             after = retry_after(getattr(error, "litellm_response_headers", None), utc_now())
-            return Transient(message, after_s=after, unknown=status < 300)
+            cause: Cause = "judge_unparsable" if status < 300 else "judge_unavailable"
+            return Transient(message, after_s=after, unknown=status < 300, cause=cause)
         return FinalFailure(message, down=spent or status in _FAIL_EVERY_QUESTION)
 
     def _model(self, name: str) -> _Model:

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
+
+from traceweir.schemas.score import Cause
 
 _LENGTH = ("length", "max_tokens")
 _FILTERED = ("content_filter", "safety", "recitation", "blocklist", "prohibited_content", "spii", "refusal")
 """Reasons of OpenAI, Anthropic and Gemini, in lower case, as litellm passes them on."""
 
 
-def why_stopped(reason: object, message: Any, usage: Any, output_tokens: int, limit: int) -> str | None:
-    """Returns why an answer is not complete, with the way out, as the end of a sentence about the model.
+class Stopped(NamedTuple):
+    """Why a model stopped before its answer was complete."""
+
+    why: str
+    """The reason and the way out, as the end of a sentence about the model."""
+    cause: Cause
+
+
+def why_stopped(reason: object, message: Any, usage: Any, output_tokens: int, limit: int) -> Stopped | None:
+    """Returns why an answer is not complete.
 
     Args:
         reason: `finish_reason` of the answer.
@@ -26,14 +36,19 @@ def why_stopped(reason: object, message: Any, usage: Any, output_tokens: int, li
     if word in _LENGTH:
         reasoning = count(getattr(usage, "completion_tokens_details", None), "reasoning_tokens")
         spent = f"; {reasoning} of {output_tokens} tokens were reasoning" if reasoning else ""
-        return f"was cut off at {limit} tokens{spent}: raise judge.max_output_tokens"
+        return Stopped(f"was cut off at {limit} tokens{spent}: raise judge.max_output_tokens", "judge_truncated")
     # litellm keeps the field `refusal` of OpenAI's message among the fields that only some providers have.
     if (getattr(message, "provider_specific_fields", None) or {}).get("refusal"):
-        return "refused to answer: ask another model, or leave this criterion out for such sessions"
+        return Stopped(
+            "refused to answer: ask another model, or leave this criterion out for such sessions", "judge_refused"
+        )
     if word in _FILTERED:
-        return f"was stopped by its provider's filter ({word}): loosen the filter of the judge, or ask another model"
+        return Stopped(
+            f"was stopped by its provider's filter ({word}): loosen the filter of the judge, or ask another model",
+            "judge_refused",
+        )
     if getattr(message, "tool_calls", None):
-        return "called a tool in place of an answer: use a model that answers with text"
+        return Stopped("called a tool in place of an answer: use a model that answers with text", "judge_unparsable")
     return None
 
 

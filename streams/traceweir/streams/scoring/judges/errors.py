@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Iterable
 
+from traceweir.schemas.score import Cause
 from traceweir.schemas.text import printable
 from traceweir.streams.base.known_secrets import HIDDEN, KnownSecrets
 from traceweir.streams.scoring.judges.models import Use
@@ -28,6 +29,7 @@ class Transient(Exception):  # noqa: N818  # an outcome that the caller handles
         down: Whether the provider seems to be down, rather than busy.
         unknown: Whether the provider can have processed and charged the failed attempt.
         unreachable: Whether no connection could be made.
+        cause: What the judge lacked.
     """
 
     def __init__(
@@ -38,12 +40,14 @@ class Transient(Exception):  # noqa: N818  # an outcome that the caller handles
         down: bool = True,
         unknown: bool = False,
         unreachable: bool = False,
+        cause: Cause = "judge_unavailable",
     ) -> None:
         super().__init__(reason)
         self.after_s = after_s
         self.down = down
         self.unknown = unknown
         self.unreachable = unreachable
+        self.cause: Cause = cause
 
 
 class FinalFailure(Exception):  # noqa: N818  # an outcome that the caller handles
@@ -54,13 +58,23 @@ class FinalFailure(Exception):  # noqa: N818  # an outcome that the caller handl
         down: Whether other questions would fail in the same way.
         unknown: Whether the attempt was charged nevertheless.
         used: What the provider says that the attempt used, or an estimate of it; None: not known.
+        cause: What the judge lacked.
     """
 
-    def __init__(self, reason: str, *, down: bool = False, unknown: bool = False, used: Use | None = None) -> None:
+    def __init__(
+        self,
+        reason: str,
+        *,
+        down: bool = False,
+        unknown: bool = False,
+        used: Use | None = None,
+        cause: Cause = "judge_unavailable",
+    ) -> None:
         super().__init__(reason)
         self.down = down
         self.unknown = unknown
         self.used = used
+        self.cause: Cause = cause
 
 
 class Secrets:

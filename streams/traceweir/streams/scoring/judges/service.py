@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from copy import copy
 from datetime import datetime
 from time import monotonic
 from typing import Literal, NamedTuple
 
 from traceweir.schemas.judge_config import JudgeConfig, Retries
-from traceweir.schemas.score import Cost
+from traceweir.schemas.score import Cause, Cost
 from traceweir.scorers.judge import BudgetSpent, JudgeFailed, Question, Reply
 from traceweir.streams.scoring.judges.answer_watch import NO_ANSWER_S, AnswerWatch, AskedQuestion
 from traceweir.streams.scoring.judges.budget import JudgeBudget, Paid, Reservation
@@ -38,6 +39,8 @@ class Attempt(NamedTuple):
     would fail again."""
     seconds: float
     """From sending it to its end."""
+    cause: Cause | None = None
+    """What the answer lacked, or why there was none; None if there is a verdict, or the request was cancelled."""
 
 
 class UnusableReply(NamedTuple):
@@ -145,7 +148,8 @@ class Judging:
             if running.cancelled():
                 continue
             if (error := running.exception()) is not None:
-                raise type(error)(*error.args)
+                # A copy has what the error knows, and a traceback of its own.
+                raise copy(error)
             return running.result(), CACHED
         ended = self._running[key] = asyncio.get_running_loop().create_future()
         try:
@@ -231,7 +235,7 @@ class Judging:
                         asked.given_up()
                         raise
         except (Transient, FinalFailure) as error:
-            raise JudgeFailed(str(error)) from None
+            raise JudgeFailed(str(error), error.cause) from None
         return answered
 
     async def _attempt(
@@ -252,11 +256,15 @@ class Judging:
             asked.sent()
             began = monotonic()
             outcome: Outcome = "cancelled"
+            cause: Cause | None = None
             try:
                 answered = await self._client.ask(question)
-                outcome = "answered" if question.problem(answered.text) is None else "unusable"
+                is_verdict = question.problem(answered.text) is None
+                outcome = "answered" if is_verdict else "unusable"
+                cause = None if is_verdict else "judge_unparsable"
             except Transient as error:
                 outcome = "temporary"
+                cause = error.cause
                 asked.failed(str(error))
                 if error.unknown:
                     reservation.record_use(prompt_use)
@@ -267,6 +275,7 @@ class Judging:
                 raise
             except FinalFailure as error:
                 outcome = "refused"
+                cause = error.cause
                 if error.used is not None:
                     reservation.record_use(error.used)
                 elif error.unknown:
@@ -286,7 +295,7 @@ class Judging:
                 raise
             finally:
                 model = self._client.secrets.hide(self.model_of(question))
-                self._attempted(Attempt(model, outcome, monotonic() - began))
+                self._attempted(Attempt(model, outcome, monotonic() - began, cause))
             breaker.succeeded()
             self._have_answered.add(self.model_of(question))
             asked.answered()

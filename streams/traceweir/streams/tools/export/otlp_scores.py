@@ -86,6 +86,7 @@ def attributes(score: Score, content: Content) -> dict[str, Value]:
         "invocation_id": score.invocation_id,
         "reasoning_trace_id": score.trace_id,
         "status": score.status,
+        "cause": score.cause,
         "threshold": score.threshold,
         "source": score.source,
         "config_digest": score.config_digest,

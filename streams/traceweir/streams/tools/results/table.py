@@ -70,6 +70,7 @@ COLUMNS = (
     Column("trace_context_span_id", "text", nullable=True),
     Column("sampling_probability", "number", nullable=True),
     Column("source", "text", nullable=True),
+    Column("cause", "text", nullable=True),
 )
 """The columns of an exported table, in their order; new columns come last."""
 

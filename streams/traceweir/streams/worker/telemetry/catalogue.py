@@ -111,6 +111,14 @@ JUDGE_DURATION = Instrument(
     ("model", "outcome"),
     (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0),
 )
+JUDGE_FAILURES = Instrument(
+    "traceweir.judge.request.failures",
+    "counter",
+    "{request}",
+    "Requests to a judge without a verdict. `cause` is that of scores: `judge_unavailable`, `judge_refused`, "
+    "`judge_truncated`, `judge_unparsable` or `too_long`. A later request for the same score can bring the verdict.",
+    ("model", "cause"),
+)
 EMBEDDER_DURATION = Instrument(
     "traceweir.embedder.duration", "histogram", "s", "Time of a call of the embedding model.", (), _SECONDS
 )
@@ -318,8 +326,8 @@ EXPORT_PAGE = (*EXPORT, DEAD_LETTERS)
 """The metrics that `traceweir export` serves."""
 CATALOGUE: tuple[Instrument, ...] = (
     READ, RECORDS, PRODUCED, EVENTS, DEAD_LETTERS, SCORES, SCORE_VALUE, FRESHNESS, DECISIONS, REJECTIONS,
-    JUDGE_TOKENS, JUDGE_COST, JUDGE_CACHED, JUDGE_DURATION, JUDGE_BREAKER, JUDGE_BUDGET_LEFT, EMBEDDER_DURATION, EMBEDDER_BATCH,
-    EMBEDDER_TEXTS,
+    JUDGE_TOKENS, JUDGE_COST, JUDGE_CACHED, JUDGE_DURATION, JUDGE_FAILURES, JUDGE_BREAKER, JUDGE_BUDGET_LEFT,
+    EMBEDDER_DURATION, EMBEDDER_BATCH, EMBEDDER_TEXTS,
     CHECKPOINT_DURATION, CHECKPOINT_FAILURES, CHECKPOINT_AGE, TRANSACTION_TIMEOUT, LAG, UNREAD_AGE, RETENTION, HELD_BACK, CLOCK_AHEAD,
     WATERMARK_LAG, OPEN_SESSIONS, SCOPES,
     PARTITIONS, RESTORING, READY, PROBLEMS, SCORING_RESTARTS, SCORING_IN_FLIGHT, SCORING_SUSPECTS, CONFIGS_UNUSABLE, CHALLENGERS_UNUSABLE,

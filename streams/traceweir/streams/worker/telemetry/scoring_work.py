@@ -21,6 +21,8 @@ class ScoringWork:
         """Adds what a scoring process has done since it last said so."""
         for attempt in activity.attempts:
             self._measured.record(catalogue.JUDGE_DURATION, attempt.seconds, attempt.model, attempt.outcome)
+            if attempt.cause is not None:
+                self._measured.add(catalogue.JUDGE_FAILURES, 1, attempt.model, attempt.cause)
         for batch in activity.batches:
             self._measured.record(catalogue.EMBEDDER_DURATION, batch.seconds)
             self._measured.record(catalogue.EMBEDDER_BATCH, batch.texts)

@@ -11,6 +11,7 @@ from datetime import timedelta
 from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import httpx
@@ -18,7 +19,7 @@ import pytest
 from tests.support.dashboard_site import HOSTILE, SECRET, Site, session_id_of
 from tests.support.results import make_score
 from tests.support.scoring import NOW
-from tests.support.stores import FakeRecord, batch_of, open_store
+from tests.support.stores import FakeRecord, batch_of, open_store, scores_batch
 
 from traceweir.schemas.dead_letter import DeadLetter
 from traceweir.schemas.judge_config import Budget
@@ -119,6 +120,24 @@ async def test_a_session_is_shown_as_much_as_is_configured(
 
     assert (SECRET in page, "Two seats from Busan" in page) == (has_secret, has_question)
     assert ("TRACEWEIR_DASHBOARD_CONTENT=none" in page) == (content == "none")
+
+
+async def test_what_was_not_scored_is_grouped_by_cause_with_its_number(tmp_path: Path, visit: Open) -> None:
+    site = Site(open_store(tmp_path / "store.duckdb"), now=NOW + timedelta(minutes=1))
+    causes = ("judge_truncated", "judge_truncated", "judge_refused")
+    missing: dict[str, Any] = {"value": None, "not_evaluated_because": "error"}
+    site.store.write(
+        scores_batch(*[make_score(f"s{number}", cause=cause, **missing) for number, cause in enumerate(causes)])
+    )
+
+    page = (await visit(site).get("/not-scored")).text
+    session = (await visit(site).get("/session?session_id=s2")).text
+
+    groups = re.findall(r'<span class="s n">(.*?)</span><a [^>]*>(.*?)</a>', page)
+    assert groups == [("error: judge truncated", "2 results"), ("error: judge refused", "1 result")]
+    assert "raise `judge.max_output_tokens`" in page
+    assert "not scored: error: judge refused" in session
+    assert "loosen the filter" in session
 
 
 async def test_a_dead_letter_is_shown_with_its_place_and_its_reason(site: Site, visit: Open) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from datetime import timedelta
+from typing import Any
 
 import orjson
 import pytest
@@ -49,6 +50,22 @@ def test_a_higher_revision_replaces_a_result_and_the_replaced_one_is_kept_as_his
 
     assert values(open_store) == [("a", 1, 0, 0.9)]
     assert values(open_store, "replaced_results") == [("a", 0, 0, 0.2)]
+
+
+def test_the_cause_of_a_missing_value_is_a_column_and_stays_with_a_replaced_result(open_store: OpenStore) -> None:
+    missing: dict[str, Any] = {"value": None, "not_evaluated_because": "error"}
+    write(
+        open_store,
+        scores_batch(make_score("a", cause="too_long", **missing)),
+        scores_batch(make_score("a", cause="judge_refused", revision=1, **missing), offset=1),
+    )
+
+    store = open_store()
+    try:
+        assert store.query("SELECT cause FROM results") == [{"cause": "judge_refused"}]
+        assert store.query("SELECT cause FROM replaced_results") == [{"cause": "too_long"}]
+    finally:
+        store.close()
 
 
 def test_a_lower_revision_that_arrives_later_changes_nothing(open_store: OpenStore) -> None:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
@@ -112,7 +113,8 @@ def test_a_store_of_the_first_version_is_brought_up_to_date_with_its_rows(file: 
     with duckdb.connect(str(file)) as connection:
         connection.execute(
             "DROP TABLE topic_ids; DROP TABLE topic_times; DROP TABLE rollup_hours; DROP TABLE removed_results; DROP TABLE rejections; "
-            "DROP TABLE rejection_changes; INSERT INTO rollups FROM rollup_changes"
+            "DROP TABLE rejection_changes; INSERT INTO rollups FROM rollup_changes; ALTER TABLE results DROP COLUMN cause; "
+            "ALTER TABLE replaced_results DROP COLUMN cause"
         )
         connection.execute("UPDATE store_version SET version = 1")
 
@@ -128,6 +130,14 @@ def test_a_store_of_the_first_version_is_brought_up_to_date_with_its_rows(file: 
     assert store.query("SELECT session_id FROM results") == [{"session_id": "a"}]
     assert store.query("SELECT minute, n FROM rollup_hours") == store.query("SELECT minute, n FROM rollups") != []
     assert store.query("SELECT reason, n FROM rejections") == [{"reason": "duplicate", "n": 1}]
+    missing: dict[str, Any] = {"value": None, "not_evaluated_because": "error"}
+    store.write(scores_batch(make_score("b", cause="judge_refused", **missing), offset=1))
+    assert store.query("SELECT session_id, cause FROM results ORDER BY session_id") == [
+        {"session_id": "a", "cause": None},
+        {"session_id": "b", "cause": "judge_refused"},
+    ]
+    store.write(scores_batch(make_score("b", cause="too_long", revision=1, **missing), offset=2))
+    assert store.query("SELECT cause FROM replaced_results") == [{"cause": "judge_refused"}]
 
 
 def test_a_store_without_a_version_is_refused_with_the_way_out(file: Path) -> None:

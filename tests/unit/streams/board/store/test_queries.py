@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from datetime import UTC, datetime, timedelta, timezone
-from typing import Any
+from typing import Any, get_args
 
 import orjson
 import pytest
@@ -15,7 +15,7 @@ from tests.support.stores import FakeRecord, batch_of, scores_batch
 
 from traceweir.schemas.dead_letter import REPLAYED, DeadLetter
 from traceweir.schemas.judge_config import Budget
-from traceweir.schemas.score import result_id
+from traceweir.schemas.score import Cause, result_id
 from traceweir.streams.board.store import duckdb_store
 from traceweir.streams.board.store import sessions as sessions_module
 from traceweir.streams.board.store.duckdb_store import DuckDBStore
@@ -23,7 +23,15 @@ from traceweir.streams.board.store.opening import Store
 from traceweir.streams.board.store.overview import judge_spending, overview
 from traceweir.streams.board.store.paging import Position
 from traceweir.streams.board.store.selection import Selection
-from traceweir.streams.board.store.sessions import WHAT_TO_DO, dead_letters, not_scored, session, session_page, sessions
+from traceweir.streams.board.store.sessions import (
+    AFTER_A_CAUSE,
+    WHAT_TO_DO,
+    dead_letters,
+    not_scored,
+    session,
+    session_page,
+    sessions,
+)
 from traceweir.streams.board.store.standing import Standing, standing
 from traceweir.streams.board.store.tables import REASONS
 
@@ -286,6 +294,28 @@ def test_what_was_not_scored_has_the_latest_example_and_what_to_do(store: Store)
     assert (most.reason, most.results, most.session_id, most.rationale) == ("missing_input", 2, "b", "no reference")
     assert (least.reason, least.what_to_do) == ("budget", WHAT_TO_DO["budget"])
     assert set(WHAT_TO_DO) == set(REASONS)
+
+
+def test_what_was_not_scored_is_counted_by_the_cause_where_there_is_one(store: Store) -> None:
+    truncated: dict[str, Any] = {"value": None, "not_evaluated_because": "error", "cause": "judge_truncated"}
+    store.write(
+        scores_batch(
+            make_score("a", **truncated),
+            make_score("b", **truncated),
+            make_score("c", **truncated | {"cause": "judge_refused"}),
+            make_score("d", **truncated | {"cause": None}),
+        )
+    )
+
+    found = not_scored(store, DAY)
+
+    assert [(each.reason, each.cause, each.results) for each in found if each.cause == "judge_truncated"] == [
+        ("error", "judge_truncated", 2)
+    ]
+    assert {(each.cause, each.results) for each in found[1:]} == {("judge_refused", 1), (None, 1)}
+    assert found[0].what_to_do == AFTER_A_CAUSE["judge_truncated"]
+    assert {each.what_to_do for each in found if each.cause is None} == {WHAT_TO_DO["error"]}
+    assert set(AFTER_A_CAUSE) == set(get_args(Cause))
 
 
 def test_dead_letters_are_counted_and_listed_with_the_command_that_replays_them(store: Store) -> None:

@@ -91,6 +91,7 @@ async def test_the_worker_logs_which_judge_does_not_answer(tmp_path: Path, capfd
         await supervisor.stop()
 
     assert [verdict(each)[1] for each in scored] == ["error", "error"]
+    assert {orjson.loads(score)["cause"] for each in scored for score in each.scores} == {"judge_unavailable"}
     (line,) = [each for each in capfd.readouterr().err.splitlines() if "does not answer" in each]
     assert " WARNING " in f" {line} "
     assert f"the judge openai/stub at {address} does not answer" in line

@@ -67,7 +67,14 @@ def test_what_the_scoring_process_says_is_measured() -> None:
     measured = Measured()
     ScoringWork(measured).record(
         ScoringActivity(
-            attempts=[Attempt("m", "answered", 0.2), Attempt("m", "answered", 3.0), Attempt("m", "refused", 0.01)],
+            attempts=[
+                Attempt("m", "answered", 0.2),
+                Attempt("m", "answered", 3.0),
+                Attempt("m", "refused", 0.01, "judge_refused"),
+                Attempt("m", "unusable", 0.1, "judge_unparsable"),
+                Attempt("other", "unusable", 0.1, "judge_unparsable"),
+                Attempt("m", "unusable", 0.1, "judge_unparsable"),
+            ],
             batches=[EmbedderCall(3, 0.02), EmbedderCall(64, 0.5)],
             texts_reused=5,
         )
@@ -76,6 +83,11 @@ def test_what_the_scoring_process_says_is_measured() -> None:
     found = samples(exposition(measured.points()))
     assert found["judge_request_duration_seconds_count", "m", "answered"] == 2
     assert found["judge_request_duration_seconds_sum", "m", "refused"] == 0.01
+    assert {key[1:]: n for key, n in found.items() if key[0] == "judge_request_failures_total"} == {
+        ("m", "judge_refused"): 1,
+        ("m", "judge_unparsable"): 2,
+        ("other", "judge_unparsable"): 1,
+    }
     assert (found["embedder_texts_total", "model"], found["embedder_texts_total", "cache"]) == (67, 5)
     assert found["embedder_duration_seconds_sum",] == pytest.approx(0.52)
     assert [found["embedder_batch_bucket", bound] for bound in ("2.0", "4.0", "64.0")] == [0, 1, 2]

@@ -44,13 +44,13 @@ from traceweir.streams.board.store.paging import Position
 from traceweir.streams.board.store.selection import Readable
 from traceweir.streams.board.store.sessions import (
     TRACE_VALUE,
-    WHAT_TO_DO,
     dead_letters,
     not_scored,
     session,
     session_page,
     sessions,
     trace,
+    what_to_do,
 )
 from traceweir.streams.intake.formats.documents import InputError
 from traceweir.streams.lab.comparison.sections import flips_of, sections_of
@@ -200,7 +200,7 @@ def page_routes(store: Readable, options: PageOptions) -> APIRouter:
                 (details.replaced_results_left_out, "replaced results"),
             ],
             nearest=_nearest(store, scores, segments, options.content),
-            what_to_do=WHAT_TO_DO,
+            what_to_do=what_to_do,
             case=case,
             case_command=case_command(session_id, options.evalset, replace=case == "refused"),
         )
