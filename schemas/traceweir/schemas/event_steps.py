@@ -77,7 +77,8 @@ def _steps(event: InvocationEvent, name: str) -> Iterator[tuple[str | None, Turn
         case ToolReturned():
             yield None, TurnStep(name, answers=_known(event.call_id), begins=False)
         case InvocationStarted():
-            asks = not _is_answer(event.user_content)
+            # The question of a turn can be missing; a turn that only goes on with an earlier one has none.
+            asks = bool(event.missing) if event.user_content is None else not _is_answer(event.user_content)
             # Nothing but this invocation is compared with its reference, so it continues no earlier one.
             yield from _asking(event, TurnStep(name, asks=asks, says=asks and event.has_reference))
         case InvocationRecorded():

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from traceweir.streams.intake.spans.conventions import hooks_of, keys_of
 from traceweir.streams.intake.spans.dialects import input_messages
 from traceweir.streams.intake.spans.frame_content import answer_on, last_message_on, question_on
+from traceweir.streams.intake.spans.interrupts import resumption_on
 from traceweir.streams.intake.spans.message import newest_turn
 from traceweir.streams.intake.spans.messages import read_message, read_messages
 from traceweir.streams.intake.spans.model_calls import ModelCall, last_of
@@ -46,6 +47,12 @@ def question_of(turn: TurnSpans, models: Sequence[ModelCall]) -> str:
     return ""
 
 
+def resumption_of(turn: TurnSpans) -> str | None:
+    """Returns what a person answered, if the invocation goes on with that; as `resumption_on`."""
+    frames = _frames_of(turn, turn.roots[0])
+    return next((found for node in frames if (found := resumption_on(node.span)) is not None), None)
+
+
 def began_with_question(turn: TurnSpans, models: Sequence[ModelCall]) -> bool:
     """Returns whether the agent began with the question that its first model call has read, and with no call after it."""
     root = turn.roots[0]
@@ -63,19 +70,23 @@ def _outermost(turn: TurnSpans, *, last: bool = False) -> Iterable[Node]:
         last: Whether to take those that end last: of several agents one after the other, the last one answers.
     """
     for root in turn.last_roots if last else turn.roots:
-        node: Node | None = root
-        for _ in range(4):
-            if node is None:
-                break
-            yield node
-            # The agent inside a step without the spans above it works for another agent, whose span is lost.
-            kinds = ("chain",) if turn.is_fragment else ("agent", "workflow", "chain")
-            inner = [child for child in node.children if child.kind in kinds]
-            inner = inner if _is_frame(node) else []
-            if last:
-                node = max(inner, key=lambda each: (each.span.end_ns, each.order), default=None)
-            else:
-                node = min(inner, key=lambda each: each.order, default=None)
+        yield from _frames_of(turn, root, last=last)
+
+
+def _frames_of(turn: TurnSpans, root: Node, *, last: bool = False) -> Iterable[Node]:
+    node: Node | None = root
+    for _ in range(4):
+        if node is None:
+            break
+        yield node
+        # The agent inside a step without the spans above it works for another agent, whose span is lost.
+        kinds = ("chain",) if turn.is_fragment else ("agent", "workflow", "chain")
+        inner = [child for child in node.children if child.kind in kinds]
+        inner = inner if _is_frame(node) else []
+        if last:
+            node = max(inner, key=lambda each: (each.span.end_ns, each.order), default=None)
+        else:
+            node = min(inner, key=lambda each: each.order, default=None)
 
 
 def _is_frame(node: Node) -> bool:

@@ -11,6 +11,7 @@ from traceweir.streams.intake.spans.attributes import ABSENT, is_cut, plain_text
 from traceweir.streams.intake.spans.conventions import CONVENTIONS, hooks_of, keys_of
 from traceweir.streams.intake.spans.conventions.seen import SeenInvocation
 from traceweir.streams.intake.spans.identity import own_agent_name
+from traceweir.streams.intake.spans.interrupts import waits_for_person
 from traceweir.streams.intake.spans.message import is_hidden, newest_turn
 from traceweir.streams.intake.spans.model_calls import ModelCall
 from traceweir.streams.intake.spans.span import Span
@@ -105,9 +106,15 @@ class Missing:
 
 
 def _of_answer(turn: TurnSpans, calls: Sequence[ToolCall], last: ModelCall | None, why: Callable[[], str]) -> str:
+    if _is_interrupted(turn):
+        return "the answer is not in this trace: the run stopped before it, to wait for a person"
     if last is not None and last.calls and (turn.bare or any(_is_open(call, last) for call in calls)):
         return "the answer is not in this trace: its last model call asks for tools, whose results it does not contain"
     return f"the answer is not in the spans: {why()}"
+
+
+def _is_interrupted(turn: TurnSpans) -> bool:
+    return any(waits_for_person(node.span) for node in turn.nodes)
 
 
 def _is_open(call: ToolCall, last: ModelCall | None) -> bool:
@@ -135,6 +142,9 @@ def _of_calls(
             )
         if call.error is None and (call.result is ABSENT or is_cut(call.result)):
             if turn.bare and call.run is None and not has_cut_texts and not call.hosted:
+                continue
+            if (call.run is not None and call.run.waits) or (_is_open(call, last) and _is_interrupted(turn)):
+                # It comes when a person has answered; that the answer is missing says so.
                 continue
             ended = _HOSTED if call.hosted else _ENDS_WITH_CALL if _is_open(call, last) else reason()
             parts[f"result:{place}"] = f"the result of the call of tool {call.name!r} is not in the spans: {ended}"

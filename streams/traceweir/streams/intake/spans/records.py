@@ -16,6 +16,7 @@ from traceweir.streams.intake.spans.content import (
     given_answer,
     is_protocol,
     question_of,
+    resumption_of,
     written_answer,
 )
 from traceweir.streams.intake.spans.forced_answers import forced_answers
@@ -39,6 +40,9 @@ from traceweir.streams.intake.spans.unread_names import unread_names
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LAST_NS = 253_402_214_400 * 10**9
 """The last time that is written: the end of the year 9999, less a day for the events after it."""
+
+
+_NO_TEXT = "the question is not in the spans: the run goes on with the answer of a person, which is no text"
 
 
 @dataclass(slots=True)
@@ -78,8 +82,19 @@ class Reading:
         ran = {tool_name(node.span) for node in turn.nodes if node.kind == "tool"}
         forced = forced_answers(own, ran, given)
         has_whole_history = turn.bare or began_with_question(turn, models)
-        calls = read_tool_calls(turn.nodes, models, has_whole_history=has_whole_history, answering=forced.names)
-        question = question_of(turn, own)
+        resumption = resumption_of(turn)
+        calls = read_tool_calls(
+            turn.nodes,
+            models,
+            has_whole_history=has_whole_history,
+            answering=forced.names,
+            resumes=resumption is not None,
+        )
+        answers_calls = any(call.is_earlier for call in calls)
+        question = question_of(turn, own) if resumption is None else resumption
+        if answers_calls:
+            # The answer of a person lets calls of a former invocation go on, and is no question.
+            question = ""
         answer = "" if failed else chat_text(given or forced.text) or written_answer(turn, own)
         named = (own_agent_name(node) for node in turn.nodes if node.kind in ("agent", "workflow", "chain", "llm"))
         agent = agent_name(turn.roots[0])
@@ -87,6 +102,10 @@ class Reading:
         if not agent and not turn.is_fragment:
             agent = next((name for name in named if name), "")
         missing = Missing.of(turn, models, calls, question=question, answer=answer, agent=agent, failed=failed)
+        if answers_calls:
+            missing.parts.pop("question", None)
+        elif resumption is not None and not question:
+            missing.parts["question"] = _NO_TEXT
         missing.parts |= unread_names(
             [*turn.above, *turn.nodes],
             has_session=session_id != root.trace_id,
@@ -201,13 +220,16 @@ def event_id_of(trace_id: str, name: str) -> str:
 def _tool_events(
     reading: Reading, call: ToolCall, call_id: str, place: int, name: str
 ) -> list[tuple[tuple[int, int, int, str], dict[str, Any]]]:
-    """Returns the call and its result. Calls keep the order of the model, a result comes after its call."""
+    """Returns the call and its result. Calls keep the order of the model, a result comes after its call.
+
+    Of a call of an earlier invocation there is the result alone.
+    """
     known = {"name": plain_text(call.name), **({"call_id": plain_text(call_id)} if call_id else {})}
     args = arguments_of(call)
     document = {"type": "tool.called", **known, **({} if args is None else {"args": plain(args, 1)})}
     document |= reading.missing.on_call(place, "args")
     begin = max(call.order[0], reading.turn.start_ns)
-    found = [((begin, 3, place, ""), {"id": f"{name}:called", **document})]
+    found = [] if call.is_earlier else [((begin, 3, place, ""), {"id": f"{name}:called", **document})]
     if call.result is ABSENT and call.error is None:
         note = reading.missing.on_call(place, "result")
         if not note:

@@ -56,10 +56,17 @@ class ToolCall:
     order: tuple[int, int, str] = (0, 0, "")
     hosted: bool = False
     """Whether the provider of the model ran the tool."""
+    is_earlier: bool = False
+    """Whether an invocation before this one made the call, so that this one tells its result alone."""
 
 
 def read_tool_calls(
-    nodes: Sequence[Node], models: Sequence[ModelCall], *, has_whole_history: bool, answering: Set[str]
+    nodes: Sequence[Node],
+    models: Sequence[ModelCall],
+    *,
+    has_whole_history: bool,
+    answering: Set[str],
+    resumes: bool = False,
 ) -> list[ToolCall]:
     """Returns the tool calls of an invocation in the order in which the model asked for them.
 
@@ -68,6 +75,7 @@ def read_tool_calls(
         models: The model calls of the invocation, in the order of their start.
         has_whole_history: Whether what the first model call has read after the question belongs to the invocation too.
         answering: The names of the calls in which models had to write an answer.
+        resumes: Whether the invocation goes on with a former one, whose open calls it answers.
     """
     runs = read_runs(nodes)
     asked_ids = {call.id for model in models for call in model.all_calls}
@@ -102,6 +110,14 @@ def read_tool_calls(
         span_id = left.span.span_id
         alone = _Asked(call, 0, agent_name(node), span_id)
         calls.append(_joined(alone, left, results, (left.span.start_ns, 0, span_id)))
+        calls[-1].is_earlier = resumes and bool(left.call_id) and left.call_id not in asked_ids
+    if resumes and models:
+        ran = {call.call_id for call in calls}
+        for each in _answered_before(models[0]):
+            if each.call.id not in ran:
+                earlier = _joined(each, None, results, (each.at_ns, 0, each.source))
+                earlier.is_earlier = True
+                calls.append(earlier)
     calls = [
         call
         for call in calls
@@ -189,6 +205,17 @@ def _of_history(model: ModelCall, is_wanted: Callable[[RequestedCall], bool]) ->
         ]
         if found:
             yield found
+
+
+def _answered_before(model: ModelCall) -> Iterator[_Asked]:
+    """Yields the calls of the last answer that a model has read, if it has read their results too."""
+    history = newest_turn(model.inputs)
+    last = max((place for place, message in enumerate(history) if message.calls), default=-1)
+    answered = {result.id for message in history[last + 1 :] for result in message.results}
+    span = model.nodes[0].span
+    for index, call in enumerate(history[last].calls if last >= 0 else ()):
+        if call.id and call.id in answered:
+            yield _Asked(call, span.start_ns, model.agent, f"{span.span_id}:history:{last}:{index}")
 
 
 def _was_read(call: RequestedCall, model: ModelCall) -> bool:

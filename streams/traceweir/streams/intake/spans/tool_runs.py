@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from traceweir.streams.intake.spans.attributes import ABSENT
+from traceweir.streams.intake.spans.attributes import ABSENT, args_text
 from traceweir.streams.intake.spans.conventions import hooks_of, keys_of
 from traceweir.streams.intake.spans.tool_spans import ToolRun, read_tool
 from traceweir.streams.intake.spans.tree import Node
@@ -61,7 +61,23 @@ def read_runs(nodes: Iterable[Node]) -> list[tuple[Node, ToolRun]]:
         by_node[id(node)] = same
         if run.call_id and (not (others := by_id.setdefault(run.call_id, [])) or others[-1] is not same):
             others.append(same)
-    return [(each.node, each.run) for each in _once_per_id(known)]
+    kept = _once_per_id(known)
+    if any(each.run.waits for each in kept):
+        kept = _without_interrupted(kept)
+    return [(each.node, each.run) for each in kept]
+
+
+def _without_interrupted(known: Iterable[_Known]) -> list[_Known]:
+    """Leaves out the runs that waited for a person if the same tool began again with the same arguments."""
+    kept: list[_Known] = []
+    again: set[tuple[str, bytes | None]] = set()
+    for each in reversed(list(known)):
+        call = (each.run.name, args_text(each.run.args))
+        if each.run.waits and call in again:
+            continue
+        again.add(call)
+        kept.append(each)
+    return kept[::-1]
 
 
 def _once_per_id(known: Iterable[_Known]) -> list[_Known]:

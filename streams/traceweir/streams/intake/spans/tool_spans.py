@@ -9,6 +9,7 @@ from typing import Any
 from traceweir.streams.intake.spans.attributes import ABSENT, first_text, structure, text_of
 from traceweir.streams.intake.spans.conventions import hooks_of, keys_of, sources_of
 from traceweir.streams.intake.spans.conventions.source import Identified, Source, read_all
+from traceweir.streams.intake.spans.interrupts import waits_for_person
 from traceweir.streams.intake.spans.message import SpanMessage, is_hidden
 from traceweir.streams.intake.spans.messages import read_content
 from traceweir.streams.intake.spans.python_text import python_value
@@ -54,6 +55,8 @@ class ToolRun:
     """The result, or ABSENT."""
     error: str | None
     """The error message of a failed call, possibly empty; None if the call succeeded."""
+    waits: bool = False
+    """Whether the tool stopped to wait for a person."""
 
     @property
     def handoff(self) -> str:
@@ -74,8 +77,11 @@ def read_tool(span: Span) -> ToolRun:
         args = result = ABSENT
     call_id = first_text(span.attributes, *_IDS)
     call_id = "" if call_id.startswith(_NO_IDS) else call_id
+    call_id = call_id or id_in_result or id_in_event
+    if waits_for_person(span):
+        return ToolRun(span, tool_name(span), call_id, args, ABSENT, None, waits=True)
     error = error_of(span, result, failed)
-    return ToolRun(span, tool_name(span), call_id or id_in_result or id_in_event, args, result, error)
+    return ToolRun(span, tool_name(span), call_id, args, result, error)
 
 
 def tool_name(span: Span) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from traceweir.streams.intake.spans.attributes import first_text, plain_text
+from traceweir.streams.intake.spans.interrupts import waits_for_person
 from traceweir.streams.intake.spans.model_calls import ModelCall
 from traceweir.streams.intake.spans.span import Span
 from traceweir.streams.intake.spans.span_events import named_events
@@ -38,7 +39,8 @@ def error_of_turn(turn: TurnSpans, models: Sequence[ModelCall], answer: str) -> 
 
 
 def _has_failed(span: Span) -> bool:
-    return span.status == "ERROR" or "error.type" in span.attributes or bool(named_events(span, "exception"))
+    is_failure = span.status == "ERROR" or "error.type" in span.attributes or bool(named_events(span, "exception"))
+    return is_failure and not waits_for_person(span)
 
 
 def _text(span: Span) -> str:

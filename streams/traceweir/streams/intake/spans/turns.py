@@ -14,6 +14,7 @@ from traceweir.streams.intake.spans.conversations import (
     turns_below,
     turns_without_agent,
 )
+from traceweir.streams.intake.spans.interrupts import has_error, waits_for_person
 from traceweir.streams.intake.spans.tree import Node, below
 
 _FRAMES = ("agent", "workflow", "chain")
@@ -100,7 +101,7 @@ class TurnSpans:
         models = [root for root in self.roots if root.kind == "llm"] if self.bare else []
         others = self.roots if self.bare else self.last_roots
         deciding = [max(models, key=lambda each: each.span.end_ns)] if models else others
-        return any(root.span.status == "ERROR" for root in deciding)
+        return any(has_error(root.span) for root in deciding)
 
 
 def find_turns(roots: list[Node]) -> list[TurnSpans]:
@@ -210,7 +211,7 @@ def _works(node: Node) -> bool:
     if _is_fragment(node) and node.span.status == "ERROR":
         # The failure of the turn, which the lost span would tell.
         return True
-    return node.kind in _WORK
+    return node.kind in _WORK or waits_for_person(node.span)
 
 
 def _doubles(frames: list[Node]) -> list[list[Node]]:

@@ -73,6 +73,11 @@ class Convention:
     """Tells the id of the user where no attribute is that id; empty if the attributes do not have it."""
     user_in_request: Callable[[Attributes], str | None] | None = None
     """Tells the id of the user in the request to an agent; asked last; None if the attributes do not have it."""
+    waits: Callable[[Span], bool] | None = None
+    """Tells whether a step stopped to wait for a person, which is no failure."""
+    resumption: Callable[[Span], str | None] | None = None
+    """Tells what a person answered, from the span of the run that goes on with it; empty if that is no text, None for any
+    other run."""
     is_turn: Callable[[Span], bool] | None = None
     """Tells whether a span is a turn of a conversation that is one trace, whose outermost span ends after all turns."""
     apps: tuple[str, ...] = ()

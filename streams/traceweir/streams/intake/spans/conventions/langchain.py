@@ -1,4 +1,4 @@
-"""LangChain and LangGraph: what they write into the `metadata` of a run, which OpenInference passes on."""
+"""LangChain and LangGraph: what tracers of all conventions pass on of them: metadata, interrupts, commands."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from collections.abc import Mapping
 from itertools import islice
 from typing import Any, get_args
 
+from traceweir.streams.intake.spans.attributes import structure, text_of
 from traceweir.streams.intake.spans.conventions.convention import Convention
 from traceweir.streams.intake.spans.metadata import in_metadata
 from traceweir.streams.intake.spans.python_text import python_value
 from traceweir.streams.intake.spans.span import Attributes, Kind, Span
+from traceweir.streams.intake.spans.span_events import named_events
 
 _JS_KIND = re.compile(r"\n\n\w+(?: \[\w+\])?(?:: |\Z)")
 """What LangChain.js writes between the message of an error and the same message again: `TypeError [ERR_X]: `."""
@@ -19,6 +21,16 @@ _COMMAND = re.compile(
     r"Command\(.{0,256}?'messages': \[ToolMessage\(content=('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")", re.DOTALL
 )
 """Python's text of a `Command` with one message, which tracers write that cannot serialize it."""
+_INTERRUPTS = ("GraphInterrupt", "NodeInterrupt")
+"""The exceptions with which a step of a graph stops until a person has answered."""
+_INPUTS = (
+    *("input.value", "traceloop.entity.input", "gen_ai.prompt"),
+    *("mlflow.spanInputs", "langfuse.observation.input", "gen_ai.task.input"),
+)
+"""Where the tracers of LangChain write the input of a run."""
+_RESUMING = re.compile(r"Command\((?:[^()]{0,256}, )?resume=('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")?")
+"""Python's text of the `Command` with which a run goes on, and in it the answer if that is a text."""
+_COMMAND_KEYS = {"graph", "update", "resume", "goto"}
 
 
 def _agent_of(span: Span) -> str:
@@ -69,10 +81,43 @@ def _result_in_command(value: Any) -> Mapping[str, Any] | None:
     return last if isinstance(last, dict) else None
 
 
+def _waits(span: Span) -> bool:
+    """Returns whether a step was interrupted, which tracers write as an exception, and some as an error."""
+    if text_of(span.attributes.get("error.type")).endswith(_INTERRUPTS):
+        return True
+    if span.status_message.startswith(_INTERRUPTS):
+        return True
+    for event in named_events(span, "exception"):
+        kind = text_of(event.attributes.get("exception.type"))
+        if kind.endswith(_INTERRUPTS) or text_of(event.attributes.get("exception.message")).startswith(_INTERRUPTS):
+            return True
+    return False
+
+
+def _resumption(span: Span) -> str | None:
+    """Returns the answer in the `Command` that is the input of a run."""
+    for key in _INPUTS:
+        value = span.attributes.get(key)
+        if not isinstance(value, str) or "resume" not in value:
+            continue
+        command = structure(value)
+        for inner in ("inputs", "input"):
+            if isinstance(command, dict) and isinstance(command.get(inner), dict | str):
+                command = structure(command[inner])
+        if isinstance(command, dict) and command.keys() >= _COMMAND_KEYS and command["resume"] is not None:
+            return command["resume"] if isinstance(command["resume"], str) else ""
+        if isinstance(command, str) and (found := _RESUMING.match(command)):
+            answer = python_value(f"{{'resume': {found[1]}}}") if found[1] else None
+            return text_of(answer.get("resume")) if isinstance(answer, dict) else ""
+    return None
+
+
 LANGCHAIN = Convention(
     name="LangChain",
     frameworks=(("langsmith", "langchain"), ("langgraph", "langgraph"), ("langchain", "langchain")),
     agent_of={**dict.fromkeys(get_args(Kind), _agent_of), "agent": _agent_or_graph, "chain": _agent_or_graph},
+    waits=_waits,
+    resumption=_resumption,
     model_of=_model_of,
     without_stack=_without_stack,
     inner_result=_result_in_command,

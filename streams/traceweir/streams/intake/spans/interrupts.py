@@ -1,0 +1,30 @@
+"""Recognises a run that stops to wait for a person, and the run that goes on with the person's answer."""
+
+from __future__ import annotations
+
+from traceweir.streams.intake.spans.conventions import hooks_of
+from traceweir.streams.intake.spans.span import Span
+
+_WAIT = hooks_of(lambda each: each.waits)
+_RESUMPTIONS = hooks_of(lambda each: each.resumption)
+
+
+def waits_for_person(span: Span) -> bool:
+    """Returns whether a step stopped to wait for a person: it has not failed, and has no result yet."""
+    # As most spans: no convention writes it otherwise.
+    if span.status != "ERROR" and not span.events:
+        return False
+    return any(waits(span) for waits in _WAIT)
+
+
+def has_error(span: Span) -> bool:
+    """Returns whether a span has the status of a failure, and does not only wait for a person."""
+    return span.status == "ERROR" and not waits_for_person(span)
+
+
+def resumption_on(span: Span) -> str | None:
+    """Returns what a person answered, from the span of the run that goes on with it.
+
+    The text is empty if the answer is no text, such as an approval. Of any other run it is None.
+    """
+    return next((found for tell in _RESUMPTIONS if (found := tell(span)) is not None), None)
