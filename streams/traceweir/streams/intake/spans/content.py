@@ -20,6 +20,7 @@ from traceweir.streams.intake.spans.turns import TurnSpans
 _HISTORIES = keys_of(lambda each: each.histories)
 _REACT = re.compile(r"\s*Thought:.*?\n(?:Final )?Answer:(.*)\Z", re.DOTALL)
 _PADDING = "".join(keys_of(lambda each: each.answer_padding))
+_HEARD = hooks_of(lambda each: each.heard)
 _ARE_PROTOCOL = hooks_of(lambda each: each.is_protocol)
 
 
@@ -44,7 +45,8 @@ def question_of(turn: TurnSpans, models: Sequence[ModelCall]) -> str:
             found = newest_user_text(read_messages(node.span.attributes.get(key)))
             if found:
                 return found
-    return ""
+    spans = [node.span for node in turn.nodes]
+    return next((found for tell in _HEARD if (found := tell(spans))), "")
 
 
 def resumption_of(turn: TurnSpans) -> str | None:

@@ -27,6 +27,8 @@ _ENVIRONMENT = keys_of(lambda each: each.environments)
 _APPS = keys_of(lambda each: each.apps)
 _AGENT = keys_of(lambda each: each.agents)
 MAX_NAME_CHARS = MAX_SHORT_CHARS
+_OPERATIONS = re.compile("(?:invoke_agent )+")
+"""The operation of the standard, which some put before each name, and others before that again."""
 _THRESHOLD = re.compile("[0-9a-fA-F]{1,14}")
 
 
@@ -104,10 +106,8 @@ def own_agent_name(node: Node) -> str:
     for tell in () if name else _AGENTS_OF[node.kind]:
         if name := tell(node.span):
             break
-    # Some put the operation of the standard before each name.
-    while name.startswith("invoke_agent "):
-        name = name.removeprefix("invoke_agent ")
-    return name[:MAX_NAME_CHARS]
+    begin = _OPERATIONS.match(name)
+    return name[begin.end() if begin else 0 :][:MAX_NAME_CHARS]
 
 
 def app_of(spans: Sequence[Span]) -> str:
@@ -124,19 +124,31 @@ def app_of(spans: Sequence[Span]) -> str:
     return next((name for name in names if name), "")[:MAX_NAME_CHARS]
 
 
-def dimensions(root: Span, nodes: Iterable[Node], app: str, agent: str, model: str, user: str) -> dict[str, Any]:
-    """Returns the known fields by which scores can be grouped."""
+def dimensions(
+    around: Sequence[Span], nodes: Iterable[Node], app: str, agent: str, model: str, user: str
+) -> dict[str, Any]:
+    """Returns the known fields by which scores can be grouped.
+
+    Args:
+        around: The outermost span of the invocation, then those above it, such as the span of a conversation.
+        nodes: All spans of the invocation.
+        app: Name of the application.
+        agent: Name of the agent.
+        model: Name of the model.
+        user: Id of the user.
+    """
+    root = around[0]
     version = next((v for node in nodes if (v := first_text(node.span.attributes, "gen_ai.agent.version"))), "")
     fields: dict[str, Any] = {
         "app_name": app,
         "agent_name": agent,
         "agent_version": (version or first_text(root.resource, "service.version"))[:MAX_NAME_CHARS],
-        "environment": _environment(root)[:MAX_NAME_CHARS],
+        "environment": next(filter(None, map(_environment, around)), "")[:MAX_NAME_CHARS],
         "model": model[:MAX_NAME_CHARS],
         "user_id": user,
     }
     known: dict[str, Any] = {name: value for name, value in fields.items() if value}
-    if labels := labels_of(root):
+    if labels := labels_of(around):
         known["labels"] = labels
     known["trace_context"] = {"trace_id": root.trace_id, "span_id": root.span_id}
     probability = sampling_probability(root)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from traceweir.schemas.dimensions import MAX_LABELS, MAX_SHORT_CHARS
 from traceweir.streams.intake.spans.attributes import plain, structure
@@ -13,15 +13,20 @@ _PREFIX = "traceweir.label."
 _TAGS = keys_of(lambda each: each.tags)
 
 
-def labels_of(root: Span) -> dict[str, str]:
-    """Returns at most 8 labels of the outermost span and its resource; empty if they tell none.
+def labels_of(spans: Sequence[Span]) -> dict[str, str]:
+    """Returns at most 8 labels of the outermost span, the spans above it and their resources; empty if they tell none.
 
-    The attribute `traceweir.label.team` is the label `team`; the span's attribute takes precedence over the resource's.
-    A tag of another convention is a label with the value `true`. A label with a name or a value of
-    more than 256 characters is left out, as are those after the first 8 in the order above and of their names.
+    The attribute `traceweir.label.team` is the label `team`; a span's attribute takes precedence over the resource's, and
+    an inner span over those above it. A tag of another convention is a label with the value `true`. A label with a name or
+    a value of more than 256 characters is left out, as are those after the first 8 in the order above and of their names.
+
+    Args:
+        spans: The outermost span of the invocation, then those above it, the inner ones first.
     """
-    own = {**dict(_own(root.resource)), **dict(_own(root.attributes))}
-    tags = {tag: "true" for tag in _tags(root.attributes) if tag not in own}
+    own: dict[str, str] = {}
+    for span in reversed(spans):
+        own |= {**dict(_own(span.resource)), **dict(_own(span.attributes))}
+    tags = {tag: "true" for span in spans for tag in _tags(span.attributes) if tag not in own}
     found = [*sorted(own.items()), *sorted(tags.items())]
     usable = [(plain(name), plain(value)) for name, value in found if _is_short(name) and _is_short(value)]
     return dict(usable[:MAX_LABELS])

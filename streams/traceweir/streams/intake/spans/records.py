@@ -146,9 +146,9 @@ def events_of(reading: Reading, names: Mapping[int, str]) -> list[dict[str, Any]
     """
     # Every value is made plain where it enters a document: a walk through each finished event takes twice the time.
     turn = reading.turn
-    root = reading.turn.roots[0].span
+    around = [turn.roots[0].span, *(node.span for node in turn.above)]
     model = next((call.model for call in reading.models if call.model), "")
-    common = plain(dimensions(root, turn.nodes, reading.app, reading.agent, model, reading.user_id))
+    common = plain(dimensions(around, turn.nodes, reading.app, reading.agent, model, reading.user_id))
     envelope = plain({"session_id": reading.session_id, "invocation_id": reading.invocation_id})
     found: list[tuple[tuple[int, int, int, str], dict[str, Any]]] = []
     begin = (turn.start_ns, -1, 0, "")

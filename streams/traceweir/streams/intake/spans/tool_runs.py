@@ -12,6 +12,7 @@ from traceweir.streams.intake.spans.tree import Node
 
 _NO_RUNS = frozenset(keys_of(lambda each: each.no_runs))
 _ARE_NO_RUNS = hooks_of(lambda each: each.is_no_run)
+_ARE_LATE_RESULTS = hooks_of(lambda each: each.is_late_result)
 _MAX_OF_NAME = 8
 """Maximum number of earlier runs of a tool with which a run without a known id is compared."""
 _MAX_OF_ID = 16
@@ -47,6 +48,8 @@ def read_runs(nodes: Iterable[Node]) -> list[tuple[Node, ToolRun]]:
             continue
         this = _Known(node, run, {run.span.scope})
         same = _around(this, by_node)
+        if same is None and any(tell(node.span) for tell in _ARE_LATE_RESULTS):
+            same = next(iter(by_id.get(run.call_id, [])[-1:]), None)
         if same is None and run.call_id:
             same = _with_id(this, by_id.get(run.call_id, ()))
         if same is None:

@@ -18,6 +18,8 @@ from traceweir.streams.intake.spans.span_events import named_events
 
 _OBJECT = re.compile(r"<[\w.]+ object at 0x[0-9a-f]+>")
 _OBJECTS = re.compile(r"\[?<[\w.]+ object at 0x[0-9a-f]+>(?:, <[\w.]+ object at 0x[0-9a-f]+>)*\]?")
+_OPERATIONS = re.compile("(?:execute_tool )+")
+"""The operation of the standard, which some put before each name, and others before that again."""
 _IDS = keys_of(lambda each: each.tool_ids)
 _NO_IDS = keys_of(lambda each: each.no_tool_ids)
 _NAMES = keys_of(lambda each: each.tool_names)
@@ -95,9 +97,8 @@ def tool_name(span: Span) -> str:
         for suffix in _SUFFIXES:
             name = name.removesuffix(suffix)
     name = name.rpartition("tools/call ")[2] if is_server_call(span.attributes) else name
-    while name.startswith("execute_tool "):
-        name = name.removeprefix("execute_tool ")
-    return name
+    begin = _OPERATIONS.match(name)
+    return name[begin.end() :] if begin else name
 
 
 def is_server_call(attributes: Attributes) -> bool:

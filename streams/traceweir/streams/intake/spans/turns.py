@@ -42,6 +42,7 @@ class TurnSpans:
     """When the invocation began."""
     end_ns: int = field(init=False)
     """When the invocation ended."""
+    _outermost_beside: set[int] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         self.roots.sort(key=lambda node: node.order)
@@ -51,15 +52,15 @@ class TurnSpans:
     def add(self, beside: Iterable[Node]) -> None:
         """Adds steps that are beside the agents."""
         self.beside += beside
+        self._outermost_beside = {id(each) for each in self.beside}
         self.nodes = sorted(below([*self.roots, *self.beside]), key=lambda node: node.order)
         self.start_ns = min((node.span.start_ns for node in self.roots if node.span.start_ns), default=0)
         self.end_ns = max(node.span.end_ns for node in (*self.roots, *self.beside))
 
     def is_beside(self, node: Node) -> bool:
         """Returns whether a node is one of the steps beside the agents, or below one."""
-        outermost = {id(each) for each in self.beside}
-        above: Node | None = node if outermost else None
-        while above is not None and id(above) not in outermost:
+        above: Node | None = node if self._outermost_beside else None
+        while above is not None and id(above) not in self._outermost_beside:
             above = above.parent
         return above is not None
 

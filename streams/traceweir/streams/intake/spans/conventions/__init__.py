@@ -25,10 +25,12 @@ from traceweir.streams.intake.spans.conventions.genai import GENAI
 from traceweir.streams.intake.spans.conventions.google_genai import GOOGLE_GENAI
 from traceweir.streams.intake.spans.conventions.haystack import HAYSTACK
 from traceweir.streams.intake.spans.conventions.instructor import INSTRUCTOR
+from traceweir.streams.intake.spans.conventions.laminar import LAMINAR
 from traceweir.streams.intake.spans.conventions.langchain import LANGCHAIN
 from traceweir.streams.intake.spans.conventions.langchain4j import LANGCHAIN4J
 from traceweir.streams.intake.spans.conventions.langfuse import LANGFUSE
 from traceweir.streams.intake.spans.conventions.langsmith import LANGSMITH
+from traceweir.streams.intake.spans.conventions.langwatch import LANGWATCH
 from traceweir.streams.intake.spans.conventions.litellm import LITELLM
 from traceweir.streams.intake.spans.conventions.livekit import LIVEKIT
 from traceweir.streams.intake.spans.conventions.llama_index import LLAMA_INDEX
@@ -46,6 +48,7 @@ from traceweir.streams.intake.spans.conventions.source import Source, ranked
 from traceweir.streams.intake.spans.conventions.spring_ai import SPRING_AI
 from traceweir.streams.intake.spans.conventions.strands import STRANDS
 from traceweir.streams.intake.spans.conventions.traceloop import TRACELOOP
+from traceweir.streams.intake.spans.conventions.weave import WEAVE
 
 _Hook = TypeVar("_Hook")
 
@@ -78,6 +81,10 @@ CONVENTIONS: tuple[Convention, ...] = (
     HAYSTACK,
     AUTOGEN,
     CLAUDE_CODE,
+    # What a backend's SDK adds to spans of other conventions.
+    LAMINAR,
+    LANGWATCH,
+    WEAVE,
     # The standard, as one library writes it.
     SEMANTIC_KERNEL,
     AGENT_FRAMEWORK,

@@ -6,7 +6,7 @@ A convention is one value in a file of its own. The reader knows no convention b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -83,9 +83,10 @@ class Convention:
     apps: tuple[str, ...] = ()
     """Attributes of the resource or a span with the name of the application, where the service has none."""
     environments: tuple[str, ...] = ()
-    """Attributes of the resource or the outermost span with the name of the environment, beside those of the resource conventions."""
+    """Attributes of the resource, the outermost span or one above it, with the name of the environment, beside those of the
+    resource conventions."""
     tags: tuple[str, ...] = ()
-    """Attributes of the outermost span with a list of tags, each a label."""
+    """Attributes of the outermost span, or of one above it, with a list of tags, each a label."""
     agents: tuple[str, ...] = ()
     """Attributes with the name of the agent."""
     agent_of: Mapping[Kind, Callable[[Span], str]] = field(default_factory=dict)
@@ -134,6 +135,8 @@ class Convention:
     """Where the span of an agent or a workflow has the answer; each source reads a text, empty if it is not there."""
     agent_texts: tuple[Source, ...] = ()
     """Where the span of an agent has its answer as a text that can be JSON; asked before answers of rank `REST`."""
+    heard: Callable[[Sequence[Span]], str] | None = None
+    """Tells what the user said, from the spans of an invocation whose agents and models do not tell the question."""
     histories: tuple[str, ...] = ()
     """Attributes of the span of an agent with all messages of its run; asked last, for the question."""
     answer_padding: str = ""
@@ -187,6 +190,8 @@ class Convention:
     """Tells whether a status tells no error message, by its description and by the last line of that."""
     without_stack: Callable[[str], str] | None = None
     """Tells an error message without what is written after it; other messages as they are."""
+    is_late_result: Callable[[Span], bool] | None = None
+    """Tells whether a tool's span has only the result of a call, whose own span ended before."""
     no_runs: tuple[str, ...] = ()
     """Names in tools' spans that are around several calls, or are made for the trace, and are no call."""
     is_no_run: Callable[[str, Any], bool] | None = None
