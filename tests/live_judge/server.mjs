@@ -1,0 +1,49 @@
+// Serves a GGUF model as OpenAI's chat completions on loopback: node server.mjs MODEL.gguf. Prints its port.
+import http from "node:http";
+import {getLlama, LlamaChatSession} from "node-llama-cpp";
+
+const CONTEXT_TOKENS = 8192;
+const llama = await getLlama({gpu: false, build: "never", logLevel: "error"});
+const model = await llama.loadModel({modelPath: process.argv[2]});
+const context = await model.createContext({contextSize: CONTEXT_TOKENS, sequences: 1, threads: Number(process.env.THREADS ?? 1)});
+const sequence = context.getSequence();
+let last = Promise.resolve();
+
+async function answer(body) {
+    await sequence.clearHistory();
+    const text = (role) => body.messages.filter((each) => each.role === role).map((each) => each.content).join("\n\n");
+    const session = new LlamaChatSession({contextSequence: sequence, systemPrompt: text("system") || undefined});
+    const schema = body.response_format?.json_schema?.schema;
+    const grammar = schema ? await llama.createGrammarForJsonSchema(schema) : undefined;
+    const before = sequence.tokenMeter.getState();
+    const found = await session.promptWithMeta(text("user"), {
+        grammar, temperature: body.temperature ?? 0, maxTokens: Math.min(body.max_tokens ?? body.max_completion_tokens ?? 512, 512),
+    });
+    const used = sequence.tokenMeter.diff(before);
+    session.dispose({disposeSequence: false});
+    return {
+        id: "chatcmpl-local", object: "chat.completion", created: 0, model: body.model,
+        choices: [{index: 0, finish_reason: found.stopReason === "maxTokens" ? "length" : "stop",
+            message: {role: "assistant", content: found.responseText}}],
+        usage: {prompt_tokens: used.usedInputTokens, completion_tokens: used.usedOutputTokens,
+            total_tokens: used.usedInputTokens + used.usedOutputTokens},
+    };
+}
+
+const server = http.createServer((request, response) => {
+    const chunks = [];
+    request.on("data", (chunk) => chunks.push(chunk));
+    request.on("end", () => {
+        // One question at a time: the context has one sequence.
+        last = last.then(async () => {
+            try {
+                const found = await answer(JSON.parse(Buffer.concat(chunks).toString("utf8")));
+                response.writeHead(200, {"content-type": "application/json"}).end(JSON.stringify(found));
+            } catch (error) {
+                response.writeHead(400, {"content-type": "application/json"})
+                    .end(JSON.stringify({error: {message: String(error), type: "invalid_request_error"}}));
+            }
+        });
+    });
+});
+server.listen(0, "127.0.0.1", () => console.log(server.address().port));
