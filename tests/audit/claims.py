@@ -26,6 +26,7 @@ EXACTLY_ONCE: Mapping[str, tuple[Claim, ...]] = {
         sessions.no_record_is_doubled_or_made_up,
         sessions.the_last_content_of_a_trace_stands,
         sessions.segments_are_whole,
+        sessions.sessions_name_their_dead_letters,
         sessions.revisions_follow_each_other,
     ),
     DIFFERENT: (

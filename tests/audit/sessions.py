@@ -126,6 +126,17 @@ def revisions_follow_each_other(e: Evidence) -> Iterator[str]:
                 yield f"revision {later.version} says nothing new"
 
 
+def sessions_name_their_dead_letters(e: Evidence) -> Iterator[str]:
+    """Each refused record of a session is a dead letter of the session, and the session names it once."""
+    letters = {f"{each.topic}-{each.partition}@{each.offset}": each for each in e.letters}
+    for each in e.sessions:
+        named = [refused["place"].rpartition(".")[2] for refused in each.document.get("refused", ())]
+        for name in named:
+            letter = letters.get(name)
+            if letter is None or letter.row.key != each.row.key or named.count(name) > 1:
+                yield f"{each.version} names {name}, which is {letter}"
+
+
 def _found(e: Evidence) -> tuple[dict[str, Counter[str]], Counter[str]]:
     """Returns the events by session, and the traces, over the last revisions of all segments."""
     events: dict[str, Counter[str]] = defaultdict(Counter)

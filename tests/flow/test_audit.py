@@ -96,6 +96,7 @@ def test_the_output_of_the_stages_satisfies_every_claim(round_: tuple[Ledger, Se
     assert {letter.reason for letter in evidence.letters} >= {"future_timestamp", "not_json"}
     assert any(name.startswith("away") for name in ledger.events)
     assert ledger.before
+    assert any("refused" in each.document for each in evidence.sessions)
 
 
 def last_with(rows: Rows, topic: str, holds: Callable[[Any], bool]) -> int:
@@ -151,6 +152,9 @@ MUTATIONS: dict[str, Callable[[Rows], None]] = {
     "no_record_is_doubled_or_made_up": edit("sessions", lambda s: s[EVENTS].append(s[EVENTS][0]), lambda s: s[EVENTS]),
     "the_last_content_of_a_trace_stands": edit("sessions", lambda s: s["traces"][0].update(id="x"), revised),
     "segments_are_whole": edit("sessions", lambda s: s.update(closed_because="size_limit")),
+    "sessions_name_their_dead_letters": edit(
+        "sessions", lambda s: s["refused"].append(s["refused"][0]), lambda s: "refused" in s
+    ),
     "revisions_follow_each_other": edit("sessions", lambda s: s.update(revision=2), lambda s: s["revision"] == 1),
     "records_are_in_their_segment": edit("sessions", lambda s: s.update(segment=s["segment"] + 1)),
     "every_decision_follows_from_the_log": edit(

@@ -222,3 +222,13 @@ async def test_a_forged_session_key_that_is_no_identifier_is_a_dead_letter(size:
 
     assert [(letter.reason, letter.stage) for letter in flow.dead_letters()] == [("too_large", "score")]
     assert flow.read(TOPICS.network)[-1].key == b"kp:trace:c"
+
+
+async def test_a_poison_record_is_known_to_its_open_session() -> None:
+    flow = RaisingFlow("assemble", "apply", "bad")
+    flow.send(TOPICS.invocations, event(session_id="s", event_id="good"))
+    flow.send(TOPICS.invocations, event(session_id="s", event_id="bad"))
+    await flow.finish()
+
+    (session,) = flow.sessions()
+    assert [each["reason"] for each in session["refused"]] == ["poison"]

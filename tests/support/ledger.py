@@ -163,7 +163,7 @@ class Ledger:
             else:
                 self._put_off(again, rnd.uniform(0.2, 12))
         if rnd.random() < 0.02:
-            found.append(self._garbage())
+            found.append(self._garbage(self._session(sending)))
         return found
 
     def _put_off(self, what: Iterator[Sending | None] | Sending, seconds: float) -> None:
@@ -252,14 +252,16 @@ class Ledger:
         document = json.loads(sending.value)
         return self.session_of[document["id"]] if sending.topic == "traces" else str(document["session_id"])
 
-    def _garbage(self) -> Sending:
+    def _garbage(self, session: str) -> Sending:
+        """Returns a record that is refused; some name a session that is in progress."""
         self._number += 1
         number, rnd = self._number, self._random
         at = datetime.fromtimestamp(self._now, UTC).isoformat()
         event = {"type": "session.ended", "session_id": f"g{number}", "occurred_at": at}
         trace = {"@type": "ReasoningTrace", "id": f"kp:trace:g{number}"}
+        cut_off = b'{"type": "tool.called", "name": "%d' % number
         kinds: list[tuple[str, bytes, str, float | None]] = [
-            ("invocations", b'{"number": %d' % number, "not_json", None),
+            ("invocations", cut_off, "not_json", None),
             ("traces", b"\xff\xfe%d" % number, "not_json", None),
             ("invocations", b"[%d]" % number, "not_an_object", None),
             ("invocations", _json({**event, "type": "unheard.of"}), "invalid", None),
@@ -274,6 +276,8 @@ class Ledger:
         topic, value, reason, timestamp = rnd.choice(kinds)
         if reason == _AWAY:
             return self._of_absent(f"away{number}", {**event, "session_id": f"away{number}"}, partition)
+        if value == cut_off and number % 2:
+            key, partition = session.encode(), home(session)
         self.refused.append(Refused(topic, key, value, reason))
         return Sending(topic, partition, key, value, at=timestamp)
 

@@ -33,6 +33,8 @@ ORIGIN = PREFIX + "origin"
 """Header of a misrouted record that a worker forwards: the input topic of the record."""
 REPLAY = PREFIX + "replay"
 """Header of a replayed record: the id of its dead letter."""
+FIRST_PLACE = PREFIX + "first_place"
+"""Header of a replayed record: where the record was that was refused first (`place_text`)."""
 REPLAYED = PREFIX + "replayed"
 """Header of a mark on the `dead-letters` topic: the id of the replayed dead letter. A mark has no key and no value."""
 KEPT_BYTES = 65_536
@@ -69,10 +71,17 @@ class DeadLetter:
     """For a misrouted record, the input topic that the record was first read from."""
     replay_of: str | None = None
     """For a replayed record, the id of its earlier dead letter."""
+    first_place: str | None = None
+    """For a replayed record, where the record was that was refused first."""
     left_out: int | None = None
     """Bytes of key and headers that were omitted because they were too large."""
     group: str | None = None
     """For a score that an exporter's target has not taken, the consumer group of the exporter."""
+
+    @property
+    def refused_at(self) -> str:
+        """Where the record was when it was refused first: a replayed record can be refused again."""
+        return self.first_place or place_text(self.topic, self.partition, self.offset)
 
     def wire_value(self) -> bytes | None:
         """Returns the value to send: the first 64 kB of the original value."""
@@ -94,6 +103,7 @@ class DeadLetter:
             "timestamp": self.timestamp,
             "origin": self.origin,
             "replay": self.replay_of,
+            "first_place": self.first_place,
             "left_out": self.left_out,
             "group": self.group,
         }
@@ -127,11 +137,21 @@ class DeadLetter:
                 timestamp=int(about["timestamp"]) if "timestamp" in about else None,
                 origin=about.get("origin"),
                 replay_of=about.get("replay"),
+                first_place=about.get("first_place"),
                 left_out=int(about["left_out"]) if "left_out" in about else None,
                 group=about.get("group"),
             )
         except KeyError as missing:
             raise ValueError(f"not a dead letter: header {PREFIX}{missing.args[0]} is missing") from None
+
+
+def place_text(topic: str, partition: int, offset: int) -> str:
+    """Returns where a record is.
+
+    >>> place_text("traceweir.invocations", 1, 17)
+    'traceweir.invocations-1@17'
+    """
+    return f"{topic}-{partition}@{offset}"
 
 
 def last_header(headers: Iterable[tuple[str, bytes]], name: str) -> str | None:

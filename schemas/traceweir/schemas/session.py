@@ -10,6 +10,7 @@ from pydantic import Field
 
 from traceweir.schemas.base import Identifier, Timestamp, WireModel
 from traceweir.schemas.events import InvocationEvent
+from traceweir.schemas.refused_record import RefusedRecord
 from traceweir.schemas.times import known_time
 from traceweir.schemas.trace import PipelineTrace
 
@@ -82,6 +83,8 @@ class Session(WireModel):
     """The events, in order of `occurred_at`."""
     traces: list[PipelineTrace]
     """The traces, in order of `created_at`."""
+    refused: list[RefusedRecord] | None = None
+    """The records that became dead letters while the segment was open, and were not replayed; null if there are none."""
 
     @property
     def current_events(self) -> list[InvocationEvent]:
@@ -92,6 +95,15 @@ class Session(WireModel):
     def current_traces(self) -> list[PipelineTrace]:
         """The traces that are not withdrawn."""
         return [trace for trace in self.traces if not trace.metadata.withdrawn]
+
+    @property
+    def current_refused(self) -> list[RefusedRecord]:
+        """The refused records of which no valid copy has come, and which no event replaces."""
+        if not self.refused:
+            return []
+        come = {event.event_id for event in self.events}
+        come |= {name for event in self.events for name in event.replaces or ()}
+        return [each for each in self.refused if each.event_id is None or each.event_id not in come]
 
     @property
     def started_at(self) -> datetime | None:

@@ -42,6 +42,7 @@ from traceweir.schemas.invocation import (
     known_sum,
 )
 from traceweir.schemas.reference import Reference
+from traceweir.schemas.refused_record import LostParts, RefusedRecord
 from traceweir.schemas.session import Session
 from traceweir.schemas.times import known_time
 from traceweir.schemas.trace import ReasoningTrace
@@ -70,6 +71,9 @@ def turns_of(session: Session) -> list[Turn]:
     `continued_turns` says. A session that contains traces only has a derived invocation for each trace that names no
     invocation. An invocation that a trace names has events, which have not arrived yet; results of a derived invocation
     would stay beside the results of the real one.
+
+    An invocation says in `unread` which of its parts can be in records that were refused. One of which only such records
+    are known comes last; a refused record without a readable invocation id can belong to each invocation.
     """
     return [turn for turn, _ in turns_with_events(session)]
 
@@ -79,7 +83,8 @@ def turns_with_events(session: Session) -> list[tuple[Turn, Sequence[InvocationE
     steps = event_steps(session.current_events)
     if not steps:
         derived = [trace for trace in session.current_traces if trace.metadata.invocation_id is None]
-        return [(_derived_turn(trace), ()) for trace in derived]
+        if derived:
+            return [(_derived_turn(trace), ()) for trace in derived]
     moved: dict[int, set[str]] = {}
     for step in steps:
         if step.answer is not None:
@@ -97,7 +102,42 @@ def turns_with_events(session: Session) -> list[tuple[Turn, Sequence[InvocationE
             part.add_answer(step.event, step.answer)
         events_of.setdefault(step.turn, []).append(step.event)
     turns = [_closed(list(of_turn.values()), index) for index, of_turn in enumerate(parts.values())]
-    return list(zip(_with_unique_ids(turns), events_of.values(), strict=True))
+    if refused := session.current_refused:
+        turns = _with_refused(turns, list(parts.values()), refused)
+    events = [*events_of.values(), *[()] * (len(turns) - len(events_of))]
+    return list(zip(_with_unique_ids(turns), events, strict=True))
+
+
+def _with_refused(
+    turns: Sequence[Turn], names: Sequence[Collection[str]], refused: Sequence[RefusedRecord]
+) -> list[Turn]:
+    """Returns the turns with what can be in refused records, and those of which only refused records are known.
+
+    Args:
+        turns: The turns of the events.
+        names: The invocations in which the source has the events of each turn.
+        refused: The refused records.
+    """
+    by_id: dict[str, list[RefusedRecord]] = {}
+    for each in refused:
+        by_id.setdefault(each.invocation_id or "", []).append(each)
+    of_any = LostParts(by_id.get("", ()))
+    found = []
+    known = {""}
+    for turn, of_turn in zip(turns, names, strict=True):
+        invocation = turn.invocation
+        own_names = dict.fromkeys((*of_turn, invocation.invocation_id))
+        known.update(own_names)
+        own = LostParts(each for name in own_names if name for each in by_id.get(name, ()))
+        unread = [*(invocation.unread or ()), *own.with_others(of_any).sentences()]
+        found.append(replace(turn, invocation=invocation.model_copy(update={"unread": unread or None})))
+    shared = session_dimensions([turn.dimensions for turn in turns])
+    shared = shared.model_copy(update={"trace_context": None, "sampling_probability": None})
+    for name, only in by_id.items():
+        if name not in known:
+            unread = LostParts(only, are_all=True).with_others(of_any).sentences()
+            found.append(Turn(Invocation(invocation_id=name, unread=unread), dimensions=shared))
+    return found
 
 
 def _closed(parts: Sequence[_OpenTurn], index: int) -> Turn:

@@ -16,6 +16,7 @@ from traceweir.schemas.base import JsonObject
 from traceweir.schemas.dimensions import UNKNOWN, Dimensions
 from traceweir.schemas.invocation import Invocation, Level
 from traceweir.schemas.reference import Reference
+from traceweir.schemas.refused_record import TOOL_CALLS, refused_part
 from traceweir.schemas.score import Cost
 from traceweir.schemas.session import Session
 from traceweir.schemas.trace import ReasoningTrace
@@ -81,12 +82,27 @@ def require_read(invocation: Invocation, part: str) -> None:
         raise MissingInput(f"{found[0]}{more}")
 
 
+def require_accepted(invocation: Invocation, *parts: str) -> None:
+    """Checks that no part of the invocation can be in a record that was refused.
+
+    Args:
+        invocation: The invocation.
+        parts: Names of parts of which an invocation can have several, such as `TOOL_CALLS`: those that came are not all.
+
+    Raises:
+        MissingInput: a part can be; without it a value would be a guess.
+    """
+    for part in parts:
+        require_read(invocation, refused_part(part))
+
+
 def require_calls(invocation: Invocation) -> None:
     """Checks that the tool calls were recorded: those of all models' answers, and any at all if the invocation has none.
 
     Raises:
         MissingInput: they were not; an unknown call must not be compared as no call.
     """
+    require_accepted(invocation, TOOL_CALLS)
     require_read(invocation, "tool calls of a model's answer,")
     if not invocation.tool_uses:
         require_read(invocation, "tool")

@@ -11,10 +11,11 @@ from pydantic import Field
 
 from traceweir.schemas.base import JsonObject
 from traceweir.schemas.invocation import RetrievedChunk
+from traceweir.schemas.refused_record import CONTEXT
 from traceweir.schemas.score import Cost
 from traceweir.schemas.text import printable
 from traceweir.scorers import databricks_names
-from traceweir.scorers.base import NOTHING_SPENT, Measurement, MissingInput, Subject, invocation_of
+from traceweir.scorers.base import NOTHING_SPENT, Measurement, MissingInput, Subject, invocation_of, require_accepted
 from traceweir.scorers.databricks_names import reason_with_unread
 from traceweir.scorers.judge import AnswerUnusable, Judge, JudgeFailed
 from traceweir.scorers.judged.base import judge_of
@@ -54,6 +55,7 @@ class ChunkRelevancePrecision(AsksForRatings):
         invocation = invocation_of(subject)
         judge = judge_of(subject)
         question = request_of(invocation, subject.reference)
+        require_accepted(invocation, CONTEXT)
         if not invocation.retrieved_context:
             raise MissingInput(reason_with_unread(invocation, "nothing was retrieved"))
         chunks = invocation.retrieved_context[: self.max_chunks]

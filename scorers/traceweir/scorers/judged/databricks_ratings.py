@@ -11,8 +11,9 @@ from pydantic import BeforeValidator, field_validator
 from traceweir.schemas.evaluation_row import CONFLICT
 from traceweir.schemas.invocation import Invocation
 from traceweir.schemas.reference import Reference
+from traceweir.schemas.refused_record import CONTEXT
 from traceweir.scorers import databricks_names
-from traceweir.scorers.base import MissingInput
+from traceweir.scorers.base import MissingInput, require_accepted
 from traceweir.scorers.databricks_names import reason_with_unread
 from traceweir.scorers.judged.base import RatingOptions
 from traceweir.scorers.judged.evidence import answer_of, retrieved_context_of
@@ -189,6 +190,7 @@ def _lines(texts: Iterable[str]) -> str:
 
 
 def _context(invocation: Invocation) -> str:
+    require_accepted(invocation, CONTEXT)
     chunks = [chunk for chunk in invocation.retrieved_context or () if chunk.content]
     if not chunks:
         reason = "none of the retrieved chunks has content" if invocation.retrieved_context else "nothing was retrieved"

@@ -16,7 +16,8 @@ from pydantic import JsonValue
 
 from traceweir.schemas.base import JsonObject
 from traceweir.schemas.invocation import FunctionCall, FunctionResponse, Invocation, InvocationEvents
-from traceweir.scorers.base import require_arguments, require_calls, require_read
+from traceweir.schemas.refused_record import CONTEXT, INTERMEDIATE, TOOL_CALLS, TOOL_RESULTS
+from traceweir.scorers.base import require_accepted, require_arguments, require_calls, require_read
 
 NO_STEPS = "No intermediate steps were taken."
 NO_TOOLS = "Agent has no tools."
@@ -83,6 +84,8 @@ def answer_of(invocation: Invocation, with_intermediate: bool = False) -> str:
     """
     if invocation.final_response is None:
         require_read(invocation, "answer")
+    if with_intermediate:
+        require_accepted(invocation, INTERMEDIATE)
     final = invocation.final_response.text if invocation.final_response else ""
     before = ["\n".join(step.texts) for step in steps_of(invocation)] if with_intermediate else []
     return "\n".join(text for text in [*before, final] if text)
@@ -113,6 +116,7 @@ def tool_steps_of(invocation: Invocation) -> str:
         MissingInput: the source of the invocation did not contain the arguments of a call.
     """
     require_calls(invocation)
+    require_accepted(invocation, TOOL_RESULTS)
     require_arguments(invocation)
     steps = steps_of(invocation)
     calls = [call for step in steps for call in step.calls]
@@ -142,13 +146,23 @@ def grounding_of(steps: Sequence[EvidenceStep]) -> str:
 
 
 def retrieved_context_of(invocation: Invocation) -> str:
-    """Returns the retrieved context, as JSON; empty if there is none."""
+    """Returns the retrieved context, as JSON; empty if there is none.
+
+    Raises:
+        MissingInput: a part of it can be in a record that was refused.
+    """
+    require_accepted(invocation, CONTEXT)
     chunks: list[JsonValue] = [chunk.model_dump(exclude_none=True) for chunk in invocation.retrieved_context or ()]
     return _json(chunks) if chunks else ""
 
 
 def context_of(invocation: Invocation, steps: Sequence[EvidenceStep]) -> str:
-    """Returns the whole context of a response that follows these steps."""
+    """Returns the whole context of a response that follows these steps.
+
+    Raises:
+        MissingInput: a part of it can be in a record that was refused.
+    """
+    require_accepted(invocation, TOOL_CALLS, TOOL_RESULTS, INTERMEDIATE)
     parts = [
         f"Developer instructions:\n{instructions_of(invocation)}\n",
         f"User prompt:\n{question_of(invocation)}\n",

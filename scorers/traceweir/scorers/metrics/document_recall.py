@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from traceweir.schemas.invocation import RetrievedChunk
-from traceweir.scorers.base import Measurement, MissingInput, Scorer, Subject, invocation_of
+from traceweir.schemas.refused_record import CONTEXT
+from traceweir.scorers.base import Measurement, MissingInput, Scorer, Subject, invocation_of, require_accepted
 from traceweir.scorers.databricks_names import reason_with_unread
 
 
@@ -26,6 +27,7 @@ class DocumentRecall(Scorer):
         reference = subject.reference
         if reference is None or not reference.retrieved_context:
             raise MissingInput("no reference says which documents were expected")
+        require_accepted(invocation, CONTEXT)
         if not invocation.retrieved_context:
             reason = (
                 "the retriever returned no chunks" if invocation.retrieved_context == [] else "nothing was retrieved"

@@ -10,6 +10,7 @@ from pydantic import JsonValue
 
 from traceweir.schemas.base import JsonObject
 from traceweir.schemas.invocation import Invocation, known_sum
+from traceweir.schemas.refused_record import MODEL_CALLS
 from traceweir.scorers.base import (
     Measurement,
     Measurements,
@@ -17,6 +18,7 @@ from traceweir.scorers.base import (
     Scorer,
     Subject,
     invocation_of,
+    require_accepted,
     require_calls,
 )
 from traceweir.scorers.databricks_names import reason_with_unread
@@ -54,6 +56,7 @@ class InferenceCallCount(Scorer):
     def score(self, subject: Subject) -> Measurement:
         """Counts the model calls."""
         invocation = invocation_of(subject)
+        require_accepted(invocation, MODEL_CALLS)
         if (count := invocation.model_calls) is None:
             raise MissingInput(reason_with_unread(invocation, "the invocation tells of no model call"))
         return Measurement(value=float(count), rationale=f"{count} model {'call' if count == 1 else 'calls'}")
@@ -73,6 +76,7 @@ class TokenUsageTotal(Scorer):
     def score(self, subject: Subject) -> Measurement:
         """Adds the counts."""
         invocation = invocation_of(subject)
+        require_accepted(invocation, MODEL_CALLS)
         if (usage := invocation.reported_tokens) is None:
             raise MissingInput(reason_with_unread(invocation, "no model call reports its tokens"))
         total = (usage.input_tokens or 0) + (usage.output_tokens or 0)

@@ -6,7 +6,8 @@ import math
 from typing import ClassVar
 
 from traceweir.schemas.invocation import TokenUsage
-from traceweir.scorers.base import Measurement, MissingInput, Scorer, Subject, invocation_of
+from traceweir.schemas.refused_record import MODEL_CALLS
+from traceweir.scorers.base import Measurement, MissingInput, Scorer, Subject, invocation_of, require_accepted
 from traceweir.scorers.databricks_names import reason_with_unread
 
 
@@ -56,7 +57,9 @@ class TotalTokenCount(Scorer):
 
 
 def _usage_of(subject: Subject) -> TokenUsage:
-    return invocation_of(subject).reported_tokens or TokenUsage()
+    invocation = invocation_of(subject)
+    require_accepted(invocation, MODEL_CALLS)
+    return invocation.reported_tokens or TokenUsage()
 
 
 def _measured(count: int | None, kind: str, subject: Subject) -> Measurement:

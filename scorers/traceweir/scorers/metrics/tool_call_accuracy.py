@@ -8,7 +8,8 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from traceweir.scorers.base import Measurement, Scorer, Subject, invocation_of
+from traceweir.schemas.refused_record import TOOL_CALLS
+from traceweir.scorers.base import Measurement, Scorer, Subject, invocation_of, require_accepted
 from traceweir.scorers.text.messages import shown
 
 Name = Annotated[str, Field(min_length=1)]
@@ -45,7 +46,9 @@ class ToolCallAccuracy(Scorer):
 
     def score(self, subject: Subject) -> Measurement:
         """Compares the names of the invocation's calls with the expected names."""
-        called = [call.name for call in invocation_of(subject).tool_uses]
+        invocation = invocation_of(subject)
+        require_accepted(invocation, TOOL_CALLS)
+        called = [call.name for call in invocation.tool_uses]
         if self.expected_tool_order is not None:
             correct = bool(called) and calls_in_order(called, self.expected_tool_order, strict=self.strict_mode)
             expected = f"{len(self.expected_tool_order)} tools in order"

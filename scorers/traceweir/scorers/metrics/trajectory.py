@@ -14,12 +14,14 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 
 from traceweir.schemas.invocation import FunctionCall
+from traceweir.schemas.refused_record import TOOL_CALLS
 from traceweir.scorers.base import (
     Measurement,
     MissingInput,
     Scorer,
     Subject,
     invocation_of,
+    require_accepted,
     require_arguments,
     require_calls,
 )
@@ -130,5 +132,7 @@ class TrajectorySingleToolUse(Scorer):
 
     def score(self, subject: Subject) -> Measurement:
         """Counts the calls of the tool."""
-        count = sum(call.name == self.tool_name for call in invocation_of(subject).tool_uses)
+        invocation = invocation_of(subject)
+        require_accepted(invocation, TOOL_CALLS)
+        count = sum(call.name == self.tool_name for call in invocation.tool_uses)
         return Measurement(value=float(count > 0), rationale=f"{self.tool_name} was called {count} times")

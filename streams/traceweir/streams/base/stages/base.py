@@ -11,7 +11,16 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple, Protocol, runtime_checkable
 
 from traceweir.schemas.base import MAX_IDENTIFIER_CHARS
-from traceweir.schemas.dead_letter import KEPT_BYTES, ORIGIN, REPLAY, DeadLetter, Headers, Reason, last_header
+from traceweir.schemas.dead_letter import (
+    FIRST_PLACE,
+    KEPT_BYTES,
+    ORIGIN,
+    REPLAY,
+    DeadLetter,
+    Headers,
+    Reason,
+    last_header,
+)
 from traceweir.streams.base.stages.errors import RecordRejected
 from traceweir.streams.base.stages.inputs import place_of
 
@@ -268,6 +277,7 @@ def dead_letter(
         timestamp=record.timestamp,
         origin=last_header(headers, ORIGIN),
         replay_of=last_header(headers, REPLAY),
+        first_place=last_header(headers, FIRST_PLACE),
         left_out=left_out,
     )
     return Output(topic, partition, key, letter.wire_value(), letter.wire_headers())

@@ -15,6 +15,7 @@ from traceweir.schemas.base import JsonObject, explain
 from traceweir.schemas.events import InvocationEvent
 from traceweir.schemas.invocation import Invocation
 from traceweir.schemas.other_forms import read_event
+from traceweir.schemas.refused_record import RefusedRecord
 from traceweir.schemas.session import ClosingReason, Session
 from traceweir.schemas.text import printable
 from traceweir.schemas.times import UNKNOWN_TIME, known_time
@@ -148,7 +149,8 @@ class SessionParts:
         traces = {trace.id: trace for session in segments for trace in session.traces} | self._traces.get(name, {})
         events += self._events.get(name, {}).values()
         events.sort(key=lambda event: event.occurred_at)
-        return _session_of(name, events, list(traces.values()))
+        refused = [each for session in segments for each in session.refused or ()]
+        return _session_of(name, events, list(traces.values()), refused)
 
 
 class _Reader:
@@ -281,7 +283,12 @@ def _validated(model: Any, raw: bytes, place: str) -> Any:
         raise InputError(f"{place}: {printable(explain(error))}.") from None
 
 
-def _session_of(name: str, events: list[InvocationEvent], traces: list[ReasoningTrace]) -> Session:
+def _session_of(
+    name: str,
+    events: list[InvocationEvent],
+    traces: list[ReasoningTrace],
+    refused: Sequence[RefusedRecord] = (),
+) -> Session:
     return Session.trusted(
         session_id=name,
         segment=0,
@@ -291,6 +298,7 @@ def _session_of(name: str, events: list[InvocationEvent], traces: list[Reasoning
         last_record_at=events[-1].occurred_at if events else UNKNOWN_TIME,
         events=events,
         traces=sorted(traces, key=lambda trace: (trace.created_at, trace.id)),
+        refused=list(refused) or None,
     )
 
 

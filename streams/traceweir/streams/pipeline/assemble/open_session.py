@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import UTC, datetime
 from operator import itemgetter
 
@@ -12,6 +13,9 @@ from traceweir.streams.base.stages.base import Read
 from traceweir.streams.pipeline.assemble.closing_rules import Expectation
 from traceweir.streams.pipeline.assemble.session_rows import (
     CHUNK,
+    EVENT,
+    REFUSED,
+    REPLAYED,
     TRACE,
     ChunkHeader,
     chunk_key,
@@ -81,6 +85,21 @@ class OpenSession:
     def knows(self, identity: bytes) -> bool:
         """Returns whether a record with this identity was joined."""
         return is_among(identity, self.identities)
+
+    def note(self, kind: bytes, identity: bytes, raw: bytes) -> bool:
+        """Notes something about a refused record, which only takes room in the session; False if it was noted before.
+
+        Args:
+            kind: `REFUSED` or `REPLAYED`.
+            identity: The identity of the note, 16 bytes.
+            raw: A `RefusedRecord` in JSON, or the place of one.
+        """
+        if self.knows(identity):
+            return False
+        self.new += (entry_head(kind, identity, 0.0, raw), raw)
+        self.identities += identity
+        self.bytes += len(raw) + 1
+        return True
 
     def add(self, kind: bytes, identity: bytes, at: float, raw: bytes, timestamp: int) -> None:
         """Joins a record.
@@ -170,10 +189,11 @@ class OpenSession:
         if self.closed_because is None:
             raise RuntimeError(f"session {self.id!r} is open; only a closed session has a document")
         bodies = [split(self.saved_row(number, read))[1] for number in range(self.sealed)]
-        events: list[tuple[float, bytes]] = []
-        traces: list[tuple[float, bytes]] = []
+        found: dict[bytes, list[tuple[float, bytes]]] = {EVENT: [], TRACE: [], REFUSED: [], REPLAYED: []}
         for kind, at, raw in unpack(b"".join([*bodies, self.tail, *self.new])):
-            (traces if kind == TRACE else events).append((at, raw))
+            found[kind].append((at, raw))
+        events = found[EVENT]
+        traces = found[TRACE]
         # A stable sort: ties keep the order of arrival.
         events.sort(key=_AT)
         return _DOCUMENT % {
@@ -185,13 +205,14 @@ class OpenSession:
             b"last": _moment(self.last_record),
             b"events": b",".join([raw for _, raw in events]),
             b"traces": b",".join([raw for _, raw in _last_contents(traces)]),
+            b"refused": _refused(found[REFUSED], {raw for _, raw in found[REPLAYED]}),
         }
 
 
 _AT = itemgetter(0)
 _DOCUMENT = (
     b'{"session_id":%(id)b,"segment":%(segment)d,"revision":%(revision)d,"closed_because":"%(why)b",'
-    b'"first_record_at":%(first)b,"last_record_at":%(last)b,"events":[%(events)b],"traces":[%(traces)b]}'
+    b'"first_record_at":%(first)b,"last_record_at":%(last)b,"events":[%(events)b],"traces":[%(traces)b]%(refused)b}'
 )
 
 
@@ -201,6 +222,14 @@ def _last_contents(traces: list[tuple[float, bytes]]) -> list[tuple[float, bytes
         return traces
     last = {str(orjson.loads(raw)["id"]): (at, raw) for at, raw in traces}
     return [found for _, found in sorted(last.items(), key=lambda item: (item[1][0], item[0]))]
+
+
+def _refused(refused: list[tuple[float, bytes]], replayed: Collection[bytes]) -> bytes:
+    """Returns the member `refused` of the document, after a comma; no bytes if there is none."""
+    if not refused:
+        return b""
+    kept = [raw for _, raw in refused if orjson.loads(raw)["place"].encode() not in replayed]
+    return b',"refused":[%b]' % b",".join(kept) if kept else b""
 
 
 def _moment(milliseconds: int) -> bytes:

@@ -11,7 +11,7 @@ from traceweir.streams.base.stages.base import Output, Read
 from traceweir.streams.base.stages.errors import RecordRejected
 from traceweir.streams.base.topics import Topics
 from traceweir.streams.pipeline.assemble.open_session import OpenSession
-from traceweir.streams.pipeline.assemble.session_rows import TRACE, split, unpack
+from traceweir.streams.pipeline.assemble.session_rows import EVENT, TRACE, split, unpack
 
 _UNKNOWN_OFFSET = -1
 """The offset of a dead letter whose record was read long ago: a session does not keep the offsets of its records."""
@@ -45,4 +45,6 @@ def _bodies(row: bytes) -> list[bytes]:
 def _entries(body: bytes) -> Iterator[tuple[bytes, bytes]]:
     with suppress(struct.error):
         for kind, _, raw in unpack(body):
-            yield kind, raw
+            # What the session knows of refused records is in their own dead letters.
+            if kind in (EVENT, TRACE):
+                yield kind, raw

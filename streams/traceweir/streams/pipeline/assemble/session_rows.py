@@ -36,6 +36,10 @@ _MAX_EXPECTED = 2**32 - 1
 
 EVENT = b"e"
 TRACE = b"t"
+REFUSED = b"r"
+"""What the session knows of a record that became a dead letter."""
+REPLAYED = b"b"
+"""The place of a refused record that came back; `REFUSED` of that place no longer counts."""
 
 
 Entry = tuple[bytes, float, bytes]

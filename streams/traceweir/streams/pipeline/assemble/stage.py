@@ -26,8 +26,17 @@ from traceweir.streams.pipeline.assemble.closing_rules import ClosingRules
 from traceweir.streams.pipeline.assemble.open_session import OpenSession
 from traceweir.streams.pipeline.assemble.parse import InOtherForm, checked_value, read_event, read_trace
 from traceweir.streams.pipeline.assemble.poison_session import dead_letters
+from traceweir.streams.pipeline.assemble.refusals import (
+    first_place,
+    place_of_letter,
+    refusal_of,
+    refused_identity,
+    replayed_identity,
+)
 from traceweir.streams.pipeline.assemble.session_rows import (
     EVENT,
+    REFUSED,
+    REPLAYED,
     TRACE,
     Guard,
     split,
@@ -188,8 +197,10 @@ class AssembleStage:
                     continue
                 session.add(TRACE if is_trace else EVENT, identity, at, value, timestamp)
                 joined += 1
-                if traced is not None and record.headers:
-                    traced.note(session, record.headers)
+                if record.headers:
+                    self._note_replay(session, record)
+                    if traced is not None:
+                        traced.note(session, record.headers)
                 if session.closes_because is idle:
                     if ending is not None:
                         session.closes_because, session.expected = ending
@@ -337,6 +348,36 @@ class AssembleStage:
         target = self._topics.dead_letters
         number = self._partition
         self._outputs.append(dead_letter(target, source, number, record, "assemble", why.reason, why.detail))
+        self._note_refusal(source, record, why)
+
+    def _note_refusal(self, source: str, record: Record, why: RecordRejected) -> None:
+        """Notes in an open session that a record of it was refused. The note opens and keeps open no session."""
+        place = place_of(source, self._partition)
+        topics = self._topics
+        is_trace = place.topic == topics.traces or (place.topic == topics.strays and self._was_trace(record))
+        refusal = refusal_of(record, place, why.reason, is_trace=is_trace)
+        session = self._open.get(refusal.session_id) if refusal is not None else None
+        if refusal is None or session is None:
+            return
+        at = min(record.timestamp, self._watermark.now) if why.reason == "future_timestamp" else record.timestamp
+        if at > session.deadline:
+            # When reading live, the clock would have closed the session before this record arrived.
+            return
+        if session.bytes + len(refusal.note) <= self._closing.max_bytes and session.note(
+            REFUSED, refusal.identity, refusal.note
+        ):
+            self._mark_changed(session)
+
+    def _note_replay(self, session: OpenSession, record: Record) -> None:
+        """Notes in a session that a record of it which was refused has come back with this record."""
+        where = first_place(record.headers)
+        if where is not None and session.knows(refused_identity(where)):
+            session.note(REPLAYED, replayed_identity(where), place_of_letter(where).encode())
+
+    def _mark_changed(self, session: OpenSession) -> None:
+        if not session.dirty:
+            session.dirty = True
+            self._dirty.append(session)
 
     def _refuse_future(self, what: str) -> NoReturn:
         raise RecordRejected("future_timestamp", f"{what} is more than {self._closing.max_future_ms} ms ahead of now")

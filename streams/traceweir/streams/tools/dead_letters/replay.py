@@ -16,7 +16,7 @@ from typing import Literal, NamedTuple
 
 from aiokafka.errors import KafkaError, ProducerFenced
 
-from traceweir.schemas.dead_letter import KEPT_BYTES, PREFIX, REPLAY, REPLAYED
+from traceweir.schemas.dead_letter import FIRST_PLACE, KEPT_BYTES, PREFIX, REPLAY, REPLAYED
 from traceweir.schemas.score import Score
 from traceweir.streams.base.settings import Settings
 from traceweir.streams.base.stages.base import MAX_BATCH_BYTES, Output, envelope_size
@@ -190,7 +190,12 @@ def resend(found: FoundDeadLetter, topics: Topics, partitions: int) -> Output:
     if letter.partition < 0 or partition >= partitions:
         raise NotReplayable(f"topic {topic!r} has no partition {letter.partition}")
     timestamp = found.at if letter.timestamp is None else letter.timestamp
-    headers = [*letter.headers, (REPLAY, str(found.id).encode()), (TIMESTAMP, str(timestamp).encode())]
+    headers = [
+        *letter.headers,
+        (REPLAY, str(found.id).encode()),
+        (FIRST_PLACE, letter.refused_at.encode()),
+        (TIMESTAMP, str(timestamp).encode()),
+    ]
     if (size := envelope_size(key, headers)) > KEPT_BYTES:
         raise NotReplayable(
             f"its key and headers would have {size} bytes with the headers of a replay; the limit is {KEPT_BYTES} bytes"

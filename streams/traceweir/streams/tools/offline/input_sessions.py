@@ -9,9 +9,11 @@ from operator import attrgetter
 import msgspec
 import orjson
 
+from traceweir.schemas.dead_letter import DeadLetter
 from traceweir.streams.base.stages.base import Output
 from traceweir.streams.base.stages.counters import COUNTERS_ROW
 from traceweir.streams.intake.formats.base import DocumentRecords
+from traceweir.streams.pipeline.assemble.refusals import place_of_letter, readable_session
 from traceweir.streams.pipeline.topology import Topology
 from traceweir.streams.tools.offline.block_file import BlockFile
 from traceweir.streams.tools.offline.in_process_stages import TOPICS, StageRecord, dead_letters_of, new_stage
@@ -93,7 +95,8 @@ class InputSessions:
             number = found.document.number
             if found.problem is not None:
                 self._problems.add(Problem(number, str(found.problem)))
-            for kind, session_id, value in found.records:
+            for kind, named, value in found.records:
+                session_id = named if named is not None else readable_session(value)
                 session = None if session_id is None else session_id.encode()
                 buckets.add(InputRecord(offset, number, kind == "trace", session, value))
                 offset += 1
@@ -123,7 +126,7 @@ class InputSessions:
                 else:
                     rows[key] = row
             for letter in dead_letters_of(found.outputs):
-                self._problems.add(Problem(origins.documents[letter.offset], letter.detail, letter.reason))
+                self._problems.add(Problem(origins.refused(letter), letter.detail, letter.reason))
             origins.documents.clear()
             sessions = origins.sessions(found.outputs)
             self.sessions += len(sessions)
@@ -160,6 +163,13 @@ class _Origins:
         self._first: dict[bytes, InputRecord] = {}
         self._last_trace: dict[bytes, InputRecord] = {}
         self._traces: dict[bytes, dict[str, int]] = {}
+        self._refused: dict[str, int] = {}
+
+    def refused(self, letter: DeadLetter) -> int:
+        """Notes a dead letter, and returns the number of its document."""
+        document = self.documents[letter.offset]
+        self._refused[place_of_letter(letter.refused_at)] = document
+        return document
 
     def note(self, record: InputRecord) -> None:
         """Notes a record, in the order of the input."""
@@ -184,10 +194,25 @@ class _Origins:
                 last_trace = self._last_trace.get(output.key)
                 number = 0 if last_trace is None else last_trace.document
                 traces = self._traces.get(output.key)
-                found.append(
-                    InputSession(first.offset, first.document, output.key, output.value or b"", number, traces)
-                )
+                value = self._with_documents(output.value or b"")
+                found.append(InputSession(first.offset, first.document, output.key, value, number, traces))
         return found
+
+    def _with_documents(self, value: bytes) -> bytes:
+        """Returns a session whose refused records name documents of the file, which has no dead letters."""
+        refused = _only_refused(value).refused if self._refused else []
+        if not refused:
+            return value
+        before = value.rpartition(b',"refused":[')[0]
+        named = [{**each, "place": f"document {self._refused[each['place']]}"} for each in refused]
+        return before + b',"refused":' + orjson.dumps(named) + b"}"
+
+
+class _OnlyRefused(msgspec.Struct):
+    refused: list[dict[str, str]] = []
+
+
+_only_refused = msgspec.json.Decoder(_OnlyRefused).decode
 
 
 class _OnlyId(msgspec.Struct):

@@ -136,7 +136,8 @@ def test_a_replayed_record_is_unchanged_except_for_its_headers_and_its_timestamp
     output = resend(found(), TOPICS, 4)
 
     assert output[:4] == (TOPICS.traces, 2, b"\xffkey", b"\xff\x00value")
-    more = [("traceweir.replay", b"2:40"), ("traceweir.timestamp", b"1000")]
+    place = ("traceweir.first_place", b"acme.traces-2@17")
+    more = [("traceweir.replay", b"2:40"), place, ("traceweir.timestamp", b"1000")]
     assert list(output.headers) == [*LETTER.headers, *more]
     assert output.timestamp is None
     assert is_replay(output.headers)

@@ -18,6 +18,7 @@ from traceweir.streams.intake.formats.documents import Document, InputError
 from traceweir.streams.intake.formats.traceweir_json import wire_record
 from traceweir.streams.tools.offline.problems import Problem
 from traceweir.streams.tools.offline.score_documents import Result, score_offline
+from traceweir.streams.tools.offline.scoring_run import ScoringRun
 
 BOTH = {"criteria": {"tool_trajectory_avg_score": 1.0, "response_match_score": 0.5}}
 
@@ -199,6 +200,26 @@ async def test_progress_counts_sessions() -> None:
     )
 
     assert counted == [(1, 3), (2, 3), (3, 3)]
+
+
+@pytest.mark.parametrize("kept_bytes", [0, 1 << 20], ids=["divided", "in memory"])
+async def test_a_session_names_its_refused_document(kept_bytes: int) -> None:
+    cut_off = b'{"type": "invocation.completed", "session_id": "s1", "final_response": {"parts": [{"text": "cut o'
+    # An agent can send a key with the name of the member that is looked for.
+    first = event("invocation.started", "s1", refused=[{"place": "elsewhere"}])
+    others = [orjson.dumps(event("invocation.started", f"o{number}")) for number in range(20)]
+    raws = [orjson.dumps(first), *others, cut_off]
+    records = [DocumentRecords(Document(number, raw), [wire_record(raw)]) for number, raw in enumerate(raws, start=1)]
+    with ScoringRun(
+        read_plan({"criteria": {"completeness": 0.5}}), None, Settings(), clock=lambda: NOW, kept_bytes=kept_bytes
+    ) as run:
+        run.read(records)
+        scores = [orjson.loads(score) async for session in run.sessions() for score in session.scores]
+        problems = [(each.document, each.reason) for each in run.problems]
+
+    sentences = {each["rationale"] for each in scores if each["session_id"] == "s1" and each["level"] == "invocation"}
+    assert sentences == {"the answer can be in a refused record: document 22 (not_json)"}
+    assert problems == [(22, "not_json")]
 
 
 async def test_no_documents_give_an_empty_result() -> None:

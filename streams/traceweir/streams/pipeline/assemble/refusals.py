@@ -1,0 +1,124 @@
+"""Reads which session a refused record belongs to, as far as that can be read, for the note in that session."""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+from typing import Any, NamedTuple
+
+import orjson
+from pydantic_core import from_json
+
+from traceweir.schemas.base import MAX_IDENTIFIER_CHARS
+from traceweir.schemas.dead_letter import FIRST_PLACE, KEPT_BYTES, Headers, Reason, last_header, place_text
+from traceweir.schemas.events import TYPES
+from traceweir.streams.base.stages.base import Record
+from traceweir.streams.base.stages.inputs import Place
+from traceweir.streams.pipeline.decoding.envelopes import opened
+
+_NOT_OF_ONE_RECORD: frozenset[Reason] = frozenset(("late", "missed", "unreadable_batch"))
+"""Reasons without a note: a late record can have joined its session before, and the others are of no single record."""
+
+_MAX_PLACE_CHARS = 300
+"""The name of a topic has at most 249 characters."""
+
+
+class RefusalNote(NamedTuple):
+    """What a session is told of a refused record."""
+
+    session_id: bytes
+    identity: bytes
+    """The same for the record after a crash, and for its replays that are refused again."""
+    note: bytes
+    """A `RefusedRecord` in JSON."""
+
+
+def refusal_of(record: Record, place: Place, reason: Reason, *, is_trace: bool) -> RefusalNote | None:
+    """Returns what the session of a refused record is told; None if the record names no session or is no event.
+
+    The session is the one that the value names before the place where it is broken, else that of the key. A refused
+    trace needs no note: scores of a trace that did not come do not exist.
+    """
+    if reason in _NOT_OF_ONE_RECORD:
+        return None
+    value = record.value or b""
+    inner = opened(value, record.headers)
+    found = _readable(value if inner is None else inner.value)
+    kind = found.get("type")
+    known_type = kind if isinstance(kind, str) and kind in TYPES else None
+    session_id = _identifier(found.get("session_id")) or _of_key(record.key)
+    if session_id is None or (is_trace and known_type is None):
+        return None
+    invocation = found.get("invocation")
+    inside = invocation if isinstance(invocation, dict) else {}
+    where = first_place(record.headers) or place_text(*place, record.offset)
+    note = {
+        "place": place_of_letter(where),
+        "reason": reason,
+        "type": known_type,
+        "event_id": _identifier(found.get("event_id")),
+        "invocation_id": _identifier(found.get("invocation_id"))
+        or _identifier(inside.get("invocation_id", inside.get("invocationId"))),
+    }
+    known = {name: text for name, text in note.items() if text is not None}
+    return RefusalNote(session_id.encode(), refused_identity(where), orjson.dumps(known))
+
+
+def readable_session(value: bytes) -> str | None:
+    """Returns the session that a broken event names; None if it cannot be read.
+
+    >>> readable_session(b'{"type": "tool.called", "session_id": "s-1", "args": {"q": "cut o')
+    's-1'
+    """
+    return _identifier(_readable(value).get("session_id"))
+
+
+def first_place(headers: Headers) -> str | None:
+    """Returns where a replayed record was when it was refused first; None if the record is no replay."""
+    where = last_header(headers, FIRST_PLACE) if headers else None
+    # A producer can have sent the header, with any text.
+    return where if where is not None and len(where) <= _MAX_PLACE_CHARS else None
+
+
+def place_of_letter(where: str) -> str:
+    """Returns the text by which a session names the dead letter of a record that was refused at a place."""
+    return f"the dead letter of {where}"
+
+
+def refused_identity(where: str) -> bytes:
+    """Returns the identity of the note of a record that was refused at a place."""
+    return blake2b(b"r" + where.encode(), digest_size=16).digest()
+
+
+def replayed_identity(where: str) -> bytes:
+    """Returns the identity of the note that the record of this place has come back."""
+    return blake2b(b"R" + where.encode(), digest_size=16).digest()
+
+
+def _readable(value: bytes) -> dict[str, Any]:
+    """Returns the keys of a document as far as it can be read."""
+    text = value[:KEPT_BYTES].decode(errors="replace")
+    try:
+        orjson.loads(text)
+        end = len(text)
+    except orjson.JSONDecodeError as error:
+        end = error.pos
+    while end:
+        try:
+            found = from_json(text[:end], allow_partial=True)
+        except ValueError:
+            # Nested too deeply, for example: what comes before that is shorter.
+            end //= 2
+        else:
+            return found if isinstance(found, dict) else {}
+    return {}
+
+
+def _identifier(found: object) -> str | None:
+    return found if isinstance(found, str) and 0 < len(found) <= MAX_IDENTIFIER_CHARS else None
+
+
+def _of_key(key: bytes | None) -> str | None:
+    try:
+        return _identifier((key or b"").decode())
+    except UnicodeDecodeError:
+        return None

@@ -1,0 +1,323 @@
+"""A session knows of its records that became dead letters: what can have been in them is no silence."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+import pytest
+from tests.support.flow import TOPICS
+
+from traceweir.schemas.base import JsonObject
+from traceweir.schemas.dead_letter import FIRST_PLACE
+from traceweir.scorers.evaluation.plan import read_plan
+from traceweir.streams.testing import Flow, event, trace
+
+CONFIG: JsonObject = {
+    "criteria": {
+        "response_match_score": 0.5,
+        "tool_trajectory_avg_score": 1.0,
+        "trajectory_single_tool_use": {"threshold": 1.0, "tool_name": "find"},
+        "tool_call_accuracy": {"threshold": 1.0, "expected_tool": "find"},
+        "document_recall": 0.5,
+        "token_usage_v1": None,
+    }
+}
+REFERENCE = {
+    "final_response": {"parts": [{"text": "42"}]},
+    "tool_uses": [{"name": "find"}, {"name": "book"}],
+    "retrieved_context": [{"doc_uri": "d1"}, {"doc_uri": "d2"}],
+}
+SPACE = b'"x": "' + b"x" * 900_000 + b'"'
+
+
+def started(name: str = "i1") -> dict[str, Any]:
+    question = {"parts": [{"text": "why"}]}
+    return event("invocation.started", "s", invocation_id=name, at=0, user_content=question, reference=REFERENCE)
+
+
+def completed(name: str = "i1") -> dict[str, Any]:
+    answer = {"parts": [{"text": "42"}]}
+    return event("invocation.completed", "s", invocation_id=name, at=9, final_response=answer)
+
+
+def broken(kind: str, name: str | None = "i1", **fields: Any) -> dict[str, Any]:
+    # The wrong value is one that no event has.
+    return {**event(kind, "s", invocation_id=name or "", at=1, **fields), "app_name": 7}
+
+
+PARTS = (
+    event("tool.called", "s", invocation_id="i1", at=2, name="find"),
+    event("retrieval.returned", "s", invocation_id="i1", at=3, chunks=[{"doc_uri": "d9"}]),
+    event("model.called", "s", invocation_id="i1", at=4, model="m", input_tokens=1, output_tokens=1),
+)
+"""What came of an invocation of which one more record of each kind is refused."""
+
+
+async def scored(*records: Any) -> Flow:
+    flow = Flow(read_plan(CONFIG))
+    for record in records:
+        flow.send(TOPICS.invocations, record, b"s")
+    await flow.finish()
+    return flow
+
+
+def outcomes(flow: Flow, level: str = "invocation", subject: str | None = "i1") -> dict[str, str]:
+    return {
+        score["metric"].rpartition("/")[2]: score["not_evaluated_because"] or score["status"]
+        for score in flow.results()
+        if score["level"] == level and score["invocation_id"] == (subject if level == "invocation" else None)
+    }
+
+
+def refused(flow: Flow) -> list[list[str]]:
+    return [[each["place"] for each in session.get("refused", [])] for session in flow.sessions()]
+
+
+def place(offset: int) -> str:
+    return f"the dead letter of {TOPICS.invocations}-0@{offset}"
+
+
+async def test_an_answer_that_was_refused_is_no_silence() -> None:
+    flow = await scored(started(), *PARTS, broken("invocation.completed"))
+
+    found = outcomes(flow)
+    assert found["response_match_score"] == outcomes(flow, "session")["response_match_score"] == "missing_input"
+    assert (found["tool_trajectory_avg_score"], found["token_usage_v1"]) == ("FAILED", "PASSED")
+
+
+async def test_the_rationale_names_the_dead_letter_and_its_reason() -> None:
+    flow = await scored(started(), broken("invocation.completed"))
+
+    (letter,) = flow.dead_letters()
+    sentence = f"the answer can be in a refused record: {place(letter.offset)} (invalid)"
+    assert [each["rationale"] for each in flow.results("response_match_score")] == [
+        sentence,
+        "none of 1 invocations has a value",
+    ]
+
+
+CALLS = {"tool_trajectory_avg_score", "trajectory_single_tool_use", "tool_call_accuracy"}
+UNMEASURED: dict[str, set[str]] = {
+    "tool.called": CALLS,
+    "model.called": {"token_usage_v1"},
+    "retrieval.returned": {"document_recall"},
+    "invocation.completed": {"response_match_score"},
+    "tool.returned": set(),
+    "session.ended": set(),
+    "invocation.recorded": {*CALLS, "token_usage_v1", "document_recall", "response_match_score"},
+    "invocation.exploded": {*CALLS, "token_usage_v1", "document_recall", "response_match_score"},
+}
+
+
+@pytest.mark.parametrize(("kind", "unmeasured"), UNMEASURED.items(), ids=UNMEASURED)
+@pytest.mark.parametrize("name", ["i1", None], ids=["known", "unknown"])
+async def test_only_what_can_have_been_in_the_record_is_not_evaluated(
+    kind: str, unmeasured: set[str], name: str | None
+) -> None:
+    flow = await scored(started(), *PARTS, broken(kind, name))
+
+    found = outcomes(flow)
+    assert {metric for metric, outcome in found.items() if outcome == "missing_input"} == unmeasured
+    assert len(found) == len(CONFIG["criteria"])  # type: ignore[arg-type]
+
+
+async def test_a_refused_record_of_one_invocation_leaves_the_others_as_they_are() -> None:
+    flow = await scored(started(), broken("invocation.completed"), started("i2"), completed("i2"))
+
+    assert outcomes(flow)["response_match_score"] == "missing_input"
+    assert outcomes(flow, subject="i2")["response_match_score"] == "PASSED"
+    (total,) = [each for each in flow.results("response_match_score") if each["level"] == "session"]
+    assert (total["value"], total["details"]["measured"]) == (1.0, 1)
+
+
+async def test_a_record_without_a_readable_invocation_can_be_of_each_one() -> None:
+    flow = await scored(started(), completed(), started("i2"), b"{")
+
+    assert outcomes(flow)["response_match_score"] == "PASSED"
+    assert outcomes(flow, subject="i2")["response_match_score"] == "missing_input"
+    assert {outcomes(flow, subject=name)["tool_trajectory_avg_score"] for name in ("i1", "i2")} == {"missing_input"}
+
+
+async def test_an_invocation_of_which_only_a_refused_record_is_known_has_no_value() -> None:
+    flow = await scored(started(), completed(), broken("tool.called", "i2"))
+
+    assert set(outcomes(flow, subject="i2").values()) == {"missing_input"}
+    assert outcomes(flow)["response_match_score"] == "PASSED"
+
+
+async def test_a_valid_event_with_the_same_id_makes_up_for_the_refused_one() -> None:
+    flow = await scored(
+        started(),
+        broken("tool.called", event_id="e1"),
+        event("tool.called", "s", invocation_id="i1", at=2, name="find", event_id="e1"),
+    )
+
+    assert outcomes(flow)["tool_call_accuracy"] == "PASSED"
+
+
+async def test_a_session_without_refused_records_has_the_record_that_it_had() -> None:
+    flow = await scored(started(), completed())
+
+    assert "refused" not in flow.sessions()[0]
+
+
+VALUES: dict[str, tuple[bytes | None, bytes | None, str]] = {
+    "cut off": (b'{"type": "invocation.completed", "session_id": "s", "final_response": {"pa', None, "not_json"),
+    "broken behind the id": (b'{"session_id": "s", "type": "tool.called", "name": "\x01"}', None, "not_json"),
+    "behind other letters": ('{"a": "침실", "session_id": "s", "x": NaN}'.encode(), None, "not_json"),
+    "half a character": (b'{"session_id": "s", "x": "\\ud800"}', None, "not_json"),
+    "nested deeply": (b'{"session_id": "s", "x": ' + b"[" * 9_000, None, "not_json"),
+    "broken with a key": (b"{", b"s", "not_json"),
+    "bytes with a key": (b"\xff\xfe\x00", b"s", "not_json"),
+    "a list with a key": (b"[]", b"s", "not_an_object"),
+    "an empty value with a key": (b"", b"s", "empty"),
+    "a tombstone with a key": (None, b"s", "empty"),
+    "too large": (b'{"type": "tool.called", "session_id": "s", ' + SPACE + b"}", None, "too_large"),
+    "too large with a key": (b"{" + SPACE + b"}", b"s", "too_large"),
+    "in the five bytes of a registry": (b'\0\0\0\0\1{"type": "tool.called", "session_id": "s"}', None, "invalid"),
+    "of another key": (b'{"type": "tool.called", "session_id": "s"}', b"other", "invalid"),
+}
+
+
+@pytest.mark.parametrize(("value", "key", "reason"), VALUES.values(), ids=VALUES)
+async def test_an_open_session_knows_of_a_refused_record_whatever_is_wrong_with_it(
+    value: bytes | None, key: bytes | None, reason: str
+) -> None:
+    flow = Flow()
+    flow.send(TOPICS.invocations, started())
+    flow.send(TOPICS.invocations, value, key)
+    await flow.finish()
+
+    (session,) = flow.sessions()
+    assert [each["reason"] for each in session["refused"]] == [reason]
+    assert [letter.reason for letter in flow.dead_letters()] == [reason]
+
+
+NONE: dict[str, tuple[str, Any, bytes | None]] = {
+    "garbage without a session": (TOPICS.invocations, b"{", None),
+    "garbage with another key": (TOPICS.invocations, b"{", b"\xff"),
+    "a session that is no text": (TOPICS.invocations, b'{"type": "tool.called", "session_id": ["s"]}', None),
+    "a trace": (TOPICS.traces, trace("t2", "s", outcome={"confidence": 1.5}), b"s"),
+}
+
+
+@pytest.mark.parametrize(("topic", "value", "key"), NONE.values(), ids=NONE)
+async def test_what_names_no_session_or_is_a_trace_is_a_dead_letter_only(
+    topic: str, value: Any, key: bytes | None
+) -> None:
+    flow = Flow()
+    flow.send(TOPICS.invocations, started())
+    flow.send(topic, value, key)
+    await flow.finish()
+
+    assert refused(flow) == [[]]
+    assert len(flow.dead_letters()) == 1
+
+
+async def test_an_event_that_was_sent_as_a_trace_is_known() -> None:
+    flow = Flow()
+    flow.send(TOPICS.invocations, started())
+    await flow.settle()
+    flow.send(TOPICS.traces, completed())
+    await flow.finish()
+
+    assert [[each["type"] for each in session["refused"]] for session in flow.sessions()] == [["invocation.completed"]]
+
+
+async def test_a_refused_record_opens_no_session_and_keeps_none_open() -> None:
+    flow = Flow(idle_gap_s=300)
+    flow.send(TOPICS.invocations, broken("tool.called"), b"s", at=0)
+    flow.send(TOPICS.invocations, started(), b"s", at=1)
+    flow.send(TOPICS.invocations, broken("invocation.completed"), b"s", at=200)
+    flow.send(TOPICS.invocations, broken("invocation.completed"), b"s", at=302)
+    flow.pass_time(310)
+    await flow.finish()
+
+    (session,) = flow.sessions()
+    assert [each["place"] for each in session["refused"]] == [place(2)]
+    assert session["first_record_at"] == session["last_record_at"]
+    assert (flow.counters("assemble")["joined"], flow.counters("assemble")["opened"]) == (1, 1)
+
+
+async def test_a_note_is_no_record_of_those_that_the_producer_has_announced() -> None:
+    flow = Flow()
+    flow.send(TOPICS.invocations, started(), b"s")
+    flow.send(TOPICS.invocations, broken("invocation.completed"), b"s")
+    flow.send(TOPICS.invocations, event("session.ended", "s", expects={"events": 3, "traces": 0}), b"s")
+    await flow.settle()
+    assert flow.sessions() == []
+
+    await flow.finish()
+    assert refused(flow) == [[place(1)]]
+
+
+@pytest.mark.parametrize("known_id", [True, False])
+@pytest.mark.parametrize("again", [0, 2], ids=["mended", "refused twice again"])
+async def test_a_replay_takes_the_refusal_back(known_id: bool, again: int) -> None:
+    flow = await scored(started(), broken("tool.called", "i1" if known_id else None))
+    (letter,) = flow.dead_letters()
+    assert outcomes(flow)["tool_call_accuracy"] == "missing_input"
+    where = letter.refused_at
+    for _ in range(again):
+        flow.send(TOPICS.invocations, broken("tool.called"), b"s", headers=[(FIRST_PLACE, where.encode())])
+        await flow.settle()
+        where = flow.dead_letters()[-1].refused_at
+    mended = event("tool.called", "s", invocation_id="i1", at=1, name="find")
+    flow.send(TOPICS.invocations, mended, b"s", headers=[(FIRST_PLACE, where.encode())])
+    await flow.finish()
+
+    assert refused(flow) == [[place(1)], []]
+    assert [each["revision"] for each in flow.sessions()] == [0, 1]
+    (last,) = [
+        each for each in flow.results("tool_call_accuracy") if each["invocation_id"] == "i1" and each["revision"] == 1
+    ]
+    assert last["status"] == "PASSED"
+
+
+@pytest.mark.parametrize("sealed", [False, True])
+async def test_a_crash_changes_nothing(sealed: bool) -> None:
+    flow = Flow()
+    ballast = "x" * 3_000 if sealed else ""
+    flow.send(TOPICS.invocations, {**started(), "ballast": ballast}, b"s")
+    await flow.settle()
+    flow.send(TOPICS.invocations, broken("tool.called"), b"s")
+    flow.send(TOPICS.invocations, broken("invocation.completed"), b"s")
+    await flow.settle()
+    flow.crash()
+    mended = event("tool.called", "s", invocation_id="i1", at=1, name="find")
+    flow.send(TOPICS.invocations, mended, b"s", headers=[(FIRST_PLACE, flow.dead_letters()[0].refused_at.encode())])
+    await flow.settle()
+    flow.crash()
+    await flow.finish()
+
+    assert refused(flow) == [[place(2)]]
+    assert len(flow.dead_letters()) == 2
+
+
+async def test_a_header_of_a_producer_with_a_long_text_is_no_place() -> None:
+    flow = Flow()
+    flow.send(TOPICS.invocations, started(), b"s")
+    flow.send(TOPICS.invocations, broken("tool.called"), b"s", headers=[(FIRST_PLACE, b"x" * 10_000)])
+    await flow.finish()
+
+    assert refused(flow) == [[place(1)]]
+
+
+async def test_a_flood_of_refused_records_has_one_sentence_for_each_part() -> None:
+    flow = await scored(started(), *[orjson.dumps(broken("invocation.completed")) for _ in range(50)])
+
+    (found,) = [each for each in flow.results("response_match_score") if each["level"] == "invocation"]
+    assert found["rationale"] == (f"the answer can be in a refused record: {place(1)} (invalid), or in 49 more")
+
+
+async def test_a_full_session_takes_no_note_and_stays_whole() -> None:
+    flow = Flow(segment_max_bytes=2_000)
+    flow.send(TOPICS.invocations, {**started(), "ballast": "x" * 1_000}, b"s")
+    for _ in range(20):
+        flow.send(TOPICS.invocations, b"{", b"s")
+    await flow.finish()
+
+    (session,) = flow.sessions()
+    assert 0 < len(session["refused"]) < 20
+    assert len(flow.dead_letters()) == 20
