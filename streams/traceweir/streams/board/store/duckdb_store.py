@@ -171,7 +171,7 @@ class DuckDBStore:
                 old = [_in_utc(moment)]
                 if table is RESULTS:
                     self._connection.execute(
-                        f"INSERT INTO {remains.TABLE} SELECT key, {remains.KEPT} FROM results WHERE {table.time} < ?",
+                        f"INSERT INTO {remains.TABLE} BY NAME SELECT key, {remains.KEPT} FROM results WHERE {table.time} < ?",
                         old,
                     )
                 (removed[table.name],) = self._one(f"DELETE FROM {table.name} WHERE {table.time} < ?", old)
@@ -276,7 +276,7 @@ class DuckDBStore:
         with self._registered(columns, rows) as new:
             same = " AND ".join(f"old.{column} = {new}.{column}" for column in key)
             self._connection.execute(f"DELETE FROM {name} old USING {new} WHERE {same}")
-            self._connection.execute(f"INSERT INTO {name} SELECT * FROM {new}")
+            self._connection.execute(f"INSERT INTO {name} BY NAME SELECT * FROM {new}")
 
     def _store(self, table: Table, rows: Sequence[tuple[Any, ...]]) -> None:
         counted, superseded = newest_of(table, rows)
@@ -305,7 +305,7 @@ class DuckDBStore:
             changes.add(uncounted, -1)
             for figures, found in changes.rows():
                 with self._registered(figures.columns, found) as new:
-                    self._connection.execute(f"INSERT INTO {figures.changes} SELECT * FROM {new}")
+                    self._connection.execute(f"INSERT INTO {figures.changes} BY NAME SELECT * FROM {new}")
 
     def _present(self, table: Table, wanted: Mapping[tuple[Any, ...], object]) -> list[tuple[Any, ...]]:
         """Returns the rows of a table with these identities.
@@ -349,7 +349,9 @@ class DuckDBStore:
     def _append(self, name: str, table: Table, rows: Sequence[tuple[Any, ...]]) -> None:
         if rows:
             with self._registered(table.column_types, rows) as new:
-                self._connection.execute(f"INSERT INTO {name} SELECT {_KEY.format(table.key[0])}, * FROM {new}")
+                self._connection.execute(
+                    f"INSERT INTO {name} BY NAME SELECT {_KEY.format(table.key[0])} AS key, * FROM {new}"
+                )
 
     @contextmanager
     def _registered(self, columns: Mapping[str, ColumnType], rows: Iterable[tuple[Any, ...]]) -> Iterator[str]:

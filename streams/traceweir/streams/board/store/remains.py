@@ -23,7 +23,7 @@ _NAMES = (
 COLUMNS: Mapping[str, ColumnType] = {name: RESULTS.column_types[name] for name in _NAMES}
 """The columns beside `key`: the id and the version of a result, and what `FigureChanges` reads."""
 KEPT = ", ".join(
-    f"CASE WHEN metric = '{GATE}' THEN details END" if name == "details" else f'"{name}"' for name in COLUMNS
+    f"CASE WHEN metric = '{GATE}' THEN details END AS details" if name == "details" else f'"{name}"' for name in COLUMNS
 )
 """The columns as a query of results selects them. Of texts only the gate's reasons are kept, which are figures too."""
 AS_RESULTS = ", ".join(

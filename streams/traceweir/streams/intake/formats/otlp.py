@@ -63,7 +63,9 @@ class _Traces:
 
 def _read(streams: Sequence[BinaryIO], context: InputContext) -> Iterator[DocumentRecords]:
     # Imported here, like the decoders: commands that read other formats start earlier without them.
+    from traceweir.streams.intake.spans.kinds import kind_of
     from traceweir.streams.intake.spans.reader import read_trace
+    from traceweir.streams.intake.spans.switches import switch_of
 
     traces = _Traces()
     number = 0
@@ -100,13 +102,16 @@ def _read(streams: Sequence[BinaryIO], context: InputContext) -> Iterator[Docume
             )
     if traces.spans and not agents:
         span_count = sum(map(len, traces.spans.values()))
-        what = f"{counted(span_count, 'span')} in {counted(len(traces.spans), 'trace')}, and none of an agent, a model or a tool"
+        where = f"{counted(span_count, 'span')} in {counted(len(traces.spans), 'trace')}"
         own = f"; {own_spans} of them are Traceweir's own and left out" if own_spans else ""
-        yield DocumentRecords(
-            Document(number + 1, b""),
-            [],
-            InputError(f"{context.source}: has {what}{own}; instrument the agent or its framework"),
-        )
+        found_agents = [span for spans in traces.spans.values() for span in spans if kind_of(span) == "agent"]
+        if found_agents:
+            what = (
+                f"{where}, and the spans of agents tell neither a step nor content{own}; set {switch_of(found_agents)}"
+            )
+        else:
+            what = f"{where}, and none of an agent, a model or a tool{own}; instrument the agent or its framework"
+        yield DocumentRecords(Document(number + 1, b""), [], InputError(f"{context.source}: has {what}"))
 
 
 def _requests(stream: BinaryIO) -> Iterator[bytes | InputError]:

@@ -9,7 +9,6 @@ from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from pydantic import ValidationError
-from pydantic_core import to_json
 
 from traceweir.schemas.base import JsonObject, explain
 from traceweir.schemas.candidate import Candidate
@@ -83,7 +82,7 @@ class GateStage:
         self._encode_score = encode_score
         self._entities = entities
         self._scopes = NoveltyScopes(plan.gate.cache_size, plan.gate.max_scopes, read)
-        self._plans: dict[bytes, Plan] = {}
+        self._plans: list[tuple[JsonObject, Plan]] = []
         self._outputs: list[Output] = []
         self._decided: dict[int, list[Output]] = {}
         self._next: dict[str, int] = {}
@@ -267,9 +266,10 @@ class GateStage:
         """
         if candidate.gate_rules is None:
             return self._plan
-        text = to_json(candidate.gate_rules)
-        if (found := self._plans.get(text)) is not None:
-            return found
+        for rules, known in self._plans:
+            # Faster than a text as the key. Score workers write rules of a checked config, so that equal ones have equal types.
+            if rules == candidate.gate_rules:
+                return known
         try:
             found = plan_of_rules(candidate.gate_rules)
         except ValueError as error:
@@ -282,7 +282,7 @@ class GateStage:
             )
         if len(self._plans) >= MAX_PLANS:
             self._plans.clear()
-        self._plans[text] = found
+        self._plans.append((candidate.gate_rules, found))
         return found
 
     def _reject(self, record: Record, why: RecordRejected) -> None:

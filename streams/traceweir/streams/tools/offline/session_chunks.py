@@ -58,7 +58,8 @@ class ChunkScoring:
         plan: The criteria.
         scoring: Scores a session.
         clock: Returns the time of the scores.
-        processes: Number of processes that score; each has as many sessions at the same time as the settings say.
+        processes: Number of processes that score. For each of them, as many sessions as the settings say are in flight
+            here; `ScoringProcesses` divides how many are scored at the same time among them.
     """
 
     def __init__(

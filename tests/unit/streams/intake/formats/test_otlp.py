@@ -139,6 +139,20 @@ def test_spans_without_an_agent_are_said_to_be_none() -> None:
     assert str(found.problem).startswith("the input: has 2 spans in 1 trace, and none of an agent, a model or a tool; ")
 
 
+def test_spans_of_agents_without_content_name_the_setting_that_turns_it_on() -> None:
+    request = orjson.loads(REQUESTS[0])
+    spans = request["resourceSpans"][0]["scopeSpans"][0]["spans"]
+    del spans[1:]
+    request["resourceSpans"][0]["scopeSpans"][0]["scope"] = {"name": "azure.ai.agents"}
+    told = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "desk"}
+    spans[0]["attributes"] = [{"key": key, "value": {"stringValue": value}} for key, value in told.items()]
+    (found,) = read(orjson.dumps(request))
+    assert str(found.problem).startswith(
+        "the input: has 1 span in 1 trace, and the spans of agents tell neither a step nor content; "
+        "set AZURE_TRACING_GEN_AI_CONTENT_RECORDING_ENABLED=true"
+    )
+
+
 def test_spans_of_traceweir_itself_are_said_to_be_left_out() -> None:
     request = orjson.loads(REQUESTS[0])
     request["resourceSpans"][0]["scopeSpans"][0]["scope"] = {"name": "traceweir.worker"}
