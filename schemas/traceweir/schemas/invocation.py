@@ -52,9 +52,20 @@ class Part(AdkModel):
     """Whether the part is reasoning of the model: such a part is read, and left out of its message."""
 
 
+class SpokenParts(list[Part]):
+    """The parts of a message that had reasoning too. `reasoning_parts` reads all of them, and nothing writes them."""
+
+    every: list[Part]
+    """All parts, in order."""
+
+
 def without_thoughts(parts: list[Part]) -> list[Part]:
     """Returns the parts that are no reasoning."""
-    return [part for part in parts if not part.thought] if any(part.thought for part in parts) else parts
+    if not any(part.thought for part in parts):
+        return parts
+    spoken = SpokenParts(part for part in parts if not part.thought)
+    spoken.every = parts
+    return spoken
 
 
 Parts = Annotated[list[Part], AfterValidator(without_thoughts)]

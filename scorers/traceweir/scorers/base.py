@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import ClassVar, Self
+from typing import ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, JsonValue
 from pydantic.alias_generators import to_camel
@@ -155,6 +155,11 @@ class Measurements(tuple[Measurement, ...]):
         found = cls(measured)
         found.invocations = invocations
         return found
+
+
+AdkCompat = Literal["adk"] | None
+"""`adk`: as Google ADK, also where Traceweir differs on purpose. Reasoning in messages then counts as text, as far as the
+source has it."""
 
 
 class MissingInput(Exception):  # noqa: N818  # an outcome that the caller handles

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar
 
 from pydantic import Field, JsonValue
 
@@ -16,10 +16,6 @@ OPTIONS_NOT_IN_DIGEST = ("judge_model", "judge_model_config", "parallelism_limit
 
 The digest has a separate field for the model; the other two options change no value.
 """
-
-
-AdkCompat = Literal["adk"] | None
-"""`adk`: what a reply leaves out does not count, as in Google ADK. None: without it there is no value."""
 
 
 class JudgeModelOptions(ConfigModel):

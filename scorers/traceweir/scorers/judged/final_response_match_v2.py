@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from traceweir.scorers.base import Measurement, MissingInput, Subject, invocation_of
+from traceweir.schemas.base import JsonObject
+from traceweir.schemas.reasoning_parts import invocation_with_reasoning, with_reasoning
+from traceweir.scorers.base import AdkCompat, Measurement, MissingInput, Subject, invocation_of
 from traceweir.scorers.judged.base import JudgedScorer, judge_of
 from traceweir.scorers.judged.evidence import answer_of, question_of
 from traceweir.scorers.judged.prompt import prompt
@@ -24,6 +26,7 @@ class FinalResponseMatch(JudgedScorer):
     metric = "final_response_match_v2"
     include_intermediate_responses_in_final: bool = False
     """Whether the agent's intermediate responses count as part of its final response."""
+    compat: AdkCompat = None
 
     async def score(self, subject: Subject) -> Measurement:
         """Asks the judge whether the response is valid.
@@ -39,11 +42,15 @@ class FinalResponseMatch(JudgedScorer):
         judge = judge_of(subject)
         if reference is None or reference.final_response is None:
             raise MissingInput("no reference says which final response was expected")
+        expected = reference.final_response
+        if self.compat is not None:
+            invocation = invocation_with_reasoning(invocation)
+            expected = with_reasoning(expected) or expected
         text = prompt(
             self.metric,
             {
                 "question": reference.question or question_of(invocation),
-                "reference": reference.final_response.text,
+                "reference": expected.text,
                 "response": answer_of(invocation, self.include_intermediate_responses_in_final),
             },
         )
@@ -54,3 +61,8 @@ class FinalResponseMatch(JudgedScorer):
             self.judge_model_options,
         )
         return verdict_measurement(poll, ITEM, "valid")
+
+    def decisive_options(self) -> JsonObject:
+        """Returns the options; without `compat` they are what they were before there was such an option."""
+        options = super().decisive_options()
+        return options if self.compat is not None else {name: options[name] for name in options if name != "compat"}

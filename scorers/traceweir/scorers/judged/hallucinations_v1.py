@@ -11,11 +11,12 @@ from statistics import mean
 from traceweir.schemas.base import JsonObject
 from traceweir.schemas.figures import counted
 from traceweir.schemas.invocation import Invocation
+from traceweir.schemas.reasoning_parts import invocation_with_reasoning
 from traceweir.schemas.score import Cost
 from traceweir.schemas.text import printable
-from traceweir.scorers.base import Measurement, Measurements, MissingInput, Subject
+from traceweir.scorers.base import AdkCompat, Measurement, Measurements, MissingInput, Subject
 from traceweir.scorers.judge import AnswerUnusable, Judge, JudgeFailed
-from traceweir.scorers.judged.base import AdkCompat, JudgedScorer, judge_of
+from traceweir.scorers.judged.base import JudgedScorer, judge_of
 from traceweir.scorers.judged.copied_reasons import is_copied
 from traceweir.scorers.judged.evidence import EvidenceStep, answer_of, context_of, steps_of
 from traceweir.scorers.judged.hallucination_replies import (
@@ -99,6 +100,8 @@ class Hallucinations(JudgedScorer):
 
     def _responses(self, invocation: Invocation) -> list[tuple[str, str]]:
         """Returns the responses to measure, each with its context."""
+        if self.compat is not None:
+            invocation = invocation_with_reasoning(invocation)
         steps = steps_of(invocation)
         found = []
         if self.evaluate_intermediate_nl_responses:

@@ -10,10 +10,11 @@ from pydantic import field_validator
 
 from traceweir.schemas.base import JsonObject
 from traceweir.schemas.invocation import Invocation, Rubric
+from traceweir.schemas.reasoning_parts import invocation_with_reasoning
 from traceweir.schemas.reference import Reference
 from traceweir.schemas.text import printable
-from traceweir.scorers.base import Measurement, Measurements, MissingInput, Subject, invocation_of
-from traceweir.scorers.judged.base import AdkCompat, JudgedScorer, judge_of
+from traceweir.scorers.base import AdkCompat, Measurement, Measurements, MissingInput, Subject, invocation_of
+from traceweir.scorers.judged.base import JudgedScorer, judge_of
 from traceweir.scorers.judged.prompt import prompt
 from traceweir.scorers.judged.rubric_replies import read_rubrics, rubric_text, rubrics_answer
 from traceweir.scorers.judged.vote import Ballot, Poll, vote
@@ -58,6 +59,8 @@ class RubricBased(JudgedScorer):
         """
         judge = judge_of(subject)
         invocation = invocation_of(subject)
+        if self.compat is not None:
+            invocation = invocation_with_reasoning(invocation)
         rubrics = self.applicable(subject)
         if not rubrics:
             raise MissingInput(

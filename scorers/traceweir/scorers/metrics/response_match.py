@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from traceweir.scorers.base import Measurement, MissingInput, Scorer, Subject
+from traceweir.schemas.base import JsonObject
+from traceweir.schemas.reasoning_parts import with_reasoning
+from traceweir.scorers.base import AdkCompat, Measurement, MissingInput, Scorer, Subject
 from traceweir.scorers.text.rouge import rouge1_f
 
 
@@ -20,9 +22,22 @@ class ResponseMatch(Scorer):
     0.8
     """
 
+    compat: AdkCompat = None
+
     def score(self, subject: Subject) -> Measurement:
         """Compares the final response with the reference's."""
         if subject.invocation is None or subject.reference is None or subject.reference.final_response is None:
             raise MissingInput("no reference says which final response was expected")
-        value = rouge1_f(subject.response, subject.reference.final_response.text)
+        response = subject.response
+        expected = subject.reference.final_response
+        if self.compat is not None:
+            said = with_reasoning(subject.invocation.final_response)
+            response = said.text if said is not None else response
+            expected = with_reasoning(expected) or expected
+        value = rouge1_f(response, expected.text)
         return Measurement(value=value, rationale=f"ROUGE-1 F-measure {value:.3f} with the expected response")
+
+    def decisive_options(self) -> JsonObject:
+        """Returns the options; without `compat` they are what they were before there was such an option."""
+        options = super().decisive_options()
+        return options if self.compat is not None else {name: options[name] for name in options if name != "compat"}
