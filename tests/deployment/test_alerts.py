@@ -200,6 +200,17 @@ CASES = {
         {'traceweir_scores_total{metric="m", reason="budget"}': "4x100"},
         {"metric": "m"},
     ),
+    "TraceweirJudgeBudgetNearlySpent": Case(
+        {
+            'traceweir_judge_budget_left{limit="usd_per_day", instance="a"}': "1x80 0.15x20",
+            'traceweir_judge_budget_left{limit="usd_per_day", instance="b"}': "1x100",
+        },
+        {
+            'traceweir_judge_budget_left{limit="usd_per_day"}': "0.25x100",
+            'traceweir_judge_budget_left{limit="tokens_per_minute"}': "0x100",
+        },
+        {"limit": "usd_per_day"},
+    ),
     "TraceweirJudgeDown": Case(
         {'traceweir_judge_breaker_open{model="m"}': "0x10 1x100"},
         {'traceweir_judge_breaker_open{model="m"}': "0x10 1x3 0x20 1x3 0x100"},

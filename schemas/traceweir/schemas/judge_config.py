@@ -20,6 +20,8 @@ class Price(ConfigModel):
     """USD per million input tokens, at least 0."""
     output: Usd
     """USD per million output tokens, at least 0."""
+    cached_input: Usd | None = None
+    """USD per million input tokens that the provider had in its cache; null: the price of all input tokens."""
 
 
 class Retries(ConfigModel):
@@ -59,6 +61,12 @@ class Budget(ConfigModel):
     """Maximum USD in a day, above 0."""
     usd: Positive | None = None
     """Maximum USD in all since the state of the workers began, above 0; `traceweir shadow --budget` sets it."""
+    unknown_price: Literal["count_tokens", "refuse"] = "count_tokens"
+    """What a limit in USD does with a model without a price.
+
+    With `count_tokens` its tokens cost 0 USD, so that only limits in tokens hold. With `refuse` a limit in USD lets no
+    question to it pass: the scores are NOT_EVALUATED `budget`.
+    """
 
 
 class VerdictCache(ConfigModel):

@@ -46,6 +46,10 @@ class Cost(WireModel):
     """Price of the tokens in USD, at least 0."""
     cached: bool = False
     """Whether a stored verdict was used, so that nothing was paid."""
+    cached_input_tokens: Count = 0
+    """How many of the input tokens the provider had in its cache. Left out of the JSON if 0, as the next."""
+    reasoning_tokens: Count = 0
+    """How many of the output tokens were reasoning."""
 
 
 class Score(Dimensions):
@@ -116,7 +120,9 @@ class Score(Dimensions):
         """Returns the Score as JSON, as on the topic `results`."""
         document = self.__dict__.copy()
         # orjson would call `_fields` for each Score.
-        document["cost"] = self.cost.__dict__
+        document["cost"] = {
+            name: found for name, found in self.cost.__dict__.items() if found or name not in _LEFT_OUT_IF_ZERO
+        }
         for name in _LEFT_OUT_IF_NULL:
             if document[name] is None:
                 del document[name]
@@ -142,6 +148,7 @@ class Score(Dimensions):
         return self
 
 
+_LEFT_OUT_IF_ZERO = ("cached_input_tokens", "reasoning_tokens")
 _LEFT_OUT_IF_NULL = ("cause", "source", *Dimensions.model_fields)
 
 

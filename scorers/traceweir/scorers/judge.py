@@ -79,16 +79,16 @@ class JudgeFailed(Exception):  # noqa: N818  # an outcome that the caller handle
     ('judge_unavailable', 'judge_refused')
     """
 
-    def __init__(self, message: str, cause: Cause = "judge_unavailable") -> None:
+    def __init__(self, message: str, cause: Cause = "judge_unavailable", cost: Cost | None = None) -> None:
         super().__init__(message)
         self.cause: Cause = cause
         """What the judge lacked; the cause of the Score."""
+        self.cost = cost or Cost()
+        """What the question cost although there is no answer."""
 
 
 class AnswerUnusable(JudgeFailed):
     """Raised if the judge's answers contain no verdict; the cause is `judge_unparsable`."""
 
     def __init__(self, message: str, cost: Cost) -> None:
-        super().__init__(message, "judge_unparsable")
-        self.cost = cost
-        """Cost of the unusable answers."""
+        super().__init__(message, "judge_unparsable", cost)

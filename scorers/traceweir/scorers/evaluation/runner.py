@@ -7,6 +7,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from datetime import datetime
 
 from traceweir.schemas.base import JsonObject
@@ -18,12 +19,13 @@ from traceweir.schemas.text import printable
 from traceweir.schemas.times import known_time
 from traceweir.schemas.trace import ReasoningTrace
 from traceweir.schemas.turns import Turn, trace_dimensions
-from traceweir.scorers.base import NOTHING_SPENT, Measurement, Measurements, MissingInput, Scorer, Subject
+from traceweir.scorers.base import Measurement, Measurements, MissingInput, Scorer, Subject
 from traceweir.scorers.evaluation.labels import with_labels
+from traceweir.scorers.evaluation.metered_judge import MeteredJudge
 from traceweir.scorers.evaluation.outcome import Outcome, Unmeasured
 from traceweir.scorers.evaluation.plan import Plan
 from traceweir.scorers.evaluation.score_writer import ScoreWriter
-from traceweir.scorers.judge import AnswerUnusable, BudgetSpent, Judge, JudgeFailed
+from traceweir.scorers.judge import BudgetSpent, Judge, JudgeFailed
 
 MAX_NAMED_INVOCATIONS = 50
 """Maximum number of invocations without a value that a session's Score names per reason; it counts all of them."""
@@ -205,12 +207,19 @@ def _start(scorer: Scorer, subject: Subject, timeout_s: float) -> Outcome | Awai
     if scorer.judged and subject.judge is None:
         return Unmeasured("error", "there is no judge to ask", cause="judge_unavailable")
     try:
-        found = scorer.score(subject)
+        meter = MeteredJudge(subject.judge) if scorer.judged and subject.judge is not None else None
+        found = scorer.score(subject if meter is None else replace(subject, judge=meter))
     except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001  # affects this Score only
         return _unmeasured(error)
     if isinstance(found, Measurement):
         return found
-    return _awaited(found, timeout_s) if isinstance(found, Awaitable) else _unmeasured(_no_measurement(found))
+    if not isinstance(found, Awaitable):
+        return _unmeasured(_no_measurement(found))
+    return _awaited(found, timeout_s) if meter is None else _charged(_awaited(found, timeout_s), meter)
+
+
+async def _charged(outcome: Awaitable[Outcome], meter: MeteredJudge) -> Outcome:
+    return meter.charged(await outcome)
 
 
 async def _watched(watch: Watch, metric: str, scorer: Scorer, subject: Subject, timeout_s: float) -> Outcome:
@@ -260,9 +269,12 @@ def _unmeasured(error: BaseException) -> Unmeasured:
         return Unmeasured("missing_input", printable(str(error)))
     if isinstance(error, BudgetSpent):
         return Unmeasured("budget", printable(str(error)))
-    cost = error.cost if isinstance(error, AnswerUnusable) else NOTHING_SPENT
-    cause = error.cause if isinstance(error, JudgeFailed) else None
-    return Unmeasured("error", printable(f"{type(error).__name__}: {error}"), cost, cause)
+    text = printable(f"{type(error).__name__}: {error}")
+    return (
+        Unmeasured("error", text, error.cost, error.cause)
+        if isinstance(error, JudgeFailed)
+        else Unmeasured("error", text)
+    )
 
 
 def _lacks_input(outcome: Outcome) -> bool:

@@ -17,7 +17,7 @@ from traceweir.schemas.text import printable
 from traceweir.scorers import databricks_names
 from traceweir.scorers.base import NOTHING_SPENT, Measurement, MissingInput, Subject, invocation_of, require_accepted
 from traceweir.scorers.databricks_names import reason_with_unread
-from traceweir.scorers.judge import AnswerUnusable, Judge, JudgeFailed
+from traceweir.scorers.judge import Judge, JudgeFailed
 from traceweir.scorers.judged.base import judge_of
 from traceweir.scorers.judged.vote import gather_all, raise_first, total_cost
 from traceweir.scorers.judged.yes_no_rating import AsksForRatings, Rating, rating_of, rating_word, request_of
@@ -93,8 +93,7 @@ class ChunkRelevancePrecision(AsksForRatings):
             poll = await self.poll(judge, {"question": question, "chunk": content}, parallelism_limit=1)
             rating = rating_of(poll)
         except JudgeFailed as failure:
-            cost = failure.cost if isinstance(failure, AnswerUnusable) else NOTHING_SPENT
-            return _ChunkRating(chunk, rationale=str(failure), cost=cost, failure=failure)
+            return _ChunkRating(chunk, rationale=str(failure), cost=failure.cost, failure=failure)
         return _ChunkRating(chunk, rating_word(rating), rating.rationale, poll.cost)
 
 

@@ -242,6 +242,8 @@ def total_cost(costs: Iterable[Cost]) -> Cost:
         output_tokens=sum(cost.output_tokens for cost in listed),
         usd=sum(cost.usd for cost in listed),
         cached=bool(listed) and all(cost.cached for cost in listed),
+        cached_input_tokens=sum(cost.cached_input_tokens for cost in listed),
+        reasoning_tokens=sum(cost.reasoning_tokens for cost in listed),
     )
 
 

@@ -95,6 +95,30 @@ async def test_the_details_of_a_session_count_the_causes() -> None:
     }
 
 
+class AsksTwice(AsksJudge):
+    async def score(self, subject: Subject) -> Measurement:
+        first = await super().score(subject)
+        try:
+            return await super().score(subject)
+        except JudgeFailed:
+            return first
+
+
+PAID_REFUSAL = JudgeFailed("it refused", "judge_refused", Cost(input_tokens=30, output_tokens=1, usd=0.5))
+
+
+async def test_a_failed_question_that_was_paid_is_in_the_cost_of_its_score() -> None:
+    async def cost_of(scorer: Scorer, *replies: str | Exception) -> Cost:
+        judge = AnswersInTurn(*replies)
+        scores = await evaluate(plan_of(scorer), make_session(), TURNS[:1], now=lambda: NOW, timeout_s=1, judge=judge)
+        return scores[0].cost
+
+    assert await cost_of(AsksJudge(), PAID_REFUSAL) == PAID_REFUSAL.cost
+    both = Cost(input_tokens=37, output_tokens=1, usd=0.5)
+    assert await cost_of(AsksTwice(), "0.75", PAID_REFUSAL) == both
+    assert await cost_of(AsksTwice(), "0.75", BudgetSpent("spent")) == Cost(input_tokens=7)
+
+
 async def test_a_criterion_without_a_judge_has_a_cause() -> None:
     first, *_ = await evaluate(plan_of(AsksJudge()), make_session(), TURNS[:1], now=lambda: NOW, timeout_s=1)
     assert first.cause == "judge_unavailable"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from datetime import UTC, datetime, timedelta
@@ -12,7 +13,11 @@ from traceweir.schemas.judge_config import Budget
 from traceweir.scorers.judge import BudgetSpent
 from traceweir.streams.scoring.judges.models import Use
 
+log = logging.getLogger(__name__)
+
 MINUTES_A_DAY = 1_440
+NEARLY_SPENT = 0.8
+"""Part of a limit from which a warning is logged."""
 _RESIDUE_USD = 1e-9
 """Float sums of USD leave a rounding residue below this amount."""
 
@@ -111,10 +116,13 @@ class JudgeBudget:
         self._open = 0
         self._queue = asyncio.Lock()
         self._returned = asyncio.Event()
+        self._warned: dict[str, int] = {}
+        """By limit, the number of the minute or day for which a warning was logged."""
 
     def record_spend(self, paid: Paid) -> None:
         """Adds spending from before this process; negative when a partition has moved to another worker."""
         self._spending.add(paid)
+        self._warn_if_nearly_spent()
 
     def set_share(self, share: Share) -> None:
         """Sets the share of every limit that belongs to this process."""
@@ -155,8 +163,22 @@ class JudgeBudget:
             if reservation.actual != Use():
                 spend = Paid(self._minute(), *reservation.actual)
                 self._spending.add(spend)
+                self._warn_if_nearly_spent()
                 paid(spend)
             self._returned.set()
+
+    def check_price(self, model: str) -> None:
+        """Checks that no limit in USD has to hold for a model without a price.
+
+        Raises:
+            BudgetSpent: there is such a limit.
+        """
+        named = [name for name in ("usd_per_minute", "usd_per_day", "usd") if getattr(self._limits, name) is not None]
+        if named:
+            raise BudgetSpent(
+                f"the price of {model} is unknown, so budget.{named[0]} cannot limit it: set its price in judge.prices, or "
+                "judge.budget.unknown_price to count_tokens"
+            )
 
     def left(self) -> dict[str, float]:
         """Returns what is left of each limit, from 0 to 1 of this process's share.
@@ -171,6 +193,23 @@ class JudgeBudget:
             period, unit = name.split()
             found[unit if period == _ALL else f"{unit}_per_{period}"] = max(0.0, 1 - spent / limit) if limit else 0.0
         return found
+
+    def _warn_if_nearly_spent(self) -> None:
+        """Logs each limit that is nearly spent, once per minute or day of the limit."""
+        for name, limit, spent, _ in self._windows(Use()):
+            period, unit = name.split()
+            current = {"day": self._spending.day, "minute": self._spending.minute}.get(period, 0)
+            if spent < NEARLY_SPENT * limit or self._warned.get(name) == current:
+                continue
+            self._warned[name] = current
+            per = "in all" if period == _ALL else f"per {period}"
+            log.warning(
+                "%s of the %s %s of the judges' budget are spent; when it is spent, judged scores are NOT_EVALUATED budget: "
+                "raise judge.budget, or sample fewer sessions",
+                _amount(spent, unit),
+                _amount(limit, unit),
+                per,
+            )
 
     def _minute(self) -> int:
         return int(self._clock().timestamp() // 60)

@@ -38,7 +38,7 @@ from traceweir.streams.scoring.judges.http_limits import (
     limited_http,
 )
 from traceweir.streams.scoring.judges.instrumentation import trace_headers, uninstrumented
-from traceweir.streams.scoring.judges.models import Use, estimated_tokens, litellm_name, price_of
+from traceweir.streams.scoring.judges.models import Spent, Use, estimated_tokens, litellm_name, price_of
 
 log = logging.getLogger(__name__)
 
@@ -47,6 +47,7 @@ BUSY = 429
 TIMED_OUT = 408
 NO_KEY = "no-key"
 """The API key sent to a local server that needs no key: the client of OpenAI's API refuses an empty key."""
+_FREE = (0.0, 0.0)
 _TRANSIENT = {TIMED_OUT, BUSY}
 _FAIL_EVERY_QUESTION = {401, 402, 403, 404}
 """HTTP statuses that every other question would get too."""
@@ -72,21 +73,10 @@ class Access:
 
 
 class Answered(NamedTuple):
-    """The answer of a model, with its tokens and cost."""
+    """The answer of a model, with what it has cost."""
 
     text: str
-    input_tokens: int
-    output_tokens: int
-    usd: float
-
-    def followed_by(self, later: Answered) -> Answered:
-        """Returns a later answer to the same question, with the use of both."""
-        return Answered(
-            later.text,
-            self.input_tokens + later.input_tokens,
-            self.output_tokens + later.output_tokens,
-            self.usd + later.usd,
-        )
+    spent: Spent
 
 
 def check_judge() -> None:
@@ -164,6 +154,10 @@ class JudgeClient:
     def name_of(self, model: str) -> str:
         """Returns litellm's name of a model."""
         return litellm_name(model, self._config.models, self._access.api_base)
+
+    def has_price(self, question: Question) -> bool:
+        """Returns whether the model of a question has a price."""
+        return self._model(self.name_of(question.model)).has_price
 
     def upper_bounds(self, question: Question) -> tuple[Use, Use]:
         """Returns upper bounds for a question: the use of its prompt alone, and with the longest answer."""
@@ -248,18 +242,31 @@ class JudgeClient:
         text = getattr(message, "content", None)
         text = text if isinstance(text, str) else ""
         usage = getattr(response, "usage", None)
-        taken = count(usage, "prompt_tokens"), count(usage, "completion_tokens")
-        tokens = taken if any(taken) else (estimated_tokens(question.prompt), estimated_tokens(text))
-        usd = model.usd(*tokens)
+        spent = self._spent(model, question, text, usage)
         # A verdict that the model gave before it was stopped is one.
         if not text.strip() or question.problem(text) is not None:
             stopped = getattr(choices[0], "finish_reason", None) if choices else None
-            ending = why_stopped(stopped, message, usage, tokens[1], self._config.max_output_tokens)
+            ending = why_stopped(stopped, message, usage, spent.output_tokens, self._config.max_output_tokens)
             if ending is None and not text.strip():
                 ending = Stopped("sent an answer without text" if choices else "sent no choices", "judge_unparsable")
             if ending is not None:
-                raise FinalFailure(f"{model.name} {ending.why}", used=Use(sum(tokens), usd), cause=ending.cause)
-        return Answered(self.secrets.known(text), *tokens, usd)
+                raise FinalFailure(f"{model.name} {ending.why}", used=spent, cause=ending.cause)
+        return Answered(self.secrets.known(text), spent)
+
+    def _spent(self, model: _Model, question: Question, text: str, usage: Any) -> Spent:
+        read = count(usage, "prompt_tokens")
+        written = count(usage, "completion_tokens")
+        if not read and not written:
+            read = estimated_tokens(question.prompt)
+            written = estimated_tokens(text)
+            return Spent(read, written, model.usd(read, written))
+        cached = min(read, count(getattr(usage, "prompt_tokens_details", None), "cached_tokens"))
+        reasoning = min(written, count(getattr(usage, "completion_tokens_details", None), "reasoning_tokens"))
+        usd = model.usd(read, written, cached)
+        if model.name not in self._config.prices and model.price != _FREE:
+            # litellm knows which of the tokens have a price of their own: cached ones, reasoning, those of a long prompt.
+            usd = round(sum(self._litellm.cost_per_token(model=model.name, usage_object=usage)), 12)
+        return Spent(read, written, usd, cached, reasoning)
 
     def _refused(self, model: str, error: RedirectError | AnswerTooLargeError) -> FinalFailure:
         message = f"{model}: {self.secrets.hide(str(error))}"
@@ -322,7 +329,11 @@ class JudgeClient:
                 self.secrets.hide(name),
             )
         supports_schemas = bool(litellm.supports_response_schema(name))
-        return _Model(name, provider, supports_schemas, price or (0.0, 0.0))
+        configured = self._config.prices.get(name)
+        cached = None if configured is None else configured.cached_input
+        found = price or _FREE
+        cached_price = found[0] if cached is None else cached / 1e6
+        return _Model(name, provider, supports_schemas, found, cached_price, price is not None)
 
 
 class _Model(NamedTuple):
@@ -330,9 +341,12 @@ class _Model(NamedTuple):
     provider: str
     supports_schemas: bool
     price: tuple[float, float]
+    cached_price: float
+    has_price: bool
 
-    def usd(self, input_tokens: int, output_tokens: int) -> float:
-        return round(input_tokens * self.price[0] + output_tokens * self.price[1], 12)
+    def usd(self, input_tokens: int, output_tokens: int, cached: int = 0) -> float:
+        read = (input_tokens - cached) * self.price[0] + cached * self.cached_price
+        return round(read + output_tokens * self.price[1], 12)
 
 
 def retry_after(headers: Mapping[str, str] | None, now: datetime) -> float | None:

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from traceweir.schemas.score import Cause
 from traceweir.schemas.text import printable
 from traceweir.streams.base.known_secrets import HIDDEN, KnownSecrets
-from traceweir.streams.scoring.judges.models import Use
+from traceweir.streams.scoring.judges.models import Spent
 
 MAX_MESSAGE_CHARS = 300
 _SECRET_NAMES = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|CREDENTIALS?)$")
@@ -67,7 +67,7 @@ class FinalFailure(Exception):  # noqa: N818  # an outcome that the caller handl
         *,
         down: bool = False,
         unknown: bool = False,
-        used: Use | None = None,
+        used: Spent | None = None,
         cause: Cause = "judge_unavailable",
     ) -> None:
         super().__init__(reason)

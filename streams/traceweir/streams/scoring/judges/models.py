@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from traceweir.schemas.judge_config import JudgeConfig
+from traceweir.schemas.score import Cost
 from traceweir.scorers.evaluation.plan import Plan
 
 FAMILIES = (
@@ -43,6 +44,40 @@ class Use(NamedTuple):
     def __sub__(self, other: Use) -> Use:
         """Returns the difference, at least 0 in tokens and in USD."""
         return Use(max(0, self.tokens - other.tokens), max(0.0, self.usd - other.usd))
+
+
+class Spent(NamedTuple):
+    """What an attempt or a question has used, as the provider reports it, and its price."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    usd: float = 0.0
+    cached_input_tokens: int = 0
+    """How many of the input tokens the provider had in its cache."""
+    reasoning_tokens: int = 0
+    """How many of the output tokens were reasoning."""
+
+    def __add__(self, other: object) -> Spent:
+        """Returns the sum of both."""
+        if not isinstance(other, Spent):
+            return NotImplemented
+        return Spent(
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+            self.usd + other.usd,
+            self.cached_input_tokens + other.cached_input_tokens,
+            self.reasoning_tokens + other.reasoning_tokens,
+        )
+
+    @property
+    def use(self) -> Use:
+        """What counts against a budget."""
+        return Use(self.input_tokens + self.output_tokens, self.usd)
+
+    @property
+    def cost(self) -> Cost:
+        """What a Score shows."""
+        return Cost(**self._asdict())
 
 
 def models_of(plan: Plan) -> list[str]:

@@ -18,7 +18,7 @@ from traceweir.streams.scoring.judges.budget import JudgeBudget, Paid, Reservati
 from traceweir.streams.scoring.judges.circuit_breaker import CircuitBreaker
 from traceweir.streams.scoring.judges.client import Access, Answered, JudgeClient, check_judge
 from traceweir.streams.scoring.judges.errors import FinalFailure, Transient
-from traceweir.streams.scoring.judges.models import Use
+from traceweir.streams.scoring.judges.models import Spent, Use
 from traceweir.streams.scoring.judges.rate_limits import Limits
 from traceweir.streams.scoring.judges.retrying import Sleep, retrying
 from traceweir.streams.scoring.judges.verdicts import JudgeUsage, JudgeVerdict, Verdicts, VerdictsInMemory, verdict_key
@@ -41,6 +41,13 @@ class Attempt(NamedTuple):
     """From sending it to its end."""
     cause: Cause | None = None
     """What the answer lacked, or why there was none; None if there is a verdict, or the request was cancelled."""
+
+
+class _Bill:
+    """What the requests for one question have cost, whatever became of them."""
+
+    def __init__(self) -> None:
+        self.total = Spent()
 
 
 class UnusableReply(NamedTuple):
@@ -148,19 +155,22 @@ class Judging:
             if running.cancelled():
                 continue
             if (error := running.exception()) is not None:
-                # A copy has what the error knows, and a traceback of its own.
-                raise copy(error)
+                # A copy has what the error knows, and a traceback of its own. Who waits has paid nothing.
+                again = copy(error)
+                if isinstance(again, JudgeFailed):
+                    again.cost = Cost()
+                raise again
             return running.result(), CACHED
+        bill = _Bill()
         ended = self._running[key] = asyncio.get_running_loop().create_future()
         try:
-            answered, is_usable = await self._ask_until_usable(question, paid)
-            cost = Cost(input_tokens=answered.input_tokens, output_tokens=answered.output_tokens, usd=answered.usd)
+            text, is_usable = await self._ask_until_usable(question, paid, bill)
             if not is_usable:
                 # Whoever waits would get the same.
-                unusable = UnusableReply(answered.text)
+                unusable = UnusableReply(text)
                 ended.set_result(unusable)
-                return unusable, cost
-            verdict = JudgeVerdict(key, self._now(), answered.text)
+                return unusable, bill.total.cost
+            verdict = JudgeVerdict(key, self._now(), text)
             self._memory.put(verdict)
             if self._store is not None:
                 self._store.put(verdict)
@@ -173,23 +183,21 @@ class Judging:
             del self._running[key]
             if not ended.done():
                 ended.cancel()
-        return verdict, cost
+        return verdict, bill.total.cost
 
-    async def _ask_until_usable(self, question: Question, paid: Callable[[Paid], object]) -> tuple[Answered, bool]:
-        """Returns the last answer, with the use of all answers, and whether it is a verdict."""
-        asked = question
-        answered = await self._ask_model(asked, paid)
+    async def _ask_until_usable(
+        self, question: Question, paid: Callable[[Paid], object], bill: _Bill
+    ) -> tuple[str, bool]:
+        """Returns the last answer, and whether it is a verdict; the bill gets what all answers have cost."""
+        text = (await self._ask_model(question, paid, bill)).text
         for _ in range(self._config.repairs):
-            if (problem := question.problem(answered.text)) is None:
-                return answered, True
-            asked = question.repaired(problem)
+            if (problem := question.problem(text)) is None:
+                return text, True
             try:
-                repaired = await self._ask_model(asked, paid)
+                text = (await self._ask_model(question.repaired(problem), paid, bill)).text
             except (BudgetSpent, JudgeFailed):
-                # What was paid for the first answers must stay in the cost.
-                return answered, False
-            answered = answered.followed_by(repaired)
-        return answered, question.problem(answered.text) is None
+                return text, False
+        return text, question.problem(text) is None
 
     def _cached(self, key: bytes, known: Mapping[bytes, JudgeVerdict]) -> JudgeVerdict | None:
         now = self._now()
@@ -202,8 +210,10 @@ class Judging:
     def _now(self) -> int:
         return int(self._clock().timestamp() * 1000)
 
-    async def _ask_model(self, question: Question, paid: Callable[[Paid], object]) -> Answered:
+    async def _ask_model(self, question: Question, paid: Callable[[Paid], object], bill: _Bill) -> Answered:
         try:
+            if self._config.budget.unknown_price == "refuse" and not self._client.has_price(question):
+                self.budget.check_price(self._client.secrets.hide(self.model_of(question)))
             prompt_use, upper_bound = self._client.upper_bounds(question)
             model = self.model_of(question)
             breaker = self._breakers.get(model)
@@ -224,7 +234,7 @@ class Judging:
                         async for attempt in retrying(self._config.retries, unreachable, self._sleep):
                             with attempt:
                                 answered = await self._attempt(
-                                    question, upper_bound.tokens, prompt_use, breaker, reservation, asked
+                                    question, upper_bound.tokens, prompt_use, breaker, reservation, asked, bill
                                 )
                     except Transient as error:
                         # The provider was busy at every attempt.
@@ -235,7 +245,7 @@ class Judging:
                         asked.given_up()
                         raise
         except (Transient, FinalFailure) as error:
-            raise JudgeFailed(str(error), error.cause) from None
+            raise JudgeFailed(str(error), error.cause, bill.total.cost) from None
         return answered
 
     async def _attempt(
@@ -246,7 +256,13 @@ class Judging:
         breaker: CircuitBreaker,
         reservation: Reservation,
         asked: AskedQuestion,
+        bill: _Bill,
     ) -> Answered:
+        def record(spent: Spent) -> None:
+            reservation.record_use(spent.use)
+            bill.total += spent
+
+        prompt = Spent(prompt_use.tokens, 0, prompt_use.usd)
         async with breaker.waiting():
             await self._limits.wait(tokens)
             await self._limits.slots.acquire()
@@ -267,7 +283,7 @@ class Judging:
                 cause = error.cause
                 asked.failed(str(error))
                 if error.unknown:
-                    reservation.record_use(prompt_use)
+                    record(prompt)
                 if error.down:
                     breaker.failed(str(error))
                 else:
@@ -277,9 +293,9 @@ class Judging:
                 outcome = "refused"
                 cause = error.cause
                 if error.used is not None:
-                    reservation.record_use(error.used)
+                    record(error.used)
                 elif error.unknown:
-                    reservation.record_use(prompt_use)
+                    record(prompt)
                 if error.down:
                     breaker.failed(str(error))
                     asked.failed(str(error))
@@ -291,7 +307,7 @@ class Judging:
             except BaseException:
                 # Cancelled: the question was sent and will be charged.
                 breaker.abandoned()
-                reservation.record_use(prompt_use)
+                record(prompt)
                 raise
             finally:
                 model = self._client.secrets.hide(self.model_of(question))
@@ -299,7 +315,7 @@ class Judging:
             breaker.succeeded()
             self._have_answered.add(self.model_of(question))
             asked.answered()
-            reservation.record_use(Use(answered.input_tokens + answered.output_tokens, answered.usd))
+            record(answered.spent)
             return answered
         finally:
             self._limits.slots.release()

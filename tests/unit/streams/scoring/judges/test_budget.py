@@ -11,7 +11,7 @@ from tests.support.judged import Clock
 
 from traceweir.schemas.judge_config import Budget
 from traceweir.scorers.judge import BudgetSpent
-from traceweir.streams.scoring.judges.budget import JudgeBudget, Share
+from traceweir.streams.scoring.judges.budget import JudgeBudget, Paid, Share
 from traceweir.streams.scoring.judges.models import Use
 
 A_DAY = 100
@@ -167,3 +167,27 @@ async def test_a_new_share_applies_to_waiting_questions(asking: Asking) -> None:
     asking.end("a")
     asking.end("b")
     await asyncio.gather(running, waiting)
+
+
+def warnings_of(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [each.getMessage().partition(" of the judges'")[0] for each in caplog.records]
+
+
+def test_a_limit_that_is_nearly_spent_is_logged_once_per_period(caplog: pytest.LogCaptureFixture) -> None:
+    clock = Clock()
+    budget = JudgeBudget(Budget(tokens_per_day=100, usd=10), clock)
+    minute = int(clock().timestamp() // 60)
+
+    budget.record_spend(Paid(minute, 79, 7.9))
+    assert warnings_of(caplog) == []
+
+    budget.record_spend(Paid(minute, 1, 0.2))
+    budget.record_spend(Paid(minute, 5, 0.2))
+    assert warnings_of(caplog) == [
+        "8.1000 USD of the 10.0000 USD in all",
+        "80 tokens of the 100 tokens per day",
+    ]
+
+    clock.go(days=1)
+    budget.record_spend(Paid(minute + 1_440, 90, 0.1))
+    assert warnings_of(caplog)[2:] == ["90 tokens of the 100 tokens per day"]
