@@ -368,7 +368,10 @@ def test_each_setting_that_is_a_secret_can_be_given_as_one() -> None:
         for name, each in Settings.model_fields.items()
         if "Secret" in str(each.annotation)
     }
-    by_key_of_a_judge = {"TRACEWEIR_JUDGE_API_KEY"}  # in the secret of all variables of judges
+    by_key_of_a_judge = {
+        "TRACEWEIR_JUDGE_API_KEY",
+        "TRACEWEIR_JUDGE_TAG_KEY",
+    }  # in the secret of all variables of judges
     of_no_pod = {"TRACEWEIR_OTLP_TOKEN"}  # the Collector receives spans here
     assert {variable for each in SECRETS.values() for variable in each if variable.startswith(ENV_PREFIX)} == (
         secret | {"TRACEWEIR_KAFKA_SASL_USERNAME"}

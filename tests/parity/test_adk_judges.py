@@ -22,7 +22,7 @@ from traceweir.schemas.score import Cost, Score
 from traceweir.schemas.turns import Turn
 from traceweir.scorers import read_plan
 from traceweir.scorers.judge import JudgeFailed, Question, Reply
-from traceweir.scorers.judged.evidence import context_of, steps_of
+from traceweir.scorers.judged.evidence import agent_of, context_of, steps_of
 from traceweir.scorers.judged.hallucination_replies import read_labels, read_sentences
 from traceweir.scorers.judged.replies import read_match
 from traceweir.scorers.judged.rubric_replies import normalised, read_rubrics
@@ -143,4 +143,6 @@ async def test_the_numbers_agree(case: dict[str, Any]) -> None:
 @pytest.mark.parametrize(("invocation", "context"), ORACLE["context"]["of_final"])
 def test_the_context_of_a_response_is_laid_out_alike(invocation: dict[str, Any], context: str) -> None:
     actual = Invocation.model_validate(invocation)
-    assert context_of(actual, steps_of(actual)) == context.replace(r"\uc11c\uc6b8", "서울")
+    instructions, tools = re.split(r"(?=^Tool definitions:)", agent_of(actual), flags=re.MULTILINE)
+    question, steps = re.split(r"(?=^Grounding metadata:)", context_of(actual, steps_of(actual)), flags=re.MULTILINE)
+    assert f"{instructions}{question}{tools}\n{steps}" == context.replace(r"\uc11c\uc6b8", "서울")

@@ -13,6 +13,7 @@ from types import SimpleNamespace
 from typing import Any, Literal, NamedTuple
 
 from tests.simulation.seams import put
+from tests.support.prompt_tags import without_tag
 
 from traceweir.scorers.judged.replies import SAFE_KEY
 from traceweir.streams.scoring.configs import usable
@@ -26,6 +27,7 @@ class Given(NamedTuple):
     """A verdict that a model has given."""
 
     prompt: str
+    """What a judge was asked about the session, without the tag of its marks."""
     safe: bool
 
 
@@ -97,13 +99,17 @@ class SimulatedModels:
             case "refuses":
                 raise ModelError(rnd.choice((400, 401)))
             case "rubbish":
-                self.useless.add(messages[0]["content"])
+                self.useless.add(_case(messages))
                 return _response(rnd.choice(("It depends.", '{"safe": "perhaps"}', '{"safe": "yes"', "[]\x1b[2J")))
             case "empty":
                 return _response(" ")
-        self.given.append(Given(messages[0]["content"], rnd.random() < 0.5))
+        self.given.append(Given(_case(messages), rnd.random() < 0.5))
         verdict = {"reasoning": f"verdict {len(self.given) - 1}", SAFE_KEY: "yes" if self.given[-1].safe else "no"}
         return _response(json.dumps(verdict))
+
+
+def _case(messages: list[dict[str, str]]) -> str:
+    return without_tag(messages[-1]["content"])
 
 
 def _response(text: str) -> Any:

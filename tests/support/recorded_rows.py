@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from tests.audit.committed import Committed
 from tests.support.openai_server import Say, openai_server_apart
+from tests.support.prompt_tags import without_tag
 from tests.support.recorded import DEADLINE_S, traceweir
 from tests.support.workers import Fleet
 
@@ -97,6 +98,7 @@ def with_a_tool() -> dict[str, Any]:
 def decided(body: dict[str, Any]) -> Say:
     """Returns an answer in the requested form; a hash of the question decides its words."""
     properties = body["response_format"]["json_schema"]["schema"]["properties"]
-    toss = hashlib.sha256(body["messages"][-1]["content"].encode()).digest()[0]
+    asked = without_tag(body["messages"][-1]["content"])
+    toss = hashlib.sha256(asked.encode()).digest()[0]
     answer = {name: part["enum"][-(toss % 2)] if "enum" in part else "So it is." for name, part in properties.items()}
     return Say(text=json.dumps(answer))

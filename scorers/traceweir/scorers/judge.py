@@ -27,6 +27,12 @@ class Question:
     """Name of the judge model, as in the config: `gemini-2.5-flash`, `openai/gpt-4o-mini`."""
     prompt: str
     """The whole prompt. Text of agents and users is delimited in it, as data."""
+    stable_characters: int = 0
+    """Length of the beginning of the prompt that is equal for all sessions of an agent. It is sent as the system message,
+    so that a provider can read it from its cache. 0: the whole prompt is the user's message."""
+    tag: str = ""
+    """The tag in the marks around the data of the prompt, which occurs nowhere else in it. A judge puts a secret tag of
+    its own in its place. Empty: the prompt has no such marks."""
     answer: Mapping[str, JsonValue] | None = None
     """JSON Schema of the answer, for models with structured output; other models follow the format in the prompt."""
     sample: int = 0

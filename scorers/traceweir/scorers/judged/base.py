@@ -10,6 +10,7 @@ from pydantic import Field, JsonValue
 from traceweir.schemas.base import ConfigModel, JsonObject, NonEmpty
 from traceweir.scorers.base import MissingInput, Scorer, Subject
 from traceweir.scorers.judge import Judge, Question
+from traceweir.scorers.judged.prompt import Prompt
 
 OPTIONS_NOT_IN_DIGEST = ("judge_model", "judge_model_config", "parallelism_limit")
 """Judge options that are not among the options of the metric digest.
@@ -45,7 +46,7 @@ class JudgedScorer(Scorer):
     asks_as: ClassVar[str] = ""
     """The criterion whose questions this one asks, so that both share verdicts and pay once; empty: its own."""
     judged = True
-    version = "2"
+    version = "3"
     judge_model_options: JudgeModelOptions = JudgeModelOptions()
 
     @property
@@ -59,14 +60,16 @@ class JudgedScorer(Scorer):
         return options
 
     def question(
-        self, prompt: str, answer: Mapping[str, JsonValue], problem: Callable[[str], str | None], sample: int = 0
+        self, prompt: Prompt, answer: Mapping[str, JsonValue], problem: Callable[[str], str | None], sample: int = 0
     ) -> Question:
         """Returns a question of this criterion to its model; `problem` as in `Question`."""
         return Question(
             metric=self.asks_as or self.metric,
             version=self.version,
             model=self.judge_model,
-            prompt=prompt,
+            prompt=prompt.text,
+            stable_characters=prompt.stable_characters,
+            tag=prompt.tag,
             answer=answer,
             sample=sample,
             problem=problem,

@@ -10,8 +10,8 @@ from traceweir.scorers.judged.prompt import template_text
 
 MIN_WORDS = 4
 """Number of words from which on a reason that stands in the form of the answer counts as copied."""
-_FORM = "## Your answer"
-"""Where the form begins. A reason in the words of the rules before it is a reason: "The context contradicts it."."""
+_FORM = re.compile(r"^## Your answer\n(.*?)(?=^## |^\[\[session\]\])", re.MULTILINE | re.DOTALL)
+"""The form: from its heading to the next one. A reason in the words of the rules is a reason: "The context contradicts it."."""
 _DOTS = ". \u2026"
 """The characters of the placeholder in a template."""
 _WORD = re.compile(r"\w+")
@@ -35,7 +35,8 @@ def is_copied(reason: str, template: str) -> bool:
 
 @cache
 def _form(template: str) -> str:
-    return f" {' '.join(_words(template_text(template).rpartition(_FORM)[2]))} "
+    [form] = _FORM.findall(template_text(template))
+    return f" {' '.join(_words(form))} "
 
 
 def _words(text: str) -> Sequence[str]:

@@ -1,7 +1,8 @@
 """Formats the parts of an invocation that a judge reads: instructions, tools, retrieved context and steps.
 
-The layout is that of Google ADK 2.13, so that judges read the same text as in ADK, with three differences. Non-ASCII
-text stays unchanged, where ADK escapes it to ASCII. Retrieved context is included. Intermediate data grouped by kind
+The layout is that of Google ADK 2.13, so that judges read the same text as in ADK, with four differences. Non-ASCII
+text stays unchanged, where ADK escapes it to ASCII. What is equal for all sessions of an agent is a text of its own.
+Retrieved context is included. Intermediate data grouped by kind
 (`IntermediateData`), which ADK leaves out of the context of an answer, is included as steps: first the tools, then the
 intermediate responses.
 """
@@ -156,17 +157,20 @@ def retrieved_context_of(invocation: Invocation) -> str:
     return _json(chunks) if chunks else ""
 
 
+def agent_of(invocation: Invocation) -> str:
+    """Returns what the context of a response says about the agent: it is equal for all sessions of the agent."""
+    return f"Developer instructions:\n{instructions_of(invocation)}\n\nTool definitions:\n{tools_of(invocation)}\n"
+
+
 def context_of(invocation: Invocation, steps: Sequence[EvidenceStep]) -> str:
-    """Returns the whole context of a response that follows these steps.
+    """Returns the context of a response that follows these steps, without what `agent_of` returns.
 
     Raises:
         MissingInput: a part of it can be in a record that was refused.
     """
     require_accepted(invocation, TOOL_CALLS, TOOL_RESULTS, INTERMEDIATE)
     parts = [
-        f"Developer instructions:\n{instructions_of(invocation)}\n",
         f"User prompt:\n{question_of(invocation)}\n",
-        f"Tool definitions:\n{tools_of(invocation)}\n",
         f"Grounding metadata:\n{grounding_of(steps)}\n",
     ]
     if retrieved := retrieved_context_of(invocation):

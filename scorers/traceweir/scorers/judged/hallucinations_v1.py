@@ -18,7 +18,7 @@ from traceweir.scorers.base import AdkCompat, Measurement, Measurements, Missing
 from traceweir.scorers.judge import AnswerUnusable, Judge, JudgeFailed
 from traceweir.scorers.judged.base import JudgedScorer, judge_of
 from traceweir.scorers.judged.copied_reasons import is_copied
-from traceweir.scorers.judged.evidence import EvidenceStep, answer_of, context_of, steps_of
+from traceweir.scorers.judged.evidence import EvidenceStep, agent_of, answer_of, context_of, steps_of
 from traceweir.scorers.judged.hallucination_replies import (
     LABELS_ANSWER,
     SENTENCES_ANSWER,
@@ -65,14 +65,16 @@ class Hallucinations(JudgedScorer):
             MissingInput: there is no judge, or no response.
         """
         judge = judge_of(subject)
-        responses = self._responses(subject.invocation) if subject.invocation else []
-        if not responses:
+        invocation = subject.invocation
+        responses = self._responses(invocation) if invocation else []
+        if invocation is None or not responses:
             raise MissingInput("there is no response whose sentences could be checked")
+        agent = agent_of(invocation)
         limit = asyncio.Semaphore(self.judge_model_options.parallelism_limit)
 
         async def check(response: str, context: str) -> _ResponseCheck:
             async with limit:
-                return await self._check(judge, response, context)
+                return await self._check(judge, response, agent, context)
 
         checks = raise_first(await gather_all([check(response, context) for response, context in responses]))
         cost = total_cost(cost for each in checks for cost in each.costs)
@@ -115,7 +117,7 @@ class Hallucinations(JudgedScorer):
             found.append((final, context_of(invocation, steps)))
         return found
 
-    async def _check(self, judge: Judge, response: str, context: str) -> _ResponseCheck:
+    async def _check(self, judge: Judge, response: str, agent: str, context: str) -> _ResponseCheck:
         costs: list[Cost] = []
         labels_template = f"{self.metric}.labels"
 
@@ -142,7 +144,7 @@ class Hallucinations(JudgedScorer):
                 is_enough = not missing if self.compat is None else bool(labelled)
                 return None if is_enough else f"{missing} of {len(sentences)} sentences have none of the five labels"
 
-            text = prompt(labels_template, {"context": context, "sentences": _numbered(sentences)})
+            text = prompt(labels_template, {"agent": agent, "context": context, "sentences": _numbered(sentences)})
             reply = await judge.ask(self.question(text, LABELS_ANSWER, without_labels))
             costs.append(reply.cost)
         except JudgeFailed as failure:

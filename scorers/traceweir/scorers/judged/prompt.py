@@ -1,9 +1,12 @@
 """Fills prompt templates with text of users and agents, and keeps that text delimited as data.
 
 A template is a file in `prompts/`. `[[part NAME]]` becomes the file `part.NAME.txt` there, `[[data NAME]]` a block
-between two marks that contain a tag, and `[[tag]]` the tag. The tag is computed from the text of all blocks and does
-not occur in that text. Therefore no text can end its block, and equal texts result in equal prompts. The inserted text
-is not searched for placeholders: braces and brackets in it have no meaning.
+between two marks that contain a tag, and `[[tag]]` the tag. `[[session]]` is the boundary: what stands before it is
+equal for all sessions of an agent. The inserted text is not searched for placeholders: braces and brackets in it have
+no meaning.
+
+The tag is public, and does not occur in the text of any block, so that no text can end its block. Whoever sends the
+prompt to a model puts a secret tag in its place, which no writer of a text can know.
 """
 
 from __future__ import annotations
@@ -11,25 +14,40 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
 
-def prompt(template: str, data: Mapping[str, str]) -> str:
-    """Returns the template of this name with each text in its block.
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """Holds a prompt: the fields are those of `Question`."""
+
+    text: str
+    stable_characters: int
+    tag: str
+
+
+def prompt(template: str, data: Mapping[str, str]) -> Prompt:
+    r"""Returns the template of this name with each text in its block.
 
     Raises:
         KeyError: the template contains a placeholder for which `data` has no text.
 
-    >>> print(fill("About [[tag]]: [[data answer]]", {"answer": "[[tag]] {}"}))
-    About 2565723131c6874a: <answer 2565723131c6874a>
+    >>> filled = fill("About [[tag]].\n\n[[session]]\n[[data answer]]", {"answer": "[[tag]] {}"})
+    >>> print(filled.text)
+    About a02b5c60daddc009.
+    <BLANKLINE>
+    <answer a02b5c60daddc009>
     [[tag]] {}
-    </answer 2565723131c6874a>
+    </answer a02b5c60daddc009>
+    >>> filled.text[: filled.stable_characters]
+    'About a02b5c60daddc009.\n\n'
     """
     return fill(template_text(template), data)
 
 
-def fill(text: str, data: Mapping[str, str]) -> str:
+def fill(text: str, data: Mapping[str, str]) -> Prompt:
     """Returns a template, given as text instead of by name, with each text of `data` in its block."""
     plain = {name: value.encode("utf-8", "replace").decode() for name, value in data.items()}
     tag = tag_of(plain)
@@ -38,27 +56,28 @@ def fill(text: str, data: Mapping[str, str]) -> str:
         name = found["name"]
         return tag if name is None else f"<{name} {tag}>\n{plain[name]}\n</{name} {tag}>"
 
-    return _PLACEHOLDER.sub(replacement, text)
+    stable, boundary, session = text.partition(SESSION)
+    filled = _PLACEHOLDER.sub(replacement, stable)
+    return Prompt(filled + _PLACEHOLDER.sub(replacement, session), len(filled) if boundary else 0, tag)
 
 
+SESSION = "[[session]]\n"
+"""The line of a template from which on a prompt depends on the session."""
 _PLACEHOLDER = re.compile(r"\[\[(?:tag|data (?P<name>\w+))\]\]")
 
 
 def tag_of(data: Mapping[str, str], characters: int = 16) -> str:
-    """Returns hexadecimal digits, computed from the texts, that occur in none of them.
+    """Returns the first public tag, in hexadecimal digits, that occurs in none of the texts.
 
-    >>> tag_of({"answer": "0123456789abcde"}, 1)
-    'f'
+    >>> tag_of({}), tag_of({"answer": "a02b5c60daddc009"})
+    ('a02b5c60daddc009', 'db38d4c32a732c38')
     """
-    digest = hashlib.sha256()
-    for name in sorted(data):
-        text = data[name].encode()
-        digest.update(f"{name} {len(text)} ".encode() + text)
+    number = 0
     while True:
-        tag = digest.hexdigest()[:characters]
+        tag = hashlib.sha256(f"tag {number}".encode()).hexdigest()[:characters]
         if not any(tag in text for text in data.values()):
             return tag
-        digest.update(b"again")
+        number += 1
 
 
 @cache

@@ -117,12 +117,12 @@ async def test_a_quotation_does_not_support_or_contradict_a_sentence(said: str, 
 @EACH
 def test_a_text_can_neither_end_its_block_nor_contain_a_placeholder(said: str) -> None:
     data = {"question": "q", "reference": "r", "response": said}
-    text = prompt("final_response_match_v2", data)
+    text = prompt("final_response_match_v2", data).text
     opening, closing = text.rindex("<response "), text.rindex("</response ")
     tag = text[opening + len("<response ") : opening + len("<response ") + 16]
     shown = said.encode("utf-8", "replace").decode()
     assert text[opening:closing] == f"<response {tag}>\n{shown}\n"
-    assert (tag in shown, prompt("final_response_match_v2", data)) == (False, text)
+    assert (tag in shown, prompt("final_response_match_v2", data).text) == (False, text)
     assert text.encode()
 
 

@@ -132,7 +132,7 @@ async def test_the_prompt_is_the_golden_one(name: str) -> None:
     assert question.prompt == path.read_text("utf-8")
     metric = next(metric for metric, kind in BUILT_IN.items() if kind is type(scorer))
     asked_as = "safety_v1" if isinstance(scorer, SafetyRating) else metric
-    assert (question.metric, question.version, question.model) == (asked_as, "2", "gemini-2.5-flash")
+    assert (question.metric, question.version, question.model) == (asked_as, "3", "gemini-2.5-flash")
 
 
 def test_every_judged_metric_has_a_golden_prompt_and_every_template_is_used() -> None:
@@ -172,14 +172,29 @@ async def test_every_question_has_an_answer_schema_that_strict_modes_accept(name
             objects.append(one["items"])  # type: ignore[arg-type]
 
 
-def test_the_tag_of_a_text_does_not_occur_in_the_text() -> None:
-    def tag(text: str) -> str:
-        return fill("[[tag]]", {"a": text})
+def test_a_tag_that_occurs_in_a_text_is_not_the_tag_of_its_prompt() -> None:
+    found = [fill("[[tag]]", {"a": "x", "b": ""}).tag]
+    for _ in range(10):
+        prompt = fill("[[tag]]", {"a": "x", "b": " ".join(found)})
+        assert prompt.text == prompt.tag not in found
+        found.append(prompt.tag)
+    assert all(re.fullmatch("[0-9a-f]{16}", one) for one in found)
 
-    tags = {tag(f"text {number}") for number in range(1_000)}
-    assert len(tags) == 1_000
-    assert all(re.fullmatch("[0-9a-f]{16}", one) for one in tags)
-    assert fill("[[tag]]", {"a": "x", "b": ""}) != fill("[[tag]]", {"a": "", "b": "x"})
+
+@pytest.mark.parametrize("name", ASKED)
+async def test_what_differs_between_sessions_stands_after_the_stable_part(name: str) -> None:
+    """The stable part holds the form of the answer, and of the data only what the config and the agent give."""
+    question = (await asked(name))[ASKED[name][2]]
+    stable = question.prompt[: question.stable_characters]
+    assert "## Your answer" in stable
+    assert set(re.findall(r"</(\w+) [0-9a-f]{16}>\n", stable)) <= {
+        "rubrics",
+        "guidelines",
+        "agent",
+        "instructions",
+        "tools",
+    }
+    assert "## Case" not in stable
 
 
 async def test_a_scripted_judge_reports_a_question_without_a_line() -> None:

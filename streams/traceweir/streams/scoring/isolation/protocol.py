@@ -59,7 +59,7 @@ class Setup:
             settings.embedder,
             settings.score_timeout_s,
             settings.score_concurrency,
-            Access(settings.judge_api_base, settings.judge_api_key),
+            Access.of(settings),
             settings.judge_timeout_s,
             settings.log_options,
             UserIds.of(settings),

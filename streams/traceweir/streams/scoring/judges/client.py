@@ -27,6 +27,7 @@ from traceweir.schemas.score import Cause
 from traceweir.scorers.judge import Question
 from traceweir.streams.base.clock import utc_now
 from traceweir.streams.base.process_setup import paused_gc
+from traceweir.streams.base.settings import Settings
 from traceweir.streams.scoring.judges.endings import Stopped, count, why_stopped
 from traceweir.streams.scoring.judges.errors import FinalFailure, JudgeUnavailableError, Secrets, Transient
 from traceweir.streams.scoring.judges.http_limits import (
@@ -39,6 +40,7 @@ from traceweir.streams.scoring.judges.http_limits import (
 )
 from traceweir.streams.scoring.judges.instrumentation import trace_headers, uninstrumented
 from traceweir.streams.scoring.judges.models import Spent, Use, estimated_tokens, litellm_name, price_of
+from traceweir.streams.scoring.judges.secret_tag import SecretTags, TaggedPrompt
 
 log = logging.getLogger(__name__)
 
@@ -62,6 +64,13 @@ class Access:
 
     api_base: str | None = None
     api_key: SecretStr | None = None
+    tag_key: SecretStr | None = None
+    """Key of the secret tag in prompts; None: the API key."""
+
+    @classmethod
+    def of(cls, settings: Settings) -> Access:
+        """Returns the access that the settings describe."""
+        return cls(settings.judge_api_base, settings.judge_api_key, settings.judge_tag_key)
 
     @property
     def address(self) -> str:
@@ -149,6 +158,7 @@ class JudgeClient:
         self._access = access
         self._key = access.api_key.get_secret_value() if access.api_key else None
         self.secrets = Secrets.of_environment(*([self._key] if self._key else []))
+        self._tags = SecretTags(access.tag_key.get_secret_value() if access.tag_key else self._key)
         self._models: dict[str, _Model] = {}
 
     def name_of(self, model: str) -> str:
@@ -166,6 +176,11 @@ class JudgeClient:
         longest = self._config.max_output_tokens
         return Use(prompt, model.usd(prompt, 0)), Use(prompt + longest, model.usd(prompt, longest))
 
+    def messages(self, question: Question) -> list[dict[str, Any]]:
+        """Returns the messages that are sent for a question, with the secret tag in them."""
+        model = self._model(self.name_of(question.model))
+        return model.messages(self._tags.tagged(question, model.provider))
+
     async def ask(self, question: Question) -> Answered:
         """Asks the model of the question once.
 
@@ -174,12 +189,13 @@ class JudgeClient:
             Refused: every other attempt would fail too.
         """
         model = self._model(self.name_of(question.model))
+        prompt = self._tags.tagged(question, model.provider)
         limit_s = self._config.timeout_s
         try:
             # litellm's own timeout is per read, so a slow stream never reaches it.
             async with asyncio.timeout(limit_s) as limit:
                 with limited_http(), uninstrumented():
-                    response = await self._litellm.acompletion(**self._options(model, question))
+                    response = await self._litellm.acompletion(**self._options(model, question, prompt))
         except (Exception, asyncio.CancelledError) as error:
             if limit.expired():
                 raise Transient(f"{model.name} sent no complete answer within {limit_s:g} s", unknown=True) from None
@@ -191,13 +207,13 @@ class JudgeClient:
                 message = self.secrets.hide(f"no connection to {self._access.address}: {problem}")
                 raise Transient(f"{model.name}: {message}", unreachable=True) from None
             # The cause quotes the request.
-            raise self._classify(model.name, error) from None
-        return self._read_answer(model, question, response)
+            raise self._classify(model.name, prompt, error) from None
+        return self._read_answer(model, question, prompt, response)
 
-    def _options(self, model: _Model, question: Question) -> dict[str, Any]:
+    def _options(self, model: _Model, question: Question, prompt: TaggedPrompt) -> dict[str, Any]:
         options: dict[str, Any] = {
             "model": model.name,
-            "messages": [{"role": "user", "content": question.prompt}],
+            "messages": self.messages(question),
             "timeout": self._config.timeout_s,
             "max_tokens": self._config.max_output_tokens,
             "num_retries": 0,
@@ -236,11 +252,11 @@ class JudgeClient:
             options["response_format"] = {"type": "json_schema", "json_schema": schema}
         return options
 
-    def _read_answer(self, model: _Model, question: Question, response: Any) -> Answered:
+    def _read_answer(self, model: _Model, question: Question, prompt: TaggedPrompt, response: Any) -> Answered:
         choices = getattr(response, "choices", None) or ()
         message = getattr(choices[0], "message", None) if choices else None
         text = getattr(message, "content", None)
-        text = text if isinstance(text, str) else ""
+        text = prompt.masked(text) if isinstance(text, str) else ""
         usage = getattr(response, "usage", None)
         spent = self._spent(model, question, text, usage)
         # A verdict that the model gave before it was stopped is one.
@@ -274,11 +290,11 @@ class JudgeClient:
             return FinalFailure(message, down=True)
         return FinalFailure(message, unknown=True, cause="judge_unparsable")
 
-    def _classify(self, model: str, error: Exception) -> Transient | FinalFailure:
+    def _classify(self, model: str, prompt: TaggedPrompt, error: Exception) -> Transient | FinalFailure:
         status = getattr(error, "status_code", None)
         # For a missing key or an answer of an unexpected shape, litellm appends a whole traceback to the message.
         text = str(error).removeprefix("litellm.").partition("Traceback (most recent call last)")[0].rstrip()
-        message = f"{model}: {self.secrets.hide(text) or type(error).__name__}"
+        message = f"{model}: {self.secrets.hide(prompt.masked(text)) or type(error).__name__}"
         if isinstance(error, self._litellm.ContextWindowExceededError):
             way_out = (
                 "the question and the longest answer do not fit into the model: ask a model with a longer context, or "
@@ -333,7 +349,10 @@ class JudgeClient:
         cached = None if configured is None else configured.cached_input
         found = price or _FREE
         cached_price = found[0] if cached is None else cached / 1e6
-        return _Model(name, provider, supports_schemas, found, cached_price, price is not None)
+        has_system = known.get("supports_system_messages") is not False
+        # Anthropic's models cache a beginning only if it is marked; the other providers cache without a mark.
+        is_marked = "claude" in name and (provider == "anthropic" or known.get("supports_prompt_caching") is True)
+        return _Model(name, provider, supports_schemas, found, cached_price, price is not None, has_system, is_marked)
 
 
 class _Model(NamedTuple):
@@ -343,6 +362,18 @@ class _Model(NamedTuple):
     price: tuple[float, float]
     cached_price: float
     has_price: bool
+    has_system: bool
+    """Whether the model takes a system message."""
+    is_marked: bool
+    """Whether its provider needs a mark at the end of what it is to cache."""
+
+    def messages(self, prompt: TaggedPrompt) -> list[dict[str, Any]]:
+        if not prompt.stable or not self.has_system:
+            return [{"role": "user", "content": prompt.stable + prompt.session}]
+        stable: Any = prompt.stable.rstrip()
+        if self.is_marked:
+            stable = [{"type": "text", "text": stable, "cache_control": {"type": "ephemeral"}}]
+        return [{"role": "system", "content": stable}, {"role": "user", "content": prompt.session}]
 
     def usd(self, input_tokens: int, output_tokens: int, cached: int = 0) -> float:
         read = (input_tokens - cached) * self.price[0] + cached * self.cached_price

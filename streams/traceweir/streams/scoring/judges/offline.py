@@ -40,7 +40,7 @@ def judging_from_file(plan: Plan, settings: Settings) -> Iterator[Judging | None
 
     check_judge()
     with JudgeFile(settings.judge_cache, plan.judge.cache) as file:
-        access = Access(settings.judge_api_base, settings.judge_api_key)
+        access = Access.of(settings)
         # Somebody waits for this command, and an address that is wrong stays wrong. A server that restarts is back soon.
         attempts = min(_UNREACHABLE.attempts, plan.judge.retries.attempts)
         unreachable = _UNREACHABLE.model_copy(update={"attempts": attempts})
