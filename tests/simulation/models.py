@@ -75,6 +75,9 @@ class SimulatedModels:
         """Returns nothing: the config has the prices."""
         return {}
 
+    def get_supported_openai_params(self, name: str, provider: str) -> None:
+        """Returns None: any parameter is taken."""
+
     def supports_response_schema(self, name: str) -> bool:
         """Returns whether a model can answer in JSON of a schema."""
         return True

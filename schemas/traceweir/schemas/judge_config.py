@@ -6,7 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from traceweir.schemas.base import ConfigModel, NonEmpty
+from traceweir.schemas.base import ConfigModel, JsonObject, NonEmpty
+from traceweir.schemas.sampling import Sampling
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Whole = Annotated[int, Field(ge=1)]
@@ -115,6 +116,11 @@ class JudgeConfig(ConfigModel):
 
     With `auto`, it does if litellm reports that the model supports structured output.
     """
+    options: dict[NonEmpty, Sampling] = {}
+    """Sampling parameters by name of the model, as the criteria write it: `{"gemini-2.5-flash": {"temperature": 0}}`.
+
+    `judge_model_config` of a criterion takes precedence. They are part of the result ids.
+    """
     timeout_s: Positive = 60.0
     """Seconds that one attempt can take, until the end of the answer."""
     max_output_tokens: Whole = 8_192
@@ -146,6 +152,10 @@ class JudgeConfig(ConfigModel):
 
     `traceweir score` and `traceweir eval` do not retry; run the command again.
     """
+
+    def sampling_of(self, model: str) -> JsonObject:
+        """Returns the sampling parameters of a model, as the criteria write its name; empty if none is set."""
+        return self.options[model].sent() if model in self.options else {}
 
     @model_validator(mode="after")
     def _check_budget_allows_a_question(self) -> JudgeConfig:

@@ -35,6 +35,10 @@ class Question:
     its own in its place. Empty: the prompt has no such marks."""
     answer: Mapping[str, JsonValue] | None = None
     """JSON Schema of the answer, for models with structured output; other models follow the format in the prompt."""
+    sampling: Mapping[str, JsonValue] = field(default_factory=dict)
+    """Sampling parameters that the criterion sets, in litellm's names."""
+    is_single: bool = field(default=False, compare=False)
+    """Whether one answer decides, so that a model gives its most probable one unless a temperature is set."""
     sample: int = 0
     """Number of the question within its vote, from 0; questions of a vote differ in this number only."""
     problem: Callable[[str], str | None] = field(default=lambda reply: None, compare=False, repr=False)

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+
+from pydantic import JsonValue
 
 from traceweir.schemas.reference import Reference
 from traceweir.schemas.score import Source
@@ -60,9 +63,16 @@ class Metric:
         return "model" if self.scorer.judged else "code"
 
 
-def digest_of(name: str, scorer: Scorer) -> str:
-    """Returns the metric digest of a scorer's values."""
-    return metric_digest(name, scorer.version, canonical(scorer.decisive_options()), judge=scorer.judge_model)
+def digest_of(name: str, scorer: Scorer, sampling: Mapping[str, JsonValue] | None = None) -> str:
+    """Returns the metric digest of a scorer's values.
+
+    Args:
+        name: The metric's name.
+        scorer: What computes the values.
+        sampling: The sampling parameters of the scorer's model in the judge section, if any is set.
+    """
+    options = scorer.decisive_options() | ({"judge.options": dict(sampling)} if sampling else {})
+    return metric_digest(name, scorer.version, canonical(options), judge=scorer.judge_model)
 
 
 @lru_cache(maxsize=1024)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from pydantic import JsonValue
@@ -172,6 +172,7 @@ def read_plan(document: str | bytes | Mapping[str, JsonValue] | None) -> Plan:
     problems += unknown_names(sections, criteria)
     if problems or trace_value is None or config is None:
         raise ConfigError(problems)
+    metrics = [_sampled(metric, config.judge) for metric in metrics]
 
     gate = config.gate
     required = [full_name(name) for name in gate.required]
@@ -188,6 +189,8 @@ def read_plan(document: str | bytes | Mapping[str, JsonValue] | None) -> Plan:
     }
     if config.judge.models or config.judge.structured_output != "auto":
         digest_parts["judge"] = [dict(config.judge.models), config.judge.structured_output]
+    if sampled := {model: sent for model in config.judge.options if (sent := config.judge.sampling_of(model))}:
+        digest_parts["judge.options"] = sampled
     if document is None:
         digest_parts["default"] = True
     if config.agent_evaluation:
@@ -270,6 +273,15 @@ def _challenger(sections: dict[str, JsonValue], problems: list[str]) -> Challeng
         problems += [f"challenger.config.{problem}" for problem in error.problems]
         return None
     return None if section is None else Challenger(section.name, section.sample, section.budget, plan, config)
+
+
+def _sampled(metric: Metric, judge: JudgeConfig) -> Metric:
+    """Returns the metric with the sampling parameters of its judge in its digest."""
+    scorer = metric.scorer
+    sampling = judge.sampling_of(scorer.judge_model) if scorer is not None and scorer.judge_model else {}
+    return (
+        replace(metric, digest=digest_of(metric.name, scorer, sampling)) if scorer is not None and sampling else metric
+    )
 
 
 def _metric(name: str, criterion: JsonValue, code: str | None) -> Metric:

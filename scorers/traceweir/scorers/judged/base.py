@@ -8,14 +8,16 @@ from typing import Annotated, ClassVar
 from pydantic import Field, JsonValue
 
 from traceweir.schemas.base import ConfigModel, JsonObject, NonEmpty
+from traceweir.schemas.sampling import JudgeModelConfig
 from traceweir.scorers.base import MissingInput, Scorer, Subject
 from traceweir.scorers.judge import Judge, Question
 from traceweir.scorers.judged.prompt import Prompt
 
 OPTIONS_NOT_IN_DIGEST = ("judge_model", "judge_model_config", "parallelism_limit")
-"""Judge options that are not among the options of the metric digest.
+"""Judge options that are not among the options of the metric digest as they are.
 
-The digest has a separate field for the model; the other two options change no value.
+The digest has a separate field for the model, and the sampling parameters of `judge_model_config` if one is set. The
+limit changes no value.
 """
 
 
@@ -27,8 +29,13 @@ class JudgeModelOptions(ConfigModel):
     """Maximum number of replies to one question. Asking ends as soon as further replies cannot change the verdict."""
     parallelism_limit: Annotated[int, Field(ge=1)] = 1
     """Maximum number of questions about one invocation that are in flight at the same time."""
-    judge_model_config: JsonObject | None = None
-    """Has no effect; accepted because ADK's files can contain it. The provider of the judge configures the model."""
+    judge_model_config: JudgeModelConfig | None = None
+    """Sampling parameters, in the names of Google's `GenerateContentConfig`."""
+
+    @property
+    def sampling(self) -> JsonObject:
+        """The sampling parameters in litellm's names; empty if none is set."""
+        return self.judge_model_config.sampling().sent() if self.judge_model_config else {}
 
 
 class RatingOptions(JudgeModelOptions):
@@ -55,9 +62,14 @@ class JudgedScorer(Scorer):
         return self.judge_model_options.judge_model
 
     def decisive_options(self) -> JsonObject:
-        """Returns the options that can change a value: all except those in `OPTIONS_NOT_IN_DIGEST`."""
+        """Returns the options that can change a value: all except those in `OPTIONS_NOT_IN_DIGEST`, and sampling."""
         options: JsonObject = self.model_dump(mode="json", exclude={"judge_model_options": set(OPTIONS_NOT_IN_DIGEST)})
-        return options
+        return options | ({"sampling": self.judge_model_options.sampling} if self.judge_model_options.sampling else {})
+
+    @property
+    def asks_once(self) -> bool:
+        """Whether one answer to a question decides, without a vote."""
+        return self.judge_model_options.num_samples == 1
 
     def question(
         self, prompt: Prompt, answer: Mapping[str, JsonValue], problem: Callable[[str], str | None], sample: int = 0
@@ -71,6 +83,8 @@ class JudgedScorer(Scorer):
             stable_characters=prompt.stable_characters,
             tag=prompt.tag,
             answer=answer,
+            sampling=self.judge_model_options.sampling,
+            is_single=self.asks_once,
             sample=sample,
             problem=problem,
         )

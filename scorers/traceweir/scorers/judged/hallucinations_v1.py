@@ -53,6 +53,11 @@ class Hallucinations(JudgedScorer):
     evaluate_intermediate_nl_responses: bool = False
     """Whether intermediate responses are measured too, each with the steps before it as its context."""
 
+    @property
+    def asks_once(self) -> bool:
+        """Each question is asked once, whatever `num_samples` is."""
+        return True
+
     async def score(self, subject: Subject) -> Measurement:
         """Asks the judge for the sentences and their labels.
 

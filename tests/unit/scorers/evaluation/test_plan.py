@@ -224,10 +224,15 @@ def judged_by(**options: JsonValue) -> str:
     return digest_of({"threshold": 0.5, "judge_model_options": options})
 
 
-def test_the_metric_digest_depends_on_the_judge_model_and_samples_and_on_no_other_judge_option() -> None:
+def test_the_metric_digest_depends_on_the_judge_model_its_samples_and_sampling() -> None:
     assert judged_by() == judged_by(judge_model="gemini-2.5-flash", numSamples=5) == digest_of(0.9)
-    assert judged_by() == judged_by(parallelism_limit=7) == judged_by(judge_model_config={"temperature": 0})
-    assert len({judged_by(), judged_by(judge_model="other"), judged_by(num_samples=3)}) == 3
+    assert judged_by() == judged_by(parallelism_limit=7) == judged_by(judge_model_config={"seed": None})
+    changed = [
+        judged_by(judge_model="other"),
+        judged_by(num_samples=3),
+        judged_by(judge_model_config={"temperature": 0}),
+    ]
+    assert len({judged_by(), *changed}) == 4
 
 
 @pytest.mark.parametrize(

@@ -132,7 +132,8 @@ async def estimated(
         stored = _keys(verdicts.get(record.partition, {}), record.key or b"")
         for question in await _questions(plan, record.value):
             count = votes.get(question.metric, 1) * _IN_SEQUENCE.get(question.metric, 1)
-            if verdict_key(question, prices.name_of(question.model)) in stored:
+            sampling = plan.judge.sampling_of(question.model)
+            if verdict_key(question, prices.name_of(question.model), sampling) in stored:
                 known += count
             else:
                 new += count

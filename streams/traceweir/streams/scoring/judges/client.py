@@ -20,7 +20,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from pydantic import SecretStr
+from pydantic import JsonValue, SecretStr
 
 from traceweir.schemas.judge_config import JudgeConfig
 from traceweir.schemas.score import Cause
@@ -40,6 +40,12 @@ from traceweir.streams.scoring.judges.http_limits import (
 )
 from traceweir.streams.scoring.judges.instrumentation import trace_headers, uninstrumented
 from traceweir.streams.scoring.judges.models import Spent, Use, estimated_tokens, litellm_name, price_of
+from traceweir.streams.scoring.judges.sampling import (
+    LITELLMS_PARAMETERS,
+    RefusedParameter,
+    refused_parameter,
+    sampling_for,
+)
 from traceweir.streams.scoring.judges.secret_tag import SecretTags, TaggedPrompt
 
 log = logging.getLogger(__name__)
@@ -182,20 +188,40 @@ class JudgeClient:
         return model.messages(self._tags.tagged(question, model.provider))
 
     async def ask(self, question: Question) -> Answered:
-        """Asks the model of the question once.
+        """Asks the model of the question once, or again without a sampling parameter that the model refuses.
 
         Raises:
             Transient: a later attempt can succeed.
-            Refused: every other attempt would fail too.
+            FinalFailure: every other attempt would fail too.
         """
-        model = self._model(self.name_of(question.model))
+        while True:
+            model = self._model(self.name_of(question.model))
+            sampling = sampling_for(question, self._config, model.refused)
+            if left_out := model.left_out & sampling.keys():
+                self._note_refused(model, *sorted(left_out))
+                continue
+            try:
+                return await self._ask(model, question, sampling)
+            except RefusedParameter as refused:
+                self._note_refused(model, refused.name)
+
+    def _note_refused(self, model: _Model, *names: str) -> None:
+        for name in names:
+            log.warning(
+                "%s refuses the parameter %s: it is not sent to this model any more",
+                self.secrets.hide(model.name),
+                name,
+            )
+            model.refused.add(name)
+
+    async def _ask(self, model: _Model, question: Question, sampling: Mapping[str, JsonValue]) -> Answered:
         prompt = self._tags.tagged(question, model.provider)
         limit_s = self._config.timeout_s
         try:
             # litellm's own timeout is per read, so a slow stream never reaches it.
             async with asyncio.timeout(limit_s) as limit:
                 with limited_http(), uninstrumented():
-                    response = await self._litellm.acompletion(**self._options(model, question, prompt))
+                    response = await self._litellm.acompletion(**self._options(model, question), **sampling)
         except (Exception, asyncio.CancelledError) as error:
             if limit.expired():
                 raise Transient(f"{model.name} sent no complete answer within {limit_s:g} s", unknown=True) from None
@@ -206,16 +232,17 @@ class JudgeClient:
             if (problem := connection_problem(error)) is not None:
                 message = self.secrets.hide(f"no connection to {self._access.address}: {problem}")
                 raise Transient(f"{model.name}: {message}", unreachable=True) from None
+            if (name := refused_parameter(error, sampling)) is not None:
+                raise RefusedParameter(name) from None
             # The cause quotes the request.
             raise self._classify(model.name, prompt, error) from None
         return self._read_answer(model, question, prompt, response)
 
-    def _options(self, model: _Model, question: Question, prompt: TaggedPrompt) -> dict[str, Any]:
+    def _options(self, model: _Model, question: Question) -> dict[str, Any]:
         options: dict[str, Any] = {
             "model": model.name,
             "messages": self.messages(question),
             "timeout": self._config.timeout_s,
-            "max_tokens": self._config.max_output_tokens,
             "num_retries": 0,
             "max_retries": 0,
             # Keeps the question from litellm's callbacks.
@@ -345,6 +372,9 @@ class JudgeClient:
                 self.secrets.hide(name),
             )
         supports_schemas = bool(litellm.supports_response_schema(name))
+        # litellm leaves out what it does not know for a provider, without a word.
+        supported = litellm.get_supported_openai_params(name.removeprefix(f"{provider}/"), provider)
+        left_out = {each for each in LITELLMS_PARAMETERS if supported and each not in supported}
         configured = self._config.prices.get(name)
         cached = None if configured is None else configured.cached_input
         found = price or _FREE
@@ -352,7 +382,7 @@ class JudgeClient:
         has_system = known.get("supports_system_messages") is not False
         # Anthropic's models cache a beginning only if it is marked; the other providers cache without a mark.
         is_marked = "claude" in name and (provider == "anthropic" or known.get("supports_prompt_caching") is True)
-        return _Model(name, provider, supports_schemas, found, cached_price, price is not None, has_system, is_marked)
+        return _Model(name, provider, supports_schemas, found, cached_price, price is not None, has_system, is_marked, set(), left_out)
 
 
 class _Model(NamedTuple):
@@ -366,6 +396,10 @@ class _Model(NamedTuple):
     """Whether the model takes a system message."""
     is_marked: bool
     """Whether its provider needs a mark at the end of what it is to cache."""
+    refused: set[str]
+    """Sampling parameters that the model has refused."""
+    left_out: set[str]
+    """Sampling parameters that litellm does not send to the model's provider."""
 
     def messages(self, prompt: TaggedPrompt) -> list[dict[str, Any]]:
         if not prompt.stable or not self.has_system:

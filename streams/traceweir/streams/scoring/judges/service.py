@@ -124,7 +124,7 @@ class Judging:
 
     def key_of(self, question: Question) -> bytes:
         """Returns the key that identifies a question among all questions."""
-        return verdict_key(question, self.model_of(question))
+        return verdict_key(question, self.model_of(question), self._config.sampling_of(question.model))
 
     async def verdict(
         self, question: Question, known: Mapping[bytes, JudgeVerdict], paid: Callable[[Paid], object]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from typing import NamedTuple, Protocol
 
 import msgspec
+from pydantic import JsonValue
 
 from traceweir.scorers.judge import Question
 from traceweir.streams.scoring.judges.budget import Paid
@@ -58,16 +59,20 @@ class Verdicts(Protocol):
         """Stores a verdict; evicts the oldest verdict above the limit."""
 
 
-def verdict_key(question: Question, model: str) -> bytes:
-    """Returns the digest of a question: criterion, version, model, prompt, schema of the answer, and sample.
+def verdict_key(question: Question, model: str, sampling: Mapping[str, JsonValue] | None = None) -> bytes:
+    """Returns the digest of a question: criterion, version, model, prompt, schema of the answer, sample, and sampling.
 
     Args:
         question: The question.
         model: litellm's name of the model that is asked.
+        sampling: The sampling parameters of the model in the judge section; those of the question take precedence.
     """
     digest = blake2b(digest_size=16)
     schema = json.dumps(question.answer, sort_keys=True) if question.answer is not None else ""
-    for part in (question.metric, question.version, model, question.prompt, schema, str(question.sample)):
+    parts = [question.metric, question.version, model, question.prompt, schema, str(question.sample)]
+    if options := {**(sampling or {}), **question.sampling}:
+        parts.append(json.dumps(options, sort_keys=True))
+    for part in parts:
         raw = part.encode("utf-8", "surrogatepass")
         digest.update(len(raw).to_bytes(8) + raw)
     return digest.digest()
