@@ -40,12 +40,23 @@ class ModelError(Exception):
         self.litellm_response_headers = {} if after_s is None else {"retry-after": f"{after_s:.0f}"}
 
 
+class ContextWindowExceededError(ModelError):
+    """The question is too long for a model; never raised."""
+
+
+class ContentPolicyViolationError(ModelError):
+    """A filter refuses the question; never raised."""
+
+
 class SimulatedModels:
     """Has the functions of litellm that a judge client calls. A model gives another verdict each time it is asked.
 
     Args:
         rnd: Draws how a model answers.
     """
+
+    ContextWindowExceededError = ContextWindowExceededError
+    ContentPolicyViolationError = ContentPolicyViolationError
 
     def __init__(self, rnd: random.Random) -> None:
         self._rnd = rnd
