@@ -382,7 +382,18 @@ class JudgeClient:
         has_system = known.get("supports_system_messages") is not False
         # Anthropic's models cache a beginning only if it is marked; the other providers cache without a mark.
         is_marked = "claude" in name and (provider == "anthropic" or known.get("supports_prompt_caching") is True)
-        return _Model(name, provider, supports_schemas, found, cached_price, price is not None, has_system, is_marked, set(), left_out)
+        return _Model(
+            name,
+            provider,
+            supports_schemas,
+            found,
+            cached_price,
+            price is not None,
+            has_system,
+            is_marked,
+            set(),
+            left_out,
+        )
 
 
 class _Model(NamedTuple):
