@@ -22,7 +22,7 @@ from traceweir.scorers.evaluation.registry import BUILT_IN, PLACES
 from traceweir.scorers.judged.base import JudgedScorer
 from traceweir.streams.lab.judge_check import check_judge_on, judge_once
 from traceweir.streams.scoring.judges.budget import Paid
-from traceweir.streams.scoring.judges.service import Attempt
+from traceweir.streams.scoring.judges.model_calls import Attempt
 
 pytestmark = [pytest.mark.live_judge, pytest.mark.slow, pytest.mark.timeout(600)]
 

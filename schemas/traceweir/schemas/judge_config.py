@@ -41,10 +41,20 @@ class Retries(ConfigModel):
 
 
 class Breaker(ConfigModel):
-    """Circuit breaker: after repeated failures a model is not called for a while, so that no session waits for it."""
+    """Circuit breaker: a model that is down is not called for a while, so that no session waits for it.
+
+    It opens by the share of failed attempts, so it stays closed while a slow model answers some of its questions.
+    """
 
     failures: Whole = 10
-    """Consecutive failures that open the circuit; its criteria are then NOT_EVALUATED `error` at once."""
+    """Failed attempts that open the circuit, if they are `failure_rate` of the attempts of the last `window_s` seconds.
+
+    The criteria of the model are then NOT_EVALUATED `error` at once.
+    """
+    failure_rate: Annotated[float, Field(gt=0, le=1)] = 0.9
+    """Smallest share of failed attempts that opens the circuit, above 0 and at most 1."""
+    window_s: Positive = 60.0
+    """Seconds of the attempts that are counted; the last `failures` attempts count however old they are."""
     open_s: Positive = 30.0
     """Seconds for which the circuit stays open; then a single question probes the model while the others wait."""
 
@@ -106,6 +116,12 @@ class JudgeConfig(ConfigModel):
 
     These names take precedence over the built-in rules (`gemini-*` is `gemini/gemini-*`, and so on).
     """
+    fallback: dict[NonEmpty, Annotated[list[NonEmpty], Field(min_length=1, max_length=10)]] = {}
+    """Models that are asked, in order, when a model of the criteria is unavailable: `{"gemini-2.5-flash": ["gpt-4o-mini"]}`.
+
+    They are never asked because of a verdict, a refusal of the question or a spent budget. The Score names the model that
+    answered in `judge`.
+    """
     prices: dict[NonEmpty, Price] = {}
     """Prices by litellm's name of the model; they take precedence over litellm's prices.
 
@@ -126,7 +142,11 @@ class JudgeConfig(ConfigModel):
     max_output_tokens: Whole = 8_192
     """Maximum length of an answer, sent to the model; the budget reserves this number of tokens during a question."""
     concurrency: Annotated[int, Field(ge=1, le=10_000)] = 64
-    """Maximum number of questions of one process in flight."""
+    """Maximum number of questions of one process in flight.
+
+    The number for each model adapts below it: answers raise it, timeouts and the status 429 halve it. Further questions
+    wait, outside of `timeout_s`.
+    """
     requests_per_minute: Whole | None = None
     """Maximum number of requests per minute; further questions wait. No limit by default."""
     tokens_per_minute: Whole | None = None
@@ -156,6 +176,15 @@ class JudgeConfig(ConfigModel):
     def sampling_of(self, model: str) -> JsonObject:
         """Returns the sampling parameters of a model, as the criteria write its name; empty if none is set."""
         return self.options[model].sent() if model in self.options else {}
+
+    @model_validator(mode="after")
+    def _check_fallback_names_other_models(self) -> JudgeConfig:
+        for model, others in self.fallback.items():
+            named = [model, *others]
+            twice = next((each for each in named if named.count(each) > 1), None)
+            if twice is not None:
+                raise ValueError(f"fallback.{model} asks {twice} twice; name each model once, without {model} itself")
+        return self
 
     @model_validator(mode="after")
     def _check_budget_allows_a_question(self) -> JudgeConfig:

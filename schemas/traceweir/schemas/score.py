@@ -93,6 +93,11 @@ class Score(Dimensions):
     """Why there is no value; null if there is one."""
     cause: Cause | None = None
     """What a judge lacked, if the reason is `error` and a judge is the cause. Left out of the JSON if null."""
+    judge: str | None = None
+    """The model that judged, by litellm's name; several models of a fallback that share in the value, joined with ` + `.
+
+    Null if no model has answered, or none was asked. Left out of the JSON if null. The ids do not depend on it.
+    """
     rationale: str = ""
     """The reason of the value, for people."""
     details: dict[str, JsonValue] = {}
@@ -149,7 +154,7 @@ class Score(Dimensions):
 
 
 _LEFT_OUT_IF_ZERO = ("cached_input_tokens", "reasoning_tokens")
-_LEFT_OUT_IF_NULL = ("cause", "source", *Dimensions.model_fields)
+_LEFT_OUT_IF_NULL = ("cause", "judge", "source", *Dimensions.model_fields)
 
 
 def _fields(model: BaseModel) -> dict[str, Any]:

@@ -135,6 +135,8 @@ class Measurement:
     """A sentence with which a person can check the value."""
     details: Mapping[str, JsonValue] = field(default_factory=dict)
     cost: Cost = NOTHING_SPENT
+    judge: str | None = None
+    """The model that judged; `evaluate` sets it."""
 
     def __post_init__(self) -> None:
         if not math.isfinite(self.value):

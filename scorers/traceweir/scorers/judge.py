@@ -7,12 +7,19 @@ retries, the budget and stored verdicts.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from pydantic import JsonValue
 
 from traceweir.schemas.score import Cause, Cost
+
+SCORE_ENDS_AT_S: ContextVar[float | None] = ContextVar("score_ends_at_s", default=None)
+"""Time of the event loop at which the score that is computed becomes NOT_EVALUATED `timeout`; None: at no time.
+
+A judge starts no further attempt that can end after it.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +71,8 @@ class Reply:
 
     text: str
     cost: Cost
+    model: str = ""
+    """The model that has answered, without secrets; empty if the judge does not say it."""
 
 
 class Judge(Protocol):
@@ -89,12 +98,21 @@ class JudgeFailed(Exception):  # noqa: N818  # an outcome that the caller handle
     ('judge_unavailable', 'judge_refused')
     """
 
-    def __init__(self, message: str, cause: Cause = "judge_unavailable", cost: Cost | None = None) -> None:
+    def __init__(
+        self,
+        message: str,
+        cause: Cause = "judge_unavailable",
+        cost: Cost | None = None,
+        *,
+        fails_every_question: bool = False,
+    ) -> None:
         super().__init__(message)
         self.cause: Cause = cause
         """What the judge lacked; the cause of the Score."""
         self.cost = cost or Cost()
         """What the question cost although there is no answer."""
+        self.fails_every_question = fails_every_question
+        """Whether the model is unavailable, so that another model can be asked."""
 
 
 class AnswerUnusable(JudgeFailed):

@@ -1,7 +1,8 @@
-"""Counts what the questions of one scorer about one subject have cost, also where the scorer has no value."""
+"""Notes what the questions of one scorer about one subject have cost, and who has answered them."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from traceweir.schemas.score import Cost
@@ -12,12 +13,13 @@ from traceweir.scorers.judged.vote import total_cost
 
 
 class MeteredJudge:
-    """Passes questions to a judge, and keeps what each one has cost."""
+    """Passes questions to a judge, and keeps what each one has cost and who has answered."""
 
     def __init__(self, judge: Judge) -> None:
         self._judge = judge
         self._costs: list[Cost] = []
         self._has_paid_for_nothing = False
+        self._models: set[str | None] = set()
 
     async def ask(self, question: Question) -> Reply:
         """Returns the judge's reply.
@@ -34,14 +36,26 @@ class MeteredJudge:
                 self._has_paid_for_nothing = True
             raise
         self._costs.append(reply.cost)
+        self._models.add(reply.model)
         return reply
 
     def charged(self, outcome: Outcome) -> Outcome:
-        """Returns the outcome with the cost of all questions.
+        """Returns the outcome with the models that have answered, and with the cost of all questions.
 
         A measurement keeps the cost that its scorer states, unless a failed question was paid for, of which the scorer
         knows nothing.
         """
+        if (judge := joined_models(self._models)) is not None:
+            outcome = replace(outcome, judge=judge)
         if not self._costs or not (isinstance(outcome, Unmeasured) or self._has_paid_for_nothing):
             return outcome
         return replace(outcome, cost=total_cost(self._costs))
+
+
+def joined_models(models: Iterable[str | None]) -> str | None:
+    """Returns the names of the models that have answered; None if none has.
+
+    >>> joined_models(["openai/b", None, "openai/a"]), joined_models([None])
+    ('openai/a + openai/b', None)
+    """
+    return " + ".join(sorted({model for model in models if model})) or None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -63,16 +63,22 @@ class Metric:
         return "model" if self.scorer.judged else "code"
 
 
-def digest_of(name: str, scorer: Scorer, sampling: Mapping[str, JsonValue] | None = None) -> str:
+def digest_of(
+    name: str, scorer: Scorer, sampling: Mapping[str, JsonValue] | None = None, fallback: Sequence[str] = ()
+) -> str:
     """Returns the metric digest of a scorer's values.
+
+    The list of models counts, and not who answers: a later revision replaces an earlier one whoever has answered.
 
     Args:
         name: The metric's name.
         scorer: What computes the values.
         sampling: The sampling parameters of the scorer's model in the judge section, if any is set.
+        fallback: The models that are asked when the scorer's own is unavailable.
     """
     options = scorer.decisive_options() | ({"judge.options": dict(sampling)} if sampling else {})
-    return metric_digest(name, scorer.version, canonical(options), judge=scorer.judge_model)
+    judge = scorer.judge_model if not fallback else canonical([scorer.judge_model, *fallback])
+    return metric_digest(name, scorer.version, canonical(options), judge=judge)
 
 
 @lru_cache(maxsize=1024)
@@ -86,7 +92,7 @@ def metric_digest(
         version: The scorer's version.
         options: The scorer's options as canonical JSON, without the threshold.
         embedder_id: The id of the embedder; None if the metric uses none.
-        judge: The name of the judge model; None if the metric asks none.
+        judge: The name of the judge model, or the list of models as canonical JSON; None if the metric asks none.
     """
     parts = {"metric": metric, "version": version, "options": options, "judge": judge, "embedder": embedder_id}
     return sha256(canonical(parts))

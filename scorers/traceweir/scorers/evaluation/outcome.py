@@ -19,6 +19,8 @@ class Unmeasured:
     """Cost of the attempt."""
     cause: Cause | None = None
     """What a judge lacked; None if no judge is the cause."""
+    judge: str | None = None
+    """The model that judged; None if no model has answered."""
 
 
 Outcome: TypeAlias = Measurement | Unmeasured

@@ -169,10 +169,12 @@ def read_plan(document: str | bytes | Mapping[str, JsonValue] | None) -> Plan:
         metrics += _automatic(config.agent_evaluation, criteria, problems)
     if document is None:
         metrics += default_metrics()
+    if config:
+        problems += _unused_fallbacks(metrics, config.judge.fallback)
     problems += unknown_names(sections, criteria)
     if problems or trace_value is None or config is None:
         raise ConfigError(problems)
-    metrics = [_sampled(metric, config.judge) for metric in metrics]
+    metrics = [_as_judged(metric, config.judge) for metric in metrics]
 
     gate = config.gate
     required = [full_name(name) for name in gate.required]
@@ -191,6 +193,8 @@ def read_plan(document: str | bytes | Mapping[str, JsonValue] | None) -> Plan:
         digest_parts["judge"] = [dict(config.judge.models), config.judge.structured_output]
     if sampled := {model: sent for model in config.judge.options if (sent := config.judge.sampling_of(model))}:
         digest_parts["judge.options"] = sampled
+    if config.judge.fallback:
+        digest_parts["fallback"] = dict(config.judge.fallback)
     if document is None:
         digest_parts["default"] = True
     if config.agent_evaluation:
@@ -207,6 +211,21 @@ def read_plan(document: str | bytes | Mapping[str, JsonValue] | None) -> Plan:
         challenger=challenger,
         document=None if document is None else dict(loaded),
     )
+
+
+def _unused_fallbacks(metrics: Sequence[Metric], fallback: Mapping[str, Sequence[str]]) -> list[str]:
+    """Returns the problems of a fallback for a model that no criterion asks, which would never have an effect."""
+    judged = [metric.scorer for metric in metrics if metric.scorer is not None and metric.scorer.judged]
+    asked = {scorer.judge_model for scorer in judged}
+    # A scorer of a plugin can ask a model that it does not name.
+    if None in asked:
+        return []
+    names = ", ".join(sorted(map(str, asked))) or "none"
+    return [
+        f"judge.fallback.{model}: no criterion asks this model (asked: {names}); name the judge_model of a criterion"
+        for model in fallback
+        if model not in asked
+    ]
 
 
 def _loaded(document: str | bytes | Mapping[str, JsonValue] | None) -> Mapping[str, JsonValue]:
@@ -275,13 +294,16 @@ def _challenger(sections: dict[str, JsonValue], problems: list[str]) -> Challeng
     return None if section is None else Challenger(section.name, section.sample, section.budget, plan, config)
 
 
-def _sampled(metric: Metric, judge: JudgeConfig) -> Metric:
-    """Returns the metric with the sampling parameters of its judge in its digest."""
+def _as_judged(metric: Metric, judge: JudgeConfig) -> Metric:
+    """Returns the metric with the sampling parameters and the fallback of its judge in its digest."""
     scorer = metric.scorer
-    sampling = judge.sampling_of(scorer.judge_model) if scorer is not None and scorer.judge_model else {}
-    return (
-        replace(metric, digest=digest_of(metric.name, scorer, sampling)) if scorer is not None and sampling else metric
-    )
+    if scorer is None or scorer.judge_model is None:
+        return metric
+    sampling = judge.sampling_of(scorer.judge_model)
+    fallback = judge.fallback.get(scorer.judge_model, ())
+    if not sampling and not fallback:
+        return metric
+    return replace(metric, digest=digest_of(metric.name, scorer, sampling, fallback))
 
 
 def _metric(name: str, criterion: JsonValue, code: str | None) -> Metric:

@@ -21,11 +21,11 @@ from traceweir.schemas.trace import ReasoningTrace
 from traceweir.schemas.turns import Turn, trace_dimensions
 from traceweir.scorers.base import Measurement, Measurements, MissingInput, Scorer, Subject
 from traceweir.scorers.evaluation.labels import with_labels
-from traceweir.scorers.evaluation.metered_judge import MeteredJudge
+from traceweir.scorers.evaluation.metered_judge import MeteredJudge, joined_models
 from traceweir.scorers.evaluation.outcome import Outcome, Unmeasured
 from traceweir.scorers.evaluation.plan import Plan
 from traceweir.scorers.evaluation.score_writer import ScoreWriter
-from traceweir.scorers.judge import BudgetSpent, Judge, JudgeFailed
+from traceweir.scorers.judge import SCORE_ENDS_AT_S, BudgetSpent, Judge, JudgeFailed
 
 MAX_NAMED_INVOCATIONS = 50
 """Maximum number of invocations without a value that a session's Score names per reason; it counts all of them."""
@@ -238,6 +238,7 @@ async def _await_all(started: Sequence[Sequence[Outcome | Awaitable[Outcome]]]) 
 
 
 async def _awaited(measurement: Awaitable[Measurement], timeout_s: float) -> Outcome:
+    ends = SCORE_ENDS_AT_S.set(asyncio.get_running_loop().time() + timeout_s)
     try:
         async with asyncio.timeout(timeout_s) as timeout:
             measured = await measurement
@@ -248,6 +249,8 @@ async def _awaited(measurement: Awaitable[Measurement], timeout_s: float) -> Out
         if isinstance(error, asyncio.CancelledError) and cancelled_from_outside():
             raise
         return _unmeasured(error)
+    finally:
+        SCORE_ENDS_AT_S.reset(ends)
     return measured if isinstance(measured, Measurement) else _unmeasured(_no_measurement(measured))
 
 
@@ -302,7 +305,8 @@ def _aggregated(scorer: Scorer, invocation_ids: Sequence[str], outcomes: Sequenc
         )
         causes = set(causes_by_reason.get(because, ()))
         shared = causes.pop() if len(causes) == 1 else None
-        return Unmeasured(because, f"none of {len(outcomes)} invocations has a value", cause=shared)
+        why = f"none of {len(outcomes)} invocations has a value"
+        return Unmeasured(because, why, cause=shared, judge=joined_models(outcome.judge for outcome in outcomes))
     details: JsonObject = {"invocations": len(outcomes), "measured": len(measured)}
     if ids_by_reason:
         details["not_evaluated"] = {
@@ -319,6 +323,7 @@ def _aggregated(scorer: Scorer, invocation_ids: Sequence[str], outcomes: Sequenc
             value=scorer.aggregate(measurements),
             rationale=f"over {len(measured)} of {len(outcomes)} invocations",
             details={**scorer.summary(measurements), **details},
+            judge=joined_models(outcome.judge for outcome in measured),
         )
     except Exception as error:  # noqa: BLE001  # the aggregate of a plugin can fail like its score
         return _unmeasured(error)

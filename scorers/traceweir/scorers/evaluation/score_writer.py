@@ -142,6 +142,7 @@ class ScoreWriter:
         rationale = outcome.rationale
         fields["rationale"] = rationale if rationale.isascii() else _encodable(rationale)
         fields["cost"] = outcome.cost
+        fields["judge"] = outcome.judge
         fields["scorer_version"] = version or metric.version
         # The gate has a version and no scorer.
         fields["source"] = "code" if version else metric.source

@@ -343,7 +343,7 @@ class Settings(BaseSettings):
     judge_timeout_s: Seconds = 600.0
     """Seconds after which a score that asks a judge becomes NOT_EVALUATED `timeout`; for these scores it replaces
     `TRACEWEIR_SCORE_TIMEOUT_S`. It is longer because a question can wait for rate limits and be retried several
-    times."""
+    times; a retry begins only if it can end within this time."""
     judge_api_base: Annotated[str, Field(pattern=r"^https?://[^\s/@]+(/\S*)?$")] | None = None
     """Address of a server that speaks OpenAI's API, or of the model's provider, without user and password:
     `http://127.0.0.1:8000/v1`. Unset: the address of each provider."""

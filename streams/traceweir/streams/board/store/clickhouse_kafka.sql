@@ -47,7 +47,8 @@ CREATE MATERIALIZED VIEW results_reader TO results AS SELECT
     JSONExtract(record, 'trace_context', 'span_id', 'Nullable(String)') AS `trace_context_span_id`,
     JSONExtract(record, 'sampling_probability', 'Nullable(Float64)') AS `sampling_probability`,
     JSONExtract(record, 'source', 'Nullable(String)') AS `source`,
-    JSONExtract(record, 'cause', 'Nullable(String)') AS `cause`
+    JSONExtract(record, 'cause', 'Nullable(String)') AS `cause`,
+    JSONExtract(record, 'judge', 'Nullable(String)') AS `judge`
 FROM results_queue
 WHERE isValidJSON(record) AND JSONExtractString(record, 'session_id') != '' AND JSONExtractString(record, 'result_id') != '' AND isNotNull(`written_at`) AND isNotNull(`occurred_at`) AND isNotNull(`evaluated_at`);
 

@@ -22,6 +22,7 @@ _FEW_VALUES = {
     "status",
     "not_evaluated_because",
     "cause",
+    "judge",
     "scorer_version",
     "config_digest",
     "reason",

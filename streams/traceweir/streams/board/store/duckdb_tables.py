@@ -12,7 +12,7 @@ from traceweir.streams.board.store.tables import DIMENSIONS, TABLES, Table
 from traceweir.streams.tools.results.reader import GATE
 from traceweir.streams.tools.results.table import ColumnType
 
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 7
 """The version of the tables that this version of Traceweir reads and writes."""
 
 TYPES: dict[ColumnType, str] = {
@@ -118,9 +118,12 @@ def _add_remains_and_rejections(connection: Any) -> None:
     )
 
 
-def _add_causes(connection: Any) -> None:
-    for name in ("results", "replaced_results"):
-        connection.execute(f"ALTER TABLE {name} ADD COLUMN cause VARCHAR")
+def _add_to_results(column: str) -> Callable[[Any], object]:
+    def add(connection: Any) -> None:
+        for name in ("results", "replaced_results"):
+            connection.execute(f"ALTER TABLE {name} ADD COLUMN {column} VARCHAR")
+
+    return add
 
 
 def _declared(columns: Mapping[str, ColumnType]) -> str:
@@ -136,6 +139,7 @@ MIGRATIONS: dict[int, Callable[[Any], object]] = {
     2: _add_hours,
     3: _add_remains_and_rejections,
     4: lambda connection: connection.execute(_TOPIC_TIMES),
-    5: _add_causes,
+    5: _add_to_results("cause"),
+    6: _add_to_results("judge"),
 }
 """By version, the function that turns tables of this version into those of the next."""

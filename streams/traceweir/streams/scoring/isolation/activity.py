@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from traceweir.streams.scoring.judges.service import Attempt, Judging
+from traceweir.streams.scoring.judges.model_calls import Attempt
+from traceweir.streams.scoring.judges.service import Judging
 
 
 class EmbedderCall(NamedTuple):

@@ -3,29 +3,36 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from typing import NamedTuple
 
+from traceweir.schemas.judge_config import Breaker
 from traceweir.streams.scoring.judges.errors import FinalFailure
 
 
 class CircuitBreaker:
-    """Opens after a number of consecutive failures; after `open_s` one attempt is let through (half-open) and decides.
+    """Opens by the share of failed attempts; after `open_s` one attempt is let through (half-open) and decides.
+
+    The share is that of the attempts of the last `window_s` seconds, and at least of the last `failures` attempts. A
+    model that answers some of its questions is not down: the breaker stays closed, and the concurrency adapts.
 
     Traceweir has its own code here because each library on PyPI either reads the clock itself, lets all waiting calls
     through at once when half-open, or has had no release for years.
 
     Args:
-        failures: Consecutive failures after which the breaker opens.
-        open_s: Seconds that the breaker stays open.
+        limits: When the breaker opens, and for how long.
         clock: Returns monotonic seconds.
     """
 
-    def __init__(self, failures: int, open_s: float, clock: Callable[[], float]) -> None:
-        self._limit = failures
-        self._open_s = open_s
+    def __init__(self, limits: Breaker, clock: Callable[[], float]) -> None:
+        self._limits = limits
         self._clock = clock
-        self._consecutive_failures = 0
+        self._ended: deque[_Ended] = deque()
+        self._failures = 0
+        self._refusals = 0
+        self._opened_after = ""
         self._opened_at_s: float | None = None
         self._probing = False
         self._last_failure = ""
@@ -56,7 +63,8 @@ class CircuitBreaker:
             if not wait.expired():
                 raise
             raise FinalFailure(
-                f"not asked: the circuit breaker opened while this question waited; last failure: {self._last_failure}"
+                f"not asked: the circuit breaker opened while this question waited; last failure: {self._last_failure}",
+                down=True,
             ) from None
 
     def enter(self) -> None:
@@ -71,28 +79,49 @@ class CircuitBreaker:
     def _check(self) -> None:
         if self._opened_at_s is None:
             return
-        remaining_s = self._opened_at_s + self._open_s - self._clock()
+        remaining_s = self._opened_at_s + self._limits.open_s - self._clock()
         if remaining_s > 0:
             raise FinalFailure(
-                f"not asked: the circuit breaker opened after {self._consecutive_failures} consecutive failures; "
-                f"next attempt possible in {remaining_s:.0f} s; last failure: {self._last_failure}"
+                f"not asked: the circuit breaker opened after {self._opened_after}; "
+                f"next attempt possible in {remaining_s:.0f} s; last failure: {self._last_failure}",
+                down=True,
             )
         if self._probing:
             raise FinalFailure(
                 "not asked: the circuit breaker is half-open and another question tests the model; "
-                f"last failure: {self._last_failure}"
+                f"last failure: {self._last_failure}",
+                down=True,
             )
 
     def failed(self, reason: str) -> None:
-        """Records an attempt that failed in a way in which other questions would fail too."""
-        self._consecutive_failures += 1
+        """Records an attempt that failed, and that a later attempt can repeat with success."""
         self._last_failure = reason
-        if self._probing or self._consecutive_failures >= self._limit:
+        self._end_attempt(is_failure=True)
+        limits = self._limits
+        is_down = self._failures >= limits.failures and self._failures >= limits.failure_rate * len(self._ended)
+        if self._probing or is_down:
             self.open()
         self._probing = False
 
+    def refused(self, reason: str) -> None:
+        """Records an attempt that was refused in a way in which every other question would be refused, for a long time.
+
+        Answers before it say nothing about the next question, so `failures` refusals in a row open the breaker.
+        """
+        self._refusals += 1
+        self.failed(reason)
+        if self._refusals >= self._limits.failures:
+            self.open()
+
     def open(self) -> None:
-        """Opens the breaker, however many failures there were."""
+        """Opens the breaker, whatever the attempts before."""
+        if self._opened_at_s is None:
+            attempts = len(self._ended)
+            self._opened_after = (
+                f"{attempts} consecutive failures"
+                if attempts == self._failures
+                else f"{self._failures} failures of the last {attempts} attempts"
+            )
         self._opened_at_s = self._clock()
         self._expire_waiting()
 
@@ -101,13 +130,24 @@ class CircuitBreaker:
 
         A refusal that concerns only this question counts as an answer.
         """
-        self._consecutive_failures = 0
-        self._opened_at_s = None
+        self._refusals = 0
+        if self._opened_at_s is not None:
+            self._opened_at_s = None
+            self._ended.clear()
+            self._failures = 0
+        self._end_attempt(is_failure=False)
         self._probing = False
 
     def abandoned(self) -> None:
         """Records an attempt without information about the model, for example because the caller was cancelled."""
         self._probing = False
+
+    def _end_attempt(self, *, is_failure: bool) -> None:
+        now = self._clock()
+        self._ended.append(_Ended(now, is_failure))
+        self._failures += is_failure
+        while len(self._ended) > self._limits.failures and self._ended[0].at_s < now - self._limits.window_s:
+            self._failures -= self._ended.popleft().is_failure
 
     def _expire_waiting(self) -> None:
         waiting = self._waiting
@@ -115,3 +155,8 @@ class CircuitBreaker:
         for wait in waiting:
             # A deadline in the past: raises TimeoutError in the waiting task.
             wait.reschedule(0)
+
+
+class _Ended(NamedTuple):
+    at_s: float
+    is_failure: bool

@@ -14,8 +14,6 @@ import re
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
-from email.utils import parsedate_to_datetime
 from functools import lru_cache
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -32,6 +30,8 @@ from traceweir.streams.scoring.judges.endings import Stopped, count, why_stopped
 from traceweir.streams.scoring.judges.errors import FinalFailure, JudgeUnavailableError, Secrets, Transient
 from traceweir.streams.scoring.judges.http_limits import (
     AnswerTooLargeError,
+    HttpExchange,
+    LimitError,
     RedirectError,
     connection_problem,
     install_http_limits,
@@ -40,6 +40,7 @@ from traceweir.streams.scoring.judges.http_limits import (
 )
 from traceweir.streams.scoring.judges.instrumentation import trace_headers, uninstrumented
 from traceweir.streams.scoring.judges.models import Spent, Use, estimated_tokens, litellm_name, price_of
+from traceweir.streams.scoring.judges.refusals import refusal
 from traceweir.streams.scoring.judges.sampling import (
     LITELLMS_PARAMETERS,
     RefusedParameter,
@@ -220,11 +221,12 @@ class JudgeClient:
         try:
             # litellm's own timeout is per read, so a slow stream never reaches it.
             async with asyncio.timeout(limit_s) as limit:
-                with limited_http(), uninstrumented():
+                with limited_http() as exchange, uninstrumented():
                     response = await self._litellm.acompletion(**self._options(model, question), **sampling)
         except (Exception, asyncio.CancelledError) as error:
             if limit.expired():
-                raise Transient(f"{model.name} sent no complete answer within {limit_s:g} s", unknown=True) from None
+                why = f"{model.name} sent no complete answer within {limit_s:g} s"
+                raise Transient(why, unknown=True, overloaded=True) from None
             if isinstance(error, asyncio.CancelledError):
                 raise
             if (refused := limit_error(error)) is not None:
@@ -235,7 +237,7 @@ class JudgeClient:
             if (name := refused_parameter(error, sampling)) is not None:
                 raise RefusedParameter(name) from None
             # The cause quotes the request.
-            raise self._classify(model.name, prompt, error) from None
+            raise self._classify(model.name, prompt, error, exchange) from None
         return self._read_answer(model, question, prompt, response)
 
     def _options(self, model: _Model, question: Question) -> dict[str, Any]:
@@ -311,13 +313,16 @@ class JudgeClient:
             usd = round(sum(self._litellm.cost_per_token(model=model.name, usage_object=usage)), 12)
         return Spent(read, written, usd, cached, reasoning)
 
-    def _refused(self, model: str, error: RedirectError | AnswerTooLargeError) -> FinalFailure:
+    def _refused(self, model: str, error: LimitError) -> FinalFailure:
         message = f"{model}: {self.secrets.hide(str(error))}"
         if isinstance(error, RedirectError):
             return FinalFailure(message, down=True)
-        return FinalFailure(message, unknown=True, cause="judge_unparsable")
+        is_too_large = isinstance(error, AnswerTooLargeError)
+        return FinalFailure(message, down=not is_too_large, unknown=is_too_large, cause="judge_unparsable")
 
-    def _classify(self, model: str, prompt: TaggedPrompt, error: Exception) -> Transient | FinalFailure:
+    def _classify(
+        self, model: str, prompt: TaggedPrompt, error: Exception, exchange: HttpExchange
+    ) -> Transient | FinalFailure:
         status = getattr(error, "status_code", None)
         # For a missing key or an answer of an unexpected shape, litellm appends a whole traceback to the message.
         text = str(error).removeprefix("litellm.").partition("Traceback (most recent call last)")[0].rstrip()
@@ -333,17 +338,18 @@ class JudgeClient:
             return FinalFailure(f"{message}; {way_out}", cause="judge_refused")
         if not isinstance(status, int):
             return FinalFailure(message)
-        # OpenAI reports an exhausted quota with status 429, for days.
-        spent = "insufficient_quota" in str(error)
-        if status in _TRANSIENT and not spent:
-            after = retry_after(getattr(error, "litellm_response_headers", None), utc_now())
-            return Transient(message, after_s=after, down=status != BUSY, unknown=status == TIMED_OUT)
+        headers = exchange.headers if exchange.headers is not None else getattr(error, "litellm_response_headers", None)
+        refused = refusal(headers, exchange.body, utc_now())
+        if refused.is_spent:
+            return FinalFailure(message, down=True, spent=True)
+        if status in _TRANSIENT:
+            is_late = status == TIMED_OUT
+            return Transient(message, after_s=refused.after_s, down=is_late, unknown=is_late, overloaded=True)
         # Below 300: the provider answered, but the answer cannot be read.
         if status >= 500 or status < 300:
-            after = retry_after(getattr(error, "litellm_response_headers", None), utc_now())
             cause: Cause = "judge_unparsable" if status < 300 else "judge_unavailable"
-            return Transient(message, after_s=after, unknown=status < 300, cause=cause)
-        return FinalFailure(message, down=spent or status in _FAIL_EVERY_QUESTION)
+            return Transient(message, after_s=refused.after_s, unknown=status < 300, cause=cause)
+        return FinalFailure(message, down=status in _FAIL_EVERY_QUESTION)
 
     def _model(self, name: str) -> _Model:
         if (found := self._models.get(name)) is None:
@@ -423,24 +429,3 @@ class _Model(NamedTuple):
     def usd(self, input_tokens: int, output_tokens: int, cached: int = 0) -> float:
         read = (input_tokens - cached) * self.price[0] + cached * self.cached_price
         return round(read + output_tokens * self.price[1], 12)
-
-
-def retry_after(headers: Mapping[str, str] | None, now: datetime) -> float | None:
-    """Returns the seconds of a reply's `Retry-After` header (a number or a date); None if it is absent or unreadable.
-
-    >>> from datetime import UTC
-    >>> now = datetime(2026, 1, 31, 12, tzinfo=UTC)
-    >>> [retry_after({"retry-after": header}, now) for header in ("7", "Sat, 31 Jan 2026 12:00:30 GMT", "soon")]
-    [7.0, 30.0, None]
-    """
-    header = (headers or {}).get("retry-after")
-    if not header:
-        return None
-    try:
-        seconds = float(header)
-    except ValueError:
-        try:
-            seconds = (parsedate_to_datetime(header) - now).total_seconds()
-        except (ValueError, TypeError):
-            return None
-    return max(0.0, seconds) if seconds < 1e9 else None

@@ -30,6 +30,7 @@ class Transient(Exception):  # noqa: N818  # an outcome that the caller handles
         unknown: Whether the provider can have processed and charged the failed attempt.
         unreachable: Whether no connection could be made.
         cause: What the judge lacked.
+        overloaded: Whether the provider had more questions at once than it could answer in time.
     """
 
     def __init__(
@@ -41,6 +42,7 @@ class Transient(Exception):  # noqa: N818  # an outcome that the caller handles
         unknown: bool = False,
         unreachable: bool = False,
         cause: Cause = "judge_unavailable",
+        overloaded: bool = False,
     ) -> None:
         super().__init__(reason)
         self.after_s = after_s
@@ -48,6 +50,7 @@ class Transient(Exception):  # noqa: N818  # an outcome that the caller handles
         self.unknown = unknown
         self.unreachable = unreachable
         self.cause: Cause = cause
+        self.overloaded = overloaded
 
 
 class FinalFailure(Exception):  # noqa: N818  # an outcome that the caller handles
@@ -57,6 +60,7 @@ class FinalFailure(Exception):  # noqa: N818  # an outcome that the caller handl
         reason: Message for a person.
         down: Whether other questions would fail in the same way.
         unknown: Whether the attempt was charged nevertheless.
+        spent: Whether the account has nothing left, so that no other question is worth an attempt.
         used: What the provider says that the attempt used, or an estimate of it; None: not known.
         cause: What the judge lacked.
     """
@@ -67,12 +71,14 @@ class FinalFailure(Exception):  # noqa: N818  # an outcome that the caller handl
         *,
         down: bool = False,
         unknown: bool = False,
+        spent: bool = False,
         used: Spent | None = None,
         cause: Cause = "judge_unavailable",
     ) -> None:
         super().__init__(reason)
         self.down = down
         self.unknown = unknown
+        self.spent = spent
         self.used = used
         self.cause: Cause = cause
 

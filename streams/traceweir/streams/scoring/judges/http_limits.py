@@ -1,4 +1,4 @@
-"""Limits the HTTP answers of providers: follows no redirect, and refuses an answer above a size while it arrives.
+"""Limits the HTTP answers of providers: no redirect, no answer above a size, and none that is no answer of an API.
 
 litellm has a client for each provider and no setting for either limit. All these clients send through httpx.
 `install_http_limits` therefore wraps the `send` of httpx's clients; outside of `limited_http` the wrapper changes
@@ -7,13 +7,14 @@ nothing.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache, wraps
 from typing import TYPE_CHECKING, Any
 
 from traceweir.schemas.text import printable
+from traceweir.streams.scoring.judges.http_answers import NotAnAnswerError, check_answer, joined_content
 
 if TYPE_CHECKING:
     import httpx
@@ -23,7 +24,17 @@ MAX_ANSWER_BYTES = 1_000_000
 _SHOWN_HOST_CHARS = 100
 _SHOWN_PROBLEM_CHARS = 200
 
-_is_limited: ContextVar[bool] = ContextVar("judge_http_is_limited", default=False)
+
+class HttpExchange:
+    """The last answer of a provider within `limited_http`."""
+
+    def __init__(self) -> None:
+        self.headers: Mapping[str, str] | None = None
+        """The headers; None if there was no answer."""
+        self.body = b""
+
+
+_exchange: ContextVar[HttpExchange | None] = ContextVar("judge_http_exchange", default=None)
 
 
 class RedirectError(Exception):
@@ -34,23 +45,26 @@ class AnswerTooLargeError(Exception):
     """The answer cannot be bounded by `MAX_ANSWER_BYTES`; the rest of the answer was not read."""
 
 
+LimitError = RedirectError | AnswerTooLargeError | NotAnAnswerError
+
+
 @contextmanager
-def limited_http() -> Iterator[None]:
+def limited_http() -> Iterator[HttpExchange]:
     """Limits the HTTP answers to this task, and to the tasks and threads that it starts, while the block runs.
 
-    Every httpx client then raises RedirectError or AnswerTooLargeError, which litellm wraps in errors of its own;
-    `limit_error` finds them.
+    Every httpx client then raises a LimitError, which litellm wraps in errors of its own; `limit_error` finds it.
     """
-    token = _is_limited.set(True)
+    exchange = HttpExchange()
+    token = _exchange.set(exchange)
     try:
-        yield
+        yield exchange
     finally:
-        _is_limited.reset(token)
+        _exchange.reset(token)
 
 
-def limit_error(error: BaseException) -> RedirectError | AnswerTooLargeError | None:
+def limit_error(error: BaseException) -> LimitError | None:
     """Returns the error of a limit that caused an error; None if another cause did."""
-    return next((each for each in _causes(error) if isinstance(each, RedirectError | AnswerTooLargeError)), None)
+    return next((each for each in _causes(error) if isinstance(each, LimitError)), None)
 
 
 def connection_problem(error: BaseException) -> str | None:
@@ -106,7 +120,7 @@ def _limited_async(send: Callable[..., Awaitable[httpx.Response]]) -> Callable[.
     async def limited(
         client: httpx.AsyncClient, request: httpx.Request, *, stream: bool = False, **options: Any
     ) -> httpx.Response:
-        if not _is_limited.get():
+        if (exchange := _exchange.get()) is None:
             return await send(client, request, stream=stream, **options)
         # A small compressed answer can decompress to gigabytes.
         request.headers["Accept-Encoding"] = "identity"
@@ -117,6 +131,7 @@ def _limited_async(send: Callable[..., Awaitable[httpx.Response]]) -> Callable[.
                 response.stream = LimitedStream(response.stream)
             if not stream:
                 await response.aread()
+                return _read(response, exchange)
         except BaseException:
             await response.aclose()
             raise
@@ -146,7 +161,7 @@ def _limited(send: Callable[..., httpx.Response]) -> Callable[..., Any]:
     def limited(
         client: httpx.Client, request: httpx.Request, *, stream: bool = False, **options: Any
     ) -> httpx.Response:
-        if not _is_limited.get():
+        if (exchange := _exchange.get()) is None:
             return send(client, request, stream=stream, **options)
         request.headers["Accept-Encoding"] = "identity"
         response = send(client, request, stream=True, **{**options, "follow_redirects": False})
@@ -156,12 +171,26 @@ def _limited(send: Callable[..., httpx.Response]) -> Callable[..., Any]:
                 response.stream = LimitedStream(response.stream)
             if not stream:
                 response.read()
+                return _read(response, exchange)
         except BaseException:
             response.close()
             raise
         return response
 
     return limited
+
+
+def _read(response: httpx.Response, exchange: HttpExchange) -> httpx.Response:
+    """Returns an answer whose body was read, as litellm can read it."""
+    import httpx
+
+    exchange.headers = response.headers
+    exchange.body = response.content
+    check_answer(response)
+    if not response.is_success or (body := joined_content(response.content)) is None:
+        return response
+    headers = {name: value for name, value in response.headers.items() if name != "content-length"}
+    return httpx.Response(response.status_code, headers=headers, content=body, request=response.request)
 
 
 def _check_head(response: httpx.Response) -> None:

@@ -81,13 +81,14 @@ class Spent(NamedTuple):
 
 
 def models_of(plan: Plan) -> list[str]:
-    """Returns the names of the models that the criteria of a plan ask, in order, as the config writes them.
+    """Returns the names of the models that the criteria of a plan ask, fallbacks included, as the config writes them.
 
     >>> from traceweir.scorers.evaluation.plan import read_plan
     >>> models_of(read_plan({"criteria": {"response_match_score": 0.8, "hallucinations_v1": 0.9, "safety_v1": 0.8}}))
     ['gemini-2.5-flash']
     """
-    return sorted({model for metric in plan.metrics if metric.scorer and (model := metric.scorer.judge_model)})
+    asked = {model for metric in plan.metrics if metric.scorer and (model := metric.scorer.judge_model)}
+    return sorted(asked.union(*(plan.judge.fallback.get(model, ()) for model in asked)))
 
 
 def litellm_name(model: str, aliases: Mapping[str, str], api_base: str | None = None) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
@@ -14,13 +15,19 @@ if TYPE_CHECKING:
 Sleep = Callable[[float], Awaitable[None]]
 
 
-def retrying(usual: Retries, unreachable: Retries | None, sleep: Sleep) -> AsyncRetrying:
+def retrying(
+    usual: Retries, unreachable: Retries | None, sleep: Sleep, attempt_s: float, ends_at_s: float | None
+) -> AsyncRetrying:
     """Returns the attempts of a question; the last one raises its error.
+
+    A provider that names a pause decides it; otherwise each pause is longer than the one before.
 
     Args:
         usual: The retries of the config.
         unreachable: The retries after no connection could be made; None: the usual ones.
         sleep: Waits this many seconds before a retry.
+        attempt_s: The longest time of an attempt.
+        ends_at_s: Time of the event loop at which the last attempt must have ended; None: no such time.
     """
     from tenacity import AsyncRetrying, retry_if_exception, wait_exponential, wait_random
 
@@ -34,12 +41,18 @@ def retrying(usual: Retries, unreachable: Retries | None, sleep: Sleep) -> Async
     def pause_s(state: RetryCallState) -> float:
         error = error_of(state)
         retries = retries_after(error)
-        growing = wait_exponential(retries.initial_s, retries.max_s, retries.base) + wait_random(0, retries.jitter_s)
-        after_s = error.after_s if isinstance(error, Transient) else None
-        return max(growing(state), after_s or 0.0)
+        jitter = wait_random(0, retries.jitter_s)
+        # A pause of 0 says nothing: it would ask a busy provider again at once.
+        if isinstance(error, Transient) and error.after_s:
+            return error.after_s + jitter(state)
+        growing = wait_exponential(retries.initial_s, retries.max_s, retries.base) + jitter
+        return growing(state)
 
     def is_last(state: RetryCallState) -> bool:
-        return state.attempt_number >= retries_after(error_of(state)).attempts
+        if state.attempt_number >= retries_after(error_of(state)).attempts:
+            return True
+        # tenacity decides the pause first.
+        return not fits(attempt_s, ends_at_s, state.upcoming_sleep)
 
     def is_worth_retrying(error: BaseException) -> bool:
         return isinstance(error, Transient) and (error.after_s or 0.0) <= usual.max_s
@@ -51,3 +64,8 @@ def retrying(usual: Retries, unreachable: Retries | None, sleep: Sleep) -> Async
         retry=retry_if_exception(is_worth_retrying),
         reraise=True,
     )
+
+
+def fits(attempt_s: float, ends_at_s: float | None, pause_s: float = 0.0) -> bool:
+    """Returns whether an attempt of this length that begins after a pause ends in time."""
+    return ends_at_s is None or asyncio.get_running_loop().time() + pause_s + attempt_s <= ends_at_s

@@ -3,44 +3,29 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from copy import copy
+from dataclasses import replace
 from datetime import datetime
-from time import monotonic
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from traceweir.schemas.judge_config import JudgeConfig, Retries
-from traceweir.schemas.score import Cause, Cost
-from traceweir.scorers.judge import BudgetSpent, JudgeFailed, Question, Reply
-from traceweir.streams.scoring.judges.answer_watch import NO_ANSWER_S, AnswerWatch, AskedQuestion
-from traceweir.streams.scoring.judges.budget import JudgeBudget, Paid, Reservation
-from traceweir.streams.scoring.judges.circuit_breaker import CircuitBreaker
+from traceweir.schemas.score import Cost
+from traceweir.scorers.judge import SCORE_ENDS_AT_S, BudgetSpent, JudgeFailed, Question, Reply
+from traceweir.streams.scoring.judges.answer_watch import NO_ANSWER_S, AnswerWatch
+from traceweir.streams.scoring.judges.budget import JudgeBudget, Paid
 from traceweir.streams.scoring.judges.client import Access, Answered, JudgeClient, check_judge
 from traceweir.streams.scoring.judges.errors import FinalFailure, Transient
-from traceweir.streams.scoring.judges.models import Spent, Use
+from traceweir.streams.scoring.judges.model_calls import Attempt, CallOptions, ModelCalls
+from traceweir.streams.scoring.judges.models import Spent
 from traceweir.streams.scoring.judges.rate_limits import Limits
-from traceweir.streams.scoring.judges.retrying import Sleep, retrying
+from traceweir.streams.scoring.judges.retrying import Sleep
 from traceweir.streams.scoring.judges.verdicts import JudgeUsage, JudgeVerdict, Verdicts, VerdictsInMemory, verdict_key
 
 WatchQuestion = Callable[[str], AbstractContextManager[Callable[[Cost], object]]]
 """Watches a question: receives the model, is entered until there is an answer, and then receives its cost."""
 CACHED = Cost(cached=True)
-Outcome = Literal["answered", "unusable", "temporary", "refused", "cancelled"]
-
-
-class Attempt(NamedTuple):
-    """One request to a model, which has ended."""
-
-    model: str
-    """litellm's name of the model, without secrets."""
-    outcome: Outcome
-    """`unusable`: the answer contains no verdict. `temporary`: a later request can succeed. `refused`: the same request
-    would fail again."""
-    seconds: float
-    """From sending it to its end."""
-    cause: Cause | None = None
-    """What the answer lacked, or why there was none; None if there is a verdict, or the request was cancelled."""
 
 
 class _Bill:
@@ -91,17 +76,13 @@ class Judging:
         check_judge()
         self._config = config
         self._clock = clock
-        self._sleep = sleep
         self._client = JudgeClient(config, access)
         self._memory = VerdictsInMemory(config.cache.max_age_s, config.cache.max_verdicts)
         self._store = store
         self._note = note
-        self._attempted = attempted
-        self._limits = Limits(config)
-        self._unreachable = unreachable
-        self._answers = AnswerWatch(access.address, no_answer_s, config.timeout_s)
-        self._breakers: dict[str, CircuitBreaker] = {}
-        self._have_answered: set[str] = set()
+        answers = AnswerWatch(access.address, no_answer_s, config.timeout_s)
+        self._call_options = CallOptions(config, self._client, Limits(config), answers, attempted, sleep, unreachable)
+        self._calls: dict[str, ModelCalls] = {}
         self._running: dict[bytes, asyncio.Future[UnusableReply]] = {}
         self.budget = JudgeBudget(config.budget, clock)
 
@@ -116,7 +97,7 @@ class Judging:
 
     def breakers(self) -> dict[str, bool]:
         """Returns for each model whether its circuit breaker is open; models that were not asked are left out."""
-        return {self._client.secrets.hide(model): breaker.is_open for model, breaker in self._breakers.items()}
+        return {self._client.secrets.hide(model): calls.breaker.is_open for model, calls in self._calls.items()}
 
     def model_of(self, question: Question) -> str:
         """Returns the name of the model that answers a question."""
@@ -125,6 +106,21 @@ class Judging:
     def key_of(self, question: Question) -> bytes:
         """Returns the key that identifies a question among all questions."""
         return verdict_key(question, self.model_of(question), self._config.sampling_of(question.model))
+
+    def shown_model_of(self, question: Question) -> str:
+        """Returns the name of the model that answers a question, without secrets."""
+        return self._client.secrets.hide(self.model_of(question))
+
+    def alternatives(self, question: Question, known: Mapping[bytes, JudgeVerdict]) -> list[Question]:
+        """Returns the question to its model and to each model of the fallback, in the order in which they are asked.
+
+        A verdict that is known already is the only alternative: a replay gives the same scores, whoever is available.
+        """
+        others = self._config.fallback.get(question.model, ())
+        asked = [question, *(replace(question, model=model) for model in others)]
+        stored = (each for each in asked if others and self._cached(self.key_of(each), known) is not None)
+        first = next(stored, None)
+        return asked if first is None else [first]
 
     async def verdict(
         self, question: Question, known: Mapping[bytes, JudgeVerdict], paid: Callable[[Paid], object]
@@ -211,114 +207,31 @@ class Judging:
         return int(self._clock().timestamp() * 1000)
 
     async def _ask_model(self, question: Question, paid: Callable[[Paid], object], bill: _Bill) -> Answered:
+        def note(taken: Paid) -> None:
+            self._note(taken)
+            paid(taken)
+
         try:
             if self._config.budget.unknown_price == "refuse" and not self._client.has_price(question):
                 self.budget.check_price(self._client.secrets.hide(self.model_of(question)))
             prompt_use, upper_bound = self._client.upper_bounds(question)
-            model = self.model_of(question)
-            breaker = self._breakers.get(model)
-            if breaker is None:
-                limits = self._config.breaker
-                breaker = self._breakers[model] = CircuitBreaker(limits.failures, limits.open_s, monotonic)
+            calls = self._calls_of(self.model_of(question))
+            async with self.budget.reserve(upper_bound, note, calls.breaker.waiting()) as reservation:
 
-            def note(taken: Paid) -> None:
-                self._note(taken)
-                paid(taken)
+                def record(spent: Spent) -> None:
+                    reservation.record_use(spent.use)
+                    bill.total += spent
 
-            # A model that has answered has the right address: no connection is an outage, which passes.
-            unreachable = None if model in self._have_answered else self._unreachable
-            watched = self._answers.question(self._client.secrets.hide(model), question.metric)
-            async with self.budget.reserve(upper_bound, note, breaker.waiting()) as reservation:
-                with watched as asked:
-                    try:
-                        async for attempt in retrying(self._config.retries, unreachable, self._sleep):
-                            with attempt:
-                                answered = await self._attempt(
-                                    question, upper_bound.tokens, prompt_use, breaker, reservation, asked, bill
-                                )
-                    except Transient as error:
-                        # The provider was busy at every attempt.
-                        if not error.down:
-                            breaker.failed(str(error))
-                        if error.unreachable and unreachable is not None:
-                            breaker.open()
-                        asked.given_up()
-                        raise
+                ends_at_s = SCORE_ENDS_AT_S.get()
+                return await calls.ask(question, prompt_use, upper_bound.tokens, record, ends_at_s)
         except (Transient, FinalFailure) as error:
-            raise JudgeFailed(str(error), error.cause, bill.total.cost) from None
-        return answered
+            is_unavailable = isinstance(error, Transient) or error.down
+            raise JudgeFailed(str(error), error.cause, bill.total.cost, fails_every_question=is_unavailable) from None
 
-    async def _attempt(
-        self,
-        question: Question,
-        tokens: int,
-        prompt_use: Use,
-        breaker: CircuitBreaker,
-        reservation: Reservation,
-        asked: AskedQuestion,
-        bill: _Bill,
-    ) -> Answered:
-        def record(spent: Spent) -> None:
-            reservation.record_use(spent.use)
-            bill.total += spent
-
-        prompt = Spent(prompt_use.tokens, 0, prompt_use.usd)
-        async with breaker.waiting():
-            await self._limits.wait(tokens)
-            await self._limits.slots.acquire()
-        try:
-            await self._limits.start()
-            breaker.enter()
-            asked.sent()
-            began = monotonic()
-            outcome: Outcome = "cancelled"
-            cause: Cause | None = None
-            try:
-                answered = await self._client.ask(question)
-                is_verdict = question.problem(answered.text) is None
-                outcome = "answered" if is_verdict else "unusable"
-                cause = None if is_verdict else "judge_unparsable"
-            except Transient as error:
-                outcome = "temporary"
-                cause = error.cause
-                asked.failed(str(error))
-                if error.unknown:
-                    record(prompt)
-                if error.down:
-                    breaker.failed(str(error))
-                else:
-                    breaker.abandoned()
-                raise
-            except FinalFailure as error:
-                outcome = "refused"
-                cause = error.cause
-                if error.used is not None:
-                    record(error.used)
-                elif error.unknown:
-                    record(prompt)
-                if error.down:
-                    breaker.failed(str(error))
-                    asked.failed(str(error))
-                    asked.given_up()
-                else:
-                    breaker.succeeded()
-                    asked.answered()
-                raise
-            except BaseException:
-                # Cancelled: the question was sent and will be charged.
-                breaker.abandoned()
-                record(prompt)
-                raise
-            finally:
-                model = self._client.secrets.hide(self.model_of(question))
-                self._attempted(Attempt(model, outcome, monotonic() - began, cause))
-            breaker.succeeded()
-            self._have_answered.add(self.model_of(question))
-            asked.answered()
-            record(answered.spent)
-            return answered
-        finally:
-            self._limits.slots.release()
+    def _calls_of(self, model: str) -> ModelCalls:
+        if (found := self._calls.get(model)) is None:
+            found = self._calls[model] = ModelCalls(model, self._call_options)
+        return found
 
 
 class SessionJudge:
@@ -345,19 +258,49 @@ class SessionJudge:
             BudgetSpent: the answer could cost more than the rest of the budget.
             JudgeFailed: the model returned no answer.
         """
+        failures: list[JudgeFailed] = []
+        asked = self._judging.alternatives(question, self._known)
         try:
-            if self._watch is None:
-                verdict, cost = await self._judging.verdict(question, self._known, self._paid.append)
-            else:
-                with self._watch(self._judging.model_of(question)) as note:
-                    verdict, cost = await self._judging.verdict(question, self._known, self._paid.append)
-                    note(cost)
+            while True:
+                each = asked[len(failures)]
+                try:
+                    with _share_of_time(len(asked) - len(failures)):
+                        return await self._ask(each)
+                except JudgeFailed as error:
+                    failures.append(error)
+                    if error.fails_every_question and len(failures) < len(asked):
+                        continue
+                    if len(failures) == 1:
+                        raise
+                    raise JudgeFailed("; then ".join(map(str, failures)), error.cause) from None
         except BaseException:
             # Also a timeout of the scorer, which cancels the question.
             self.failed = True
             raise
+
+    async def _ask(self, question: Question) -> Reply:
+        if self._watch is None:
+            verdict, cost = await self._judging.verdict(question, self._known, self._paid.append)
+        else:
+            with self._watch(self._judging.model_of(question)) as note:
+                verdict, cost = await self._judging.verdict(question, self._known, self._paid.append)
+                note(cost)
         if isinstance(verdict, UnusableReply):
             self.failed = True
         elif verdict != self._known.get(verdict.key):
             self._learned[verdict.key] = verdict
-        return Reply(text=verdict.text, cost=cost)
+        return Reply(text=verdict.text, cost=cost, model=self._judging.shown_model_of(question))
+
+
+@contextmanager
+def _share_of_time(models: int) -> Iterator[None]:
+    """Leaves to each of the models that can still be asked an equal part of the time of the score."""
+    ends_at_s = SCORE_ENDS_AT_S.get()
+    if ends_at_s is not None:
+        now_s = asyncio.get_running_loop().time()
+        ends_at_s = now_s + (ends_at_s - now_s) / models
+    token = SCORE_ENDS_AT_S.set(ends_at_s)
+    try:
+        yield
+    finally:
+        SCORE_ENDS_AT_S.reset(token)

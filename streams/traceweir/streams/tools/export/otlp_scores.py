@@ -87,6 +87,7 @@ def attributes(score: Score, content: Content) -> dict[str, Value]:
         "reasoning_trace_id": score.trace_id,
         "status": score.status,
         "cause": score.cause,
+        "judge": score.judge,
         "threshold": score.threshold,
         "source": score.source,
         "config_digest": score.config_digest,

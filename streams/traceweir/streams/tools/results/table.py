@@ -71,6 +71,7 @@ COLUMNS = (
     Column("sampling_probability", "number", nullable=True),
     Column("source", "text", nullable=True),
     Column("cause", "text", nullable=True),
+    Column("judge", "text", nullable=True),
 )
 """The columns of an exported table, in their order; new columns come last."""
 

@@ -5,37 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from itertools import pairwise
-from typing import Any
 
 import pytest
+from tests.support.virtual_time import JumpingLoop, TimelessLoop, run_in_virtual_time
 
 from traceweir.schemas.judge_config import JudgeConfig
 from traceweir.streams.scoring.judges.rate_limits import START_EVERY_S, Limits
-
-
-class JumpingLoop(asyncio.SelectorEventLoop):
-    """An event loop that advances its clock instead of waiting for the next timer."""
-
-    def __init__(self) -> None:
-        self._ahead = 0.0
-        super().__init__()
-        select = self._selector.select  # type: ignore[attr-defined]
-
-        def jump(timeout: float | None = None) -> Any:
-            self._ahead += timeout or 0.0
-            return select(0)
-
-        self._selector.select = jump  # type: ignore[attr-defined]
-
-    def time(self) -> float:
-        return super().time() + self._ahead
-
-
-class TimelessLoop(JumpingLoop):
-    """A jumping loop on which computation takes no time."""
-
-    def time(self) -> float:
-        return self._ahead
 
 
 def start_times_s(
@@ -56,8 +31,7 @@ def start_times_s(
         await asyncio.gather(*(one() for _ in range(count)))
         return [each - found[0] for each in found]
 
-    with asyncio.Runner(loop_factory=loop) as runner:
-        return runner.run(all_at_once())
+    return run_in_virtual_time(all_at_once(), loop)
 
 
 @pytest.mark.parametrize("per_minute", [1, 7, 60, 600])
@@ -108,8 +82,7 @@ def test_a_cancelled_waiter_lets_the_next_question_start() -> None:
         await second
         assert first.cancelled()
 
-    with asyncio.Runner(loop_factory=JumpingLoop) as runner:
-        runner.run(first_leaves())
+    run_in_virtual_time(first_leaves(), JumpingLoop)
 
 
 def test_a_question_longer_than_the_limit_per_minute_waits_several_minutes() -> None:

@@ -10,7 +10,7 @@ from tests.support.judged import judging, question
 from tests.support.openai_server import Say, busy, openai_server
 
 from traceweir.scorers.judge import Question
-from traceweir.streams.scoring.judges.service import Attempt
+from traceweir.streams.scoring.judges.model_calls import Attempt
 
 # Loading litellm takes seconds, so one process runs these tests.
 pytestmark = [pytest.mark.xdist_group("litellm"), pytest.mark.slow]

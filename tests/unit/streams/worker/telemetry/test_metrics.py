@@ -15,7 +15,7 @@ from tests.support.results import make_score
 
 from traceweir.streams.base.stages.base import Output
 from traceweir.streams.scoring.isolation.activity import EmbedderCall, ScoringActivity
-from traceweir.streams.scoring.judges.service import Attempt
+from traceweir.streams.scoring.judges.model_calls import Attempt
 from traceweir.streams.worker.telemetry import catalogue
 from traceweir.streams.worker.telemetry.catalogue import CATALOGUE
 from traceweir.streams.worker.telemetry.checkpoint_times import CheckpointTimes
