@@ -47,7 +47,17 @@ class Sampling(ConfigModel):
         return self.model_dump(mode="json", exclude_none=True)
 
 
-class ThinkingConfig(ConfigModel):
+class _AdkConfig(ConfigModel):
+    @model_validator(mode="before")
+    @classmethod
+    def _without_null(cls, config: object) -> object:
+        # ADK writes null for each field that is not set, also for those that have no meaning here.
+        return (
+            {key: value for key, value in config.items() if value is not None} if isinstance(config, dict) else config
+        )
+
+
+class ThinkingConfig(_AdkConfig):
     """Holds `thinking_config` of ADK."""
 
     thinking_budget: Annotated[int, Field(ge=-1)] | None = None
@@ -56,7 +66,7 @@ class ThinkingConfig(ConfigModel):
     """`LOW`, `MEDIUM` or `HIGH`."""
 
 
-class JudgeModelConfig(ConfigModel):
+class JudgeModelConfig(_AdkConfig):
     """Holds `judge_model_config` of ADK: the part of Google's `GenerateContentConfig` for which litellm has names."""
 
     temperature: Temperature | None = None
@@ -68,14 +78,6 @@ class JudgeModelConfig(ConfigModel):
     presence_penalty: Penalty | None = None
     frequency_penalty: Penalty | None = None
     thinking_config: ThinkingConfig | None = None
-
-    @model_validator(mode="before")
-    @classmethod
-    def _without_null(cls, config: object) -> object:
-        # ADK writes null for each field that is not set, also for those that have no meaning here.
-        return (
-            {key: value for key, value in config.items() if value is not None} if isinstance(config, dict) else config
-        )
 
     def sampling(self) -> Sampling:
         """Returns the parameters in litellm's names.

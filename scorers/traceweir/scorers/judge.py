@@ -118,5 +118,5 @@ class JudgeFailed(Exception):  # noqa: N818  # an outcome that the caller handle
 class AnswerUnusable(JudgeFailed):
     """Raised if the judge's answers contain no verdict; the cause is `judge_unparsable`."""
 
-    def __init__(self, message: str, cost: Cost) -> None:
+    def __init__(self, message: str, cost: Cost | None = None) -> None:
         super().__init__(message, "judge_unparsable", cost)

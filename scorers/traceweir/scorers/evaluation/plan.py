@@ -169,7 +169,7 @@ def read_plan(document: str | bytes | Mapping[str, JsonValue] | None) -> Plan:
         metrics += _automatic(config.agent_evaluation, criteria, problems)
     if document is None:
         metrics += default_metrics()
-    if config:
+    if config and not problems:
         problems += _unused_fallbacks(metrics, config.judge.fallback)
     problems += unknown_names(sections, criteria)
     if problems or trace_value is None or config is None:
@@ -300,7 +300,8 @@ def _as_judged(metric: Metric, judge: JudgeConfig) -> Metric:
     if scorer is None or scorer.judge_model is None:
         return metric
     sampling = judge.sampling_of(scorer.judge_model)
-    fallback = judge.fallback.get(scorer.judge_model, ())
+    others = judge.fallback.get(scorer.judge_model, ())
+    fallback = [canonical([each, sent]) if (sent := judge.sampling_of(each)) else each for each in others]
     if not sampling and not fallback:
         return metric
     return replace(metric, digest=digest_of(metric.name, scorer, sampling, fallback))

@@ -65,7 +65,7 @@ def try_judge(
         typer.Option("--invocation", metavar="ID", help="The invocation; without it, the first that can be judged."),
     ] = None,
 ) -> None:
-    """Ask a judge about one invocation of a file, and print the question as it is sent, the answer and its reading.
+    """Ask a judge about one invocation of a file, and print the question, the answer and its reading.
 
     Each question is asked once, whatever the config says about samples. Exit code 1: there is no verdict, or a document
     of the file cannot be used.

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import json
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from rich.console import Console
@@ -24,6 +24,7 @@ from traceweir.scorers.evaluation.registry import PLACES
 from traceweir.scorers.judged.base import JudgedScorer
 from traceweir.streams.base.settings import load_settings
 from traceweir.streams.cli.errors import FAILED
+from traceweir.streams.cli.score.commands import read_config
 from traceweir.streams.cli.sessions.commands import sessions_of_files
 from traceweir.streams.cli.terminal import complain, steps
 from traceweir.streams.lab.judge_check import CheckedCriterion, check_judge_on, judge_once
@@ -48,10 +49,12 @@ def run_check(criteria: Sequence[str], config: Path | None, model: str | None, *
         JudgeUnavailableError: the [judge] extra is not installed.
     """
     plan = _plan(config, model)
+    # The verdicts must be those of the model in the table.
+    plan = replace(plan, judge=plan.judge.model_copy(update={"fallback": {}}))
     checked = asyncio.run(_check(plan, _chosen(plan, criteria)))
     if as_json:
         for each in checked:
-            sys.stdout.write(json.dumps(dataclasses.asdict(each) | {"fit": each.is_fit}, ensure_ascii=False) + "\n")
+            sys.stdout.write(json.dumps(asdict(each) | {"fit": each.is_fit}, ensure_ascii=False) + "\n")
     else:
         Console(highlight=False).print(_table(checked))
     for each in checked:
@@ -114,7 +117,8 @@ async def _try(plan: Plan, scorer: JudgedScorer, turns: Sequence[Turn]) -> bool:
                 break
     sys.stdout.write(f"{scorer.metric} on invocation {printable(turn.invocation.invocation_id)}\n")
     for number, (question, reply) in enumerate(found.asked, 1):
-        _print_block(f"question {number} to {question.model}", question.prompt)
+        asked = question.model if reply is None or reply.model is None else reply.model
+        _print_block(f"question {number} to {asked}", question.prompt)
         if reply is not None:
             cost = reply.cost
             paid = (
@@ -142,7 +146,7 @@ def _print_block(title: str, text: str) -> None:
 def _plan(config: Path | None, model: str | None) -> Plan:
     """Returns the plan of a config, or one with every criterion that asks a judge."""
     if config is not None:
-        return read_plan(config.read_bytes())
+        return read_config(config)
     criterion: JsonObject = {"threshold": 1.0}
     if model is not None:
         criterion["judge_model_options"] = {"judge_model": model}

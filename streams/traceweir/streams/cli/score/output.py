@@ -61,6 +61,6 @@ def _feedback_writer(plan: Plan) -> Callable[[bytes], str]:
 
     def text_of(value: bytes) -> str:
         score = Score.model_validate_json(value)
-        return json.dumps(feedback_of(score, judges.get(score.metric)))
+        return json.dumps(feedback_of(score, score.judge or judges.get(score.metric)))
 
     return text_of

@@ -234,11 +234,13 @@ class JudgeClient:
             if (problem := connection_problem(error)) is not None:
                 message = self.secrets.hide(f"no connection to {self._access.address}: {problem}")
                 raise Transient(f"{model.name}: {message}", unreachable=True) from None
-            if (name := refused_parameter(error, sampling)) is not None:
+            about_text = (self._litellm.ContextWindowExceededError, self._litellm.ContentPolicyViolationError)
+            name = None if isinstance(error, about_text) else refused_parameter(error, sampling)
+            if name is not None:
                 raise RefusedParameter(name) from None
             # The cause quotes the request.
             raise self._classify(model.name, prompt, error, exchange) from None
-        return self._read_answer(model, question, prompt, response)
+        return self._read_answer(model, question, prompt, response, sampling["max_tokens"])
 
     def _options(self, model: _Model, question: Question) -> dict[str, Any]:
         options: dict[str, Any] = {
@@ -281,7 +283,9 @@ class JudgeClient:
             options["response_format"] = {"type": "json_schema", "json_schema": schema}
         return options
 
-    def _read_answer(self, model: _Model, question: Question, prompt: TaggedPrompt, response: Any) -> Answered:
+    def _read_answer(
+        self, model: _Model, question: Question, prompt: TaggedPrompt, response: Any, longest: object
+    ) -> Answered:
         choices = getattr(response, "choices", None) or ()
         message = getattr(choices[0], "message", None) if choices else None
         text = getattr(message, "content", None)
@@ -291,7 +295,9 @@ class JudgeClient:
         # A verdict that the model gave before it was stopped is one.
         if not text.strip() or question.problem(text) is not None:
             stopped = getattr(choices[0], "finish_reason", None) if choices else None
-            ending = why_stopped(stopped, message, usage, spent.output_tokens, self._config.max_output_tokens)
+            is_own = longest == self._config.max_output_tokens
+            setting = "judge.max_output_tokens" if is_own else "the limit of the criterion or of judge.options"
+            ending = why_stopped(stopped, message, usage, spent.output_tokens, longest, setting)
             if ending is None and not text.strip():
                 ending = Stopped("sent an answer without text" if choices else "sent no choices", "judge_unparsable")
             if ending is not None:

@@ -19,7 +19,9 @@ class Stopped(NamedTuple):
     cause: Cause
 
 
-def why_stopped(reason: object, message: Any, usage: Any, output_tokens: int, limit: int) -> Stopped | None:
+def why_stopped(
+    reason: object, message: Any, usage: Any, output_tokens: int, limit: object, setting: str
+) -> Stopped | None:
     """Returns why an answer is not complete.
 
     Args:
@@ -27,7 +29,8 @@ def why_stopped(reason: object, message: Any, usage: Any, output_tokens: int, li
         message: The message of the answer.
         usage: What the provider says of the tokens.
         output_tokens: Number of tokens of the answer.
-        limit: The longest answer, in tokens: `judge.max_output_tokens`.
+        limit: The longest answer, in tokens.
+        setting: The setting of the config that says so.
 
     Returns:
         None if the provider says nothing of the kind.
@@ -36,7 +39,7 @@ def why_stopped(reason: object, message: Any, usage: Any, output_tokens: int, li
     if word in _LENGTH:
         reasoning = count(getattr(usage, "completion_tokens_details", None), "reasoning_tokens")
         spent = f"; {reasoning} of {output_tokens} tokens were reasoning" if reasoning else ""
-        return Stopped(f"was cut off at {limit} tokens{spent}: raise judge.max_output_tokens", "judge_truncated")
+        return Stopped(f"was cut off at {limit} tokens{spent}: raise {setting}", "judge_truncated")
     # litellm keeps the field `refusal` of OpenAI's message among the fields that only some providers have.
     if (getattr(message, "provider_specific_fields", None) or {}).get("refusal"):
         return Stopped(

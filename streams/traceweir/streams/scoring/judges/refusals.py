@@ -13,10 +13,10 @@ import orjson
 _MAX_PAUSE_S = 1e9
 _SPENT_CODES = ("insufficient_quota", "billing_hard_limit_reached")
 """`error.code` or `error.type` of OpenAI and of servers with its API."""
-_SPENT_MESSAGE = re.compile(r"credit balance is too low|insufficient_quota", re.IGNORECASE)
-"""Anthropic has no code for it, only the status 400 of every wrong request; proxies put codes into the message."""
-_SEARCHED_CHARS = 300
-"""Characters of a provider's message that are searched: what follows can repeat the question."""
+_SPENT_MESSAGE = re.compile(
+    r"\s*(?:Error code: \d+ - )?(?:Your credit balance is too low|insufficient_quota)", re.IGNORECASE
+)
+"""How such a message begins; what follows can repeat the question. Anthropic has no code for it, only the status 400."""
 _PER_DAY = re.compile(r"PerDay", re.IGNORECASE)
 """Part of the name of a Gemini quota that lasts until midnight."""
 _SECONDS = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)s")
@@ -118,7 +118,7 @@ def _retry_delay_s(error: Mapping[str, Any]) -> float | None:
 def _is_spent(error: Mapping[str, Any]) -> bool:
     if any(error.get(name) in _SPENT_CODES for name in ("code", "type")):
         return True
-    if _SPENT_MESSAGE.search(str(error.get("message", ""))[:_SEARCHED_CHARS]):
+    if _SPENT_MESSAGE.match(str(error.get("message", ""))):
         return True
     violations = [each.get("violations") for each in _details(error)]
     quotas = [each for found in violations if isinstance(found, list) for each in found if isinstance(each, dict)]

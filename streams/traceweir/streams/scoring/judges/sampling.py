@@ -15,6 +15,10 @@ from traceweir.scorers.judge import Question
 LITELLMS_PARAMETERS = frozenset(Sampling.model_fields) - {"max_tokens", "top_k"}
 """Parameters that litellm leaves out where it does not know that a provider takes them."""
 _REFUSING_STATUSES = (400, 422)
+_SEARCHED_CHARS = 300
+"""Characters of a provider's message that are searched: what follows can repeat the question."""
+_VALUES = re.compile(r"must be|may only|greater than|less than|at least|at most", re.IGNORECASE)
+"""Words of a message about a wrong value, which a parameter of another name can have caused."""
 _REASONING = ("thinking", "reasoning_effort")
 _NAMED_AS = {
     "stop": r"[\"'`]stop[\"'`]|stop_?sequences",
@@ -64,9 +68,10 @@ def refused_parameter(error: BaseException, sampling: Mapping[str, JsonValue]) -
     status = getattr(error, "status_code", None)
     if status not in _REFUSING_STATUSES and type(error).__name__ != "UnsupportedParamsError":
         return None
-    message = str(error)
+    message = str(error)[:_SEARCHED_CHARS]
     for name in sampling:
         spelled = _NAMED_AS.get(name, rf"\b{name.replace('_', '_?')}\b")
         if name != "max_tokens" and re.search(spelled, message, re.IGNORECASE):
-            return name
+            # Without its budget of reasoning, a question would be another one.
+            return None if name == "thinking" and _VALUES.search(message) else name
     return None

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from traceweir.schemas.judge_config import JudgeConfig, Retries
 from traceweir.schemas.score import Cost
 from traceweir.scorers.judge import SCORE_ENDS_AT_S, BudgetSpent, JudgeFailed, Question, Reply
+from traceweir.scorers.judged.vote import total_cost
 from traceweir.streams.scoring.judges.answer_watch import NO_ANSWER_S, AnswerWatch
 from traceweir.streams.scoring.judges.budget import JudgeBudget, Paid
 from traceweir.streams.scoring.judges.client import Access, Answered, JudgeClient, check_judge
@@ -225,7 +226,8 @@ class Judging:
                 ends_at_s = SCORE_ENDS_AT_S.get()
                 return await calls.ask(question, prompt_use, upper_bound.tokens, record, ends_at_s)
         except (Transient, FinalFailure) as error:
-            is_unavailable = isinstance(error, Transient) or error.down
+            # An answer that cannot be read is an answer, unless the address is wrong.
+            is_unavailable = error.down if isinstance(error, FinalFailure) else error.cause != "judge_unparsable"
             raise JudgeFailed(str(error), error.cause, bill.total.cost, fails_every_question=is_unavailable) from None
 
     def _calls_of(self, model: str) -> ModelCalls:
@@ -259,20 +261,28 @@ class SessionJudge:
             JudgeFailed: the model returned no answer.
         """
         failures: list[JudgeFailed] = []
+        billed = Cost()
         asked = self._judging.alternatives(question, self._known)
         try:
             while True:
                 each = asked[len(failures)]
                 try:
                     with _share_of_time(len(asked) - len(failures)):
-                        return await self._ask(each)
+                        reply = await self._ask(each)
+                        # What the models before it have cost belongs to the score too.
+                        return reply if billed == Cost() else replace(reply, cost=total_cost([billed, reply.cost]))
+                except BudgetSpent:
+                    if billed == Cost():
+                        raise
+                    raise JudgeFailed("; then ".join(map(str, failures)), failures[0].cause, billed) from None
                 except JudgeFailed as error:
                     failures.append(error)
+                    billed = total_cost([billed, error.cost]) if error.cost != Cost() else billed
                     if error.fails_every_question and len(failures) < len(asked):
                         continue
                     if len(failures) == 1:
                         raise
-                    raise JudgeFailed("; then ".join(map(str, failures)), error.cause) from None
+                    raise JudgeFailed("; then ".join(map(str, failures)), error.cause, billed) from None
         except BaseException:
             # Also a timeout of the scorer, which cancels the question.
             self.failed = True

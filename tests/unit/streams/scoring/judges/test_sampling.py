@@ -9,9 +9,11 @@ from tests.support.judged import judging, question
 from tests.support.judged_criteria import ANSWERED, EXPECTED, VALID, scores
 from tests.support.openai_server import Say, busy, openai_server
 
+from traceweir.schemas.sampling import JudgeModelConfig
 from traceweir.schemas.turns import Turn
 from traceweir.scorers import ConfigError, read_plan
 from traceweir.scorers.judge import JudgeFailed, Question
+from traceweir.streams.scoring.judges.sampling import refused_parameter
 
 pytestmark = [
     pytest.mark.xdist_group("litellm"),
@@ -97,6 +99,38 @@ async def test_an_error_that_names_no_parameter_stays_an_error() -> None:
         with pytest.raises(JudgeFailed, match="this is no question"):
             await judging(server.url).session().ask(question(sampling={"stop": ["END"]}, is_single=True))
     assert len(server.asked) == 1
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "x" * 310 + " what is the temperature in Oslo",
+        "This model's maximum context length is 9 tokens. The text asks: what is the temperature?",
+    ],
+)
+async def test_a_text_that_an_error_repeats_switches_no_parameter_off(message: str) -> None:
+    async with openai_server(busy(None, 400, message)) as server:
+        session = judging(server.url).session()
+        with pytest.raises(JudgeFailed):
+            await session.ask(question("Is it?", is_single=True))
+        await session.ask(question("And this?", is_single=True))
+    assert ["temperature" in body for body in server.asked] == [True, True]
+
+
+def test_a_wrong_budget_of_reasoning_is_an_error_and_no_refused_parameter() -> None:
+    class WrongValueError(Exception):
+        status_code = 400
+
+    thinking: dict[str, Any] = {"thinking": {"type": "enabled", "budget_tokens": 1024}}
+    error = WrongValueError("`max_tokens` must be greater than `thinking.budget_tokens`")
+    assert refused_parameter(error, thinking) is None
+    assert refused_parameter(WrongValueError("thinking is not supported by this model"), thinking) == "thinking"
+
+
+def test_null_in_a_thinking_config_of_adk_is_left_out() -> None:
+    written = {"thinking_config": {"include_thoughts": None, "thinking_budget": 128, "thinking_level": None}}
+    sent = JudgeModelConfig.model_validate(written).sampling().sent()
+    assert sent == {"thinking": {"type": "enabled", "budget_tokens": 128}}
 
 
 async def test_parameters_are_part_of_the_key_of_a_verdict_only_if_they_are_set() -> None:

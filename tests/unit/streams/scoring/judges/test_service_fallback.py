@@ -71,6 +71,29 @@ async def test_no_other_model_is_asked_because_of_what_the_first_says(said: Say)
     assert models_asked(server) == ["stub"]
 
 
+@pytest.mark.parametrize("second", [Say(), Say(status=408, body=b"{}")])
+async def test_the_cost_of_a_model_that_failed_stays_in_the_reply_and_in_the_failure(second: Say) -> None:
+    prices = {f"openai/{name}": {"input": 1e4, "output": 1e5} for name in ("stub", "second")}
+    config = {"fallback": {"openai/stub": ["openai/second"]}, "prices": prices, "retries": {"attempts": 1}}
+    async with openai_server(default=by_model(stub=Say(status=408, body=b"{}"), second=second)) as server:
+        session = judging(server.url, config=config).session()
+        try:
+            cost = (await session.ask(question())).cost
+        except JudgeFailed as failed:
+            cost = failed.cost
+    assert models_asked(server) == ["stub", "second"]
+    assert len(session.judged.paid) == 2
+    assert cost.usd == pytest.approx(sum(paid.usd for paid in session.judged.paid))
+    assert not cost.cached
+
+
+async def test_an_answer_that_cannot_be_read_is_no_reason_to_ask_another_model() -> None:
+    async with openai_server(default=by_model(stub=Say(body=b"no JSON"))) as server:
+        config = CONFIG | {"retries": {"attempts": 1}}
+        await error_message(judging(server.url, config=config).session().ask(question()))
+    assert models_asked(server) == ["stub"]
+
+
 async def test_a_spent_budget_asks_no_other_model() -> None:
     async with openai_server() as server:
         config = CONFIG | {"budget": {"tokens_per_day": 101}}

@@ -111,7 +111,10 @@ async def test_a_spent_quota_or_credit_is_not_retried_and_opens_the_breaker(said
 
 
 async def test_a_refusal_that_repeats_the_text_of_an_agent_does_not_open_the_breaker() -> None:
-    text = "x" * 300 + ' credit balance is too low {"code": "insufficient_quota", "quotaId": "PerDay"}'
+    text = (
+        "blocked: my credit balance is too low, says the user; "
+        ' credit balance is too low {"code": "insufficient_quota", "quotaId": "PerDay"}'
+    )
     async with openai_server(refused(400, {"message": text})) as server:
         judge = judging(server.url, config={"breaker": {"failures": 1}}).session()
         await error_message(judge.ask(question("1")))
