@@ -18,6 +18,8 @@ from traceweir.schemas.events import (
 )
 from traceweir.schemas.invocation import Content
 
+QUESTION_OF_RUN_BEFORE = "the question is that of the run before"
+"""How the sentence in `missing` begins with which a start says that its invocation goes on after a person."""
 _ANONYMOUS = "\0"
 """How the name of an invocation without an id begins: the ids of senders do not start with a control character."""
 
@@ -77,8 +79,8 @@ def _steps(event: InvocationEvent, name: str) -> Iterator[tuple[str | None, Turn
         case ToolReturned():
             yield None, TurnStep(name, answers=_known(event.call_id), begins=False)
         case InvocationStarted():
-            # The question of a turn can be missing; a turn that only goes on with an earlier one has none.
-            asks = bool(event.missing) if event.user_content is None else not _is_answer(event.user_content)
+            # A source can leave questions out, so a turn without one only goes on if its source says so.
+            asks = not (_goes_on(event) or _is_answer(event.user_content))
             # Nothing but this invocation is compared with its reference, so it continues no earlier one.
             yield from _asking(event, TurnStep(name, asks=asks, says=asks and event.has_reference))
         case InvocationRecorded():
@@ -121,6 +123,12 @@ def _asking(event: InvocationEvent, step: TurnStep) -> Iterator[tuple[str | None
 
 def _known(call_id: str | None) -> Collection[str]:
     return (call_id,) if call_id else ()
+
+
+def _goes_on(event: InvocationStarted) -> bool:
+    """Returns whether the source says that the invocation only goes on with an earlier one, after a person."""
+    missing = event.missing or ()
+    return event.user_content is None and any(each.startswith(QUESTION_OF_RUN_BEFORE) for each in missing)
 
 
 def _is_answer(content: Content | None) -> bool:

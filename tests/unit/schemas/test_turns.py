@@ -10,6 +10,7 @@ from tests.support.paths import ROOT
 from tests.support.scoring import NOW, make_session, make_trace
 
 from traceweir.schemas.dimensions import Dimensions
+from traceweir.schemas.event_steps import QUESTION_OF_RUN_BEFORE
 from traceweir.schemas.events import EVENT, TYPES, Event
 from traceweir.schemas.invocation import (
     Content,
@@ -309,3 +310,30 @@ def test_an_event_that_only_tells_of_its_session_is_no_invocation() -> None:
     found = session(event("session.ended", "i"))
     assert turns_of(found) == withdrawn_turns(found) == []
     assert len(turns(event("session.ended", "i"), traces=[make_trace()])) == 1
+
+
+def called_and_answered(name: str, **started: Any) -> list[dict[str, Any]]:
+    return [
+        event("invocation.started", name, **started),
+        event("tool.called", name, name="find", call_id="c"),
+        event("tool.returned", name, name="find", call_id="c", response=name),
+        event("invocation.completed", name, final_response=content(name)),
+    ]
+
+
+@pytest.mark.parametrize("missing", [None, ["the question is not recorded"]])
+def test_turns_whose_source_leaves_questions_out_stay_apart(missing: list[str] | None) -> None:
+    first = called_and_answered("a", missing=missing)
+    second = called_and_answered("b", missing=missing)
+    del second[1]
+
+    assert ids(turns(*first, *second)) == ["a", "b"]
+
+
+def test_a_turn_whose_source_says_that_it_goes_on_is_a_part_of_the_turn_before() -> None:
+    second = called_and_answered("b", missing=[f"{QUESTION_OF_RUN_BEFORE}: a person has answered"])
+    del second[1]
+    [turn] = turns(*called_and_answered("a", user_content=content("Why?")), *second)
+
+    assert turn.invocation.final_response == Content.model_validate(content("b"))
+    assert turn.invocation.unread is None

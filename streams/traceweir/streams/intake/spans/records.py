@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 from traceweir.schemas.dimensions import UNKNOWN_MODEL
+from traceweir.schemas.event_steps import QUESTION_OF_RUN_BEFORE
 from traceweir.streams.intake.spans.attributes import ABSENT, is_cut, plain, plain_text
 from traceweir.streams.intake.spans.content import (
     bare_answer,
@@ -43,6 +44,7 @@ _LAST_NS = 253_402_214_400 * 10**9
 
 
 _NO_TEXT = "the question is not in the spans: the run goes on with the answer of a person, which is no text"
+_OF_RUN_BEFORE = f"{QUESTION_OF_RUN_BEFORE}: this run only goes on with it, after the answer of a person"
 
 
 @dataclass(slots=True)
@@ -103,7 +105,7 @@ class Reading:
             agent = next((name for name in named if name), "")
         missing = Missing.of(turn, models, calls, question=question, answer=answer, agent=agent, failed=failed)
         if answers_calls:
-            missing.parts.pop("question", None)
+            missing.parts["question"] = _OF_RUN_BEFORE
         elif resumption is not None and not question:
             missing.parts["question"] = _NO_TEXT
         missing.parts |= unread_names(

@@ -11,6 +11,7 @@ from tests.support.spans import event, span
 
 from traceweir.schemas.conversation import conversation_of
 from traceweir.schemas.events import EVENT
+from traceweir.schemas.turns import turns_of
 from traceweir.streams.intake.spans.reader import read_trace
 from traceweir.streams.intake.spans.span import Span, SpanEvent
 
@@ -155,6 +156,24 @@ def test_an_answer_that_is_no_text_is_a_missing_question_if_no_call_waits() -> N
     assert read.events[0]["missing"] == [
         "the question is not in the spans: the run goes on with the answer of a person, which is no text"
     ]
+
+
+def test_a_run_that_goes_on_without_the_run_before_says_that_its_question_is_missing() -> None:
+    events = [EVENT.validate_json(json.dumps(each)) for each in read_trace(resumed()).events]
+    [turn] = turns_of(make_session("thread-9", events=events))
+
+    assert turn.invocation.user_content is None
+    assert turn.invocation.unread is not None
+    assert turn.invocation.unread[0] == (
+        "the question is that of the run before: this run only goes on with it, after the answer of a person"
+    )
+
+
+def test_the_question_is_not_missing_in_the_invocation_of_both_runs() -> None:
+    spans = [*read_trace(interrupted()).events, *read_trace(resumed()).events]
+    [turn] = turns_of(make_session("thread-9", events=[EVENT.validate_json(json.dumps(each)) for each in spans]))
+
+    assert not [each for each in turn.invocation.unread or () if each.startswith("the question ")]
 
 
 def test_both_runs_in_one_trace_are_one_invocation_with_one_call() -> None:
