@@ -12,8 +12,11 @@ import orjson
 from traceweir.schemas.dead_letter import DeadLetter
 from traceweir.streams.base.stages.base import Output
 from traceweir.streams.base.stages.counters import COUNTERS_ROW
+from traceweir.streams.base.stages.errors import RecordRejected
 from traceweir.streams.intake.formats.base import DocumentRecords
+from traceweir.streams.pipeline.assemble.parse import InOtherForm, read_event, read_trace
 from traceweir.streams.pipeline.assemble.refusals import place_of_letter, readable_session
+from traceweir.streams.pipeline.decoding.envelopes import opened
 from traceweir.streams.pipeline.topology import Topology
 from traceweir.streams.tools.offline.block_file import BlockFile
 from traceweir.streams.tools.offline.in_process_stages import TOPICS, StageRecord, dead_letters_of, new_stage
@@ -96,8 +99,7 @@ class InputSessions:
             if found.problem is not None:
                 self._problems.add(Problem(number, str(found.problem)))
             for kind, named, value in found.records:
-                session_id = named if named is not None else readable_session(value)
-                session = None if session_id is None else session_id.encode()
+                session = _session_of(named, value, is_trace=kind == "trace")
                 buckets.add(InputRecord(offset, number, kind == "trace", session, value))
                 offset += 1
             progress(self.documents)
@@ -206,6 +208,26 @@ class _Origins:
         before = value.rpartition(b',"refused":[')[0]
         named = [{**each, "place": f"document {self._refused[each['place']]}"} for each in refused]
         return before + b',"refused":' + orjson.dumps(named) + b"}"
+
+
+def _session_of(named: str | None, value: bytes, *, is_trace: bool) -> bytes | None:
+    """Returns the session that a record joins, or that a record names which assemble will refuse; None without one.
+
+    Args:
+        named: The session that the format has found.
+        value: The record, which can be in an envelope.
+        is_trace: Whether the record is sent as a trace.
+    """
+    key = None if named is None else named.encode()
+    if key is not None and opened(value) is None:
+        return key
+    try:
+        return (read_trace if is_trace else read_event)(StageRecord(0, key, value), value)[0]
+    except InOtherForm as found:
+        return found.key[0]
+    except RecordRejected:
+        readable = readable_session(value)
+        return key if readable is None else readable.encode()
 
 
 class _OnlyRefused(msgspec.Struct):

@@ -51,6 +51,26 @@ def test_a_session_shows_question_tools_answer_and_tokens(run: Run, tmp_path: Pa
     assert (ended.code, ended.err) == (0, "")
 
 
+def in_cloud_event(data: object, number: int, **more: object) -> dict[str, object]:
+    return {"specversion": "1.0", "id": str(number), "source": "/shop", "type": "x", "data": data, **more}
+
+
+@pytest.mark.parametrize("more", [{}, {"session_id": "other"}], ids=["plain", "with another session"])
+def test_events_in_cloud_events_are_those_of_the_session_that_they_name(
+    run: Run, tmp_path: Path, more: dict[str, object]
+) -> None:
+    events = [in_cloud_event(each, number, **more) for number, each in enumerate(story())]
+    plain = run("sessions", file_of(tmp_path / "plain.jsonl", *story()))
+    ended = run("sessions", file_of(tmp_path / "a.jsonl", *events))
+    assert (ended.code, ended.out) == (0, plain.out)
+
+
+def test_a_refused_event_in_a_cloud_event_is_known_to_its_session(run: Run, tmp_path: Path) -> None:
+    broken = {**event("tool.called", "s", 7, invocation_id="i", name="x"), "app_name": 7}
+    ended = run("sessions", file_of(tmp_path / "a.jsonl", *story(), in_cloud_event(broken, 1)))
+    assert "the tool calls can be in a refused record: document 8 (invalid)" in ended.out
+
+
 @pytest.mark.parametrize("notes", [[], ["the result is not in the spans"]])
 def test_what_is_missing_is_said(run: Run, tmp_path: Path, notes: list[str]) -> None:
     events = [event("tool.called", "s", 2, invocation_id="i", name="t")]
