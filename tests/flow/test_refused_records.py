@@ -304,6 +304,17 @@ async def test_a_header_of_a_producer_with_a_long_text_is_no_place() -> None:
     assert refused(flow) == [[place(1)]]
 
 
+async def test_a_session_of_traces_only_knows_of_its_refused_records() -> None:
+    flow = Flow(read_plan(CONFIG))
+    flow.send(TOPICS.traces, trace("t1", "s"), b"s")
+    flow.send(TOPICS.invocations, broken("tool.called"), b"s")
+    await flow.finish()
+
+    assert refused(flow) == [[place(0)]]
+    (found,) = [each for each in flow.results("tool_call_accuracy") if each["level"] == "invocation"]
+    assert found["not_evaluated_because"] == "missing_input"
+
+
 async def test_a_flood_of_refused_records_has_one_sentence_for_each_part() -> None:
     flow = await scored(started(), *[orjson.dumps(broken("invocation.completed")) for _ in range(50)])
 

@@ -73,7 +73,8 @@ def turns_of(session: Session) -> list[Turn]:
     would stay beside the results of the real one.
 
     An invocation says in `unread` which of its parts can be in records that were refused. One of which only such records
-    are known comes last; a refused record without a readable invocation id can belong to each invocation.
+    are known comes last; a refused record without a readable invocation id can belong to each invocation. So can each
+    one of a session that contains traces only.
     """
     return [turn for turn, _ in turns_with_events(session)]
 
@@ -84,7 +85,9 @@ def turns_with_events(session: Session) -> list[tuple[Turn, Sequence[InvocationE
     if not steps:
         derived = [trace for trace in session.current_traces if trace.metadata.invocation_id is None]
         if derived:
-            return [(_derived_turn(trace), ()) for trace in derived]
+            # A trace names none of them, so a refused record can belong to each invocation.
+            lost = LostParts(session.current_refused).sentences()
+            return [(_with_unread(_derived_turn(trace), lost), ()) for trace in derived]
     moved: dict[int, set[str]] = {}
     for step in steps:
         if step.answer is not None:
@@ -125,12 +128,10 @@ def _with_refused(
     found = []
     known = {""}
     for turn, of_turn in zip(turns, names, strict=True):
-        invocation = turn.invocation
-        own_names = dict.fromkeys((*of_turn, invocation.invocation_id))
+        own_names = dict.fromkeys((*of_turn, turn.invocation.invocation_id))
         known.update(own_names)
         own = LostParts(each for name in own_names if name for each in by_id.get(name, ()))
-        unread = [*(invocation.unread or ()), *own.with_others(of_any).sentences()]
-        found.append(replace(turn, invocation=invocation.model_copy(update={"unread": unread or None})))
+        found.append(_with_unread(turn, own.with_others(of_any).sentences()))
     shared = session_dimensions([turn.dimensions for turn in turns])
     shared = shared.model_copy(update={"trace_context": None, "sampling_probability": None})
     for name, only in by_id.items():
@@ -138,6 +139,12 @@ def _with_refused(
             unread = LostParts(only, are_all=True).with_others(of_any).sentences()
             found.append(Turn(Invocation(invocation_id=name, unread=unread), dimensions=shared))
     return found
+
+
+def _with_unread(turn: Turn, sentences: Sequence[str]) -> Turn:
+    invocation = turn.invocation
+    unread = [*(invocation.unread or ()), *sentences]
+    return replace(turn, invocation=invocation.model_copy(update={"unread": unread or None}))
 
 
 def _closed(parts: Sequence[_OpenTurn], index: int) -> Turn:
