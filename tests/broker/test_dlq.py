@@ -249,7 +249,8 @@ def test_a_score_that_was_not_exported_goes_whole_to_the_topic_on_which_its_expo
     ]  # fmt: skip
     assert "is not an input of a stage" in replayed.lines[0]["because"]
     (row,) = rows(dlq, "export-waiting")
-    own = [("traceweir.replay", b"1:0"), ("traceweir.timestamp", b"1000")]
+    place = ("traceweir.first_place", b"traceweir.results-1@1")
+    own = [("traceweir.replay", b"1:0"), place, ("traceweir.timestamp", b"1000")]
     assert (row.partition(), row.key(), row.value(), row.headers()) == (1, b"my@group@1@1000", whole, own)
 
 
@@ -271,9 +272,10 @@ def test_the_records_of_a_batch_are_sent_once_when_it_can_be_decompressed(dlq: D
         ("0:1", "refused"), ("0:0", "sent"),
     ]  # fmt: skip
     assert replayed.lines[0]["because"].startswith("its batch still cannot be read (UnsupportedCodecError")
-    found = [(row.partition(), row.key(), row.value(), row.headers()) for row in rows(dlq, "traces")]
-    own = [("h", b"1"), ("traceweir.replay", b"0:0"), ("traceweir.timestamp", b"1000")]
-    assert found == [(0, b"k", b"one", own), (0, b"k", b"two", own)]
+    found = [(row.partition(), row.key(), row.value(), dict(row.headers() or ())) for row in rows(dlq, "traces")]
+    own = {"h": b"1", "traceweir.replay": b"0:0", "traceweir.timestamp": b"1000"}
+    first, second = ({"traceweir.first_place": b"traceweir.traces-0@%d" % offset} for offset in range(2))
+    assert found == [(0, b"k", b"one", own | first), (0, b"k", b"two", own | second)]
     assert dlq.states() == {"0:0": "replayed", "0:1": "open"}
 
 

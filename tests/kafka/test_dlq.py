@@ -223,5 +223,5 @@ def test_the_command_reports_what_it_sent_and_sends_each_record_once(settings: S
     assert len(keys(settings)) == 5
     for message in rows(settings, "traces"):
         headers = dict(message.headers())
-        assert headers.keys() == {"traceweir.replay", "traceweir.timestamp"}
+        assert headers.keys() == {"traceweir.replay", "traceweir.first_place", "traceweir.timestamp"}
         assert message.timestamp()[1] > int(headers["traceweir.timestamp"]) == 1_000

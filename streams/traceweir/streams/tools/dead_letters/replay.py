@@ -193,7 +193,8 @@ def resend(found: FoundDeadLetter, topics: Topics, partitions: int) -> Output:
     headers = [
         *letter.headers,
         (REPLAY, str(found.id).encode()),
-        (FIRST_PLACE, letter.refused_at.encode()),
+        # The records of a session that was set aside have no offset, so all of them would have one place.
+        *([(FIRST_PLACE, letter.refused_at.encode())] if letter.offset >= 0 else ()),
         (TIMESTAMP, str(timestamp).encode()),
     ]
     if (size := envelope_size(key, headers)) > KEPT_BYTES:

@@ -143,6 +143,13 @@ def test_a_replayed_record_is_unchanged_except_for_its_headers_and_its_timestamp
     assert is_replay(output.headers)
 
 
+def test_a_record_of_a_session_that_was_set_aside_is_replayed_without_a_place() -> None:
+    headers = resend(found(offset=-1), TOPICS, 4).headers
+
+    assert is_replay(headers)
+    assert "traceweir.first_place" not in dict(headers)
+
+
 @pytest.mark.parametrize("origin", [TOPICS.traces, TOPICS.invocations])
 def test_a_misrouted_record_is_replayed_to_its_original_topic(origin: str) -> None:
     output = resend(found(topic=TOPICS.strays, origin=origin), TOPICS, 4)
