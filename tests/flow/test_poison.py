@@ -224,11 +224,12 @@ async def test_a_forged_session_key_that_is_no_identifier_is_a_dead_letter(size:
     assert flow.read(TOPICS.network)[-1].key == b"kp:trace:c"
 
 
-async def test_a_poison_record_is_known_to_its_open_session() -> None:
+@pytest.mark.parametrize("key", [b"s", None])
+async def test_a_poison_record_is_known_to_the_open_session_of_its_key(key: bytes | None) -> None:
     flow = RaisingFlow("assemble", "apply", "bad")
     flow.send(TOPICS.invocations, event(session_id="s", event_id="good"))
-    flow.send(TOPICS.invocations, event(session_id="s", event_id="bad"))
+    flow.send(TOPICS.invocations, event(session_id="s", event_id="bad"), key)
     await flow.finish()
 
     (session,) = flow.sessions()
-    assert [each["reason"] for each in session["refused"]] == ["poison"]
+    assert [each["reason"] for each in session.get("refused", ())] == ["poison"] * (key is not None)

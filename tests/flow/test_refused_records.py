@@ -9,7 +9,7 @@ import pytest
 from tests.support.flow import TOPICS
 
 from traceweir.schemas.base import JsonObject
-from traceweir.schemas.dead_letter import FIRST_PLACE
+from traceweir.schemas.dead_letter import FIRST_PLACE, REPLAY
 from traceweir.scorers.evaluation.plan import read_plan
 from traceweir.streams.testing import Flow, event, trace
 
@@ -72,6 +72,11 @@ def outcomes(flow: Flow, level: str = "invocation", subject: str | None = "i1") 
 
 def refused(flow: Flow) -> list[list[str]]:
     return [[each["place"] for each in session.get("refused", [])] for session in flow.sessions()]
+
+
+def came_back(where: str) -> list[tuple[str, bytes]]:
+    """Returns the headers of a replay."""
+    return [(REPLAY, b"0:1"), (FIRST_PLACE, where.encode())]
 
 
 def place(offset: int) -> str:
@@ -260,11 +265,11 @@ async def test_a_replay_takes_the_refusal_back(known_id: bool, again: int) -> No
     assert outcomes(flow)["tool_call_accuracy"] == "missing_input"
     where = letter.refused_at
     for _ in range(again):
-        flow.send(TOPICS.invocations, broken("tool.called"), b"s", headers=[(FIRST_PLACE, where.encode())])
+        flow.send(TOPICS.invocations, broken("tool.called"), b"s", headers=came_back(where))
         await flow.settle()
         where = flow.dead_letters()[-1].refused_at
     mended = event("tool.called", "s", invocation_id="i1", at=1, name="find")
-    flow.send(TOPICS.invocations, mended, b"s", headers=[(FIRST_PLACE, where.encode())])
+    flow.send(TOPICS.invocations, mended, b"s", headers=came_back(where))
     await flow.finish()
 
     assert refused(flow) == [[place(1)], []]
@@ -286,7 +291,7 @@ async def test_a_crash_changes_nothing(sealed: bool) -> None:
     await flow.settle()
     flow.crash()
     mended = event("tool.called", "s", invocation_id="i1", at=1, name="find")
-    flow.send(TOPICS.invocations, mended, b"s", headers=[(FIRST_PLACE, flow.dead_letters()[0].refused_at.encode())])
+    flow.send(TOPICS.invocations, mended, b"s", headers=came_back(flow.dead_letters()[0].refused_at))
     await flow.settle()
     flow.crash()
     await flow.finish()
@@ -295,13 +300,31 @@ async def test_a_crash_changes_nothing(sealed: bool) -> None:
     assert len(flow.dead_letters()) == 2
 
 
-async def test_a_header_of_a_producer_with_a_long_text_is_no_place() -> None:
+FORGED: dict[str, list[tuple[str, bytes]]] = {
+    "a long text": came_back("x" * 10_000),
+    "a text": came_back("see https://example.com"),
+    "no offset": came_back("traceweir.invocations-0@-1"),
+    "digits of another script": came_back("traceweir.invocations-0@\u0661"),
+    "no replay": came_back("traceweir.invocations-0@7")[1:],
+}
+
+
+@pytest.mark.parametrize("headers", FORGED.values(), ids=FORGED)
+async def test_what_a_producer_writes_as_the_place_is_none(headers: list[tuple[str, bytes]]) -> None:
     flow = Flow()
     flow.send(TOPICS.invocations, started(), b"s")
-    flow.send(TOPICS.invocations, broken("tool.called"), b"s", headers=[(FIRST_PLACE, b"x" * 10_000)])
+    flow.send(TOPICS.invocations, broken("tool.called"), b"s", headers=headers)
     await flow.finish()
 
     assert refused(flow) == [[place(1)]]
+    assert [letter.first_place for letter in flow.dead_letters()] == [None]
+
+
+async def test_the_end_of_a_session_makes_no_invocation() -> None:
+    flow = await scored(started(), completed(), broken("session.ended", "i2"))
+
+    assert refused(flow) == [[place(2)]]
+    assert {each["invocation_id"] for each in flow.results("response_match_score")} == {"i1", None}
 
 
 async def test_a_session_of_traces_only_knows_of_its_refused_records() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -41,6 +42,9 @@ KEPT_BYTES = 65_536
 """Maximum number of bytes of the value in a dead letter; headers contain the size and SHA-256 of a longer value."""
 
 Headers = Sequence[tuple[str, bytes]]
+
+_PLACE = re.compile(r"[A-Za-z0-9._-]{1,249}-[0-9]{1,10}@[0-9]{1,19}")
+"""A place as `place_text` writes it: a topic, a partition and an offset of Kafka."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +168,19 @@ def last_header(headers: Iterable[tuple[str, bytes]], name: str) -> str | None:
     """
     found = [content for each, content in headers if each == name]
     return (found[-1] or b"").decode(errors="backslashreplace") if found else None
+
+
+def first_place(headers: Headers) -> str | None:
+    """Returns where a replayed record was when it was refused first; None if the record is no replay.
+
+    A producer can send the header with any text, so that only a place counts, and only in a replay.
+
+    >>> first_place([("traceweir.replay", b"2:17"), ("traceweir.first_place", b"traceweir.traces-2@9")])
+    'traceweir.traces-2@9'
+    >>> first_place([("traceweir.first_place", b"traceweir.traces-2@9")])
+    """
+    where = last_header(headers, FIRST_PLACE) if is_replay(headers) else None
+    return where if where is not None and _PLACE.fullmatch(where) else None
 
 
 def marked(headers: Iterable[tuple[str, bytes]]) -> str | None:

@@ -12,13 +12,13 @@ from typing import ClassVar, NamedTuple, Protocol, runtime_checkable
 
 from traceweir.schemas.base import MAX_IDENTIFIER_CHARS
 from traceweir.schemas.dead_letter import (
-    FIRST_PLACE,
     KEPT_BYTES,
     ORIGIN,
     REPLAY,
     DeadLetter,
     Headers,
     Reason,
+    first_place,
     last_header,
 )
 from traceweir.streams.base.stages.errors import RecordRejected
@@ -277,7 +277,7 @@ def dead_letter(
         timestamp=record.timestamp,
         origin=last_header(headers, ORIGIN),
         replay_of=last_header(headers, REPLAY),
-        first_place=last_header(headers, FIRST_PLACE),
+        first_place=first_place(record.headers),
         left_out=left_out,
     )
     return Output(topic, partition, key, letter.wire_value(), letter.wire_headers())

@@ -9,7 +9,7 @@ import orjson
 from pydantic_core import from_json
 
 from traceweir.schemas.base import MAX_IDENTIFIER_CHARS
-from traceweir.schemas.dead_letter import FIRST_PLACE, KEPT_BYTES, Headers, Reason, last_header, place_text
+from traceweir.schemas.dead_letter import KEPT_BYTES, Headers, Reason, first_place, place_text
 from traceweir.schemas.events import TYPES
 from traceweir.streams.base.stages.base import Record
 from traceweir.streams.base.stages.inputs import Place
@@ -17,9 +17,6 @@ from traceweir.streams.pipeline.decoding.envelopes import opened
 
 _NOT_OF_ONE_RECORD: frozenset[Reason] = frozenset(("late", "missed", "unreadable_batch"))
 """Reasons without a note: a late record can have joined its session before, and the others are of no single record."""
-
-_MAX_PLACE_CHARS = 300
-"""The name of a topic has at most 249 characters."""
 
 
 class RefusalNote(NamedTuple):
@@ -35,29 +32,25 @@ class RefusalNote(NamedTuple):
 def refusal_of(record: Record, place: Place, reason: Reason, *, is_trace: bool) -> RefusalNote | None:
     """Returns what the session of a refused record is told; None if the record names no session or is no event.
 
-    The session is the one that the value names before the place where it is broken, else that of the key. A refused
-    trace needs no note: scores of a trace that did not come do not exist.
+    The session is the one that the value names before the place where it is broken, else that of the key. Of a record on
+    which the stage has raised, only the key is read: what has raised on the value can raise again. A refused trace needs
+    no note: scores of a trace that did not come do not exist.
     """
     if reason in _NOT_OF_ONE_RECORD:
         return None
-    value = record.value or b""
-    inner = opened(value, record.headers)
-    found = _readable(value if inner is None else inner.value)
+    found = {} if reason == "poison" else _readable_event(record.value or b"", record.headers)
     kind = found.get("type")
     known_type = kind if isinstance(kind, str) and kind in TYPES else None
     session_id = _identifier(found.get("session_id")) or _of_key(record.key)
     if session_id is None or (is_trace and known_type is None):
         return None
-    invocation = found.get("invocation")
-    inside = invocation if isinstance(invocation, dict) else {}
     where = first_place(record.headers) or place_text(*place, record.offset)
     note = {
         "place": place_of_letter(where),
         "reason": reason,
         "type": known_type,
         "event_id": _identifier(found.get("event_id")),
-        "invocation_id": _identifier(found.get("invocation_id"))
-        or _identifier(inside.get("invocation_id", inside.get("invocationId"))),
+        "invocation_id": _invocation_of(found) if known_type is None or TYPES[known_type].of_invocation else None,
     }
     known = {name: text for name, text in note.items() if text is not None}
     return RefusalNote(session_id.encode(), refused_identity(where), orjson.dumps(known))
@@ -69,14 +62,7 @@ def readable_session(value: bytes) -> str | None:
     >>> readable_session(b'{"type": "tool.called", "session_id": "s-1", "args": {"q": "cut o')
     's-1'
     """
-    return _identifier(_readable(value).get("session_id"))
-
-
-def first_place(headers: Headers) -> str | None:
-    """Returns where a replayed record was when it was refused first; None if the record is no replay."""
-    where = last_header(headers, FIRST_PLACE) if headers else None
-    # A producer can have sent the header, with any text.
-    return where if where is not None and len(where) <= _MAX_PLACE_CHARS else None
+    return _identifier(_readable_event(value).get("session_id"))
 
 
 def place_of_letter(where: str) -> str:
@@ -92,6 +78,20 @@ def refused_identity(where: str) -> bytes:
 def replayed_identity(where: str) -> bytes:
     """Returns the identity of the note that the record of this place has come back."""
     return blake2b(b"R" + where.encode(), digest_size=16).digest()
+
+
+def _readable_event(value: bytes, headers: Headers = ()) -> dict[str, Any]:
+    """Returns the keys of an event, which can be in an envelope, as far as it can be read."""
+    inner = opened(value, headers)
+    return _readable(value if inner is None else inner.value)
+
+
+def _invocation_of(found: dict[str, Any]) -> str | None:
+    invocation = found.get("invocation")
+    inside = invocation if isinstance(invocation, dict) else {}
+    return _identifier(found.get("invocation_id")) or _identifier(
+        inside.get("invocation_id", inside.get("invocationId"))
+    )
 
 
 def _readable(value: bytes) -> dict[str, Any]:

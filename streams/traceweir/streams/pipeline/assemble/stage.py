@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NoReturn
 
-from traceweir.schemas.dead_letter import KEPT_BYTES, ORIGIN
+from traceweir.schemas.dead_letter import KEPT_BYTES, ORIGIN, first_place
 from traceweir.schemas.session import ClosingReason
 from traceweir.streams.base.stages.base import CUT_BYTES, Cut, Output, Read, Record, Rows, dead_letter
 from traceweir.streams.base.stages.counters import Counters
@@ -27,7 +27,6 @@ from traceweir.streams.pipeline.assemble.open_session import OpenSession
 from traceweir.streams.pipeline.assemble.parse import InOtherForm, checked_value, read_event, read_trace
 from traceweir.streams.pipeline.assemble.poison_session import dead_letters
 from traceweir.streams.pipeline.assemble.refusals import (
-    first_place,
     place_of_letter,
     refusal_of,
     refused_identity,
