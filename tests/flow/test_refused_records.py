@@ -338,6 +338,32 @@ async def test_a_session_of_traces_only_knows_of_its_refused_records() -> None:
     assert found["not_evaluated_because"] == "missing_input"
 
 
+@pytest.mark.parametrize("crashes", [False, True])
+async def test_a_producer_of_broken_records_neither_fills_a_session_nor_makes_endless_invocations(
+    crashes: bool,
+) -> None:
+    flow = Flow()
+    flow.send(TOPICS.invocations, started(), b"s")
+    for number in range(150):
+        flow.send(TOPICS.invocations, broken("tool.called", f"{number}-" + "x" * 900), b"s")
+        if crashes and number in {60, 120}:
+            await flow.settle()
+            flow.crash()
+    flow.send(TOPICS.invocations, completed(), b"s")
+    await flow.finish()
+
+    assert refused(flow) == [[place(1 + number) for number in range(100)]]
+    assert len(flow.sessions()[0]["events"]) == 2
+    assert len(flow.dead_letters()) == 150
+
+
+async def test_a_refused_record_with_endless_ids_takes_little_room() -> None:
+    flow = await scored(started(), completed(), broken("tool.called", "\x01" * 1_000, event_id="\x01" * 1_000))
+
+    assert [each.keys() for each in flow.sessions()[0]["refused"]] == [{"place", "reason", "type"}]
+    assert outcomes(flow)["tool_call_accuracy"] == "missing_input"
+
+
 async def test_a_flood_of_refused_records_has_one_sentence_for_each_part() -> None:
     flow = await scored(started(), *[orjson.dumps(broken("invocation.completed")) for _ in range(50)])
 

@@ -11,6 +11,7 @@ import orjson
 from traceweir.schemas.session import ClosingReason
 from traceweir.streams.base.stages.base import Read
 from traceweir.streams.pipeline.assemble.closing_rules import Expectation
+from traceweir.streams.pipeline.assemble.refusals import has_all_notes
 from traceweir.streams.pipeline.assemble.session_rows import (
     CHUNK,
     EVENT,
@@ -87,14 +88,16 @@ class OpenSession:
         return is_among(identity, self.identities)
 
     def note(self, kind: bytes, identity: bytes, raw: bytes) -> bool:
-        """Notes something about a refused record, which only takes room in the session; False if it was noted before.
+        """Notes something about a refused record, which only takes room in the session.
+
+        The result is False if it was noted before, or if the session has as many refused records as it can know.
 
         Args:
             kind: `REFUSED` or `REPLAYED`.
             identity: The identity of the note, 16 bytes.
             raw: A `RefusedRecord` in JSON, or the place of one.
         """
-        if self.knows(identity):
+        if self.knows(identity) or (kind == REFUSED and has_all_notes(self.identities)):
             return False
         self.new += (entry_head(kind, identity, 0.0, raw), raw)
         self.identities += identity

@@ -18,6 +18,16 @@ from traceweir.streams.pipeline.decoding.envelopes import opened
 _NOT_OF_ONE_RECORD: frozenset[Reason] = frozenset(("late", "missed", "unreadable_batch"))
 """Reasons without a note: a late record can have joined its session before, and the others are of no single record."""
 
+MAX_NOTES = 100
+"""Most refused records of which a segment knows.
+
+A producer that sends broken records only must not fill the segment, nor make an invocation of each of them.
+"""
+MAX_NOTE_BYTES = 2_000
+"""Size of a note above which it leaves out the ids of the event and of its invocation, in bytes."""
+_NOTE = b"\0note\0"
+"""How the identity of each note of a refused record begins; those of other entries are digests."""
+
 
 class RefusalNote(NamedTuple):
     """What a session is told of a refused record."""
@@ -53,7 +63,10 @@ def refusal_of(record: Record, place: Place, reason: Reason, *, is_trace: bool) 
         "invocation_id": _invocation_of(found) if known_type is None or TYPES[known_type].of_invocation else None,
     }
     known = {name: text for name, text in note.items() if text is not None}
-    return RefusalNote(session_id.encode(), refused_identity(where), orjson.dumps(known))
+    raw = orjson.dumps(known)
+    if len(raw) > MAX_NOTE_BYTES:
+        raw = orjson.dumps({name: text for name, text in known.items() if not name.endswith("_id")})
+    return RefusalNote(session_id.encode(), refused_identity(where), raw)
 
 
 def readable_session(value: bytes) -> str | None:
@@ -72,7 +85,12 @@ def place_of_letter(where: str) -> str:
 
 def refused_identity(where: str) -> bytes:
     """Returns the identity of the note of a record that was refused at a place."""
-    return blake2b(b"r" + where.encode(), digest_size=16).digest()
+    return _NOTE + blake2b(b"r" + where.encode(), digest_size=16 - len(_NOTE)).digest()
+
+
+def has_all_notes(identities: bytes | bytearray) -> bool:
+    """Returns whether a segment with these identities, 16 bytes each, takes no further note of a refused record."""
+    return identities.count(_NOTE) >= MAX_NOTES
 
 
 def replayed_identity(where: str) -> bytes:
