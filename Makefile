@@ -33,7 +33,7 @@ up: $(VENV)/.page ## Run everything with simulated agents, and show it in a web 
 	$(BIN)/traceweir up --demo
 
 # The marks of the tests that have a target of their own.
-IN_NO_SUITE := not kafka and not embeddings and not chaos and not frameworks and not browser and not clickhouse and not simulation and not broker and not live_judge
+IN_NO_SUITE := not kafka and not embeddings and not chaos and not frameworks and not browser and not clickhouse and not simulation and not broker
 
 test: $(VENV)/.installed ## Run the tests that need no Docker, no Java and no key; test-broker and test-simulation have more of them
 	$(BIN)/pytest -n 4 --dist loadgroup -m "$(IN_NO_SUITE)"
@@ -85,7 +85,7 @@ $(VENV)/.live-judge: $(VENV)/.installed
 	@touch $@
 
 test-live-judge: $(VENV)/.live-judge ## Ask a small language model on this machine (needs Node.js 20; installs a model of 92 MB)
-	$(BIN)/pytest -m live_judge tests/live_judge
+	LIVE_JUDGE=1 $(BIN)/pytest -s tests/live_judge
 
 $(VENV)/.browser: $(VENV)/.installed
 	@echo "Installing Playwright and axe-core into $(VENV): some seconds, without output."
