@@ -1,6 +1,8 @@
-"""Defines Reference: the expectations of an invocation."""
+"""Defines Reference: the expectations of an invocation, and of its session."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 from traceweir.schemas.base import AdkModel
 from traceweir.schemas.invocation import Content, FunctionCall, RetrievedChunk, Rubric
@@ -10,6 +12,7 @@ from traceweir.schemas.normal_form import normal_form
 class Reference(AdkModel):
     """The expectations of an invocation: an answer or facts, tool calls, context, rubrics, guidelines.
 
+    `task` and `expected_outcome` are about the whole session; the reference of any of its invocations can state them.
     An absent field means that there is no expectation. An empty list of tool uses means that no tool call is expected.
     """
 
@@ -31,6 +34,33 @@ class Reference(AdkModel):
     """Properties that the answer or the tool calls should have."""
     guidelines: list[str] | None = None
     """Rules for the answer, each in plain words."""
+    task: str | None = None
+    """What the user wants to reach in the session."""
+    expected_outcome: str | None = None
+    """What must be true at the end of the session."""
+
+
+def session_reference(references: Iterable[Reference | None]) -> Reference | None:
+    """Returns what the references of a session's invocations expect of the session; None if they expect nothing of it.
+
+    The first task and the first expected outcome count, and all rubrics and guidelines, equal ones once.
+
+    >>> first, second = Reference(task="Book a table."), Reference(task="Other", guidelines=["Be polite."])
+    >>> found = session_reference([None, first, second])
+    >>> found.task, found.guidelines, session_reference([None])
+    ('Book a table.', ['Be polite.'], None)
+    """
+    stated = [reference for reference in references if reference is not None]
+    rubrics: list[Rubric] = []
+    for rubric in (each for reference in stated for each in reference.rubrics or ()):
+        if rubric not in rubrics:
+            rubrics.append(rubric)
+    guidelines = list(dict.fromkeys(each for reference in stated for each in reference.guidelines or ()))
+    task = next((reference.task for reference in stated if reference.task), None)
+    outcome = next((reference.expected_outcome for reference in stated if reference.expected_outcome), None)
+    if not (rubrics or guidelines or task or outcome):
+        return None
+    return Reference(task=task, expected_outcome=outcome, rubrics=rubrics or None, guidelines=guidelines or None)
 
 
 def normalised_question(text: str) -> str:

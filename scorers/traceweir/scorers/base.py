@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Iterable, Mapping
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import ClassVar, Literal, Self
@@ -20,6 +20,7 @@ from traceweir.schemas.refused_record import TOOL_CALLS, refused_part
 from traceweir.schemas.score import Cost
 from traceweir.schemas.session import Session
 from traceweir.schemas.trace import ReasoningTrace
+from traceweir.schemas.turns import Turn
 from traceweir.scorers.judge import Judge
 
 
@@ -28,19 +29,29 @@ class Subject:
     """Holds what a scorer measures: an invocation, a trace or a session, with its reference.
 
     For scorers of level `invocation`, `invocation` is set, and `reference` if the invocation has one. For scorers of
-    level `trace`, `trace` is set.
+    level `trace`, `trace` is set. For scorers of level `session`, `reference` holds what the references of the turns
+    expect of the session as a whole, as `session_reference` says.
     """
 
     session: Session | None = None
     invocation: Invocation | None = None
     trace: ReasoningTrace | None = None
     reference: Reference | None = None
+    turns: Sequence[Turn] = ()
+    """The session's invocations in order, each with its reference; those of one segment."""
+    position: int = 0
+    """The index of `invocation` in `turns`, from 0."""
     judge: Judge | None = None
     """The judge that the scorer can ask; always set for a scorer that is `judged`."""
     started_at: datetime | None = None
     """When the subject began, by the agents' own clock, in UTC; None if unknown."""
     dimensions: Dimensions = UNKNOWN
     """Whose work the subject is: app, agent, version, environment, model, user and labels."""
+
+    @property
+    def earlier_turns(self) -> Sequence[Turn]:
+        """The turns of the session before `invocation`, in order."""
+        return self.turns[: self.position]
 
     @property
     def response(self) -> str:
@@ -64,6 +75,17 @@ def invocation_of(subject: Subject) -> Invocation:
     if subject.invocation is None:
         raise MissingInput("there is no invocation")
     return subject.invocation
+
+
+def turns_of_session(subject: Subject) -> Sequence[Turn]:
+    """Returns the turns that a scorer of level `session` measures, at least one.
+
+    Raises:
+        MissingInput: the session has no turn.
+    """
+    if not subject.turns:
+        raise MissingInput("the session has no invocation")
+    return subject.turns
 
 
 def require_read(invocation: Invocation, part: str) -> None:

@@ -13,6 +13,7 @@ from datetime import datetime
 from traceweir.schemas.base import JsonObject
 from traceweir.schemas.dimensions import Dimensions, session_dimensions
 from traceweir.schemas.invocation import Level
+from traceweir.schemas.reference import session_reference
 from traceweir.schemas.score import Cause, NotEvaluated, Score
 from traceweir.schemas.session import Session
 from traceweir.schemas.text import printable
@@ -175,24 +176,28 @@ def _subjects(
                 session=session,
                 invocation=turn.invocation,
                 reference=turn.reference,
+                turns=turns,
+                position=position,
                 judge=judge,
                 started_at=turn.started_at,
                 dimensions=turn.dimensions,
             )
-            for turn in turns
+            for position, turn in enumerate(turns)
         ]
     if level == "trace":
         return [
             Subject(
                 session=session,
                 trace=trace,
+                turns=turns,
                 judge=judge,
                 started_at=known_time(trace.created_at),
                 dimensions=trace_dimensions(trace, turns),
             )
             for trace in traces
         ]
-    return [Subject(session=session, judge=judge, started_at=began, dimensions=shared)]
+    expected = session_reference(turn.reference for turn in turns)
+    return [Subject(session=session, reference=expected, turns=turns, judge=judge, started_at=began, dimensions=shared)]
 
 
 def _id_of(subject: Subject) -> str:
