@@ -126,14 +126,19 @@ def tool_steps_of(invocation: Invocation) -> str:
     unmatched = [response for step in steps for response in step.responses]
     shown: list[JsonValue] = []
     for number, call in enumerate(calls):
-        own = next(
-            (each for each in unmatched if each.id == call.id and (call.id is not None or each.name == call.name)), None
-        )
+        own = answer_to(call, unmatched)
         if own is not None:
             unmatched.remove(own)
         response: JsonValue = "None" if own is None else _response(own)
         shown.append({"step": number, "tool_call": _call(call), "tool_response": response})
     return _json({"tool_calls_and_response": shown})
+
+
+def answer_to(call: FunctionCall, responses: Sequence[FunctionResponse]) -> FunctionResponse | None:
+    """Returns the response to a call: that of its id, or without ids the first of its name; None if there is none."""
+    return next(
+        (each for each in responses if each.id == call.id and (call.id is not None or each.name == call.name)), None
+    )
 
 
 def grounding_of(steps: Sequence[EvidenceStep]) -> str:
