@@ -30,7 +30,7 @@ NO_ANSWER = "the agent gave no answer"
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class DialogueLine:
     """Holds one message, tool call, tool result or error, or a note on what is missing."""
 
     turn: int
@@ -45,7 +45,7 @@ class Line:
     left_out: int = 0
     """Number of characters at the end of the text that were left out."""
 
-    def shortened(self) -> Line:
+    def shortened(self) -> DialogueLine:
         """Returns the line with the start of its text only; itself if the text is not longer."""
         start = self.text.split("\n", 1)[0] if self.kind in ("user", "agent") else self.text
         start = start[:START_CHARACTERS]
@@ -80,7 +80,7 @@ _LINE_BREAKS = {ord(each): f"\\u{ord(each):04x}" for each in "\x85\u2028\u2029"}
 class Dialogue:
     """Holds the lines of a dialogue; `str` gives the text for a prompt."""
 
-    lines: Sequence[Line]
+    lines: Sequence[DialogueLine]
     whole_from: int = 1
     """The number of the first turn that is never shortened."""
 
@@ -123,45 +123,45 @@ def dialogue_of(turns: Sequence[Turn], session: Session | None = None, *, first:
         first: The number of the first of these turns in the session.
         whole: How many of the last turns are never shortened.
     """
-    lines: list[Line] = []
+    lines: list[DialogueLine] = []
     if first > 1 or (session is not None and session.segment > 0):
-        lines.append(Line(0, "note", BEGINNING_IS_MISSING))
+        lines.append(DialogueLine(0, "note", BEGINNING_IS_MISSING))
     for number, turn in enumerate(turns, first):
         lines += _lines(number, turn.invocation)
     return Dialogue(lines, first + len(turns) - whole)
 
 
-def _lines(turn: int, invocation: Invocation) -> Iterator[Line]:
+def _lines(turn: int, invocation: Invocation) -> Iterator[DialogueLine]:
     if invocation.user_content is not None and (asked := invocation.user_content.text):
-        yield Line(turn, "user", asked)
+        yield DialogueLine(turn, "user", asked)
     steps = steps_of(invocation)
     names = Counter(call.name for step in steps for call in step.calls)
     for step in steps:
         for text in step.texts:
-            yield Line(turn, "agent", text, step.author)
+            yield DialogueLine(turn, "agent", text, step.author)
         yield from _tool_lines(turn, step, names)
     answer = invocation.final_response.text if invocation.final_response else ""
     if answer:
-        yield Line(turn, "agent", answer)
+        yield DialogueLine(turn, "agent", answer)
     for sentence in invocation.unread or ():
-        yield Line(turn, "note", sentence)
+        yield DialogueLine(turn, "note", sentence)
     if invocation.error:
-        yield Line(turn, "error", invocation.error)
+        yield DialogueLine(turn, "error", invocation.error)
     if not (answer or invocation.unread or invocation.error):
-        yield Line(turn, "note", NO_ANSWER)
+        yield DialogueLine(turn, "note", NO_ANSWER)
 
 
-def _tool_lines(turn: int, step: EvidenceStep, names: Counter[str]) -> Iterator[Line]:
+def _tool_lines(turn: int, step: EvidenceStep, names: Counter[str]) -> Iterator[DialogueLine]:
     """Yields the calls of a step, each before its result if the step has it, and then the other results."""
     unmatched = list(step.responses)
     for call in step.calls:
         shown = names[call.name] > 1
-        yield Line(turn, "tool_call", _json(call.args), call.name, call.id if shown else None)
+        yield DialogueLine(turn, "tool_call", _json(call.args), call.name, call.id if shown else None)
         if (own := answer_to(call, unmatched)) is not None:
             unmatched.remove(own)
-            yield Line(turn, "tool_result", _json(own.response), own.name, own.id if shown else None)
+            yield DialogueLine(turn, "tool_result", _json(own.response), own.name, own.id if shown else None)
     for response in unmatched:
-        yield Line(turn, "tool_result", _json(response.response), response.name, response.id)
+        yield DialogueLine(turn, "tool_result", _json(response.response), response.name, response.id)
 
 
 def _json(value: JsonValue) -> str:
