@@ -21,7 +21,7 @@ from traceweir.schemas.reference import Reference
 from traceweir.schemas.score import Cost, Score
 from traceweir.schemas.turns import Turn
 from traceweir.scorers import read_plan
-from traceweir.scorers.judge import JudgeFailed, Question, Reply
+from traceweir.scorers.judge import Judge, JudgeFailed, Question, Reply
 from traceweir.scorers.judged.evidence import agent_of, context_of, steps_of
 from traceweir.scorers.judged.hallucination_replies import read_labels, read_sentences
 from traceweir.scorers.judged.replies import read_match
@@ -84,7 +84,7 @@ def test_labels_are_read_alike(reply: str, blocks: list[dict[str, str]]) -> None
     assert found == [block | {"label": block["label"].lower()} for block in blocks]
 
 
-class Recorded:
+class Recorded(Judge):
     """Returns the replies of the recorded judge, by the mark of the invocation and the number of the question."""
 
     def __init__(self, replies: list[list[Any]]) -> None:
@@ -106,8 +106,7 @@ def turns_of(case: dict[str, Any]) -> list[Turn]:
 
 
 async def measured(case: dict[str, Any], judge: Recorded) -> list[Score]:
-    compat = {} if case["metric"] == "final_response_match_v2" else {"compat": "adk"}
-    plan = read_plan({"criteria": {case["metric"]: case["criterion"] | compat}})
+    plan = read_plan({"criteria": {case["metric"]: case["criterion"] | {"compat": "adk"}}})
     return await scores_of(plan, turns_of(case), make_session(), judge=judge)
 
 

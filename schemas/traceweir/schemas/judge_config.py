@@ -127,6 +127,11 @@ class JudgeConfig(ConfigModel):
 
     A model without any price counts as free, and a log line reports it.
     """
+    window_tokens: dict[NonEmpty, Whole] = {}
+    """Tokens of a question and its longest answer, by litellm's name of the model; they take precedence over litellm's.
+
+    A question that does not fit is never sent. Set it for a server of your own, of which litellm knows no window.
+    """
     structured_output: Literal["auto", "always", "never"] = "auto"
     """Whether a question contains the JSON Schema of its answer.
 
@@ -184,6 +189,16 @@ class JudgeConfig(ConfigModel):
             twice = next((each for each in named if named.count(each) > 1), None)
             if twice is not None:
                 raise ValueError(f"fallback.{model} asks {twice} twice; name each model once, without {model} itself")
+        return self
+
+    @model_validator(mode="after")
+    def _check_window_leaves_room(self) -> JudgeConfig:
+        for model, window in self.window_tokens.items():
+            if window <= self.max_output_tokens:
+                raise ValueError(
+                    f"window_tokens.{model} is {window}, but an answer can take max_output_tokens = "
+                    f"{self.max_output_tokens}, so no question would fit; reduce max_output_tokens"
+                )
         return self
 
     @model_validator(mode="after")

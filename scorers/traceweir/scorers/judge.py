@@ -75,6 +75,22 @@ class Reply:
     """The model that has answered, without secrets; empty if the judge does not say it."""
 
 
+@dataclass(frozen=True, slots=True)
+class Room:
+    """Holds how many tokens a prompt has, and how many it may have."""
+
+    tokens: int
+    """The tokens of the prompt: counted, or an upper bound that is known to fit."""
+    limit: int
+    """The most tokens of a prompt with which the longest answer still fits into the window of each model that can be
+    asked."""
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether the prompt fits."""
+        return self.tokens <= self.limit
+
+
 class Judge(Protocol):
     """Protocol of a judge, which answers questions."""
 
@@ -85,6 +101,10 @@ class Judge(Protocol):
             BudgetSpent: the answer would exceed the budget.
             JudgeFailed: the judge returned no answer.
         """
+
+    async def room(self, question: Question) -> Room | None:
+        """Returns how much of the window the question takes; None if the window is unknown. Nothing is paid."""
+        return None
 
 
 class BudgetSpent(Exception):  # noqa: N818  # an outcome that the caller handles

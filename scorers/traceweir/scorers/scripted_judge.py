@@ -9,7 +9,7 @@ from pydantic import JsonValue
 
 from traceweir.schemas.base import JsonObject
 from traceweir.schemas.score import Cost
-from traceweir.scorers.judge import Question, Reply
+from traceweir.scorers.judge import Judge, Question, Reply
 
 Line = str | Exception | Callable[[Question], str]
 """A line of a script: a reply, an exception to raise, or a function that returns the reply to a question."""
@@ -17,7 +17,7 @@ Line = str | Exception | Callable[[Question], str]
 PRICE = Cost(input_tokens=100, output_tokens=10, usd=0.001)
 
 
-class ScriptedJudge:
+class ScriptedJudge(Judge):
     """Answers each question with the next line of its script; `asked` lists the questions.
 
     >>> import asyncio
@@ -46,7 +46,7 @@ class ScriptedJudge:
         raise AssertionError(f"question {len(self.asked)} is not in the script: {question.prompt[-500:]}")
 
 
-class AgreeableJudge:
+class AgreeableJudge(Judge):
     """Answers a question with the simplest JSON that matches its schema: the word that passes, a list of one item.
 
     >>> import asyncio

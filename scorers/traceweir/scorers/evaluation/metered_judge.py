@@ -8,11 +8,11 @@ from dataclasses import replace
 from traceweir.schemas.score import Cost
 from traceweir.scorers.base import NOTHING_SPENT
 from traceweir.scorers.evaluation.outcome import Outcome, Unmeasured
-from traceweir.scorers.judge import Judge, JudgeFailed, Question, Reply
+from traceweir.scorers.judge import Judge, JudgeFailed, Question, Reply, Room
 from traceweir.scorers.judged.vote import total_cost
 
 
-class MeteredJudge:
+class MeteredJudge(Judge):
     """Passes questions to a judge, and keeps what each one has cost and who has answered."""
 
     def __init__(self, judge: Judge) -> None:
@@ -38,6 +38,10 @@ class MeteredJudge:
         self._costs.append(reply.cost)
         self._models.add(reply.model)
         return reply
+
+    async def room(self, question: Question) -> Room | None:
+        """Returns what the judge returns."""
+        return await self._judge.room(question)
 
     def charged(self, outcome: Outcome) -> Outcome:
         """Returns the outcome with the models that have answered, and with the cost of all questions.

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, JsonValue
 
 from traceweir.schemas.base import ConfigModel, JsonObject, NonEmpty
 from traceweir.schemas.sampling import JudgeModelConfig
-from traceweir.scorers.base import MissingInput, Scorer, Subject
+from traceweir.scorers.base import AdkCompat, MissingInput, Scorer, Subject
 from traceweir.scorers.judge import Judge, Question
-from traceweir.scorers.judged.prompt import Prompt
+from traceweir.scorers.judged.dialogue import Dialogue, dialogue_of
+from traceweir.scorers.judged.fitting import FittedPrompt, fitted_prompt
+from traceweir.scorers.judged.prompt import Prompt, prompt
 
 OPTIONS_NOT_IN_DIGEST = ("judge_model", "judge_model_config", "parallelism_limit")
 """Judge options that are not among the options of the metric digest as they are.
@@ -53,7 +55,7 @@ class JudgedScorer(Scorer):
     asks_as: ClassVar[str] = ""
     """The criterion whose questions this one asks, so that both share verdicts and pay once; empty: its own."""
     judged = True
-    version = "3"
+    version = "4"
     judge_model_options: JudgeModelOptions = JudgeModelOptions()
 
     @property
@@ -70,6 +72,29 @@ class JudgedScorer(Scorer):
     def asks_once(self) -> bool:
         """Whether one answer to a question decides, without a vote."""
         return self.judge_model_options.num_samples == 1
+
+    dialogue_block: ClassVar[str] = "history"
+    """The block of the prompt that holds what `dialogue` returns."""
+
+    def dialogue(self, subject: Subject) -> Dialogue | None:
+        """Returns the dialogue that the judge reads; None: no dialogue."""
+        return None
+
+    async def prompt(self, subject: Subject, template: str, data: Mapping[str, str]) -> FittedPrompt:
+        """Returns the template of this name with each text in its block, and the dialogue fitted into the judge's window.
+
+        Raises:
+            MissingInput: there is no judge.
+        """
+        dialogue = self.dialogue(subject)
+        if dialogue is None:
+            return FittedPrompt(prompt(template, data))
+        return await fitted_prompt(
+            judge_of(subject),
+            dialogue,
+            lambda text: prompt(template, {**data, self.dialogue_block: text}),
+            lambda filled: self.question(filled, {}, lambda reply: None),
+        )
 
     def question(
         self, prompt: Prompt, answer: Mapping[str, JsonValue], problem: Callable[[str], str | None], sample: int = 0
@@ -88,6 +113,23 @@ class JudgedScorer(Scorer):
             sample=sample,
             problem=problem,
         )
+
+
+class JudgedTurn(JudgedScorer):
+    """Base class of the scorers that judge an invocation, with the turns before it."""
+
+    history: Annotated[int, Field(ge=0)] | Literal["all"] | None = None
+    """How many earlier turns of the session the judge reads: a number, or `all`. Null: all, and with `compat: "adk"` none,
+    as in Google ADK. What does not fit into the model's window is shortened, the oldest first."""
+
+    def dialogue(self, subject: Subject) -> Dialogue | None:
+        """Returns the earlier turns; None if there are none, or none are to be read."""
+        earlier = subject.earlier_turns
+        compat: AdkCompat = getattr(self, "compat", None)
+        wanted = self.history if self.history is not None else "all" if compat is None else 0
+        left_out = 0 if wanted == "all" else max(0, len(earlier) - wanted)
+        shown = earlier[left_out:]
+        return dialogue_of(shown, subject.session, first=left_out + 1) if shown else None
 
 
 def judge_of(subject: Subject) -> Judge:

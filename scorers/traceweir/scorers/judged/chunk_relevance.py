@@ -17,8 +17,8 @@ from traceweir.schemas.text import printable
 from traceweir.scorers import databricks_names
 from traceweir.scorers.base import NOTHING_SPENT, Measurement, MissingInput, Subject, invocation_of, require_accepted
 from traceweir.scorers.databricks_names import reason_with_unread
-from traceweir.scorers.judge import Judge, JudgeFailed
-from traceweir.scorers.judged.base import judge_of
+from traceweir.scorers.judge import JudgeFailed
+from traceweir.scorers.judged.fitting import FittedPrompt
 from traceweir.scorers.judged.vote import gather_all, raise_first, total_cost
 from traceweir.scorers.judged.yes_no_rating import AsksForRatings, Rating, rating_of, rating_word, request_of
 
@@ -53,7 +53,6 @@ class ChunkRelevancePrecision(AsksForRatings):
             MissingInput: there is no judge, no request, or no retrieved chunk with content.
         """
         invocation = invocation_of(subject)
-        judge = judge_of(subject)
         question = request_of(invocation, subject.reference)
         require_accepted(invocation, CONTEXT)
         if not invocation.retrieved_context:
@@ -65,7 +64,7 @@ class ChunkRelevancePrecision(AsksForRatings):
             if not chunk.content:
                 return _ChunkRating(chunk, rationale="the chunk has no content")
             async with limit:
-                return await self._rate(judge, question, chunk, chunk.content)
+                return await self._rate(subject, question, chunk, chunk.content)
 
         chunk_ratings = raise_first(await gather_all([rate(chunk) for chunk in chunks]))
         value = precision([each.rating for each in chunk_ratings])
@@ -84,17 +83,18 @@ class ChunkRelevancePrecision(AsksForRatings):
                 "relevant": ratings.count("yes"),
                 "rated": len(ratings),
                 "chunks": [each.details() for each in chunk_ratings[:SHOWN_CHUNKS]],
+                **next((each.fitted.details for each in chunk_ratings if each.fitted is not None), {}),
             },
             cost=total_cost(each.cost for each in chunk_ratings if each.cost != NOTHING_SPENT),
         )
 
-    async def _rate(self, judge: Judge, question: str, chunk: RetrievedChunk, content: str) -> _ChunkRating:
+    async def _rate(self, subject: Subject, question: str, chunk: RetrievedChunk, content: str) -> _ChunkRating:
         try:
-            poll = await self.poll(judge, {"question": question, "chunk": content}, parallelism_limit=1)
+            poll, fitted = await self.poll(subject, {"question": question, "chunk": content}, parallelism_limit=1)
             rating = rating_of(poll)
         except JudgeFailed as failure:
             return _ChunkRating(chunk, rationale=str(failure), cost=failure.cost, failure=failure)
-        return _ChunkRating(chunk, rating_word(rating), rating.rationale, poll.cost)
+        return _ChunkRating(chunk, rating_word(rating), rating.rationale, poll.cost, fitted=fitted)
 
 
 def precision(ratings: Sequence[Rating | None]) -> float | None:
@@ -118,6 +118,7 @@ class _ChunkRating:
     rationale: str = ""
     cost: Cost = NOTHING_SPENT
     failure: JudgeFailed | None = None
+    fitted: FittedPrompt | None = None
 
     def details(self) -> JsonObject:
         uri = self.chunk.doc_uri

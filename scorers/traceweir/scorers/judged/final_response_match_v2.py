@@ -5,14 +5,13 @@ from __future__ import annotations
 from traceweir.schemas.base import JsonObject
 from traceweir.schemas.reasoning_parts import invocation_with_reasoning, with_reasoning
 from traceweir.scorers.base import AdkCompat, Measurement, MissingInput, Subject, invocation_of
-from traceweir.scorers.judged.base import JudgedScorer, judge_of
+from traceweir.scorers.judged.base import JudgedTurn, judge_of
 from traceweir.scorers.judged.evidence import answer_of, question_of
-from traceweir.scorers.judged.prompt import prompt
 from traceweir.scorers.judged.replies import ITEM, MATCH_ANSWER, read_match
 from traceweir.scorers.judged.vote import Ballot, verdict_measurement, vote
 
 
-class FinalResponseMatch(JudgedScorer):
+class FinalResponseMatch(JudgedTurn):
     """Returns 1 if a judge finds the final response valid compared with the reference's, else 0.
 
     The majority of the judge's replies decides; a tie is 0. A session's value is the share of valid invocations among
@@ -46,7 +45,8 @@ class FinalResponseMatch(JudgedScorer):
         if self.compat is not None:
             invocation = invocation_with_reasoning(invocation)
             expected = with_reasoning(expected) or expected
-        text = prompt(
+        fitted = await self.prompt(
+            subject,
             self.metric,
             {
                 "question": reference.question or question_of(invocation),
@@ -56,11 +56,11 @@ class FinalResponseMatch(JudgedScorer):
         )
         ballot = Ballot([ITEM], read_match, self.metric)
         poll = await vote(
-            lambda sample: judge.ask(self.question(text, MATCH_ANSWER, ballot.problem, sample)),
+            lambda sample: judge.ask(self.question(fitted.prompt, MATCH_ANSWER, ballot.problem, sample)),
             ballot,
             self.judge_model_options,
         )
-        return verdict_measurement(poll, ITEM, "valid")
+        return verdict_measurement(poll, ITEM, "valid", fitted)
 
     def decisive_options(self) -> JsonObject:
         """Returns the options; without `compat` they are what they were before there was such an option."""

@@ -15,10 +15,11 @@ from traceweir.schemas.reasoning_parts import invocation_with_reasoning
 from traceweir.schemas.score import Cost
 from traceweir.schemas.text import printable
 from traceweir.scorers.base import AdkCompat, Measurement, Measurements, MissingInput, Subject
-from traceweir.scorers.judge import AnswerUnusable, Judge, JudgeFailed
-from traceweir.scorers.judged.base import JudgedScorer, judge_of
+from traceweir.scorers.judge import AnswerUnusable, JudgeFailed
+from traceweir.scorers.judged.base import JudgedTurn, judge_of
 from traceweir.scorers.judged.copied_reasons import is_copied
 from traceweir.scorers.judged.evidence import EvidenceStep, agent_of, answer_of, context_of, steps_of
+from traceweir.scorers.judged.fitting import FittedPrompt
 from traceweir.scorers.judged.hallucination_replies import (
     LABELS_ANSWER,
     SENTENCES_ANSWER,
@@ -34,7 +35,7 @@ SHOWN_SENTENCES = 100
 SHOWN_CHARACTERS = 300
 
 
-class Hallucinations(JudgedScorer):
+class Hallucinations(JudgedTurn):
     """Returns the share of a response's sentences that the context supports, or that need no support, from 0 to 1.
 
     A judge first splits the response into sentences, then labels each sentence by comparing it with the context. The
@@ -69,7 +70,7 @@ class Hallucinations(JudgedScorer):
             JudgeFailed: the judge answered no question.
             MissingInput: there is no judge, or no response.
         """
-        judge = judge_of(subject)
+        judge_of(subject)
         invocation = subject.invocation
         responses = self._responses(invocation) if invocation else []
         if invocation is None or not responses:
@@ -79,7 +80,7 @@ class Hallucinations(JudgedScorer):
 
         async def check(response: str, context: str) -> _ResponseCheck:
             async with limit:
-                return await self._check(judge, response, agent, context)
+                return await self._check(subject, response, agent, context)
 
         checks = raise_first(await gather_all([check(response, context) for response, context in responses]))
         cost = total_cost(cost for each in checks for cost in each.costs)
@@ -122,7 +123,8 @@ class Hallucinations(JudgedScorer):
             found.append((final, context_of(invocation, steps)))
         return found
 
-    async def _check(self, judge: Judge, response: str, agent: str, context: str) -> _ResponseCheck:
+    async def _check(self, subject: Subject, response: str, agent: str, context: str) -> _ResponseCheck:
+        judge = judge_of(subject)
         costs: list[Cost] = []
         labels_template = f"{self.metric}.labels"
 
@@ -149,8 +151,9 @@ class Hallucinations(JudgedScorer):
                 is_enough = not missing if self.compat is None else bool(labelled)
                 return None if is_enough else f"{missing} of {len(sentences)} sentences have none of the five labels"
 
-            text = prompt(labels_template, {"agent": agent, "context": context, "sentences": _numbered(sentences)})
-            reply = await judge.ask(self.question(text, LABELS_ANSWER, without_labels))
+            data = {"agent": agent, "context": context, "sentences": _numbered(sentences)}
+            fitted = await self.prompt(subject, labels_template, data)
+            reply = await judge.ask(self.question(fitted.prompt, LABELS_ANSWER, without_labels))
             costs.append(reply.cost)
         except JudgeFailed as failure:
             return _ResponseCheck(because=printable(str(failure), 200), failure=failure, costs=costs)
@@ -159,7 +162,7 @@ class Hallucinations(JudgedScorer):
         if without_labels(reply.text) is not None:
             because = f"{len(good)} of {len(sentences)} sentences have a label in {printable(reply.text, 200)!r}"
             return _ResponseCheck(labelled=labelled, because=because, costs=costs)
-        return _ResponseCheck(float(mean(map(int, good))), labelled, costs=costs)
+        return _ResponseCheck(float(mean(map(int, good))), labelled, costs=costs, fitted=fitted)
 
 
 def _good(labelled: Sequence[LabelledSentence]) -> list[bool]:
@@ -181,10 +184,13 @@ class _ResponseCheck:
     because: str = ""
     failure: JudgeFailed | None = None
     costs: Sequence[Cost] = ()
+    fitted: FittedPrompt | None = None
 
     def details(self) -> JsonObject:
         shown = [sentence.details(SHOWN_CHARACTERS) for sentence in self.labelled[:SHOWN_SENTENCES]]
         details: JsonObject = {"value": self.value, "sentences": [*shown]}
         if len(self.labelled) > SHOWN_SENTENCES:
             details["more_sentences"] = len(self.labelled) - SHOWN_SENTENCES
+        if self.fitted is not None:
+            details |= self.fitted.details
         return details | ({"because": self.because} if self.because else {})

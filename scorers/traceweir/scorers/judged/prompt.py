@@ -1,7 +1,8 @@
 """Fills prompt templates with text of users and agents, and keeps that text delimited as data.
 
 A template is a file in `prompts/`. `[[part NAME]]` becomes the file `part.NAME.txt` there, `[[data NAME]]` a block
-between two marks that contain a tag, and `[[tag]]` the tag. `[[session]]` is the boundary: what stands before it is
+between two marks that contain a tag, and `[[tag]]` the tag. The lines from `[[if NAME]]` to `[[end]]` are left out if
+there is no text of this name. `[[session]]` is the boundary: what stands before it is
 equal for all sessions of an agent. The inserted text is not searched for placeholders: braces and brackets in it have
 no meaning.
 
@@ -56,13 +57,15 @@ def fill(text: str, data: Mapping[str, str]) -> Prompt:
         name = found["name"]
         return tag if name is None else f"<{name} {tag}>\n{plain[name]}\n</{name} {tag}>"
 
-    stable, boundary, session = text.partition(SESSION)
+    chosen = _OPTIONAL.sub(lambda found: found["lines"] if plain.get(found["name"]) else "", text)
+    stable, boundary, session = chosen.partition(SESSION)
     filled = _PLACEHOLDER.sub(replacement, stable)
     return Prompt(filled + _PLACEHOLDER.sub(replacement, session), len(filled) if boundary else 0, tag)
 
 
 SESSION = "[[session]]\n"
 """The line of a template from which on a prompt depends on the session."""
+_OPTIONAL = re.compile(r"\[\[if (?P<name>\w+)\]\]\n(?P<lines>.*?)\[\[end\]\]\n", re.DOTALL)
 _PLACEHOLDER = re.compile(r"\[\[(?:tag|data (?P<name>\w+))\]\]")
 
 

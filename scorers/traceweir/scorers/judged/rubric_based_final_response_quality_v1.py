@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from traceweir.schemas.invocation import Invocation
+from traceweir.scorers.judged.base import JudgedTurn
 from traceweir.scorers.judged.evidence import (
     answer_of,
     grounding_of,
@@ -16,7 +17,7 @@ from traceweir.scorers.judged.evidence import (
 from traceweir.scorers.judged.rubrics import RubricBased
 
 
-class RubricBasedFinalResponseQuality(RubricBased):
+class RubricBasedFinalResponseQuality(JudgedTurn, RubricBased):
     """Returns the share of the rubrics that the final response meets, from 0 to 1.
 
     The judge also reads the instructions, tools, steps and grounding of the response. Rubrics of invocations and

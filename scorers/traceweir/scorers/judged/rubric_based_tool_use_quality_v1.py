@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from traceweir.schemas.invocation import Invocation
+from traceweir.scorers.judged.base import JudgedTurn
 from traceweir.scorers.judged.evidence import question_of, tool_steps_of, tools_of
 from traceweir.scorers.judged.rubrics import RubricBased
 
 
-class RubricBasedToolUseQuality(RubricBased):
+class RubricBasedToolUseQuality(JudgedTurn, RubricBased):
     """Returns the share of the rubrics that the tool calls meet, from 0 to 1.
 
     The judge reads the calls with their responses. Rubrics of invocations and references count if their type is

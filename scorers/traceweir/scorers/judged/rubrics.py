@@ -15,7 +15,7 @@ from traceweir.schemas.reference import Reference
 from traceweir.schemas.text import printable
 from traceweir.scorers.base import AdkCompat, Measurement, Measurements, MissingInput, Subject, invocation_of
 from traceweir.scorers.judged.base import JudgedScorer, judge_of
-from traceweir.scorers.judged.prompt import prompt
+from traceweir.scorers.judged.fitting import FittedPrompt
 from traceweir.scorers.judged.rubric_replies import read_rubrics, rubric_text, rubrics_answer
 from traceweir.scorers.judged.vote import Ballot, Poll, vote
 
@@ -68,7 +68,7 @@ class RubricBased(JudgedScorer):
                 f"a rubric of type {self.rubric_type}"
             )
         listed = "\n".join(f"*  [id: {rubric.rubric_id}] {_on_one_line(rubric)}" for rubric in rubrics)
-        text = prompt(self.metric, {**self.prompt_data(invocation), "rubrics": listed})
+        fitted = await self.prompt(subject, self.metric, {**self.prompt_data(invocation), "rubrics": listed})
         answer = rubrics_answer(rubrics)
         ballot = Ballot(
             [rubric.rubric_id for rubric in rubrics],
@@ -77,12 +77,12 @@ class RubricBased(JudgedScorer):
             needs_every_item=self.compat is None,
         )
         poll = await vote(
-            lambda sample: judge.ask(self.question(text, answer, ballot.problem, sample)),
+            lambda sample: judge.ask(self.question(fitted.prompt, answer, ballot.problem, sample)),
             ballot,
             self.judge_model_options,
         )
         poll.check(every=ballot.needs_every_item)
-        return _measurement(poll)
+        return _measurement(poll, fitted)
 
     def applicable(self, subject: Subject) -> list[Rubric]:
         """Returns the rubrics of the criterion, and those of invocation and reference with this `rubric_type`.
@@ -145,7 +145,7 @@ def _on_one_line(rubric: Rubric) -> str:
     return " ".join(rubric_text(rubric).split())
 
 
-def _measurement(poll: Poll) -> Measurement:
+def _measurement(poll: Poll, fitted: FittedPrompt) -> Measurement:
     verdicts = {name: tally.verdict for name, tally in poll.tallies.items() if tally.verdict is not None}
     unmet = [printable(name, 60) for name, verdict in verdicts.items() if not verdict]
     named = ", ".join(unmet[:MAX_NAMED_RUBRICS])
@@ -155,7 +155,7 @@ def _measurement(poll: Poll) -> Measurement:
         value=sum(verdicts.values()) / len(verdicts),
         rationale=f"{len(verdicts) - len(unmet)} of {len(verdicts)} rubrics are met"
         + (f"; not {named}" if unmet else ""),
-        details={"rubrics": rubrics, **poll.details()},
+        details={"rubrics": rubrics, **poll.details(), **fitted.details},
         cost=poll.cost,
     )
 

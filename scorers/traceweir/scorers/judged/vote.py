@@ -26,6 +26,7 @@ from traceweir.scorers.base import Measurement
 from traceweir.scorers.judge import AnswerUnusable, Reply
 from traceweir.scorers.judged.base import JudgeModelOptions
 from traceweir.scorers.judged.copied_reasons import is_copied
+from traceweir.scorers.judged.fitting import FittedPrompt
 
 SHOWN_CHARACTERS = 1_000
 MAX_NAMED_ITEMS = 5
@@ -247,7 +248,7 @@ def total_cost(costs: Iterable[Cost]) -> Cost:
     )
 
 
-def verdict_measurement(poll: Poll, item: str, adjective: str) -> Measurement:
+def verdict_measurement(poll: Poll, item: str, adjective: str, fitted: FittedPrompt) -> Measurement:
     """Returns 1 if the verdict on the only item of a vote is yes, else 0, with the votes in `details`.
 
     Raises:
@@ -259,6 +260,8 @@ def verdict_measurement(poll: Poll, item: str, adjective: str) -> Measurement:
     return Measurement(
         value=float(bool(tally.verdict)),
         rationale=f"{tally.yes} of {tally.yes + tally.no} votes find it {adjective}{rationale and ': '}{rationale}",
-        details={key: value for key, value in tally.details().items() if key in ("votes", "spread")} | poll.details(),
+        details={key: value for key, value in tally.details().items() if key in ("votes", "spread")}
+        | poll.details()
+        | fitted.details,
         cost=poll.cost,
     )

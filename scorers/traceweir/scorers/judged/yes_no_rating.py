@@ -12,10 +12,10 @@ from traceweir.schemas.invocation import Invocation
 from traceweir.schemas.reference import Reference
 from traceweir.schemas.text import printable
 from traceweir.scorers.base import Measurement, MissingInput, Subject, invocation_of
-from traceweir.scorers.judge import AnswerUnusable, Judge
-from traceweir.scorers.judged.base import JudgedScorer, JudgeModelOptions, RatingOptions, judge_of
+from traceweir.scorers.judge import AnswerUnusable
+from traceweir.scorers.judged.base import JudgedTurn, JudgeModelOptions, RatingOptions, judge_of
 from traceweir.scorers.judged.evidence import question_of
-from traceweir.scorers.judged.prompt import prompt
+from traceweir.scorers.judged.fitting import FittedPrompt
 from traceweir.scorers.judged.replies import ITEM, last_verdict, text_verdicts
 from traceweir.scorers.judged.reply_objects import TEXT, object_schema, one_of, text_at, value_at, verdict_objects
 from traceweir.scorers.judged.verdict_words import plain_word, yes_or_no
@@ -30,29 +30,33 @@ _NOTHING = frozenset({"", "none", "null", "n/a"})
 _NO = frozenset({"false", "fail", "incorrect", "0", "invalid"})
 
 
-class AsksForRatings(JudgedScorer):
+class AsksForRatings(JudgedTurn):
     """Base class of the scorers whose judge answers yes or no with a rationale."""
 
     template: ClassVar[str]
     """The name of the prompt template."""
     judge_model_options: RatingOptions = RatingOptions()
 
-    async def poll(self, judge: Judge, data: Mapping[str, str], parallelism_limit: int | None = None) -> Poll:
-        """Returns the votes on the question that the template and this data make.
+    async def poll(
+        self, subject: Subject, data: Mapping[str, str], parallelism_limit: int | None = None
+    ) -> tuple[Poll, FittedPrompt]:
+        """Returns the votes on the question that the template and this data make, and the prompt.
 
         Args:
-            judge: The judge to ask.
+            subject: What is judged, with the judge to ask.
             data: The texts of the prompt, by placeholder name.
             parallelism_limit: Maximum number of questions in flight; if None, the limit in the options applies.
         """
-        text = prompt(self.template, data)
+        judge = judge_of(subject)
+        fitted = await self.prompt(subject, self.template, data)
         options: JudgeModelOptions = self.judge_model_options
         ballot = Ballot([ITEM], _read_ratings, self.template, neither=True)
-        return await vote(
-            lambda sample: judge.ask(self.question(text, RATING_ANSWER, ballot.problem, sample)),
+        poll = await vote(
+            lambda sample: judge.ask(self.question(fitted.prompt, RATING_ANSWER, ballot.problem, sample)),
             ballot,
             options.model_copy(update={"parallelism_limit": parallelism_limit}) if parallelism_limit else options,
         )
+        return poll, fitted
 
 
 class YesNoRating(AsksForRatings):
@@ -83,13 +87,13 @@ class YesNoRating(AsksForRatings):
             MissingInput: there is no judge, no invocation, or no text that the prompt needs.
         """
         invocation = invocation_of(subject)
-        poll = await self.poll(judge_of(subject), self.prompt_data(invocation, subject.reference))
+        poll, fitted = await self.poll(subject, self.prompt_data(invocation, subject.reference))
         rating = rating_of(poll)
         if rating.verdict is None:
             raise AnswerUnusable(
                 f"the judge answers neither yes nor no: {printable(rating.rationale, 200)!r}", poll.cost
             )
-        return verdict_measurement(poll, ITEM, self.adjective)
+        return verdict_measurement(poll, ITEM, self.adjective, fitted)
 
 
 def read_rating(reply: str) -> Vote | None:

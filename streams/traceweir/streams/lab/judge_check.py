@@ -9,7 +9,7 @@ from time import monotonic
 
 from traceweir.schemas.turns import Turn
 from traceweir.scorers.base import Measurement, MissingInput, Scorer, Subject
-from traceweir.scorers.judge import BudgetSpent, Judge, JudgeFailed, Question, Reply
+from traceweir.scorers.judge import BudgetSpent, Judge, JudgeFailed, Question, Reply, Room
 from traceweir.scorers.judged.base import JudgedScorer
 from traceweir.scorers.judged.known_cases import KnownCase, asking_once, known_cases
 
@@ -122,12 +122,15 @@ async def _measured(scorer: Scorer, subject: Subject) -> tuple[Measurement | Non
         return None, str(error)
 
 
-class _Noting:
+class _Noting(Judge):
     """A judge that notes what another one is asked and answers."""
 
     def __init__(self, judge: Judge) -> None:
         self._judge = judge
         self.asked: list[tuple[Question, Reply | None]] = []
+
+    async def room(self, question: Question) -> Room | None:
+        return await self._judge.room(question)
 
     async def ask(self, question: Question) -> Reply:
         position = len(self.asked)

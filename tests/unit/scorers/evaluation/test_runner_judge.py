@@ -55,7 +55,7 @@ async def test_a_judge_answers_or_its_error_is_the_reason(judge: Judge | None, o
     assert first.cost.input_tokens == (7 if first.value is not None else 0)
 
 
-class AnswersInTurn:
+class AnswersInTurn(Judge):
     """Answers each question with the next reply, or raises it."""
 
     def __init__(self, *replies: str | Exception) -> None:

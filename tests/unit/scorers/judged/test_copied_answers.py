@@ -11,7 +11,7 @@ import pytest
 from tests.unit.scorers.judged.test_prompts import ASKED, EXPECTED, FULL, VARIANTS
 
 from traceweir.scorers.base import Subject
-from traceweir.scorers.judge import AnswerUnusable, Question, Reply
+from traceweir.scorers.judge import AnswerUnusable, Judge, Question, Reply
 from traceweir.scorers.judged.copied_reasons import is_copied
 from traceweir.scorers.judged.safety_v1 import Safety
 from traceweir.scorers.scripted_judge import PRICE, AgreeableJudge, ScriptedJudge
@@ -21,7 +21,7 @@ EXAMPLE = re.compile(r'^\{"\w+": .*"\.\.\."[^"]*\}$', re.MULTILINE)
 VERDICT_WORD = re.compile(r"\b(yes|no|valid|invalid|safe|unsafe|supported|unsupported|true|false|pass|fail)\b")
 
 
-class CopyingJudge:
+class CopyingJudge(Judge):
     """Divides a response into one sentence, and answers all else with what `copied` makes of an agreeable answer."""
 
     def __init__(self, copied: Callable[[Question, Any], str]) -> None:

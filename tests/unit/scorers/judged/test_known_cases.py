@@ -9,7 +9,7 @@ import pytest
 
 from traceweir.scorers import Subject
 from traceweir.scorers.evaluation.registry import BUILT_IN, PLACES
-from traceweir.scorers.judge import Question, Reply
+from traceweir.scorers.judge import Judge, Question, Reply
 from traceweir.scorers.judged.base import JudgedScorer
 from traceweir.scorers.judged.known_cases import known_cases
 
@@ -20,7 +20,7 @@ class AskedError(Exception):
     """Raised by the judge of these tests: the scorer has asked."""
 
 
-class Raises:
+class Raises(Judge):
     async def ask(self, question: Question) -> Reply:
         raise AskedError
 

@@ -23,7 +23,7 @@ from traceweir.schemas.invocation import (
 from traceweir.schemas.reference import Reference
 from traceweir.scorers import Scorer, Subject
 from traceweir.scorers.evaluation.registry import BUILT_IN
-from traceweir.scorers.judge import Question
+from traceweir.scorers.judge import Judge, Question
 from traceweir.scorers.judged.chunk_relevance import ChunkRelevancePrecision
 from traceweir.scorers.judged.databricks_ratings import (
     ContextSufficiency,
@@ -108,7 +108,7 @@ async def asked(name: str) -> list[Question]:
     agreeable = AgreeableJudge()
     replies = []
 
-    class Listening:
+    class Listening(Judge):
         async def ask(self, question: Question):  # type: ignore[no-untyped-def]
             replies.append(question)
             return await agreeable.ask(question)
@@ -132,7 +132,7 @@ async def test_the_prompt_is_the_golden_one(name: str) -> None:
     assert question.prompt == path.read_text("utf-8")
     metric = next(metric for metric, kind in BUILT_IN.items() if kind is type(scorer))
     asked_as = "safety_v1" if isinstance(scorer, SafetyRating) else metric
-    assert (question.metric, question.version, question.model) == (asked_as, "3", "gemini-2.5-flash")
+    assert (question.metric, question.version, question.model) == (asked_as, "4", "gemini-2.5-flash")
 
 
 def test_every_judged_metric_has_a_golden_prompt_and_every_template_is_used() -> None:

@@ -13,9 +13,12 @@ from hypothesis import strategies as st
 from traceweir.schemas.score import Cost
 from traceweir.scorers.judge import AnswerUnusable, BudgetSpent, JudgeFailed, Reply
 from traceweir.scorers.judged.base import JudgeModelOptions
+from traceweir.scorers.judged.fitting import FittedPrompt
+from traceweir.scorers.judged.prompt import fill
 from traceweir.scorers.judged.vote import Ballot, Poll, Tally, Vote, total_cost, verdict_measurement, vote
 
 Words = Mapping[str, bool | None]
+WHOLE = FittedPrompt(fill("Is it?", {}))
 
 
 def read(text: str) -> dict[str, Vote]:
@@ -131,7 +134,7 @@ async def test_a_failed_question_fails_the_vote_after_the_rest_of_its_wave(error
 
 async def test_the_votes_their_spread_and_the_reasons_are_kept() -> None:
     poll = await held(Script(one(NEITHER, NO, YES, YES, YES)))
-    measured = verdict_measurement(poll, "a", "valid")
+    measured = verdict_measurement(poll, "a", "valid", WHOLE)
     assert measured.value == 1.0
     assert measured.rationale == '3 of 4 votes find it valid: a is True in {"a": true}'
     assert measured.details == {
@@ -147,7 +150,7 @@ async def test_the_votes_their_spread_and_the_reasons_are_kept() -> None:
 async def test_without_any_verdict_there_is_no_value_and_the_cost_is_known() -> None:
     poll = await held(Script(one(NEITHER, NEITHER)))
     with pytest.raises(AnswerUnusable, match="none of 2 replies contains a verdict") as caught:
-        verdict_measurement(poll, "a", "valid")
+        verdict_measurement(poll, "a", "valid", WHOLE)
     assert caught.value.cost.usd == 1.0
 
 

@@ -19,7 +19,7 @@ from traceweir.schemas.text import printable
 from traceweir.schemas.turns import turns_of
 from traceweir.scorers.evaluation.plan import Plan
 from traceweir.scorers.evaluation.runner import evaluate
-from traceweir.scorers.judge import JudgeFailed, Question, Reply
+from traceweir.scorers.judge import Judge, JudgeFailed, Question, Reply
 from traceweir.scorers.judged.base import JudgedScorer
 from traceweir.streams.base.clock import utc_now
 from traceweir.streams.base.settings import Settings
@@ -73,7 +73,7 @@ class CostEstimate:
 
 
 @dataclass(slots=True)
-class _Questions:
+class _Questions(Judge):
     """A judge that answers nothing and notes the questions."""
 
     asked: list[Question] = field(default_factory=list)

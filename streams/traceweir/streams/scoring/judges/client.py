@@ -22,7 +22,7 @@ from pydantic import JsonValue, SecretStr
 
 from traceweir.schemas.judge_config import JudgeConfig
 from traceweir.schemas.score import Cause
-from traceweir.scorers.judge import Question
+from traceweir.scorers.judge import Question, Room
 from traceweir.streams.base.clock import utc_now
 from traceweir.streams.base.process_setup import paused_gc
 from traceweir.streams.base.settings import Settings
@@ -48,6 +48,7 @@ from traceweir.streams.scoring.judges.sampling import (
     sampling_for,
 )
 from traceweir.streams.scoring.judges.secret_tag import SecretTags, TaggedPrompt
+from traceweir.streams.scoring.judges.windows import longest_prompt, room_in
 
 log = logging.getLogger(__name__)
 
@@ -133,6 +134,8 @@ def load_litellm() -> Any:
     litellm.telemetry = False
     # Leaves out the options that a provider does not support.
     litellm.drop_params = True
+    # Otherwise a count of tokens downloads the tokenizer of some models.
+    litellm.disable_hf_tokenizer_download = True
     for name in ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy", "httpx", "httpcore", "openai"):
         # These loggers quote requests with their API keys.
         quiet = logging.getLogger(name)
@@ -182,6 +185,18 @@ class JudgeClient:
         prompt = estimated_tokens(question.prompt)
         longest = self._config.max_output_tokens
         return Use(prompt, model.usd(prompt, 0)), Use(prompt + longest, model.usd(prompt, longest))
+
+    async def room(self, question: Question) -> Room | None:
+        """Returns how much of the window of its model a question takes; None if the window is unknown.
+
+        Raises:
+            FinalFailure: the provider of the model is unknown.
+        """
+        name = self.name_of(question.model)
+        longest = sampling_for(question, self._config, ()).get("max_tokens")
+        answer = longest if isinstance(longest, int) else self._config.max_output_tokens
+        limit = longest_prompt(self._config, name, self._model(name).known, answer)
+        return None if limit is None else await room_in(self._litellm, name, question.prompt, limit)
 
     def messages(self, question: Question) -> list[dict[str, Any]]:
         """Returns the messages that are sent for a question, with the secret tag in them."""
@@ -405,6 +420,7 @@ class JudgeClient:
             is_marked,
             set(),
             left_out,
+            known,
         )
 
 
@@ -423,6 +439,8 @@ class _Model(NamedTuple):
     """Sampling parameters that the model has refused."""
     left_out: set[str]
     """Sampling parameters that litellm does not send to the model's provider."""
+    known: Mapping[str, object]
+    """What litellm knows about the model; empty if it knows nothing."""
 
     def messages(self, prompt: TaggedPrompt) -> list[dict[str, Any]]:
         if not prompt.stable or not self.has_system:

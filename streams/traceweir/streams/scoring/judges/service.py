@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from traceweir.schemas.judge_config import JudgeConfig, Retries
 from traceweir.schemas.score import Cost
-from traceweir.scorers.judge import SCORE_ENDS_AT_S, BudgetSpent, JudgeFailed, Question, Reply
+from traceweir.scorers.judge import SCORE_ENDS_AT_S, BudgetSpent, Judge, JudgeFailed, Question, Reply, Room
 from traceweir.scorers.judged.vote import total_cost
 from traceweir.streams.scoring.judges.answer_watch import NO_ANSWER_S, AnswerWatch
 from traceweir.streams.scoring.judges.budget import JudgeBudget, Paid
@@ -112,6 +112,16 @@ class Judging:
         """Returns the name of the model that answers a question, without secrets."""
         return self._client.secrets.hide(self.model_of(question))
 
+    async def room(self, question: Question) -> Room | None:
+        """Returns how much a question takes of the smallest window of its model and the fallback; None: unknown."""
+        others = self._config.fallback.get(question.model, ())
+        rooms = [
+            room
+            for model in (question.model, *others)
+            if (room := await self._client.room(replace(question, model=model))) is not None
+        ]
+        return min(rooms, key=lambda room: room.limit - room.tokens, default=None)
+
     def alternatives(self, question: Question, known: Mapping[bytes, JudgeVerdict]) -> list[Question]:
         """Returns the question to its model and to each model of the fallback, in the order in which they are asked.
 
@@ -186,6 +196,7 @@ class Judging:
         self, question: Question, paid: Callable[[Paid], object], bill: _Bill
     ) -> tuple[str, bool]:
         """Returns the last answer, and whether it is a verdict; the bill gets what all answers have cost."""
+        await self._check_room(question)
         text = (await self._ask_model(question, paid, bill)).text
         for _ in range(self._config.repairs):
             if (problem := question.problem(text)) is None:
@@ -195,6 +206,18 @@ class Judging:
             except (BudgetSpent, JudgeFailed):
                 return text, False
         return text, question.problem(text) is None
+
+    async def _check_room(self, question: Question) -> None:
+        try:
+            room = await self._client.room(question)
+        except FinalFailure as error:
+            raise JudgeFailed(str(error), error.cause, fails_every_question=error.down) from None
+        if room is not None and not room.is_enough:
+            raise JudgeFailed(
+                f"the question has about {room.tokens} tokens, and {self.shown_model_of(question)} takes {room.limit} "
+                "beside the longest answer: ask a model with a larger window, or lower judge.max_output_tokens",
+                "too_long",
+            )
 
     def _cached(self, key: bytes, known: Mapping[bytes, JudgeVerdict]) -> JudgeVerdict | None:
         now = self._now()
@@ -236,7 +259,7 @@ class Judging:
         return found
 
 
-class SessionJudge:
+class SessionJudge(Judge):
     """The judge that the scorers of one session use; collects the session's new verdicts and payments."""
 
     def __init__(self, judging: Judging, known: Sequence[JudgeVerdict], watch: WatchQuestion | None = None) -> None:
@@ -287,6 +310,14 @@ class SessionJudge:
             # Also a timeout of the scorer, which cancels the question.
             self.failed = True
             raise
+
+    async def room(self, question: Question) -> Room | None:
+        """Returns how much of the window the question takes; None if the window or the model is unknown."""
+        try:
+            return await self._judging.room(question)
+        except FinalFailure:
+            # The question fails with the reason.
+            return None
 
     async def _ask(self, question: Question) -> Reply:
         if self._watch is None:
