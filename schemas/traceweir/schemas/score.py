@@ -98,6 +98,8 @@ class Score(Dimensions):
 
     Null if no model has answered, or none was asked. Left out of the JSON if null. The ids do not depend on it.
     """
+    category: str | None = None
+    """The answer of a categorical criterion, of which `value` is the number. Left out of the JSON if null."""
     rationale: str = ""
     """The reason of the value, for people."""
     details: dict[str, JsonValue] = {}
@@ -154,7 +156,7 @@ class Score(Dimensions):
 
 
 _LEFT_OUT_IF_ZERO = ("cached_input_tokens", "reasoning_tokens")
-_LEFT_OUT_IF_NULL = ("cause", "judge", "source", *Dimensions.model_fields)
+_LEFT_OUT_IF_NULL = ("category", "cause", "judge", "source", *Dimensions.model_fields)
 
 
 def _fields(model: BaseModel) -> dict[str, Any]:

@@ -159,6 +159,8 @@ class Measurement:
     cost: Cost = NOTHING_SPENT
     judge: str | None = None
     """The model that judged; `evaluate` sets it."""
+    category: str | None = None
+    """The answer of a categorical criterion, of which the value is the number; None for every other."""
 
     def __post_init__(self) -> None:
         if not math.isfinite(self.value):
@@ -249,6 +251,11 @@ class Scorer(BaseModel, ABC):
                     f"{cls.__name__}.{former} would never be called; define {name}(self, measured), "
                     "where measured.invocations is the number of invocations"
                 )
+
+    @property
+    def value_range(self) -> tuple[float, float]:
+        """The minimum and the maximum value with these options."""
+        return self.range
 
     @property
     def judge_model(self) -> str | None:

@@ -97,7 +97,12 @@ def test_times_without_a_zone_are_rejected() -> None:
 def test_a_score_on_the_wire_has_every_field_but_unknown_dimensions_and_reads_back() -> None:
     score = Score(**PASSED)
     document = json.loads(score.wire())
-    assert document.keys() == Score.model_fields.keys() - Dimensions.model_fields.keys() - {"cause", "judge", "source"}
+    assert document.keys() == Score.model_fields.keys() - Dimensions.model_fields.keys() - {
+        "category",
+        "cause",
+        "judge",
+        "source",
+    }
     assert document["occurred_at"] == "2026-01-31T12:00:00Z"
     assert Score.model_validate_json(json.dumps(document | {"a later field": 1})) == score
 

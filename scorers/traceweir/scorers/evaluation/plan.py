@@ -26,6 +26,7 @@ from traceweir.scorers.evaluation.config_problems import (
 )
 from traceweir.scorers.evaluation.default_criteria import default_metrics
 from traceweir.scorers.evaluation.metric import Metric, canonical, digest_of, metric_digest, sha256
+from traceweir.scorers.evaluation.own_criteria import is_own, own_metric
 from traceweir.scorers.evaluation.registry import (
     BUILT_IN,
     UNSUPPORTED,
@@ -312,11 +313,16 @@ def _metric(name: str, criterion: JsonValue, code: str | None) -> Metric:
         raise ConfigError(
             [f"{name}: is not a criterion; set options in {name!r} beside criteria, the threshold in gate.threshold"]
         )
+    problems: list[str] = []
+    if is_own(criterion):
+        own = own_metric(name, criterion, problems)
+        if own is None or problems:
+            raise ConfigError(problems)
+        return own
     spelled = name
     name = full_name(name)
     options: JsonObject = dict(criterion) if isinstance(criterion, dict) else {"threshold": criterion}
     value = options.pop("threshold", DEFAULT_THRESHOLDS.get(name))
-    problems: list[str] = []
     scorer: Scorer | None = None
     within: tuple[float, float] | None = UNSUPPORTED.get(name) if code is None else ANY_NUMBER
     kind = None if name in UNSUPPORTED else _scorer_class(spelled, code)

@@ -139,6 +139,7 @@ class ScoreWriter:
             fields["details"] = {}
         else:
             fields["details"] = _json(outcome.details) if outcome.details else {}
+            fields["category"] = outcome.category
         rationale = outcome.rationale
         fields["rationale"] = rationale if rationale.isascii() else _encodable(rationale)
         fields["cost"] = outcome.cost

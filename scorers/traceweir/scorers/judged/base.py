@@ -69,6 +69,11 @@ class JudgedScorer(Scorer):
         return options | ({"sampling": self.judge_model_options.sampling} if self.judge_model_options.sampling else {})
 
     @property
+    def question_metric(self) -> str:
+        """The criterion under whose name questions are asked."""
+        return self.asks_as or self.metric
+
+    @property
     def asks_once(self) -> bool:
         """Whether one answer to a question decides, without a vote."""
         return self.judge_model_options.num_samples == 1
@@ -80,19 +85,27 @@ class JudgedScorer(Scorer):
         """Returns the dialogue that the judge reads; None: no dialogue."""
         return None
 
-    async def prompt(self, subject: Subject, template: str, data: Mapping[str, str]) -> FittedPrompt:
+    async def prompt(
+        self, subject: Subject, template: str, data: Mapping[str, str], texts: Mapping[str, str] | None = None
+    ) -> FittedPrompt:
         """Returns the template of this name with each text in its block, and the dialogue fitted into the judge's window.
+
+        Args:
+            subject: What is judged, with the judge to ask.
+            template: The name of the template.
+            data: The texts of users and agents, by block.
+            texts: Texts of the config, by placeholder; they are no data, and can name blocks in braces.
 
         Raises:
             MissingInput: there is no judge.
         """
         dialogue = self.dialogue(subject)
         if dialogue is None:
-            return FittedPrompt(prompt(template, data))
+            return FittedPrompt(prompt(template, data, texts))
         return await fitted_prompt(
             judge_of(subject),
             dialogue,
-            lambda text: prompt(template, {**data, self.dialogue_block: text}),
+            lambda text: prompt(template, {**data, self.dialogue_block: text}, texts),
             lambda filled: self.question(filled, {}, lambda reply: None),
         )
 
@@ -101,7 +114,7 @@ class JudgedScorer(Scorer):
     ) -> Question:
         """Returns a question of this criterion to its model; `problem` as in `Question`."""
         return Question(
-            metric=self.asks_as or self.metric,
+            metric=self.question_metric,
             version=self.version,
             model=self.judge_model,
             prompt=prompt.text,

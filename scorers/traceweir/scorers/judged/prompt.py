@@ -1,10 +1,10 @@
 """Fills prompt templates with text of users and agents, and keeps that text delimited as data.
 
 A template is a file in `prompts/`. `[[part NAME]]` becomes the file `part.NAME.txt` there, `[[data NAME]]` a block
-between two marks that contain a tag, and `[[tag]]` the tag. The lines from `[[if NAME]]` to `[[end]]` are left out if
-there is no text of this name. `[[session]]` is the boundary: what stands before it is
-equal for all sessions of an agent. The inserted text is not searched for placeholders: braces and brackets in it have
-no meaning.
+between two marks that contain a tag, `[[text NAME]]` a text of the config, and `[[tag]]` the tag. The lines from
+`[[if NAME]]` to `[[end]]` are left out if there is no text of this name. `[[session]]` is the boundary: what stands
+before it is equal for all sessions of an agent. The inserted text is not searched for placeholders: braces and brackets
+in it have no meaning.
 
 The tag is public, and does not occur in the text of any block, so that no text can end its block. Whoever sends the
 prompt to a model puts a secret tag in its place, which no writer of a text can know.
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -29,8 +29,8 @@ class Prompt:
     tag: str
 
 
-def prompt(template: str, data: Mapping[str, str]) -> Prompt:
-    r"""Returns the template of this name with each text in its block.
+def prompt(template: str, data: Mapping[str, str], texts: Mapping[str, str] | None = None) -> Prompt:
+    r"""Returns the template of this name with each text in its block; `texts` as in `fill`.
 
     Raises:
         KeyError: the template contains a placeholder for which `data` has no text.
@@ -45,19 +45,41 @@ def prompt(template: str, data: Mapping[str, str]) -> Prompt:
     >>> filled.text[: filled.stable_characters]
     'About a02b5c60daddc009.\n\n'
     """
-    return fill(template_text(template), data)
+    return fill(template_text(template), data, texts)
 
 
-def fill(text: str, data: Mapping[str, str]) -> Prompt:
-    """Returns a template, given as text instead of by name, with each text of `data` in its block."""
+def fill(text: str, data: Mapping[str, str], texts: Mapping[str, str] | None = None) -> Prompt:
+    """Returns a template, given as text instead of by name, with each text of `data` in its block.
+
+    Args:
+        text: The template.
+        data: Texts of users and agents, by block.
+        texts: Texts of the config, by placeholder `[[text NAME]]`. `{NAME}` in them becomes the block of this name, and
+            nothing else in them is expanded.
+
+    >>> filled = fill("[[text rule]]", {"answer": "{answer} [[tag]]"}, {"rule": "Polite? {answer} {1} [[tag]]"})
+    >>> print(filled.text)
+    Polite? <answer a02b5c60daddc009>
+    {answer} [[tag]]
+    </answer a02b5c60daddc009> {1} [[tag]]
+    """
     plain = {name: value.encode("utf-8", "replace").decode() for name, value in data.items()}
-    tag = tag_of(plain)
+    stated = {name: value.encode("utf-8", "replace").decode() for name, value in (texts or {}).items()}
+    tag = tag_of([*plain.values(), *stated.values()])
+
+    def block(name: str) -> str:
+        return f"<{name} {tag}>\n{plain[name]}\n</{name} {tag}>"
+
+    def named(found: re.Match[str]) -> str:
+        return block(found["name"]) if found["name"] in plain else found[0]
 
     def replacement(found: re.Match[str]) -> str:
-        name = found["name"]
-        return tag if name is None else f"<{name} {tag}>\n{plain[name]}\n</{name} {tag}>"
+        if found["text"] is not None:
+            return _BRACES.sub(named, stated[found["text"]])
+        return tag if found["name"] is None else block(found["name"])
 
-    chosen = _OPTIONAL.sub(lambda found: found["lines"] if plain.get(found["name"]) else "", text)
+    given = {**plain, **stated}
+    chosen = _OPTIONAL.sub(lambda found: found["lines"] if given.get(found["name"]) else "", text)
     stable, boundary, session = chosen.partition(SESSION)
     filled = _PLACEHOLDER.sub(replacement, stable)
     return Prompt(filled + _PLACEHOLDER.sub(replacement, session), len(filled) if boundary else 0, tag)
@@ -66,19 +88,21 @@ def fill(text: str, data: Mapping[str, str]) -> Prompt:
 SESSION = "[[session]]\n"
 """The line of a template from which on a prompt depends on the session."""
 _OPTIONAL = re.compile(r"\[\[if (?P<name>\w+)\]\]\n(?P<lines>.*?)\[\[end\]\]\n", re.DOTALL)
-_PLACEHOLDER = re.compile(r"\[\[(?:tag|data (?P<name>\w+))\]\]")
+_PLACEHOLDER = re.compile(r"\[\[(?:tag|data (?P<name>\w+)|text (?P<text>\w+))\]\]")
+_BRACES = re.compile(r"\{(?P<name>\w+)\}")
 
 
-def tag_of(data: Mapping[str, str], characters: int = 16) -> str:
+def tag_of(texts: Iterable[str], characters: int = 16) -> str:
     """Returns the first public tag, in hexadecimal digits, that occurs in none of the texts.
 
-    >>> tag_of({}), tag_of({"answer": "a02b5c60daddc009"})
+    >>> tag_of([]), tag_of(["a02b5c60daddc009"])
     ('a02b5c60daddc009', 'db38d4c32a732c38')
     """
+    listed = list(texts)
     number = 0
     while True:
         tag = hashlib.sha256(f"tag {number}".encode()).hexdigest()[:characters]
-        if not any(tag in text for text in data.values()):
+        if not any(tag in text for text in listed):
             return tag
         number += 1
 

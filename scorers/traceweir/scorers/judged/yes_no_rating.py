@@ -50,7 +50,7 @@ class AsksForRatings(JudgedTurn):
         judge = judge_of(subject)
         fitted = await self.prompt(subject, self.template, data)
         options: JudgeModelOptions = self.judge_model_options
-        ballot = Ballot([ITEM], _read_ratings, self.template, neither=True)
+        ballot = Ballot([ITEM], read_ratings, self.template, neither=True)
         poll = await vote(
             lambda sample: judge.ask(self.question(fitted.prompt, RATING_ANSWER, ballot.problem, sample)),
             ballot,
@@ -88,11 +88,7 @@ class YesNoRating(AsksForRatings):
         """
         invocation = invocation_of(subject)
         poll, fitted = await self.poll(subject, self.prompt_data(invocation, subject.reference))
-        rating = rating_of(poll)
-        if rating.verdict is None:
-            raise AnswerUnusable(
-                f"the judge answers neither yes nor no: {printable(rating.rationale, 200)!r}", poll.cost
-            )
+        check_yes_or_no(poll)
         return verdict_measurement(poll, ITEM, self.adjective, fitted)
 
 
@@ -122,7 +118,8 @@ def read_rating(reply: str) -> Vote | None:
     return Vote(verdicts.pop(), text_at(objects[0], "rationale"))
 
 
-def _read_ratings(reply: str) -> dict[str, Vote]:
+def read_ratings(reply: str) -> dict[str, Vote]:
+    """Returns the rating in a reply as the vote on the only item; empty if there is none."""
     found = read_rating(reply)
     return {} if found is None else {ITEM: found}
 
@@ -145,6 +142,17 @@ def rating_of(poll: Poll) -> Vote:
         if not neither.is_copied:
             return neither
     raise poll.without_verdict()
+
+
+def check_yes_or_no(poll: Poll) -> None:
+    """Checks that the rating by majority is yes or no.
+
+    Raises:
+        AnswerUnusable: it is neither, or no reply contains a rating.
+    """
+    rating = rating_of(poll)
+    if rating.verdict is None:
+        raise AnswerUnusable(f"the judge answers neither yes nor no: {printable(rating.rationale, 200)!r}", poll.cost)
 
 
 def rating_word(rating: Vote) -> Rating:

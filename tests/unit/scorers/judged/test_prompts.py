@@ -7,6 +7,7 @@ from importlib.resources import files
 from pathlib import Path
 
 import pytest
+from pydantic import JsonValue
 from tests.support.paths import ROOT
 
 from traceweir.schemas.invocation import (
@@ -36,6 +37,7 @@ from traceweir.scorers.judged.databricks_ratings import (
 from traceweir.scorers.judged.final_response_match_v2 import FinalResponseMatch
 from traceweir.scorers.judged.hallucinations_v1 import Hallucinations
 from traceweir.scorers.judged.prompt import fill
+from traceweir.scorers.judged.prompt_criterion import InvocationPrompt
 from traceweir.scorers.judged.rubric_based_final_response_quality_v1 import RubricBasedFinalResponseQuality
 from traceweir.scorers.judged.rubric_based_tool_use_quality_v1 import RubricBasedToolUseQuality
 from traceweir.scorers.judged.safety_v1 import Safety
@@ -78,6 +80,13 @@ RUBRICS = [
 MATCH, WITH_STEPS = FinalResponseMatch(), FinalResponseMatch(include_intermediate_responses_in_final=True)
 QUALITY = RubricBasedFinalResponseQuality(rubrics=RUBRICS)
 TOOL_USE = RubricBasedToolUseQuality(rubrics=RUBRICS)
+
+
+def _own(scale: JsonValue) -> InvocationPrompt:
+    text = "Judge the tone. { curly }\n\nThe question: {question}\nThe answer: {answer}"
+    return InvocationPrompt.model_validate({"name": "tone", "prompt": text, "scale": scale})
+
+
 ASKED: dict[str, tuple[Scorer, Invocation, int]] = {
     "final_response_match_v2": (MATCH, FULL, 0),
     "final_response_match_v2.with_intermediate": (WITH_STEPS, FULL, 0),
@@ -97,6 +106,13 @@ ASKED: dict[str, tuple[Scorer, Invocation, int]] = {
     "guideline_adherence": (GuidelineAdherence(guidelines=["The answer names a train.", "No {prices}."]), FULL, 0),
     "context_sufficiency": (ContextSufficiency(), FULL, 0),
     "chunk_relevance": (ChunkRelevancePrecision(), FULL, 0),
+    "own_criterion.yes_no": (_own("yes_no"), FULL, 0),
+    "own_criterion.number": (
+        _own({"lowest": 1, "lowest_means": "Rude.", "highest": 5, "highest_means": "Kind."}),
+        FULL,
+        0,
+    ),
+    "own_criterion.categories": (_own({"categories": {"train": 1, "bus": 0}}), FULL, 0),
 }
 VARIANTS = (".empty", ".with_intermediate", ".rating", ".facts")
 EXPECTED = Reference(final_response=Content.of("KTX 121 and 127 go to Busan."))
@@ -130,6 +146,9 @@ async def test_the_prompt_is_the_golden_one(name: str) -> None:
         path.write_text(question.prompt, "utf-8")
         pytest.fail(f"{path.name} was not there and is now; read it")
     assert question.prompt == path.read_text("utf-8")
+    if isinstance(scorer, InvocationPrompt):
+        assert (question.metric, question.version) == ("tone", "1")
+        return
     metric = next(metric for metric, kind in BUILT_IN.items() if kind is type(scorer))
     asked_as = "safety_v1" if isinstance(scorer, SafetyRating) else metric
     assert (question.metric, question.version, question.model) == (asked_as, "4", "gemini-2.5-flash")
@@ -137,7 +156,7 @@ async def test_the_prompt_is_the_golden_one(name: str) -> None:
 
 def test_every_judged_metric_has_a_golden_prompt_and_every_template_is_used() -> None:
     judged = {kind for kind in BUILT_IN.values() if kind.judged}
-    assert {type(scorer) for scorer, _, _ in ASKED.values()} == judged
+    assert {type(scorer) for scorer, _, _ in ASKED.values()} == {*judged, InvocationPrompt}
     files_of_prompts = (files("traceweir.scorers.judged") / "prompts").iterdir()
     templates = {name for path in files_of_prompts if not (name := Path(path.name).stem).startswith("part.")}
     assert templates == {name for name in ASKED if not name.endswith(VARIANTS)}
@@ -148,7 +167,7 @@ def test_every_judged_metric_has_a_golden_prompt_and_every_template_is_used() ->
 async def test_samples_ask_the_same_question_with_different_numbers(name: str) -> None:
     first, again = await asked(name), await asked(name)
     assert first == again
-    if isinstance(ASKED[name][0], AsksForRatings | SafetyRating):
+    if isinstance(ASKED[name][0], AsksForRatings | SafetyRating | InvocationPrompt):
         assert [question.sample for question in first] == [0]
     elif name.startswith("hallucinations"):
         assert [question.sample for question in first] == [0, 0]

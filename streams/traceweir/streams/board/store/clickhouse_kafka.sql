@@ -48,7 +48,8 @@ CREATE MATERIALIZED VIEW results_reader TO results AS SELECT
     JSONExtract(record, 'sampling_probability', 'Nullable(Float64)') AS `sampling_probability`,
     JSONExtract(record, 'source', 'Nullable(String)') AS `source`,
     JSONExtract(record, 'cause', 'Nullable(String)') AS `cause`,
-    JSONExtract(record, 'judge', 'Nullable(String)') AS `judge`
+    JSONExtract(record, 'judge', 'Nullable(String)') AS `judge`,
+    JSONExtract(record, 'category', 'Nullable(String)') AS `category`
 FROM results_queue
 WHERE isValidJSON(record) AND JSONExtractString(record, 'session_id') != '' AND JSONExtractString(record, 'result_id') != '' AND isNotNull(`written_at`) AND isNotNull(`occurred_at`) AND isNotNull(`evaluated_at`);
 

@@ -23,6 +23,7 @@ _FEW_VALUES = {
     "not_evaluated_because",
     "cause",
     "judge",
+    "category",
     "scorer_version",
     "config_digest",
     "reason",

@@ -12,7 +12,7 @@ from traceweir.streams.board.store.tables import DIMENSIONS, TABLES, Table
 from traceweir.streams.tools.results.reader import GATE
 from traceweir.streams.tools.results.table import ColumnType
 
-SCHEMA_VERSION = 7
+SCHEMA_VERSION = 8
 """The version of the tables that this version of Traceweir reads and writes."""
 
 TYPES: dict[ColumnType, str] = {
@@ -141,5 +141,6 @@ MIGRATIONS: dict[int, Callable[[Any], object]] = {
     4: lambda connection: connection.execute(_TOPIC_TIMES),
     5: _add_to_results("cause"),
     6: _add_to_results("judge"),
+    7: _add_to_results("category"),
 }
 """By version, the function that turns tables of this version into those of the next."""

@@ -88,6 +88,7 @@ def attributes(score: Score, content: Content) -> dict[str, Value]:
         "status": score.status,
         "cause": score.cause,
         "judge": score.judge,
+        "category": score.category,
         "threshold": score.threshold,
         "source": score.source,
         "config_digest": score.config_digest,

@@ -72,6 +72,7 @@ COLUMNS = (
     Column("source", "text", nullable=True),
     Column("cause", "text", nullable=True),
     Column("judge", "text", nullable=True),
+    Column("category", "text", nullable=True),
 )
 """The columns of an exported table, in their order; new columns come last."""
 

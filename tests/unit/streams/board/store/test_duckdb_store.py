@@ -115,7 +115,8 @@ def test_a_store_of_the_first_version_is_brought_up_to_date_with_its_rows(file: 
             "DROP TABLE topic_ids; DROP TABLE topic_times; DROP TABLE rollup_hours; DROP TABLE removed_results; DROP TABLE rejections; "
             "DROP TABLE rejection_changes; INSERT INTO rollups FROM rollup_changes; ALTER TABLE results DROP COLUMN cause; "
             "ALTER TABLE replaced_results DROP COLUMN cause; ALTER TABLE results DROP COLUMN judge; "
-            "ALTER TABLE replaced_results DROP COLUMN judge"
+            "ALTER TABLE replaced_results DROP COLUMN judge; ALTER TABLE results DROP COLUMN category; "
+            "ALTER TABLE replaced_results DROP COLUMN category"
         )
         connection.execute("UPDATE store_version SET version = 1")
 

@@ -10,6 +10,7 @@ import orjson
 from pydantic import JsonValue, ValidationError
 
 from traceweir.schemas.conversation import Exchange, conversation_of
+from traceweir.schemas.figures import counted
 from traceweir.schemas.session import Session
 from traceweir.streams.board.dashboard.page.diff import Piece, differences
 from traceweir.streams.board.store.sessions import TRACE_VALUE
@@ -57,6 +58,16 @@ class ScoreView:
         replies = self.details.get("replies")
         most = self.details.get("num_samples")
         return f"{replies} of at most {most} replies" if isinstance(replies, int) else None
+
+    @property
+    def left_out(self) -> str | None:
+        """What was left out of the prompt so that it fits into the judge's window; None if nothing was."""
+        fitted = self.details.get("fitted")
+        shortened = fitted.get("shortened") if isinstance(fitted, dict) else None
+        if not isinstance(fitted, dict) or not isinstance(shortened, dict):
+            return None
+        kinds = [counted(number, str(kind).replace("_", " ")) for kind, number in shortened.items()]
+        return f"{fitted.get('characters')} characters of {', '.join(kinds)}"
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,44 @@
+"""Reads the criteria of one's own: entries of `criteria` with a prompt text."""
+
+from __future__ import annotations
+
+from typing import TypeGuard
+
+from pydantic import JsonValue
+
+from traceweir.schemas.base import JsonObject
+from traceweir.scorers.evaluation.config_problems import shown, validated
+from traceweir.scorers.evaluation.metric import Metric, digest_of
+from traceweir.scorers.evaluation.registry import known_metrics
+from traceweir.scorers.evaluation.thresholds import threshold_of
+
+PROMPT = "prompt"
+"""The option that makes an entry of `criteria` a criterion of one's own."""
+
+
+def is_own(criterion: JsonValue) -> TypeGuard[JsonObject]:
+    """Returns whether an entry of `criteria` is a criterion of one's own."""
+    return isinstance(criterion, dict) and PROMPT in criterion
+
+
+def own_metric(name: str, criterion: JsonObject, problems: list[str]) -> Metric | None:
+    """Returns the metric of a criterion of one's own; None if it has problems, which are appended to `problems`."""
+    # Judged scorers take longer to import than a small file to score.
+    from traceweir.scorers.judged.prompt_criterion import LEVELS
+
+    options = dict(criterion)
+    threshold = options.pop("threshold", None)
+    level = options.pop("level", "invocation")
+    if name in known_metrics():
+        problems.append(f"{name}: is a metric that Traceweir knows; give a criterion with a prompt another name")
+    if "name" in options:
+        problems.append(f"{name}.name: is no option; the key of the criterion is its name")
+    kind = LEVELS.get(level) if isinstance(level, str) else None
+    if kind is None:
+        problems.append(f"{name}.level: must be {' or '.join(LEVELS)}, not {shown(level)}")
+    if problems or kind is None:
+        return None
+    scorer = validated(kind, {**options, "name": name}, name, problems)
+    if scorer is None:
+        return None
+    return Metric(name, threshold_of(name, threshold, scorer.value_range, problems), scorer, digest_of(name, scorer))
