@@ -55,11 +55,15 @@ def _invocation(row: EvaluationRow, trace: MlflowTrace) -> Invocation:
     latency = trace.latency_seconds
     if latency is None and row.execution_time_ms is not None:
         latency = row.execution_time_ms / 1000
+    # Without a trace nothing tells whether tools were called.
+    used = (
+        None if row.trace is None else IntermediateData(tool_uses=trace.tool_uses, tool_responses=trace.tool_responses)
+    )
     return Invocation(
         invocation_id=row.request_id or "",
         user_content=None if question is None else Content.of(question),
         final_response=None if answer is None else Content.of(answer, "model"),
-        intermediate_data=IntermediateData(tool_uses=trace.tool_uses, tool_responses=trace.tool_responses),
+        intermediate_data=used,
         retrieved_context=trace.retrieved_context if row.retrieved_context is None else _context(row.retrieved_context),
         token_usage=trace.token_usage or response_token_usage(row.response, unread),
         latency_seconds=latency,

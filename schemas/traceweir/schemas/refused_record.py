@@ -29,9 +29,13 @@ _PARTS: Mapping[str, tuple[str, ...]] = {
 """The parts of an invocation that an event of each type has; any other record can have all parts."""
 
 
+REFUSED = "can be in a refused record:"
+"""What the sentence about a part in a refused record says after the part."""
+
+
 def refused_part(part: str) -> str:
     """Returns how the sentence about a part in a refused record begins after `the`."""
-    return f"{part} can be in a refused record:"
+    return f"{part} {REFUSED}"
 
 
 class RefusedRecord(WireModel):

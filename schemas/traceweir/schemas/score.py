@@ -19,15 +19,27 @@ UNANSWERED: frozenset[NotEvaluated] = frozenset(("budget", "error", "timeout"))
 
 Such a score can get a value in a retry, unless every question got a reply.
 """
-Cause = Literal["judge_unavailable", "judge_refused", "judge_truncated", "judge_unparsable", "too_long"]
-"""What a judge lacked for a verdict, where the reason is `error`.
+Cause = Literal[
+    "judge_unavailable",
+    "judge_refused",
+    "judge_truncated",
+    "judge_unparsable",
+    "too_long",
+    "not_recorded",
+    "record_refused",
+]
+"""What a judge lacked for a verdict, where the reason is `error`; or why an input is missing, where it is `missing_input`.
 
 - `judge_unavailable`: it could not be asked, or sent no answer: no connection, a wrong key, an error of the provider.
 - `judge_refused`: the model refused, or its provider's filter stopped it.
 - `judge_truncated`: the answer was cut off at the limit of its tokens.
 - `judge_unparsable`: the answer has no verdict that can be read, such as a tool call or no text.
 - `too_long`: the question and the longest answer do not fit into the model.
+- `not_recorded`: the source of the session does not have the input, or has cut it.
+- `record_refused`: the input can be in a record that became a dead letter.
 """
+CAUSES_OF_MISSING_INPUT: frozenset[Cause] = frozenset(("not_recorded", "record_refused"))
+"""The causes of a score that is NOT_EVALUATED `missing_input`; the others are those of `error`."""
 Source = Literal["code", "model", "human"]
 Count = Annotated[int, Field(ge=0)]
 
@@ -92,7 +104,7 @@ class Score(Dimensions):
     not_evaluated_because: NotEvaluated | None = None
     """Why there is no value; null if there is one."""
     cause: Cause | None = None
-    """What a judge lacked, if the reason is `error` and a judge is the cause. Left out of the JSON if null."""
+    """What a judge lacked, or why an input is missing, as far as it is known. Left out of the JSON if null."""
     judge: str | None = None
     """The model that judged, by litellm's name; several models of a fallback that share in the value, joined with ` + `.
 
@@ -147,11 +159,13 @@ class Score(Dimensions):
                 f"{self.metric}: status {self.status} with value {self.value} and reason {self.not_evaluated_because}; "
                 "value must be null and a reason must be present exactly when the status is NOT_EVALUATED"
             )
-        if self.cause is not None and self.not_evaluated_because != "error":
-            raise ValueError(
-                f"{self.metric}: cause {self.cause} with the reason {self.not_evaluated_because}; "
-                "only a score that is NOT_EVALUATED error has a cause"
-            )
+        if self.cause is not None:
+            reason = "missing_input" if self.cause in CAUSES_OF_MISSING_INPUT else "error"
+            if self.not_evaluated_because != reason:
+                raise ValueError(
+                    f"{self.metric}: cause {self.cause} with the reason {self.not_evaluated_because}; "
+                    f"only a score that is NOT_EVALUATED {reason} has this cause"
+                )
         return self
 
 

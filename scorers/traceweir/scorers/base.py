@@ -14,10 +14,10 @@ from pydantic.alias_generators import to_camel
 
 from traceweir.schemas.base import JsonObject
 from traceweir.schemas.dimensions import UNKNOWN, Dimensions
-from traceweir.schemas.invocation import Invocation, Level
+from traceweir.schemas.invocation import FunctionCall, Invocation, Level
 from traceweir.schemas.reference import Reference
-from traceweir.schemas.refused_record import TOOL_CALLS, refused_part
-from traceweir.schemas.score import Cost
+from traceweir.schemas.refused_record import REFUSED, TOOL_CALLS, refused_part
+from traceweir.schemas.score import Cause, Cost
 from traceweir.schemas.session import Session
 from traceweir.schemas.trace import ReasoningTrace
 from traceweir.schemas.turns import Turn
@@ -101,7 +101,7 @@ def require_read(invocation: Invocation, part: str) -> None:
     found = [sentence for sentence in invocation.unread or () if sentence.startswith(f"the {part} ")]
     if found:
         more = f"; and {len(found) - 1} more" if len(found) > 1 else ""
-        raise MissingInput(f"{found[0]}{more}")
+        raise MissingInput(f"{found[0]}{more}", "record_refused" if REFUSED in found[0] else "not_recorded")
 
 
 def require_accepted(invocation: Invocation, *parts: str) -> None:
@@ -128,6 +128,20 @@ def require_calls(invocation: Invocation) -> None:
     require_read(invocation, "tool calls of a model's answer,")
     if not invocation.tool_uses:
         require_read(invocation, "tool")
+
+
+def recorded_calls(invocation: Invocation) -> Sequence[FunctionCall]:
+    """Returns the tool calls of an invocation whose source records tool calls; empty if it called no tool.
+
+    Google ADK takes an invocation without intermediate data for one without calls. Metrics of ADK use `require_calls`.
+
+    Raises:
+        MissingInput: the tool calls were not recorded.
+    """
+    require_calls(invocation)
+    if invocation.intermediate_data is None:
+        raise MissingInput("the tool calls of the invocation were not recorded", "not_recorded")
+    return invocation.tool_uses
 
 
 def require_arguments(invocation: Invocation) -> None:
@@ -189,7 +203,21 @@ source has it."""
 
 
 class MissingInput(Exception):  # noqa: N818  # an outcome that the caller handles
-    """Raised by a scorer if its subject lacks a required input; becomes NOT_EVALUATED `missing_input`."""
+    """Raised by a scorer if its subject lacks a required input; becomes NOT_EVALUATED `missing_input`.
+
+    >>> MissingInput("nothing was expected").cause, MissingInput("no tokens", "not_recorded").cause
+    (None, 'not_recorded')
+    """
+
+    def __init__(self, reason: str, cause: Literal["not_recorded", "record_refused"] | None = None) -> None:
+        """Makes the exception.
+
+        Args:
+            reason: The rationale of the Score.
+            cause: Why the input is missing, if the session should have had it; None if nothing is lost.
+        """
+        super().__init__(reason)
+        self.cause: Cause | None = cause
 
 
 class Scorer(BaseModel, ABC):

@@ -62,11 +62,14 @@ def test_a_value_is_absent_exactly_when_it_was_not_evaluated(
         ("error", None, True),
         ("timeout", "judge_unavailable", False),
         ("missing_input", "too_long", False),
+        ("missing_input", "not_recorded", True),
+        ("missing_input", "record_refused", True),
+        ("error", "not_recorded", False),
         (None, "judge_refused", False),
         ("error", "judge_tired", False),
     ],
 )
-def test_only_an_error_has_a_cause(because: str | None, cause: str | None, accepted: bool) -> None:
+def test_a_cause_belongs_to_its_reason(because: str | None, cause: str | None, accepted: bool) -> None:
     missing: dict[str, Any] = {"status": "NOT_EVALUATED", "value": None} if because else {}
     document: dict[str, Any] = {**PASSED, **missing, "not_evaluated_because": because, "cause": cause}
     if not accepted:

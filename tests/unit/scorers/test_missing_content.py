@@ -7,12 +7,14 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.support.scoring import make_session
+from tests.support.scoring import make_session, make_turn, scores_of
 
 from traceweir.schemas.events import EVENT
 from traceweir.schemas.invocation import Content, FunctionCall, IntermediateData, Invocation
 from traceweir.schemas.reference import Reference
+from traceweir.schemas.refused_record import TOOL_CALLS, refused_part
 from traceweir.schemas.turns import turns_of
+from traceweir.scorers import read_plan
 from traceweir.scorers.base import MissingInput, Scorer, Subject
 from traceweir.scorers.judged.evidence import answer_of, question_of, tool_steps_of
 from traceweir.scorers.metrics.completeness import Completeness
@@ -20,8 +22,9 @@ from traceweir.scorers.metrics.document_recall import DocumentRecall
 from traceweir.scorers.metrics.latency import Latency
 from traceweir.scorers.metrics.response_match import ResponseMatch
 from traceweir.scorers.metrics.token_counts import InputTokenCount
+from traceweir.scorers.metrics.tool_call_accuracy import ToolCallAccuracy
 from traceweir.scorers.metrics.tool_trajectory import ToolTrajectory
-from traceweir.scorers.metrics.trajectory import TrajectoryExactMatch, TrajectoryPrecision
+from traceweir.scorers.metrics.trajectory import TrajectoryExactMatch, TrajectoryPrecision, TrajectorySingleToolUse
 
 REFERENCE = Reference(
     final_response=Content.of("Closed."), tool_uses=[FunctionCall(name="hours", args={"day": "Sunday"})]
@@ -57,6 +60,34 @@ def test_tool_calls_that_were_not_recorded_are_not_compared_as_no_call(scorer: A
     for each in (scorer, type(scorer)(ignore_args=True)):
         with pytest.raises(MissingInput, match="the tool calls"):
             each.score(cut)
+
+
+@pytest.mark.parametrize(
+    "scorer", [TrajectorySingleToolUse(tool_name="hours"), ToolCallAccuracy(expected_tool="hours")]
+)
+@pytest.mark.parametrize(
+    ("invocation", "cause"),
+    [
+        (Invocation(), "not_recorded"),
+        (Invocation(intermediate_data=IntermediateData(), unread=[NO_CALLS]), "not_recorded"),
+        (Invocation(intermediate_data=CALL, unread=["the tool calls of a model's answer, cut: ..."]), "not_recorded"),
+        (Invocation(intermediate_data=CALL, unread=[f"the {refused_part(TOOL_CALLS)} t-0@7"]), "record_refused"),
+    ],
+)
+def test_a_tool_is_not_said_to_be_unused_where_calls_were_not_recorded(
+    scorer: Any, invocation: Invocation, cause: str
+) -> None:
+    with pytest.raises(MissingInput, match="tool calls") as missing:
+        scorer.score(Subject(invocation=invocation))
+    assert missing.value.cause == cause
+    assert scorer.score(Subject(invocation=Invocation(intermediate_data=IntermediateData()))).value == 0.0
+
+
+@pytest.mark.parametrize(("criterion", "cause"), [("token_usage_v1", "not_recorded"), ("response_match_score", None)])
+async def test_the_score_has_the_cause_of_its_missing_input(criterion: str, cause: str | None) -> None:
+    plan = read_plan({"criteria": {criterion: {}}})
+    scores = await scores_of(plan, [make_turn(answer="Closed.")])
+    assert [(score.not_evaluated_because, score.cause) for score in scores] == [("missing_input", cause)] * 2
 
 
 @pytest.mark.parametrize("scorer", [ResponseMatch(), Completeness()])

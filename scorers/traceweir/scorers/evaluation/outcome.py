@@ -18,7 +18,7 @@ class Unmeasured:
     cost: Cost = NOTHING_SPENT
     """Cost of the attempt."""
     cause: Cause | None = None
-    """What a judge lacked; None if no judge is the cause."""
+    """What a judge lacked, or why an input is missing; None if unknown."""
     judge: str | None = None
     """The model that judged; None if no model has answered."""
 

@@ -274,7 +274,7 @@ def _no_measurement(returned: object) -> TypeError:
 
 def _unmeasured(error: BaseException) -> Unmeasured:
     if isinstance(error, MissingInput):
-        return Unmeasured("missing_input", printable(str(error)))
+        return Unmeasured("missing_input", printable(str(error)), cause=error.cause)
     if isinstance(error, BudgetSpent):
         return Unmeasured("budget", printable(str(error)))
     text = printable(f"{type(error).__name__}: {error}")

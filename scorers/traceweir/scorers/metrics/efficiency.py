@@ -58,7 +58,7 @@ class InferenceCallCount(Scorer):
         invocation = invocation_of(subject)
         require_accepted(invocation, MODEL_CALLS)
         if (count := invocation.model_calls) is None:
-            raise MissingInput(reason_with_unread(invocation, "the invocation tells of no model call"))
+            raise MissingInput(reason_with_unread(invocation, "the invocation tells of no model call"), "not_recorded")
         return Measurement(value=float(count), rationale=f"{count} model {'call' if count == 1 else 'calls'}")
 
 
@@ -78,7 +78,7 @@ class TokenUsageTotal(Scorer):
         invocation = invocation_of(subject)
         require_accepted(invocation, MODEL_CALLS)
         if (usage := invocation.reported_tokens) is None:
-            raise MissingInput(reason_with_unread(invocation, "no model call reports its tokens"))
+            raise MissingInput(reason_with_unread(invocation, "no model call reports its tokens"), "not_recorded")
         total = (usage.input_tokens or 0) + (usage.output_tokens or 0)
         counts = {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens} | _parts(invocation)
         known: JsonObject = {name: count for name, count in counts.items() if count is not None}
@@ -111,7 +111,9 @@ class InvocationDuration(Scorer):
         invocation = invocation_of(subject)
         seconds = invocation.latency_seconds if invocation.duration is None else invocation.duration
         if seconds is None:
-            raise MissingInput(reason_with_unread(invocation, "the duration of the invocation is unknown"))
+            raise MissingInput(
+                reason_with_unread(invocation, "the duration of the invocation is unknown"), "not_recorded"
+            )
         return Measurement(value=seconds, rationale=f"{seconds:g} s")
 
 

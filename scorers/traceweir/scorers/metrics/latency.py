@@ -24,5 +24,7 @@ class Latency(Scorer):
         """Returns the latency of the invocation in seconds."""
         invocation = invocation_of(subject)
         if invocation.latency_seconds is None:
-            raise MissingInput(reason_with_unread(invocation, "the latency of the invocation is unknown"))
+            raise MissingInput(
+                reason_with_unread(invocation, "the latency of the invocation is unknown"), "not_recorded"
+            )
         return Measurement(value=invocation.latency_seconds, rationale=f"{invocation.latency_seconds:g} s")

@@ -64,5 +64,6 @@ def _usage_of(subject: Subject) -> TokenUsage:
 
 def _measured(count: int | None, kind: str, subject: Subject) -> Measurement:
     if count is None:
-        raise MissingInput(reason_with_unread(invocation_of(subject), f"no model call reports its {kind} tokens"))
+        reason = reason_with_unread(invocation_of(subject), f"no model call reports its {kind} tokens")
+        raise MissingInput(reason, "not_recorded")
     return Measurement(value=float(count), rationale=f"{count} {kind} tokens")

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Annotated, Self
+from typing import Annotated, ClassVar, Self
 
 from pydantic import Field, model_validator
 
-from traceweir.schemas.refused_record import TOOL_CALLS
-from traceweir.scorers.base import Measurement, Scorer, Subject, invocation_of, require_accepted
+from traceweir.scorers.base import Measurement, Scorer, Subject, invocation_of, recorded_calls
 from traceweir.scorers.text.messages import shown
 
 Name = Annotated[str, Field(min_length=1)]
@@ -20,9 +19,9 @@ class ToolCallAccuracy(Scorer):
 
     With `expected_tool_order`, the first calls of these tools must occur in that order, and other calls between them
     are allowed; in strict mode the calls must equal the list. With `expected_tool` alone, the calls must contain this
-    tool; in strict mode it must be the only call. An invocation without calls has the value 0. The metric needs no
-    reference; the `trajectory_*` metrics compare with a reference. This is `createToolCallAccuracyScorerCode` of
-    @mastra/evals 1.10.
+    tool; in strict mode it must be the only call. An invocation without calls has the value 0, and one whose calls were
+    not recorded has none. The metric needs no reference; the `trajectory_*` metrics compare with a reference. This is
+    `createToolCallAccuracyScorerCode` of @mastra/evals 1.10.
 
     >>> calls_in_order(["find", "check", "book"], ["find", "book"], strict=False)
     True
@@ -30,6 +29,8 @@ class ToolCallAccuracy(Scorer):
     Raises:
         ValueError: neither option is given.
     """
+
+    version: ClassVar[str] = "2"
 
     expected_tool: Name | None = None
     """The tool that the agent must call."""
@@ -47,8 +48,7 @@ class ToolCallAccuracy(Scorer):
     def score(self, subject: Subject) -> Measurement:
         """Compares the names of the invocation's calls with the expected names."""
         invocation = invocation_of(subject)
-        require_accepted(invocation, TOOL_CALLS)
-        called = [call.name for call in invocation.tool_uses]
+        called = [call.name for call in recorded_calls(invocation)]
         if self.expected_tool_order is not None:
             correct = bool(called) and calls_in_order(called, self.expected_tool_order, strict=self.strict_mode)
             expected = f"{len(self.expected_tool_order)} tools in order"

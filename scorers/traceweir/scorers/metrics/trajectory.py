@@ -14,14 +14,13 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 
 from traceweir.schemas.invocation import FunctionCall
-from traceweir.schemas.refused_record import TOOL_CALLS
 from traceweir.scorers.base import (
     Measurement,
     MissingInput,
     Scorer,
     Subject,
     invocation_of,
-    require_accepted,
+    recorded_calls,
     require_arguments,
     require_calls,
 )
@@ -121,11 +120,13 @@ class TrajectoryRecall(_Share):
 class TrajectorySingleToolUse(Scorer):
     """Returns 1 if the agent called a given tool at least once, else 0 (`trajectory_single_tool_use`).
 
-    The arguments do not matter, and the metric needs no reference.
+    The arguments do not matter, and the metric needs no reference. Without recorded tool calls there is no value.
 
     >>> TrajectorySingleToolUse(tool_name="find").tool_name
     'find'
     """
+
+    version: ClassVar[str] = "2"
 
     tool_name: Annotated[str, Field(min_length=1)]
     """The tool that the agent must call."""
@@ -133,6 +134,5 @@ class TrajectorySingleToolUse(Scorer):
     def score(self, subject: Subject) -> Measurement:
         """Counts the calls of the tool."""
         invocation = invocation_of(subject)
-        require_accepted(invocation, TOOL_CALLS)
-        count = sum(call.name == self.tool_name for call in invocation.tool_uses)
+        count = sum(call.name == self.tool_name for call in recorded_calls(invocation))
         return Measurement(value=float(count > 0), rationale=f"{self.tool_name} was called {count} times")

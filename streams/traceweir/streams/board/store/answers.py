@@ -18,7 +18,7 @@ class Figures(BaseModel):
     passed: int
     """Number of results that reached their threshold."""
     failed: int
-    """Number of results below their threshold."""
+    """Number of results that missed their threshold."""
     not_evaluated: dict[str, int]
     """Number of results without a value, by reason."""
     mean: float | None
@@ -172,7 +172,7 @@ class SessionSummary(BaseModel):
     passed: int
     """Number of results that reached their threshold, without trace values and the gate's decisions."""
     failed: int
-    """Number of results below their threshold, without trace values and the gate's decisions."""
+    """Number of results that missed their threshold, without trace values and the gate's decisions."""
     not_evaluated: int
     """Number of results without a value, without trace values."""
     trace_value: float | None
@@ -208,7 +208,7 @@ class NotScoredCount(BaseModel):
     reason: str
     """The reason."""
     cause: str | None
-    """What a judge lacked; null if no judge is the cause, or if it was not recorded."""
+    """What a judge lacked, or why an input is missing; null if unknown."""
     results: int
     """Number of results without a value for this reason and cause."""
     session_id: str | None

@@ -55,8 +55,11 @@ AFTER_A_CAUSE: Mapping[str, str] = {
     "judge_unparsable": "The answer has no verdict that can be read: ask another model, or raise `judge.repairs`.",
     "too_long": "The question and the longest answer do not fit into the model: ask a model with a longer context, or lower "
     "`judge.max_output_tokens`.",
+    "not_recorded": "The source of the session does not have what the metric reads. The rationale names the part, and the "
+    "setting that brings it.",
+    "record_refused": "What the metric reads can be in a record that became a dead letter: mend it, and replay it.",
 }
-"""How to get a value, by what a judge lacked."""
+"""How to get a value, by what a judge lacked or why an input is missing."""
 
 
 def session_page(

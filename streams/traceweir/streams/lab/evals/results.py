@@ -33,7 +33,7 @@ class CriterionResult:
     judged: bool = False
     """Whether the criterion asks a judge."""
     cause: Cause | None = None
-    """What a judge lacked; None if no judge is the cause."""
+    """What a judge lacked, or why an input is missing; None if unknown."""
 
     @property
     def why_no_value(self) -> str:
