@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -11,16 +10,9 @@ from pydantic import JsonValue
 
 from traceweir.schemas.base import JsonObject
 from traceweir.schemas.events import InvocationEvent, ModelCalled, ResponseIntermediate, ToolReturned
-from traceweir.schemas.invocation import (
-    Content,
-    FunctionCall,
-    FunctionResponse,
-    IntermediateData,
-    Invocation,
-    InvocationEvents,
-    Part,
-)
+from traceweir.schemas.invocation import Content, FunctionResponse, Invocation, InvocationEvents
 from traceweir.schemas.session import Session
+from traceweir.schemas.tool_results import places_of_results
 from traceweir.schemas.turns import Turn, turns_with_events
 
 
@@ -93,26 +85,15 @@ class _Answer(NamedTuple):
 
 
 def _tool_uses(invocation: Invocation, events: Sequence[InvocationEvent]) -> list[ToolUse]:
-    calls, responses = _calls_and_responses(invocation)
+    calls = invocation.tool_uses
+    responses = invocation.tool_responses
     returned = [each for each in events if isinstance(each, ToolReturned)]
     errors = {each.call_id or each.name: each.error for each in returned if each.error}
     answers = _answers_of(responses, returned)
-    by_id: dict[str, list[int]] = {}
-    by_name: dict[str, deque[int]] = {}
-    for place, each in enumerate(answers):
-        by_name.setdefault(each.response.name, deque()).append(place)
-        if each.response.id:
-            by_id.setdefault(each.response.id, []).append(place)
-    open_places = set(range(len(answers)))
+    places, others = places_of_results(calls, responses)
     found = []
-    for call in calls:
-        places = [place for place in by_id.pop(call.id, ()) if place in open_places] if call.id else []
-        if not places:
-            # The calls of a tool without ids are answered in their order.
-            places = _next_of_name(by_name.get(call.name), answers, open_places, has_id=bool(call.id))
-        open_places.difference_update(places)
-        # A call that waits for an approval is answered again with its result.
-        answer = answers[places[-1]] if places else None
+    for call, place in zip(calls, places, strict=True):
+        answer = None if place is None else answers[place]
         found.append(
             ToolUse(
                 call.name,
@@ -126,20 +107,8 @@ def _tool_uses(invocation: Invocation, events: Sequence[InvocationEvent]) -> lis
         ToolUse(
             each.response.name, call_known=False, response_known=not each.is_missing, response=each.response.response
         )
-        for each in (answers[place] for place in sorted(open_places))
+        for each in (answers[place] for place in others)
     ]
-
-
-def _next_of_name(
-    places: deque[int] | None, answers: Sequence[_Answer], open_places: Set[int], *, has_id: bool
-) -> list[int]:
-    """Returns the place of the first open answer of a tool; of a call with an id, only one without an id."""
-    while places and places[0] not in open_places:
-        places.popleft()
-    if not places:
-        return []
-    # The ids of a tool are all there, or none is.
-    return [] if has_id and answers[places[0]].response.id else [places[0]]
 
 
 def _answers_of(responses: Sequence[FunctionResponse], returned: Sequence[ToolReturned]) -> list[_Answer]:
@@ -158,22 +127,6 @@ def _answers_of(responses: Sequence[FunctionResponse], returned: Sequence[ToolRe
 
 def _lacks_response(response: FunctionResponse, event: ToolReturned) -> bool:
     return response.response is None and bool(event.missing) and event.response is None
-
-
-def _calls_and_responses(invocation: Invocation) -> tuple[list[FunctionCall], list[FunctionResponse]]:
-    data = invocation.intermediate_data
-    if isinstance(data, IntermediateData):
-        return data.tool_uses, data.tool_responses
-    parts = _parts(data)
-    return (
-        [part.function_call for part in parts if part.function_call is not None],
-        [part.function_response for part in parts if part.function_response is not None],
-    )
-
-
-def _parts(data: InvocationEvents | None) -> list[Part]:
-    steps = data.invocation_events if data is not None else []
-    return [part for step in steps if step.content is not None for part in step.content.parts or ()]
 
 
 def _authors(invocation: Invocation, events: Sequence[InvocationEvent]) -> Iterable[str]:

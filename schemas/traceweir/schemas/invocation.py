@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, JsonValue
@@ -239,9 +239,20 @@ class Invocation(AdkModel):
         """The tool calls, in order, from either kind of intermediate data."""
         data = self.intermediate_data
         if isinstance(data, InvocationEvents):
-            parts = (part for step in data.invocation_events if step.content for part in step.content.parts or ())
-            return [part.function_call for part in parts if part.function_call]
+            return [part.function_call for part in self._parts if part.function_call]
         return list(data.tool_uses) if data else []
+
+    @property
+    def tool_responses(self) -> list[FunctionResponse]:
+        """The responses of tools, in order, from either kind of intermediate data."""
+        data = self.intermediate_data
+        if isinstance(data, InvocationEvents):
+            return [part.function_response for part in self._parts if part.function_response]
+        return list(data.tool_responses) if data else []
+
+    @property
+    def _parts(self) -> Iterator[Part]:
+        return (part for step in self._steps if step.content for part in step.content.parts or ())
 
     @property
     def model_calls(self) -> int | None:
