@@ -94,7 +94,7 @@ def score(file: Path, config: Path) -> list[Document]:
     """Returns what `score` prints for the file."""
     options = ["--format", "openai-chat", "--config", str(config), "--embedder", "none", "--json"]
     ended = traceweir("score", str(file), *options)
-    said = [line for line in ended.stderr.splitlines() if " below the threshold: " not in line]
+    said = [line for line in ended.stderr.splitlines() if " missed the threshold: " not in line]
     assert said == []
     scores = [json.loads(line) for line in ended.stdout.splitlines()]
     missed = any(each["status"] == "FAILED" for each in scores if each["metric"] != "gate")

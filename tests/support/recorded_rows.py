@@ -71,7 +71,7 @@ def check_rows(servers: str, prefix: str, folder: Path) -> None:
 def scores_of_the_file(rows: Path, config: Path, judge: dict[str, str]) -> dict[str, Any]:
     ended = traceweir("score", str(rows), "--config", str(config), "--embedder", "none", "--json", **judge)
     (said,) = ended.stderr.splitlines()
-    assert (ended.returncode, "scores are below the threshold: " in said) == (1, True), said
+    assert (ended.returncode, "scores missed the threshold: " in said) == (1, True), said
     found = by_id(map(json.loads, ended.stdout.splitlines()))
     values: dict[str, set[float]] = {}
     for each in found.values():

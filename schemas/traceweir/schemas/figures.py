@@ -11,15 +11,27 @@ def figure(value: float, threshold: float | None = None) -> str:
 
     >>> figure(0.1), figure(2.0), figure(1_234.5), figure(1.7e300), figure(0.00001)
     ('0.100', '2.000', '1,234', '1.7e+300', '1e-05')
-    >>> figure(0.7499, 0.75), figure(0.75, 0.75), figure(0.12, 0.75)
-    ('0.7499', '0.750', '0.120')
+    >>> figure(0.7499, 0.75), figure(0.75, 0.75), figure(0.12, 0.75), figure(0.75001, 0.75)
+    ('0.7499', '0.750', '0.120', '0.75001')
     """
     shown = _rounded(value)
-    if threshold is None or (float(shown.replace(",", "")) < threshold) == (value < threshold):
+    if threshold is None or _is_on_side(shown, value, threshold):
         return shown
-    return next(
-        text for digits in range(4, 18) if (float(text := f"{value:.{digits}g}") < threshold) == (value < threshold)
-    )
+    return next(text for digits in range(4, 18) if _is_on_side(text := f"{value:.{digits}g}", value, threshold))
+
+
+def _is_on_side(shown: str, value: float, threshold: float) -> bool:
+    rounded = float(shown.replace(",", ""))
+    return (rounded < threshold, rounded > threshold) == (value < threshold, value > threshold)
+
+
+def needed(value: float, threshold: float) -> str:
+    """Returns what a value needs to pass, for a value that has FAILED on one side of its threshold.
+
+    >>> needed(0.7, 0.75), needed(12, 10)
+    ('>= 0.75', '<= 10')
+    """
+    return f"{'>=' if value < threshold else '<='} {threshold_figure(threshold)}"
 
 
 def threshold_figure(threshold: float) -> str:

@@ -159,7 +159,7 @@ NOTHING_SPENT = Cost()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measurement:
-    """Holds a measured value, its rationale, details and cost. The value is in the scorer's range; higher is better.
+    """Holds a measured value, its rationale, details and cost. The value is in the scorer's range.
 
     Raises:
         ValueError: the value is NaN or infinite.
@@ -196,6 +196,9 @@ class Measurements(tuple[Measurement, ...]):
         found.invocations = invocations
         return found
 
+
+Direction = Literal["higher", "lower"]
+"""Which values of a metric are better."""
 
 AdkCompat = Literal["adk"] | None
 """`adk`: as Google ADK, also where Traceweir differs on purpose. Reasoning in messages then counts as text, as far as the
@@ -246,6 +249,10 @@ class Scorer(BaseModel, ABC):
     """Whether the metric only reports a number: the config must set no threshold, and every value has PASSED."""
     range: ClassVar[tuple[float, float]] = (0.0, 1.0)
     """The minimum and the maximum value; a threshold must be in this range."""
+    direction: ClassVar[Direction] = "higher"
+    """Which values are better: with `higher` the threshold is the least value that has PASSED, with `lower` the greatest."""
+    default_threshold: ClassVar[float | None] = None
+    """The threshold of a criterion that sets none; None: the config must set one."""
 
     @abstractmethod
     def score(self, subject: Subject) -> Measurement | Awaitable[Measurement]:

@@ -11,10 +11,11 @@ from functools import lru_cache
 from pydantic import JsonValue
 
 from traceweir.schemas.reference import Reference
-from traceweir.schemas.score import Source
+from traceweir.schemas.score import Source, Status
 from traceweir.schemas.text import printable
 from traceweir.scorers.base import Scorer
 from traceweir.scorers.databricks_names import ExpectedParts, expected_of
+from traceweir.scorers.evaluation.thresholds import status_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,10 @@ class Metric:
     def applies(self, reference: Reference | None) -> bool:
         """Returns whether the metric measures an invocation with this reference."""
         return self.runs_on is None or expected_of(reference) in self.runs_on
+
+    def status_of(self, value: float) -> Status:
+        """Returns the status of a value: PASSED on the threshold and on the better side of it, or without a threshold."""
+        return status_of(value, self.threshold, self.scorer.direction if self.scorer else "higher")
 
     @property
     def unsupported_because(self) -> str:

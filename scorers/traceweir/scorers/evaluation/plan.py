@@ -39,8 +39,8 @@ from traceweir.scorers.judged.base import JudgedScorer, RatingOptions
 from traceweir.scorers.metrics.trace_value import TraceValue
 from traceweir.scorers.redaction.custom_patterns import unusable_patterns
 
-DEFAULT_THRESHOLDS = {"tool_trajectory_avg_score": 1.0, "response_match_score": 0.8}
-"""The default thresholds of Google ADK, for criteria that set none."""
+ADK_DEFAULT_CRITERIA = ("tool_trajectory_avg_score", "response_match_score")
+"""The criteria with which Google ADK evaluates where no config is given; each has a default threshold."""
 
 MAX_CRITERIA = 500
 """Maximum number of criteria of a config. Each becomes a Score of each session."""
@@ -322,10 +322,10 @@ def _metric(name: str, criterion: JsonValue, code: str | None) -> Metric:
     spelled = name
     name = full_name(name)
     options: JsonObject = dict(criterion) if isinstance(criterion, dict) else {"threshold": criterion}
-    value = options.pop("threshold", DEFAULT_THRESHOLDS.get(name))
     scorer: Scorer | None = None
     within: tuple[float, float] | None = UNSUPPORTED.get(name) if code is None else ANY_NUMBER
     kind = None if name in UNSUPPORTED else _scorer_class(spelled, code)
+    value = options.pop("threshold", None if kind is None else kind.default_threshold)
     if kind is not None:
         if _ignores_intermediate_responses(name, kind):
             options = {key: option for key, option in options.items() if key not in IGNORED_ADK_OPTIONS}
@@ -373,5 +373,5 @@ def _shares(sampling: float | Mapping[str, float], metrics: Sequence[Metric]) ->
 
 
 def _ignores_intermediate_responses(name: str, kind: type[Scorer]) -> bool:
-    is_adk_metric = name in DEFAULT_THRESHOLDS or issubclass(kind, JudgedScorer)
+    is_adk_metric = name in ADK_DEFAULT_CRITERIA or issubclass(kind, JudgedScorer)
     return is_adk_metric and not IGNORED_ADK_OPTIONS & kind.model_fields.keys()

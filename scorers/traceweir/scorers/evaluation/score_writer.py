@@ -92,16 +92,14 @@ class ScoreWriter:
     ) -> Score:
         """Returns the Score of an outcome, for a subject with these dimensions that began at `started_at`.
 
-        The status is PASSED if the value is at least the threshold or there is no threshold, FAILED if the value is
-        less, and NOT_EVALUATED without a value. A measurement that violates the Score's schema becomes NOT_EVALUATED
-        `error`.
+        The status is that of `Metric.status_of`, and NOT_EVALUATED without a value. A measurement that violates the
+        Score's schema becomes NOT_EVALUATED `error`.
         """
         about = metric, level, subject_id, started_at, dimensions, version
         if isinstance(outcome, Unmeasured):
             return self._score(*about, None, "NOT_EVALUATED", outcome)
-        passed = metric.threshold is None or outcome.value >= metric.threshold
         try:
-            return self._score(*about, float(outcome.value), "PASSED" if passed else "FAILED", outcome)
+            return self._score(*about, float(outcome.value), metric.status_of(outcome.value), outcome)
         except ValidationError as error:
             failed = Unmeasured("error", printable(f"the scorer's measurement cannot be published: {explain(error)}"))
             return self._score(*about, None, "NOT_EVALUATED", failed)

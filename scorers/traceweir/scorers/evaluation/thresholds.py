@@ -4,13 +4,26 @@ from __future__ import annotations
 
 import math
 import sys
+from typing import Literal
 
 from pydantic import JsonValue
 
+from traceweir.scorers.base import Direction
 from traceweir.scorers.evaluation.config_problems import shown
 
 ANY_NUMBER = (-sys.float_info.max, sys.float_info.max)
 """The range of a metric whose scorer is not known."""
+
+
+def status_of(value: float, threshold: float | None, direction: Direction) -> Literal["PASSED", "FAILED"]:
+    """Returns the status of a value; without a threshold every value has PASSED.
+
+    >>> status_of(0.5, 0.5, "higher"), status_of(0.5, 0.4, "lower")
+    ('PASSED', 'FAILED')
+    """
+    if threshold is None or (value >= threshold if direction == "higher" else value <= threshold):
+        return "PASSED"
+    return "FAILED"
 
 
 def threshold_of(name: str, value: JsonValue, within: tuple[float, float] | None, problems: list[str]) -> float | None:
@@ -25,7 +38,7 @@ def threshold_of(name: str, value: JsonValue, within: tuple[float, float] | None
     lowest, highest = within
     rule = "the threshold must be a number"
     if within is not ANY_NUMBER:
-        rule += f" from {lowest:g} to {highest:g}"
+        rule += f" of at least {lowest:g}" if math.isinf(highest) else f" from {lowest:g} to {highest:g}"
     if value is None:
         problems.append(f"{name}: {rule}; none is given")
         return None
@@ -34,7 +47,7 @@ def threshold_of(name: str, value: JsonValue, within: tuple[float, float] | None
     except (ValueError, OverflowError):
         # An integer of more than 308 digits overflows.
         number = math.nan
-    if not lowest <= number <= highest:
+    if not (math.isfinite(number) and lowest <= number <= highest):
         problems.append(f"{name}: {rule}, not {shown(value)}")
         return None
     return number

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from traceweir.schemas.base import JsonObject
 from traceweir.schemas.reasoning_parts import with_reasoning
 from traceweir.scorers.base import AdkCompat, Measurement, MissingInput, Scorer, Subject
@@ -21,6 +23,8 @@ class ResponseMatch(Scorer):
     >>> ResponseMatch().score(Subject(invocation=answered, reference=expected)).value
     0.8
     """
+
+    default_threshold: ClassVar[float | None] = 0.8
 
     compat: AdkCompat = None
 

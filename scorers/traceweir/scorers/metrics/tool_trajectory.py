@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import BeforeValidator, JsonValue
 
@@ -49,6 +49,8 @@ class ToolTrajectory(Scorer):
     >>> matches(expected, actual, "EXACT"), matches(expected, actual, "IN_ORDER")
     (False, True)
     """
+
+    default_threshold: ClassVar[float | None] = 1.0
 
     match_type: MatchType = "EXACT"
     ignore_args: bool = False

@@ -95,7 +95,7 @@ def test_a_file_dated_beyond_the_calendar_counts_as_undated(
 
     monkeypatch.setattr("traceweir.streams.intake.formats.files.os.fstat", dated)
     ended = run("score", path, "--format", "openai-chat", "--config", write_input("none.json", {}), "--json")
-    assert ended.err == "1 score is below the threshold: trace_value (1)\n"
+    assert ended.err == "1 score missed the threshold: trace_value (1)\n"
     assert ended.out.startswith("{")
 
 

@@ -140,7 +140,7 @@ def _measured(metric: Metric, turn: Turn) -> float | None:
 def _status(metric: Metric, value: float | None) -> str:
     if value is None:
         return "NOT_EVALUATED missing_input"
-    return "PASSED" if metric.threshold is None or value >= metric.threshold else "FAILED"
+    return metric.status_of(value)
 
 
 def _decide(plan: Plan, candidates: Sequence[_Traced], counts: Counter[str]) -> None:

@@ -24,7 +24,7 @@ Failed = Annotated[
     bool,
     typer.Option(
         "--failed",
-        help="Only scores below their threshold; with `--metric gate`, rejected traces.",
+        help="Only scores that missed their threshold; with `--metric gate`, rejected traces.",
     ),
 ]
 NotEvaluated = Annotated[bool, typer.Option("--not-evaluated", help="Only scores without a value.")]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from traceweir.schemas.figures import figure, threshold_figure, why_no_value
+from traceweir.schemas.figures import figure, needed, why_no_value
 
 
 class ShownScore(Protocol):
@@ -47,7 +47,7 @@ def value_of(score: ShownScore) -> str:
 
 
 def status_of(score: ShownScore) -> str:
-    """Returns the status; for a value below its threshold also the threshold: `FAILED (needs >= 0.75)`.
+    """Returns the status; for a value that misses its threshold also the threshold: `FAILED (needs >= 0.75)`.
 
     A value that no threshold judges has the status `NO_THRESHOLD`.
 
@@ -55,9 +55,9 @@ def status_of(score: ShownScore) -> str:
     """
     if score.status == "PASSED" and score.threshold is None and score.metric != "gate":
         return NO_THRESHOLD
-    if score.status != "FAILED" or score.threshold is None or score.metric == "gate":
+    if score.status != "FAILED" or score.threshold is None or score.value is None or score.metric == "gate":
         return score.status
-    return f"FAILED (needs >= {threshold_figure(score.threshold)})"
+    return f"FAILED (needs {needed(score.value, score.threshold)})"
 
 
 def reason_of(score: ShownScore) -> str:

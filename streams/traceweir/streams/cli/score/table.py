@@ -22,7 +22,7 @@ from traceweir.streams.cli.score.tally import ScoreLine, ScoreTally
 ALL_ROWS = 400
 """Number of scores up to which all are shown."""
 FIRST_ROWS, WORST_ROWS = 100, 20
-"""Number of scores that are shown of more scores: those at the beginning, and the furthest below their thresholds."""
+"""Number of scores that are shown of more scores: those at the beginning, and the furthest from their thresholds."""
 _NARROW_METRIC_WIDTH = 26
 """Width of the metrics' column on a narrow terminal: the longest metric of Agent Evaluation needs two lines."""
 _OTHER_COLUMNS_WIDTH = 60
@@ -67,7 +67,7 @@ class ScoreTable:
             self._missed += 1
             # The distance in units of the threshold, because values of different metrics have different units. Among
             # equal distances, earlier scores are kept.
-            distance = (line.threshold - line.value) / (abs(line.threshold) or 1.0)
+            distance = abs(line.threshold - line.value) / (abs(line.threshold) or 1.0)
             entry = (distance, -self._count, row)
             if len(self._worst) < WORST_ROWS:
                 heappush(self._worst, entry)
@@ -106,7 +106,9 @@ class ScoreTable:
         if not self._worst:
             return
         worst = [row for _, _, row in sorted(self._worst, reverse=True)]
-        title = f"\nthe {len(worst)} furthest below their thresholds, of {counted(self._missed, 'score')} below"
+        title = (
+            f"\nthe {len(worst)} furthest from their thresholds, of {counted(self._missed, 'score')} that missed them"
+        )
         stdout.print(Text(title, style="bold"))
         print_aligned([(row.session_id, *row[1:6]) for row in worst])
 

@@ -141,4 +141,4 @@ class ScoreTally:
             return None
         metrics = ", ".join(f"{metric} ({count})" for metric, count in sorted(self._missed.items()))
         count = self._missed.total()
-        return f"{counted(count, 'score')} {'is' if count == 1 else 'are'} below the threshold: {metrics}"
+        return f"{counted(count, 'score')} missed the threshold: {metrics}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from traceweir.schemas.figures import counted, figure, threshold_figure
+from traceweir.schemas.figures import counted, figure, needed, threshold_figure
 from traceweir.scorers.databricks_names import short_name
 from traceweir.streams.lab.comparison.document import (
     BoundCheck,
@@ -253,9 +253,8 @@ def _decision(side: FlipSide) -> str:
 
 
 def _verdict(side: FlipSide) -> str:
-    needs = (
-        "" if side.threshold is None or side.status == "PASSED" else f" (needs >= {threshold_figure(side.threshold)})"
-    )
+    is_met = side.threshold is None or side.status == "PASSED"
+    needs = "" if is_met else f" (needs {needed(side.value, side.threshold)})"
     return f"{figure(side.value, side.threshold)} {side.status}{needs}"
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from traceweir.scorers.evaluation.plan import DEFAULT_THRESHOLDS, ConfigError, Plan, read_plan
+from traceweir.scorers.evaluation.plan import ADK_DEFAULT_CRITERIA, ConfigError, Plan, read_plan
 from traceweir.streams.intake.formats.documents import InputError
 from traceweir.streams.intake.formats.other_documents import CONFIG
 from traceweir.streams.intake.formats.recognition import misplaced
@@ -45,13 +45,12 @@ def criteria_for(path: Path, given: Path | None, *, alone: bool) -> Criteria:
     beside = path.with_name(CONFIG_NAME)
     if beside.is_file() and (alone or path.name.endswith(TEST_SUFFIX)):
         return Criteria(read_config_file(beside), f"criteria of {beside}")
-    thresholds = ", ".join(f"{metric} {threshold}" for metric, threshold in DEFAULT_THRESHOLDS.items())
+    plan = read_plan({"criteria": {name: {} for name in ADK_DEFAULT_CRITERIA}})
+    thresholds = ", ".join(f"{metric.name} {metric.threshold}" for metric in plan.metrics)
     why = f"no {CONFIG_NAME} beside it"
     if beside.is_file():
         why = f"{beside} applies only if one eval set is named, as in ADK; --config applies it to all"
-    return Criteria(
-        read_plan({"criteria": dict(DEFAULT_THRESHOLDS)}), f"Google ADK's default criteria, {thresholds} ({why})"
-    )
+    return Criteria(plan, f"Google ADK's default criteria, {thresholds} ({why})")
 
 
 def read_config_file(path: Path) -> Plan:

@@ -10,7 +10,7 @@ from statistics import mean
 
 from traceweir.schemas.eval_set import EvalCase, EvalInvocation
 from traceweir.schemas.invocation import Invocation
-from traceweir.schemas.score import Score, Status
+from traceweir.schemas.score import Score
 from traceweir.schemas.turns import Turn
 from traceweir.scorers.evaluation.metric import Metric
 from traceweir.scorers.evaluation.plan import Plan
@@ -216,9 +216,10 @@ def _criterion(metric: Metric, runs: Sequence[Sequence[Score]], *, pooled: bool)
         )
     # statistics.mean is exact, whereas sum and fmean round; ADK uses statistics.mean too.
     value = mean(values)
-    status: Status = "PASSED" if metric.threshold is None or value >= metric.threshold else "FAILED"
     rationale = f"over {len(values)} of {len(of)} values of {len(runs)} runs"
-    return CriterionResult(metric.name, metric.threshold, value, status, None, rationale, judged=judged)
+    return CriterionResult(
+        metric.name, metric.threshold, value, metric.status_of(value), None, rationale, judged=judged
+    )
 
 
 def _rationale(total: Score, parts: Sequence[Score]) -> str:

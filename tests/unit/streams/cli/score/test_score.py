@@ -122,10 +122,10 @@ def test_a_missed_threshold_has_exit_code_1_and_a_sentence_that_names_the_metric
     config = write_input("none.json", {})
     file = write_input("traces.jsonl", trace(1, outcome=low), trace(2), trace(3, outcome=low))
     ended = run("score", file, "--embedder", "none", "--config", config, "--json")
-    assert (ended.code, ended.err) == (1, "2 scores are below the threshold: trace_value (2)\n")
+    assert (ended.code, ended.err) == (1, "2 scores missed the threshold: trace_value (2)\n")
 
     ended = run("score", write_input("one.jsonl", trace(1, outcome=low)), "--embedder", "none", "--config", config)
-    assert (ended.code, ended.err) == (1, "1 score is below the threshold: trace_value (1)\n")
+    assert (ended.code, ended.err) == (1, "1 score missed the threshold: trace_value (1)\n")
 
 
 @pytest.mark.slow

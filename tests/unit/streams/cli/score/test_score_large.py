@@ -31,7 +31,7 @@ def test_the_table_of_a_large_input_has_the_first_and_the_worst_rows(run: Run, w
     assert first.count("trace_value") == 50
     worst, _, after = rest.partition("\nall sessions\n")
     lines = worst.strip().splitlines()
-    assert lines[0] == "the 6 furthest below their thresholds, of 6 scores below"
+    assert lines[0] == "the 6 furthest from their thresholds, of 6 scores that missed them"
     assert [line.split()[1] for line in lines[1:]] == [f"kp:trace:{number}" for number in range(50, 301, 50)]
     assert "mean of 300 of 300 traces, 6 failed" in after
     assert "300 documents, 300 sessions, 0 duplicates, 0 problems; 600 scores: " in after
@@ -44,7 +44,7 @@ def test_the_worst_rows_are_the_twenty_that_miss_their_threshold_by_most(run: Ru
 
     ended = run("score", write_input("traces.jsonl", *traces), "--embedder", "none", "--config", config)
 
-    worst = ended.out.partition("furthest below")[2].partition("\nall sessions\n")[0].strip().splitlines()[1:]
+    worst = ended.out.partition("furthest from")[2].partition("\nall sessions\n")[0].strip().splitlines()[1:]
     expected = sorted(range(211), key=lambda number: confidences[number])[:20]
     assert [line.split()[1] for line in worst] == [f"kp:trace:{number}" for number in expected]
 
