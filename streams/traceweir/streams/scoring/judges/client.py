@@ -39,6 +39,7 @@ from traceweir.streams.scoring.judges.http_limits import (
     limited_http,
 )
 from traceweir.streams.scoring.judges.instrumentation import trace_headers, uninstrumented
+from traceweir.streams.scoring.judges.missing_key import is_refused_here, missing_key
 from traceweir.streams.scoring.judges.models import Spent, Use, estimated_tokens, litellm_name, price_of
 from traceweir.streams.scoring.judges.refusals import refusal
 from traceweir.streams.scoring.judges.sampling import (
@@ -59,6 +60,7 @@ NO_KEY = "no-key"
 """The API key sent to a local server that needs no key: the client of OpenAI's API refuses an empty key."""
 _FREE = (0.0, 0.0)
 _TRANSIENT = {TIMED_OUT, BUSY}
+_UNAUTHORIZED = {401, 403}
 _FAIL_EVERY_QUESTION = {401, 402, 403, 404}
 """HTTP statuses that every other question would get too."""
 
@@ -247,8 +249,11 @@ class JudgeClient:
             if (refused := limit_error(error)) is not None:
                 raise self._refused(model.name, refused) from None
             if (problem := connection_problem(error)) is not None:
-                message = self.secrets.hide(f"no connection to {self._access.address}: {problem}")
-                raise Transient(f"{model.name}: {message}", unreachable=True) from None
+                message = f"{model.name}: {self.secrets.hide(f'no connection to {self._access.address}: {problem}')}"
+                # A server of one's own can need no key.
+                if not self._has_own_server(model) and (lacking := missing_key(self._litellm, model.name, exchange)):
+                    raise FinalFailure(_asking_for_key(message, lacking), down=True) from None
+                raise Transient(message, unreachable=True) from None
             about_text = (self._litellm.ContextWindowExceededError, self._litellm.ContentPolicyViolationError)
             name = None if isinstance(error, about_text) else refused_parameter(error, sampling)
             if name is not None:
@@ -359,6 +364,11 @@ class JudgeClient:
             return FinalFailure(f"{message}; {way_out}", cause="judge_refused")
         if not isinstance(status, int):
             return FinalFailure(message)
+        is_not_sent = is_refused_here(error, status, exchange)
+        if status in _UNAUTHORIZED or is_not_sent:
+            lacking = missing_key(self._litellm, model, exchange)
+            if lacking or is_not_sent:
+                return FinalFailure(_asking_for_key(message, lacking), down=True)
         headers = exchange.headers if exchange.headers is not None else getattr(error, "litellm_response_headers", None)
         refused = refusal(headers, exchange.body, utc_now())
         if refused.is_spent:
@@ -371,6 +381,11 @@ class JudgeClient:
             cause: Cause = "judge_unparsable" if status < 300 else "judge_unavailable"
             return Transient(message, after_s=refused.after_s, unknown=status < 300, cause=cause)
         return FinalFailure(message, down=status in _FAIL_EVERY_QUESTION)
+
+    def _has_own_server(self, model: _Model) -> bool:
+        """Returns whether the environment names an address in place of that of the provider."""
+        address = re.compile(rf"{re.escape(model.provider.upper())}_(.*_)?(API_BASE|BASE_URL)")
+        return bool(self._access.api_base) or any(map(address.fullmatch, os.environ))
 
     def _model(self, name: str) -> _Model:
         if (found := self._models.get(name)) is None:
@@ -422,6 +437,15 @@ class JudgeClient:
             left_out,
             known,
         )
+
+
+def _asking_for_key(message: str, lacking: list[str]) -> str:
+    if not lacking:
+        return message
+    return (
+        f"{message}; no key of the provider was found: set it, or TRACEWEIR_JUDGE_API_KEY (not set in the environment: "
+        f"{', '.join(lacking)})"
+    )
 
 
 class _Model(NamedTuple):

@@ -7,6 +7,7 @@ nothing.
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -23,6 +24,8 @@ MAX_ANSWER_BYTES = 1_000_000
 """Maximum size of an answer's body. The largest answer of a judge, with the default limit of tokens, has about 20 kB."""
 _SHOWN_HOST_CHARS = 100
 _SHOWN_PROBLEM_CHARS = 200
+_CREDENTIALS = re.compile(r"authorization|api-?key|^key$", re.IGNORECASE)
+"""Names of the headers and parameters of a request that hold the key of a provider."""
 
 
 class HttpExchange:
@@ -32,6 +35,17 @@ class HttpExchange:
         self.headers: Mapping[str, str] | None = None
         """The headers; None if there was no answer."""
         self.body = b""
+        self.is_sent = False
+        """Whether a question was sent, also if nothing answered."""
+        self.is_authorized = False
+        """Whether the last question had a key or a signature."""
+
+    def note(self, request: httpx.Request) -> None:
+        """Notes a request that is sent now; litellm also gets the settings of some models, which is no question."""
+        if request.method != "POST":
+            return
+        self.is_sent = True
+        self.is_authorized = any(_CREDENTIALS.search(name) for name in (*request.headers, *request.url.params))
 
 
 _exchange: ContextVar[HttpExchange | None] = ContextVar("judge_http_exchange", default=None)
@@ -64,23 +78,23 @@ def limited_http() -> Iterator[HttpExchange]:
 
 def limit_error(error: BaseException) -> LimitError | None:
     """Returns the error of a limit that caused an error; None if another cause did."""
-    return next((each for each in _causes(error) if isinstance(each, LimitError)), None)
+    return next((each for each in causes(error) if isinstance(each, LimitError)), None)
 
 
 def connection_problem(error: BaseException) -> str | None:
     """Returns why no connection to the provider could be made; None if there was one, or another cause."""
     import httpx
 
-    causes = list(_causes(error))
-    if not any(isinstance(each, httpx.ConnectError) for each in causes):
+    all_causes = list(causes(error))
+    if not any(isinstance(each, httpx.ConnectError) for each in all_causes):
         return None
-    system = [each for each in causes if isinstance(each, OSError)]
+    system = [each for each in all_causes if isinstance(each, OSError)]
     if any(isinstance(each, ConnectionRefusedError) for each in system):
         return "the connection was refused"
-    return printable(str(system[-1].strerror or system[-1]) if system else str(causes[-1]), _SHOWN_PROBLEM_CHARS)
+    return printable(str(system[-1].strerror or system[-1]) if system else str(all_causes[-1]), _SHOWN_PROBLEM_CHARS)
 
 
-def _causes(error: BaseException) -> Iterator[BaseException]:
+def causes(error: BaseException) -> Iterator[BaseException]:
     """Yields an error, and the errors that have caused it."""
     seen: set[int] = set()
     each: BaseException | None = error
@@ -122,6 +136,7 @@ def _limited_async(send: Callable[..., Awaitable[httpx.Response]]) -> Callable[.
     ) -> httpx.Response:
         if (exchange := _exchange.get()) is None:
             return await send(client, request, stream=stream, **options)
+        exchange.note(request)
         # A small compressed answer can decompress to gigabytes.
         request.headers["Accept-Encoding"] = "identity"
         response = await send(client, request, stream=True, **{**options, "follow_redirects": False})
@@ -163,6 +178,7 @@ def _limited(send: Callable[..., httpx.Response]) -> Callable[..., Any]:
     ) -> httpx.Response:
         if (exchange := _exchange.get()) is None:
             return send(client, request, stream=stream, **options)
+        exchange.note(request)
         request.headers["Accept-Encoding"] = "identity"
         response = send(client, request, stream=True, **{**options, "follow_redirects": False})
         try:
