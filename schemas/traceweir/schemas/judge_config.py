@@ -135,7 +135,8 @@ class JudgeConfig(ConfigModel):
     structured_output: Literal["auto", "always", "never"] = "auto"
     """Whether a question contains the JSON Schema of its answer.
 
-    With `auto`, it does if litellm reports that the model supports structured output.
+    With `auto`, it does unless litellm reports that the model takes none. A model that refuses the schema is asked for any
+    JSON object, then for text. With `always`, a refusal is a failure.
     """
     options: dict[NonEmpty, Sampling] = {}
     """Sampling parameters by name of the model, as the criteria write it: `{"gemini-2.5-flash": {"temperature": 0}}`.

@@ -26,6 +26,13 @@ from traceweir.scorers.judge import Question, Room
 from traceweir.streams.base.clock import utc_now
 from traceweir.streams.base.process_setup import paused_gc
 from traceweir.streams.base.settings import Settings
+from traceweir.streams.scoring.judges.answer_formats import (
+    first_format,
+    formats_of,
+    is_format_refused,
+    parameter_of,
+    response_format,
+)
 from traceweir.streams.scoring.judges.endings import Stopped, count, why_stopped
 from traceweir.streams.scoring.judges.errors import FinalFailure, JudgeUnavailableError, Secrets, Transient
 from traceweir.streams.scoring.judges.http_limits import (
@@ -206,7 +213,7 @@ class JudgeClient:
         return model.messages(self._tags.tagged(question, model.provider))
 
     async def ask(self, question: Question) -> Answered:
-        """Asks the model of the question once, or again without a sampling parameter that the model refuses.
+        """Asks the model of the question once, or again without a parameter that the model refuses.
 
         Raises:
             Transient: a later attempt can succeed.
@@ -218,13 +225,17 @@ class JudgeClient:
             if left_out := model.left_out & sampling.keys():
                 self._note_refused(model, *sorted(left_out))
                 continue
+            kind = first_format(model.formats, model.refused) if question.answer is not None else None
             try:
-                return await self._ask(model, question, sampling)
+                return await self._ask(model, question, sampling, kind)
             except RefusedParameter as refused:
                 self._note_refused(model, refused.name)
 
     def _note_refused(self, model: _Model, *names: str) -> None:
         for name in names:
+            # Another question can have been refused at the same time.
+            if name in model.refused:
+                continue
             log.warning(
                 "%s refuses the parameter %s: it is not sent to this model any more",
                 self.secrets.hide(model.name),
@@ -232,14 +243,16 @@ class JudgeClient:
             )
             model.refused.add(name)
 
-    async def _ask(self, model: _Model, question: Question, sampling: Mapping[str, JsonValue]) -> Answered:
+    async def _ask(
+        self, model: _Model, question: Question, sampling: Mapping[str, JsonValue], kind: str | None
+    ) -> Answered:
         prompt = self._tags.tagged(question, model.provider)
         limit_s = self._config.timeout_s
         try:
             # litellm's own timeout is per read, so a slow stream never reaches it.
             async with asyncio.timeout(limit_s) as limit:
                 with limited_http() as exchange, uninstrumented():
-                    response = await self._litellm.acompletion(**self._options(model, question), **sampling)
+                    response = await self._litellm.acompletion(**self._options(model, question, kind), **sampling)
         except (Exception, asyncio.CancelledError) as error:
             if limit.expired():
                 why = f"{model.name} sent no complete answer within {limit_s:g} s"
@@ -255,14 +268,17 @@ class JudgeClient:
                     raise FinalFailure(_asking_for_key(message, lacking), down=True) from None
                 raise Transient(message, unreachable=True) from None
             about_text = (self._litellm.ContextWindowExceededError, self._litellm.ContentPolicyViolationError)
-            name = None if isinstance(error, about_text) else refused_parameter(error, sampling)
-            if name is not None:
-                raise RefusedParameter(name) from None
+            if not isinstance(error, about_text):
+                if (name := refused_parameter(error, sampling)) is not None:
+                    raise RefusedParameter(name) from None
+                is_required = self._config.structured_output == "always"
+                if kind and not is_required and is_format_refused(error, exchange.body, prompt.stable + prompt.session):
+                    raise RefusedParameter(parameter_of(kind)) from None
             # The cause quotes the request.
             raise self._classify(model.name, prompt, error, exchange) from None
         return self._read_answer(model, question, prompt, response, sampling["max_tokens"])
 
-    def _options(self, model: _Model, question: Question) -> dict[str, Any]:
+    def _options(self, model: _Model, question: Question, kind: str | None) -> dict[str, Any]:
         options: dict[str, Any] = {
             "model": model.name,
             "messages": self.messages(question),
@@ -291,17 +307,7 @@ class JudgeClient:
             headers["OpenAI-Organization"] = organization
         if headers:
             options["extra_headers"] = headers
-        wanted = self._config.structured_output
-        if question.answer is not None and (wanted == "always" or (wanted == "auto" and model.supports_schemas)):
-            schema: dict[str, Any] = {
-                "name": re.sub(r"[^A-Za-z0-9_-]", "_", question.metric)[:64] or "answer",
-                "schema": dict(question.answer),
-            }
-            # Strict mode requires this of a schema.
-            if question.answer.get("additionalProperties") is False:
-                schema["strict"] = True
-            options["response_format"] = {"type": "json_schema", "json_schema": schema}
-        return options
+        return options | response_format(question, kind)
 
     def _read_answer(
         self, model: _Model, question: Question, prompt: TaggedPrompt, response: Any, longest: object
@@ -413,7 +419,8 @@ class JudgeClient:
                 "the config's judge.prices",
                 self.secrets.hide(name),
             )
-        supports_schemas = bool(litellm.supports_response_schema(name))
+        no_schemas = known.get("supports_response_schema") is False and not litellm.supports_response_schema(name)
+        formats = formats_of(self._config.structured_output, no_schemas=no_schemas)
         # litellm leaves out what it does not know for a provider, without a word.
         supported = litellm.get_supported_openai_params(name.removeprefix(f"{provider}/"), provider)
         left_out = {each for each in LITELLMS_PARAMETERS if supported and each not in supported}
@@ -427,7 +434,7 @@ class JudgeClient:
         return _Model(
             name,
             provider,
-            supports_schemas,
+            formats,
             found,
             cached_price,
             price is not None,
@@ -451,7 +458,8 @@ def _asking_for_key(message: str, lacking: list[str]) -> str:
 class _Model(NamedTuple):
     name: str
     provider: str
-    supports_schemas: bool
+    formats: tuple[str, ...]
+    """Forms of the answer that are tried before text."""
     price: tuple[float, float]
     cached_price: float
     has_price: bool
@@ -460,7 +468,7 @@ class _Model(NamedTuple):
     is_marked: bool
     """Whether its provider needs a mark at the end of what it is to cache."""
     refused: set[str]
-    """Sampling parameters that the model has refused."""
+    """Parameters that the model has refused."""
     left_out: set[str]
     """Sampling parameters that litellm does not send to the model's provider."""
     known: Mapping[str, object]

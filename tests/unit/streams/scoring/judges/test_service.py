@@ -69,11 +69,9 @@ async def test_a_model_of_an_unknown_provider_is_rejected_with_the_remedy() -> N
 
 @pytest.mark.parametrize(
     ("setting", "model", "sent"),
-    [("auto", "stub", False), ("auto", "gpt-4o-mini", True), ("always", "stub", True), ("never", "gpt-4o-mini", False)],
+    [("auto", "stub", True), ("auto", "gpt-4o-mini", True), ("always", "stub", True), ("never", "gpt-4o-mini", False)],
 )
-async def test_the_answer_schema_is_sent_to_models_that_support_structured_output(
-    setting: str, model: str, sent: bool
-) -> None:
+async def test_the_answer_schema_is_sent_unless_the_config_says_never(setting: str, model: str, sent: bool) -> None:
     answer = {"type": "object", "properties": {"verdict": {"type": "string"}}, "additionalProperties": False}
     async with openai_server() as server:
         judge = judging(server.url, config={"structured_output": setting}).session()
