@@ -241,6 +241,10 @@ CASES = {
         {
             'traceweir_scores_total{metric="m", status="PASSED"}': "0+9x1600",
             'traceweir_scores_total{metric="m", status="FAILED"}': "0+1x1600",
+            'traceweir_scores_total{metric="judged", judge="mild", status="PASSED"}': "0+9x1430 12870x100",
+            'traceweir_scores_total{metric="judged", judge="mild", status="FAILED"}': "0+1x1430 1430x100",
+            'traceweir_scores_total{metric="judged", judge="strict", status="PASSED"}': "0x1430 0+5x100",
+            'traceweir_scores_total{metric="judged", judge="strict", status="FAILED"}': "0x1430 0+5x100",
         },
         {"metric": "m"},
     ),

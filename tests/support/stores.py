@@ -19,7 +19,7 @@ from traceweir.streams.board.store.duckdb_store import DuckDBStore
 from traceweir.streams.board.store.opening import Store
 from traceweir.streams.board.store.rollups import FIGURES, ROLLUP_COLUMNS
 from traceweir.streams.board.store.rows import Batch, RowReader, SourcePartition
-from traceweir.streams.board.store.tables import DIMENSIONS, REASONS, TableName
+from traceweir.streams.board.store.tables import REASONS, RESULT_DIMENSIONS, TableName
 
 OpenStore = Callable[..., Store]
 """Opens a store: takes, optionally, who opens it and when."""
@@ -101,7 +101,7 @@ def recomputed_figures(store: Store) -> list[dict[str, Any]]:
     return store.query(
         f"""
         SELECT date_trunc('minute', occurred_at) AS minute, metric, level, config_digest, scorer_version,
-        {", ".join(DIMENSIONS)}, count(*) AS n, count(value) AS evaluated, round(coalesce(sum(value), 0), 6) AS value_sum,
+        {", ".join(RESULT_DIMENSIONS)}, count(*) AS n, count(value) AS evaluated, round(coalesce(sum(value), 0), 6) AS value_sum,
         round(coalesce(sum(value * value), 0), 6) AS value_square_sum, count(*) FILTER (status = 'PASSED') AS passed,
         count(*) FILTER (status = 'FAILED') AS failed, {reasons}, CAST(sum(cost_input_tokens) AS DOUBLE) AS input_tokens,
         CAST(sum(cost_output_tokens) AS DOUBLE) AS output_tokens, round(sum(cost_usd), 6) AS usd FROM results GROUP BY ALL ORDER BY ALL

@@ -54,8 +54,8 @@ Where = Annotated[
     typer.Option(
         "--where",
         metavar="NAME=VALUE",
-        help="Only scores with this app_name, agent_name, agent_version, environment, model, user_id or labels.NAME. Can be "
-        "repeated: all names must fit, and of several values of one name, one.",
+        help="Only scores with this app_name, agent_name, agent_version, environment, model, user_id, judge or labels.NAME. "
+        "Can be repeated: all names must fit, and of several values of one name, one.",
     ),
 ]
 

@@ -10,7 +10,7 @@ from fastapi import Depends, HTTPException, Query, Request
 from pydantic import AwareDatetime, BaseModel, Field, create_model
 
 from traceweir.streams.board.store.selection import Selection
-from traceweir.streams.board.store.tables import DIMENSIONS
+from traceweir.streams.board.store.tables import RESULT_DIMENSIONS
 
 DEFAULT_SPAN = timedelta(hours=24)
 _Name = Annotated[str | None, Field(min_length=1, max_length=1_024)]
@@ -28,6 +28,7 @@ class SpanAndDimensions(BaseModel):
     agent_version: _Name = None
     environment: _Name = None
     model: _Name = None
+    judge: _Name = None
     metric: _Name = None
 
     def selection(self, now: datetime) -> Selection:
@@ -37,7 +38,7 @@ class SpanAndDimensions(BaseModel):
             HTTPException: the span ends before it begins, or begins before the year 1.
         """
         until = self.until or now
-        dimensions = {name: value for name in DIMENSIONS if (value := getattr(self, name)) is not None}
+        dimensions = {name: value for name in RESULT_DIMENSIONS if (value := getattr(self, name)) is not None}
         try:
             return Selection(self.since or until - DEFAULT_SPAN, until, dimensions, self.metric)
         except (ValueError, OverflowError) as error:

@@ -37,7 +37,26 @@ class Figures(BaseModel):
     """Cost of the judge in USD."""
 
 
-class MetricFigures(Figures):
+class JudgeFigures(Figures):
+    """The figures of the results with a value that have one judge."""
+
+    judge: str | None
+    """The model that judged, or several joined with ` + `; null for the results that name none."""
+
+
+class JudgedFigures(Figures):
+    """What results add up to, all together and judge by judge, because two models judge differently."""
+
+    by_judge: list[JudgeFigures]
+    """The figures of each judge, the most results first; empty if no result names one."""
+
+    @property
+    def judges(self) -> list[str]:
+        """The judges that are named."""
+        return [each.judge for each in self.by_judge if each.judge is not None]
+
+
+class MetricFigures(JudgedFigures):
     """The figures of a metric at one level, over a span of time."""
 
     metric: str
@@ -336,9 +355,9 @@ class MetricDifference(BaseModel):
     """Name of the metric."""
     level: str
     """What was measured: an invocation, a trace or the session."""
-    first: Figures | None
+    first: JudgedFigures | None
     """The figures of the first side; null without a result."""
-    second: Figures | None
+    second: JudgedFigures | None
     """The figures of the second side; null without a result."""
     pass_rate_difference: float | None
     """Pass rate of the second side minus that of the first one; null if a side has no value."""
@@ -352,6 +371,11 @@ class MetricDifference(BaseModel):
     """Lower bound of the 95 % interval (Welch); null if a side has fewer than two values."""
     mean_difference_high: float | None
     """Upper bound of the 95 % interval (Welch); null if a side has fewer than two values."""
+
+    @property
+    def has_several_judges(self) -> bool:
+        """Whether verdicts of more than one judge are compared."""
+        return len({judge for side in (self.first, self.second) if side is not None for judge in side.judges}) > 1
 
 
 class Comparison(BaseModel):

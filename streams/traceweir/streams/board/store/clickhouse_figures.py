@@ -20,14 +20,14 @@ from traceweir.streams.board.store.rollups import (
     REJECTION_COLUMNS,
     ROLLUP_COLUMNS,
 )
-from traceweir.streams.board.store.tables import DIMENSIONS, REASONS, RESULTS
+from traceweir.streams.board.store.tables import REASONS, RESULT_DIMENSIONS, RESULTS
 from traceweir.streams.tools.results.reader import GATE
 
 TABLE = "figure_records"
 REMOVED = "removed_results"
 """Where retention leaves the places of the records whose results it removes: a later revision has to subtract them."""
 _CELLS = (
-    "metric", "level", "config_digest", "scorer_version", *DIMENSIONS, "value", "status", "not_evaluated_because",
+    "metric", "level", "config_digest", "scorer_version", *RESULT_DIMENSIONS, "value", "status", "not_evaluated_because",
     "cost_input_tokens", "cost_output_tokens", "cost_usd",
 )  # fmt: skip
 _RECORD = "minute, `partition`, `offset`"

@@ -150,6 +150,7 @@ CREATE TABLE IF NOT EXISTS figure_records (
     agent_version LowCardinality(Nullable(String)),
     environment LowCardinality(Nullable(String)),
     model LowCardinality(Nullable(String)),
+    judge LowCardinality(Nullable(String)),
     value Nullable(Float64),
     status LowCardinality(String),
     not_evaluated_because LowCardinality(Nullable(String)),
@@ -164,7 +165,7 @@ CREATE MATERIALIZED VIEW IF NOT EXISTS results_to_figures TO figure_records AS S
     `partition`, `offset`, toInt8(1) AS sign,
     toInt64(ceil(log(greatest((toUnixTimestamp64Micro(evaluated_at) - toUnixTimestamp64Micro(occurred_at)) / 1000, 1.)) / log(1.1))) AS bucket,
     if(metric = 'gate' AND status = 'FAILED', arrayFilter(reason -> reason != '', JSONExtract(details, 'reasons', 'Array(String)')), []) AS reasons,
-    metric, level, config_digest, scorer_version, app_name, agent_name, agent_version, environment, model, value, status, not_evaluated_because, cost_input_tokens, cost_output_tokens, cost_usd
+    metric, level, config_digest, scorer_version, app_name, agent_name, agent_version, environment, model, judge, value, status, not_evaluated_because, cost_input_tokens, cost_output_tokens, cost_usd
 FROM results;
 
 CREATE TABLE IF NOT EXISTS removed_results (key UInt64, result_id String, version UInt128, minute DateTime64(6, 'UTC'), `partition` Int64, `offset` Int64) ENGINE = ReplacingMergeTree ORDER BY (key, result_id, version);
@@ -180,6 +181,7 @@ CREATE VIEW IF NOT EXISTS rollups AS SELECT
     agent_version AS agent_version,
     environment AS environment,
     model AS model,
+    judge AS judge,
     toInt64(sign) AS n,
     toInt64(sign * isNotNull(value)) AS evaluated,
     sign * coalesce(value, 0.) AS value_sum,
@@ -209,6 +211,7 @@ CREATE VIEW IF NOT EXISTS rollup_hours AS SELECT
     agent_version AS agent_version,
     environment AS environment,
     model AS model,
+    judge AS judge,
     toInt64(sign) AS n,
     toInt64(sign * isNotNull(value)) AS evaluated,
     sign * coalesce(value, 0.) AS value_sum,
@@ -250,4 +253,4 @@ CREATE VIEW IF NOT EXISTS freshness_changes AS SELECT * FROM freshness WHERE fal
 
 CREATE VIEW IF NOT EXISTS rejection_changes AS SELECT * FROM rejections WHERE false;
 
-INSERT INTO store_version VALUES (5);
+INSERT INTO store_version VALUES (6);

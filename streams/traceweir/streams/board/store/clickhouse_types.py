@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from traceweir.streams.board.store.clickhouse_sql import KEY, TIME
-from traceweir.streams.board.store.tables import DIMENSIONS, RESULTS, Table
+from traceweir.streams.board.store.tables import RESULT_DIMENSIONS, RESULTS, Table
 from traceweir.streams.tools.results.table import Column, ColumnType
 
 TYPES: dict[ColumnType, str] = {
@@ -16,13 +16,12 @@ TYPES: dict[ColumnType, str] = {
 VERSION = "version"
 """The column by which a ReplacingMergeTree decides which row of a record counts."""
 _FEW_VALUES = {
-    *DIMENSIONS,
+    *RESULT_DIMENSIONS,
     "metric",
     "level",
     "status",
     "not_evaluated_because",
     "cause",
-    "judge",
     "category",
     "scorer_version",
     "config_digest",

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from traceweir.streams.base.statistics.rate_intervals import mean_difference_interval, rate_difference_interval
 from traceweir.streams.board.store.answers import Comparison, MetricDifference
-from traceweir.streams.board.store.figures import figures_of, rollups_of, sums
+from traceweir.streams.board.store.figures import added, judged_figures_of, rows_by_place
 from traceweir.streams.board.store.selection import Readable, Selection
 
 
@@ -17,35 +17,29 @@ def compare(store: Readable, first: Selection, second: Selection) -> Comparison:
     Raises:
         StoreError: the store cannot answer.
     """
-    before = _figures(store, first)
-    after = _figures(store, second)
+    before = rows_by_place(store, first)
+    after = rows_by_place(store, second)
     return Comparison(
         metrics=[
-            _difference(*place, before.get(place), after.get(place)) for place in sorted(before.keys() | after.keys())
+            _difference(*place, before.get(place, ()), after.get(place, ()))
+            for place in sorted(before.keys() | after.keys())
         ]
     )
 
 
-def _figures(store: Readable, selection: Selection) -> dict[tuple[str, str], dict[str, Any]]:
-    source, where, parameters = rollups_of(selection)
-    rows = store.query(
-        f"SELECT metric, level, {sums()} FROM {source} WHERE {where} GROUP BY metric, level HAVING sum(n) > 0",
-        parameters,
-    )
-    return {(row["metric"], row["level"]): row for row in rows}
-
-
 def _difference(
-    metric: str, level: str, before: Mapping[str, Any] | None, after: Mapping[str, Any] | None
+    metric: str, level: str, first_rows: Sequence[Mapping[str, Any]], second_rows: Sequence[Mapping[str, Any]]
 ) -> MetricDifference:
-    first, second = (figures_of(row) if row is not None else None for row in (before, after))
+    first, second = (judged_figures_of(rows) if rows else None for rows in (first_rows, second_rows))
+    before = added(first_rows)
+    after = added(second_rows)
     rate = mean = rate_bounds = mean_bounds = None
     if first is not None and second is not None and first.pass_rate is not None and second.pass_rate is not None:
         rate = second.pass_rate - first.pass_rate
         rate_bounds = rate_difference_interval(
             (first.passed, first.passed + first.failed), (second.passed, second.passed + second.failed)
         )
-    if before is not None and after is not None and before["evaluated"] and after["evaluated"]:
+    if before["evaluated"] and after["evaluated"]:
         mean = after["value_sum"] / after["evaluated"] - before["value_sum"] / before["evaluated"]
         mean_bounds = mean_difference_interval(_moments(before), _moments(after))
     return MetricDifference(

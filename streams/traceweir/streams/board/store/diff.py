@@ -20,7 +20,7 @@ FLIPS = 10
 _COST = {"input_tokens": "cost_input_tokens", "output_tokens": "cost_output_tokens", "usd": "cost_usd"}
 _FIELDS = (
     *("result_id", "session_id", "segment", "revision", "attempt", "level", "invocation_id", "trace_id", "metric"),
-    *("value", "threshold", "status", "not_evaluated_because", "rationale", "scorer_version", "config_digest"),
+    *("value", "threshold", "status", "not_evaluated_because", "rationale", "scorer_version", "config_digest", "judge"),
 )
 _COLUMNS = ", ".join((*_FIELDS, *_COST.values(), "cost_cached", "occurred_at", "evaluated_at"))
 _SESSIONS_AT_ONCE = 200

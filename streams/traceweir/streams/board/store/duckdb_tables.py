@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from traceweir.streams.board.store import remains
 from traceweir.streams.board.store.errors import StoreError
-from traceweir.streams.board.store.rollups import FIGURE_TABLES, HOUR_COLUMNS, REJECTION_COLUMNS, by_hour
-from traceweir.streams.board.store.tables import DIMENSIONS, TABLES, Table
+from traceweir.streams.board.store.rollups import (
+    FIGURE_TABLES,
+    GROUPS,
+    HOUR_COLUMNS,
+    REJECTION_COLUMNS,
+    ROLLUP_COLUMNS,
+    by_hour,
+)
+from traceweir.streams.board.store.tables import DIMENSIONS, REASONS, TABLES, Table
 from traceweir.streams.tools.results.reader import GATE
 from traceweir.streams.tools.results.table import ColumnType
 
-SCHEMA_VERSION = 8
+SCHEMA_VERSION = 9
 """The version of the tables that this version of Traceweir reads and writes."""
 
 TYPES: dict[ColumnType, str] = {
@@ -101,6 +108,7 @@ def _create(connection: Any) -> None:
 
 
 def _add_hours(connection: Any) -> None:
+    _add_columns(connection, "rollups", ROLLUP_COLUMNS)
     connection.execute(f"CREATE TABLE rollup_hours ({_declared(HOUR_COLUMNS)})")
     connection.execute(f"INSERT INTO rollup_hours {by_hour('rollups')}")
 
@@ -126,6 +134,47 @@ def _add_to_results(column: str) -> Callable[[Any], object]:
     return add
 
 
+def _add_judge_to_figures(connection: Any) -> None:
+    for name, columns in (
+        ("rollups", ROLLUP_COLUMNS),
+        ("rollup_changes", ROLLUP_COLUMNS),
+        ("rollup_hours", HOUR_COLUMNS),
+        (remains.TABLE, ("key", *remains.COLUMNS)),
+    ):
+        _add_columns(connection, name, columns)
+    # The figures so far are those of no judge. What the store still has of judged results moves to their judges.
+    groups = {"minute": "date_trunc('minute', occurred_at)", **{name: name for name in GROUPS if name != "minute"}}
+    for sign, judge in ((-1, "NULL"), (1, "judge")):
+        figures = {
+            "n": "count(*)",
+            "evaluated": "count(value)",
+            "value_sum": "coalesce(sum(value), 0)",
+            "value_square_sum": "coalesce(sum(value * value), 0)",
+            "passed": "count(*) FILTER (status = 'PASSED')",
+            "failed": "count(*) FILTER (status = 'FAILED')",
+            **{reason: f"count(*) FILTER (not_evaluated_because = '{reason}')" for reason in REASONS},
+            **{name: f"sum(cost_{name})" for name in ("input_tokens", "output_tokens", "usd")},
+        }
+        cells = groups | {"judge": judge} | {name: f"{sign} * {sql}" for name, sql in figures.items()}
+        connection.execute(
+            f"INSERT INTO rollup_changes BY NAME SELECT {', '.join(f'{sql} AS {name}' for name, sql in cells.items())} "
+            "FROM results WHERE judge IS NOT NULL GROUP BY ALL"
+        )
+
+
+def _add_columns(connection: Any, name: str, columns: Iterable[str]) -> None:
+    """Makes a table anew with these columns; those that it had keep their cells, and the others are empty.
+
+    Rows are stored by the place of their columns, and ALTER TABLE can add a column at the end only.
+    """
+    types = dict(connection.execute(f"SELECT column_name, column_type FROM (DESCRIBE {name})").fetchall())
+    declared = ", ".join(f'"{column}" {types.get(column, TYPES["text"])}' for column in columns)
+    connection.execute(f"ALTER TABLE {name} RENAME TO former_rows")
+    connection.execute(f"CREATE TABLE {name} ({declared})")
+    connection.execute(f"INSERT INTO {name} BY NAME SELECT * FROM former_rows")
+    connection.execute("DROP TABLE former_rows")
+
+
 def _declared(columns: Mapping[str, ColumnType]) -> str:
     return ", ".join(f'"{name}" {TYPES[kind]}' for name, kind in columns.items())
 
@@ -141,6 +190,7 @@ MIGRATIONS: dict[int, Callable[[Any], object]] = {
     4: lambda connection: connection.execute(_TOPIC_TIMES),
     5: _add_to_results("cause"),
     6: _add_to_results("judge"),
-    7: _add_to_results("category"),
+    7: _add_judge_to_figures,
+    8: _add_to_results("category"),
 }
 """By version, the function that turns tables of this version into those of the next."""

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
 from traceweir.streams.base.statistics.rate_intervals import rate_interval
-from traceweir.streams.board.store.answers import Figures
+from traceweir.streams.board.store.answers import Figures, JudgedFigures, JudgeFigures
 from traceweir.streams.board.store.rollups import FIGURES, ROLLUP_COLUMNS
-from traceweir.streams.board.store.selection import Selection, stored
+from traceweir.streams.board.store.selection import Readable, Selection, stored
 from traceweir.streams.board.store.tables import REASONS
 
+Place = tuple[str, str]
+"""A metric and a level."""
 _BY_MINUTE = "(SELECT * FROM rollups UNION ALL SELECT * FROM rollup_changes)"
 _SHORTEST = timedelta(hours=2)
 """Spans that are shorter are read by the minute."""
 
 
-def rollups_of(selection: Selection, step_s: int = 3_600, *, metric: bool = True) -> tuple[str, str, dict[str, Any]]:
+def rollups_of(
+    selection: Selection, step_s: int = 3_600, *, of_results: bool = True
+) -> tuple[str, str, dict[str, Any]]:
     """Returns the source of the figures of a span, the condition for its rows, and the parameters.
 
     Whole hours come from `rollup_hours`, which has a fraction of the rows, and the rest from the figures per minute.
@@ -25,9 +29,9 @@ def rollups_of(selection: Selection, step_s: int = 3_600, *, metric: bool = True
     Args:
         selection: The span and the dimensions.
         step_s: Seconds of the steps into which the figures are divided.
-        metric: Whether the metric of the selection is a condition.
+        of_results: Whether the metric and the judge of the selection are conditions.
     """
-    where, parameters = selection.where("minute", metric=metric)
+    where, parameters = selection.where("minute", of_results=of_results)
     if step_s % 3_600 or selection.until - selection.since < _SHORTEST:
         return _BY_MINUTE, where, parameters
     columns = ", ".join(name for name in ROLLUP_COLUMNS if name != "minute")
@@ -47,6 +51,39 @@ def rollups_of(selection: Selection, step_s: int = 3_600, *, metric: bool = True
 def sums() -> str:
     """Returns the columns of a query that adds up all figures, under their own names."""
     return ", ".join(f"sum({name}) AS {name}" for name in FIGURES)
+
+
+def rows_by_place(store: Readable, selection: Selection) -> dict[Place, list[dict[str, Any]]]:
+    """Returns the sums of each metric and level, one row for each judge; a row without a judge has None.
+
+    Raises:
+        StoreError: the store cannot answer.
+    """
+    source, where, parameters = rollups_of(selection)
+    rows = store.query(
+        f"SELECT metric, level, judge, {sums()} FROM {source} WHERE {where} GROUP BY metric, level, judge "
+        "HAVING sum(n) > 0 ORDER BY metric, level, sum(n) DESC, judge",
+        parameters,
+    )
+    found: dict[Place, list[dict[str, Any]]] = {}
+    for row in rows:
+        found.setdefault((row["metric"], row["level"]), []).append(row)
+    return found
+
+
+def added(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Returns the sums of rows with the columns of `sums`."""
+    return {name: sum(row[name] for row in rows) for name in FIGURES}
+
+
+def judged_figures_of(rows: Sequence[Mapping[str, Any]]) -> JudgedFigures:
+    """Returns what the rows of a metric say, which `rows_by_place` has returned: together, and judge by judge."""
+    with_values = [row for row in rows if row["evaluated"]]
+    by_judge = with_values if any(row["judge"] is not None for row in with_values) else []
+    return JudgedFigures(
+        **figures_of(added(rows)).model_dump(),
+        by_judge=[JudgeFigures(judge=row["judge"], **figures_of(row).model_dump()) for row in by_judge],
+    )
 
 
 def figures_of(row: Mapping[str, Any]) -> Figures:

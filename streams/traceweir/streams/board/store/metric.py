@@ -10,7 +10,7 @@ from traceweir.streams.board.store.answers import Bin, DimensionValues, MetricOv
 from traceweir.streams.board.store.figures import figures_of, rollups_of, sums
 from traceweir.streams.board.store.overview import changes_in, figures_by_metric, series_of, step_of
 from traceweir.streams.board.store.selection import Readable, Selection, in_utc
-from traceweir.streams.board.store.tables import DIMENSIONS
+from traceweir.streams.board.store.tables import RESULT_DIMENSIONS
 
 BINS = 20
 """Number of ranges of a distribution."""
@@ -18,7 +18,7 @@ MAX_SLICES = 12
 MAX_RESULTS = 10
 MAX_VALUES = 100
 """Maximum number of values of a dimension that `dimension_values` returns."""
-_SLICED_BY = (*DIMENSIONS, "scorer_version", "config_digest")
+_SLICED_BY = (*RESULT_DIMENSIONS, "scorer_version", "config_digest")
 
 
 def metric(store: Readable, selection: Selection) -> MetricOverTime:
@@ -63,7 +63,7 @@ def dimension_values(store: Readable, selection: Selection) -> DimensionValues:
     """
     source, where, parameters = rollups_of(replace(selection, dimensions={}, metric=None))
     found: dict[str, list[str]] = {}
-    for name in (*DIMENSIONS, "metric"):
+    for name in (*RESULT_DIMENSIONS, "metric"):
         rows = store.query(
             f"SELECT {name} AS found, sum(n) AS results FROM {source} WHERE {where} AND {name} IS NOT NULL "
             f"GROUP BY {name} HAVING sum(n) > 0 ORDER BY results DESC, found LIMIT {MAX_VALUES}",

@@ -17,16 +17,16 @@ from traceweir.streams.board.store.answers import (
     Overview,
     SeriesPoint,
 )
-from traceweir.streams.board.store.figures import figures_of, rollups_of, sums
+from traceweir.streams.board.store.figures import judged_figures_of, rollups_of, rows_by_place
 from traceweir.streams.board.store.rollups import BUCKET_GROWTH
 from traceweir.streams.board.store.selection import Readable, Selection, in_utc, stored
-from traceweir.streams.board.store.tables import DIMENSIONS
+from traceweir.streams.board.store.tables import RESULT_DIMENSIONS
 from traceweir.streams.tools.results.reader import GATE
 
 MAX_POINTS = 120
 """Maximum number of steps of a series."""
 _STEPS_S = (60, 300, 900, 3_600, 21_600, 86_400, 604_800, 2_592_000)
-_CHANGE_COLUMNS = f"metric, config_digest, {', '.join(DIMENSIONS)}"
+_CHANGE_COLUMNS = f"metric, config_digest, {', '.join(RESULT_DIMENSIONS)}"
 _FRESHNESS = "(SELECT * FROM freshness UNION ALL SELECT * FROM freshness_changes)"
 
 
@@ -60,13 +60,10 @@ def step_of(span_s: float) -> int:
 
 def figures_by_metric(store: Readable, selection: Selection) -> list[MetricFigures]:
     """Returns the figures of each metric and level."""
-    source, where, parameters = rollups_of(selection)
-    rows = store.query(
-        f"SELECT metric, level, {sums()} FROM {source} WHERE {where} GROUP BY metric, level HAVING sum(n) > 0 "
-        "ORDER BY metric, level",
-        parameters,
-    )
-    return [MetricFigures(metric=row["metric"], level=row["level"], **figures_of(row).model_dump()) for row in rows]
+    return [
+        MetricFigures(metric=metric, level=level, **judged_figures_of(rows).model_dump())
+        for (metric, level), rows in rows_by_place(store, selection).items()
+    ]
 
 
 def series_of(store: Readable, selection: Selection, step_s: int) -> list[SeriesPoint]:
@@ -118,7 +115,7 @@ def changes_in(store: Readable, selection: Selection) -> list[Change]:
 
 def closed_sessions(store: Readable, selection: Selection) -> int:
     """Returns the number of sessions (segments) that closed in the span."""
-    where, parameters = selection.where("last_record_at", metric=False)
+    where, parameters = selection.where("last_record_at", of_results=False)
     (found,) = store.query(f"SELECT count(*) AS n FROM sessions WHERE {where}", parameters)
     return int(found["n"])
 
@@ -159,13 +156,13 @@ def judge_spending(store: Readable, now: datetime, budget: Budget | None) -> Jud
 
 
 def _coverage(store: Readable, selection: Selection) -> Coverage:
-    source, where, parameters = rollups_of(selection, metric=False)
+    source, where, parameters = rollups_of(selection, of_results=False)
     (gate,) = store.query(
         f"SELECT coalesce(sum(passed), 0) AS accepted, coalesce(sum(failed), 0) AS rejected FROM {source} "
         f"WHERE metric = '{GATE}' AND {where}",
         parameters,
     )
-    where, parameters = selection.where("minute", metric=False)
+    where, parameters = selection.where("minute", of_results=False)
     reasons = store.query(
         "SELECT reason, rejected AS n FROM (SELECT reason, sum(n) AS rejected FROM "
         "(SELECT * FROM rejections UNION ALL SELECT * FROM rejection_changes) AS found "
@@ -177,7 +174,7 @@ def _coverage(store: Readable, selection: Selection) -> Coverage:
         "GROUP BY reason ORDER BY n DESC, reason",
         selection.span,
     )
-    where, parameters = selection.where("last_record_at", metric=False)
+    where, parameters = selection.where("last_record_at", of_results=False)
     (closed,) = store.query(
         f"SELECT count(*) AS n, sum(events + traces) AS records FROM sessions WHERE {where}", parameters
     )

@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from traceweir.streams.board.store.tables import DIMENSIONS, RESULTS
+from traceweir.streams.board.store.tables import RESULT_DIMENSIONS, RESULTS
 from traceweir.streams.tools.results.reader import GATE
 from traceweir.streams.tools.results.table import ColumnType
 
 TABLE = "removed_results"
 """Name of the table. Its column `key` is that of `results`, a number made of the session's id."""
 _NAMES = (
-    "result_id", "revision", "attempt", "metric", "level", "config_digest", "scorer_version", *DIMENSIONS, "occurred_at",
-    "evaluated_at", "value", "status", "not_evaluated_because", "cost_input_tokens", "cost_output_tokens", "cost_usd",
+    "result_id", "revision", "attempt", "metric", "level", "config_digest", "scorer_version", *RESULT_DIMENSIONS,
+    "occurred_at", "evaluated_at", "value", "status", "not_evaluated_because", "cost_input_tokens", "cost_output_tokens", "cost_usd",
     "details",
 )  # fmt: skip
 COLUMNS: Mapping[str, ColumnType] = {name: RESULTS.column_types[name] for name in _NAMES}

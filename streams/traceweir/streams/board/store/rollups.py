@@ -14,7 +14,7 @@ from typing import Any
 
 import orjson
 
-from traceweir.streams.board.store.tables import DIMENSIONS, REASONS, RESULTS
+from traceweir.streams.board.store.tables import DIMENSIONS, REASONS, RESULT_DIMENSIONS, RESULTS
 from traceweir.streams.tools.results.reader import GATE
 from traceweir.streams.tools.results.table import ColumnType
 
@@ -24,7 +24,7 @@ GROUPS: dict[str, ColumnType] = {
     "level": "text",
     "config_digest": "text",
     "scorer_version": "text",
-    **dict.fromkeys(DIMENSIONS, "text"),
+    **dict.fromkeys(RESULT_DIMENSIONS, "text"),
 }
 """By what figures are added up. The minute is that of `occurred_at`."""
 FIGURES: dict[str, ColumnType] = {
@@ -89,7 +89,7 @@ FIGURE_TABLES = (
 )
 
 _group_of = itemgetter(
-    *map(RESULTS.column_names.index, ("metric", "level", "config_digest", "scorer_version", *DIMENSIONS))
+    *map(RESULTS.column_names.index, ("metric", "level", "config_digest", "scorer_version", *RESULT_DIMENSIONS))
 )
 _dimensions_of = itemgetter(*map(RESULTS.column_names.index, DIMENSIONS))
 _decision_of = itemgetter(*map(RESULTS.column_names.index, ("metric", "status", "details")))

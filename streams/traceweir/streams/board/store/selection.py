@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
-from traceweir.streams.board.store.tables import DIMENSIONS
+from traceweir.streams.board.store.tables import RESULT_DIMENSIONS
 
 
 class Readable(Protocol):
@@ -47,19 +47,30 @@ class Selection:
                 f"the span ends at {self.until:%Y-%m-%d %H:%M:%S} and begins at {self.since:%Y-%m-%d %H:%M:%S}"
             )
         for name in self.dimensions:
-            if name not in DIMENSIONS:
-                raise ValueError(f"{name!r} is not a dimension; choose from {', '.join(DIMENSIONS)}")
+            if name not in RESULT_DIMENSIONS:
+                raise ValueError(f"{name!r} is not a dimension; choose from {', '.join(RESULT_DIMENSIONS)}")
 
     @property
     def span(self) -> dict[str, Any]:
         """The parameters `since` and `until`, as the columns of the store have times: in UTC, without a zone."""
         return {"since": stored(self.since), "until": stored(self.until)}
 
-    def where(self, time: str, *, metric: bool = True) -> tuple[str, dict[str, Any]]:
-        """Returns the condition for rows with this column of time, and its parameters."""
-        conditions = [f"{time} >= $since", f"{time} < $until", *(f"{name} = ${name}" for name in self.dimensions)]
-        parameters: dict[str, Any] = {**self.span, **self.dimensions}
-        if metric and self.metric is not None:
+    @property
+    def is_about_results(self) -> bool:
+        """Whether it selects by what only results have: a metric, or the judge."""
+        return self.metric is not None or "judge" in self.dimensions
+
+    def where(self, time: str, *, of_results: bool = True) -> tuple[str, dict[str, Any]]:
+        """Returns the condition for rows with this column of time, and its parameters.
+
+        Args:
+            time: The column.
+            of_results: Whether the rows are results; other rows have no metric and no judge that could be a condition.
+        """
+        dimensions = {name: value for name, value in self.dimensions.items() if of_results or name != "judge"}
+        conditions = [f"{time} >= $since", f"{time} < $until", *(f"{name} = ${name}" for name in dimensions)]
+        parameters: dict[str, Any] = {**self.span, **dimensions}
+        if of_results and self.metric is not None:
             conditions.append("metric = $metric")
             parameters["metric"] = self.metric
         return " AND ".join(conditions), parameters

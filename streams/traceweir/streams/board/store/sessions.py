@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import orjson
 from pydantic import JsonValue, TypeAdapter
@@ -60,6 +60,8 @@ AFTER_A_CAUSE: Mapping[str, str] = {
     "record_refused": "What the metric reads can be in a record that became a dead letter: mend it, and replay it.",
 }
 """How to get a value, by what a judge lacked or why an input is missing."""
+NO_CAUSE = "none"
+"""Selects results without a value and without a cause."""
 
 
 def session_page(
@@ -68,6 +70,7 @@ def session_page(
     *,
     status: str | None = None,
     reason: str | None = None,
+    cause: str | None = None,
     least: float | None = None,
     most: float | None = None,
     text: str | None = None,
@@ -85,6 +88,7 @@ def session_page(
         selection: The span and the dimensions. With a metric, only sessions with a result of this metric.
         status: Only sessions with a result of this status, of the selected metric if there is one.
         reason: Only sessions with a result without a value for this reason.
+        cause: Only sessions with a result without a value for this cause, or `NO_CAUSE` for one without a cause.
         least: Only sessions with a result of at least this value, of the selected metric if there is one.
         most: Only sessions with a result of at most this value, of the selected metric if there is one.
         text: Only sessions whose id or whose record contains this text, in any case. At most `MAX_SEARCHED` sessions
@@ -97,14 +101,15 @@ def session_page(
         StoreError: the store cannot answer.
     """
     limit = min(limit, MAX_LISTED)
+    conditions = _Conditions(status, reason, cause, least, most)
     if text is not None:
-        return _found_by_text(store, selection, text, readable, (status, reason, least, most), limit, after)
-    if _is_about_results(selection, status, reason, least, most):
-        rows = _matching(store, selection, (status, reason, least, most), limit, after=after)
+        return _found_by_text(store, selection, text, readable, conditions, limit, after)
+    if _is_about_results(selection, conditions):
+        rows = _matching(store, selection, conditions, limit, after=after)
         # A session that was listed before, because it has a newer result, is not listed again.
-        found = rows if after is None else _without_newer(store, selection, (status, reason, least, most), rows, after)
+        found = rows if after is None else _without_newer(store, selection, conditions, rows, after)
     else:
-        where, parameters = _after(*selection.where("last_record_at", metric=False), "last_record_at", after)
+        where, parameters = _after(*selection.where("last_record_at", of_results=False), "last_record_at", after)
         found = rows = store.query(
             f"SELECT key, session_id, segment, last_record_at AS at FROM sessions WHERE {where} "
             f"ORDER BY last_record_at DESC, session_id, segment LIMIT {limit}",
@@ -257,12 +262,18 @@ def _latest_of(
     return [_document(row) for row in rows], left_out
 
 
-def _is_about_results(selection: Selection, *conditions: object) -> bool:
-    return selection.metric is not None or any(each is not None for each in conditions)
+class _Conditions(NamedTuple):
+    """What a result must have; None: any."""
+
+    status: str | None
+    reason: str | None
+    cause: str | None
+    least: float | None
+    most: float | None
 
 
-_Conditions = tuple[str | None, str | None, float | None, float | None]
-"""Status, reason, least value and largest value that a result must have; None: any."""
+def _is_about_results(selection: Selection, conditions: _Conditions) -> bool:
+    return selection.is_about_results or any(each is not None for each in conditions)
 
 
 def _found_by_text(
@@ -274,7 +285,7 @@ def _found_by_text(
     limit: int,
     after: Position | None,
 ) -> SessionPage:
-    where, parameters = _after(*selection.where("last_record_at", metric=False), "last_record_at", after)
+    where, parameters = _after(*selection.where("last_record_at", of_results=False), "last_record_at", after)
     rows = store.query(
         "SELECT key, session_id, segment, last_record_at AS at, document FROM sessions WHERE "
         f"(contains(lower(session_id), $text) OR contains(lower(document), $text)) AND {where} "
@@ -286,7 +297,7 @@ def _found_by_text(
         for row in rows
         if text.lower() in row["session_id"].lower() or text.lower() in readable(row["document"] or "").lower()
     ]
-    if found and _is_about_results(selection, *conditions):
+    if found and _is_about_results(selection, conditions):
         matching = _matching(store, selection, conditions, MAX_LISTED, among=found)
         wanted = {(row["session_id"], row["segment"]) for row in matching}
         found = [row for row in found if (row["session_id"], row["segment"]) in wanted]
@@ -344,7 +355,7 @@ def _of_results(
     selection: Selection, conditions: _Conditions, among: Sequence[dict[str, Any]] | None
 ) -> tuple[str, dict[str, Any]]:
     """Returns the condition for results of the selection, those of some sessions or of all, and its parameters."""
-    status, reason, least, most = conditions
+    status, reason, cause, least, most = conditions
     where, parameters = selection.where("occurred_at")
     for condition, name, bound in (("value >= $least", "least", least), ("value <= $most", "most", most)):
         if bound is not None:
@@ -362,6 +373,11 @@ def _of_results(
     if reason is not None:
         where = f"{where} AND not_evaluated_because = $reason"
         parameters = parameters | {"reason": reason}
+    if cause == NO_CAUSE:
+        where = f"{where} AND status = 'NOT_EVALUATED' AND cause IS NULL"
+    elif cause is not None:
+        where = f"{where} AND cause = $cause"
+        parameters = parameters | {"cause": cause}
     return where, parameters
 
 

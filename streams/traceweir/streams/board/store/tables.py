@@ -14,7 +14,9 @@ from traceweir.streams.tools.results.table import COLUMNS, Column, ColumnType
 TableName = Literal["results", "sessions", "network", "dead_letters", "replays"]
 
 DIMENSIONS = ("app_name", "agent_name", "agent_version", "environment", "model")
-"""The dimensions by which figures are added up. The others have about as many values as there are results."""
+"""The dimensions of an agent that the store knows. The others have about as many values as there are results."""
+RESULT_DIMENSIONS = (*DIMENSIONS, "judge")
+"""The dimensions by which figures of results are added up: those of the agent, and the model that judged."""
 REASONS = ("missing_input", "sampled_out", "budget", "timeout", "error", "unsupported")
 """Why a result has no value, one counter each."""
 

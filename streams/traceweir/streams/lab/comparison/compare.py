@@ -65,7 +65,9 @@ def compare(
         )
     pairs = pair(base.rows, challenger.rows)
     found = [
-        _compare_metric(_Samples.of(number, names[number], base.rows, challenger.rows, pairs), texts, flips)
+        _compare_metric(
+            _Samples.of(number, names[number], base.rows, challenger.rows, pairs), texts, flips, kinds.judges()
+        )
         for number in sorted(shared, key=names.__getitem__)
     ]
     metrics = _corrected([each for each in found if each.metric != GATE])
@@ -117,7 +119,7 @@ class _Samples(NamedTuple):
         return self.paired_base[both], self.paired_challenger[both]
 
 
-def _compare_metric(samples: _Samples, texts: Texts, flips: int) -> MetricComparison:
+def _compare_metric(samples: _Samples, texts: Texts, flips: int, judges: Sequence[str]) -> MetricComparison:
     before = samples.paired_base
     after = samples.paired_challenger
     with_values = int((_has_value(before) & _has_value(after)).sum())
@@ -133,8 +135,8 @@ def _compare_metric(samples: _Samples, texts: Texts, flips: int) -> MetricCompar
         metric=samples.kind.metric,
         level=samples.kind.level,
         how="paired" if paired else "unpaired",
-        base=_figures(samples.base),
-        challenger=_figures(samples.challenger),
+        base=_figures(samples.base, judges),
+        challenger=_figures(samples.challenger, judges),
         pairs=len(before),
         pairs_with_values=with_values,
         other_revision=samples.other_revision,
@@ -166,7 +168,9 @@ def _difference(
     )
 
 
-def _figures(rows: Rows) -> SideFigures:
+def _figures(rows: Rows, judges: Sequence[str]) -> SideFigures:
+    # The number 0 is that of no judge.
+    judged = np.bincount(rows["judge"][_has_value(rows)], minlength=len(judges) + 1)[1:]
     reasons = np.bincount(rows["reason"][rows["status"] == NOT_EVALUATED], minlength=len(REASONS))
     return SideFigures(
         results=len(rows),
@@ -177,6 +181,7 @@ def _figures(rows: Rows) -> SideFigures:
         input_tokens=int(rows["input_tokens"].sum(dtype=np.int64)),
         output_tokens=int(rows["output_tokens"].sum(dtype=np.int64)),
         cached=int(rows["cached"].sum()),
+        judges={name: int(count) for name, count in zip(judges, judged, strict=True) if count},
     )
 
 

@@ -49,6 +49,8 @@ class SideFigures(_Part):
     """Sum of the judge's output tokens."""
     cached: int
     """Number of results from a stored verdict, for which nothing was paid."""
+    judges: dict[str, int]
+    """Number of results with a value, by the model that judged; results that name none are in none of these."""
 
 
 class Difference(_Part):
@@ -160,6 +162,11 @@ class MetricComparison(_Part):
     """The difference of the price of a result, in USD; null if nothing was paid on either side."""
     verdicts: VerdictAgreement | None
     """The verdicts of pairs; null if no pair has two verdicts."""
+
+    @property
+    def has_several_judges(self) -> bool:
+        """Whether values of more than one judge are compared."""
+        return len(self.base.judges.keys() | self.challenger.judges.keys()) > 1
 
 
 class BoundCheck(_Part):

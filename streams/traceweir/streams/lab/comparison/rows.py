@@ -33,6 +33,8 @@ ROW = np.dtype(
         ("output_tokens", np.uint32),
         # Number of the metric and its level.
         ("kind", np.uint16),
+        # Number of the judge.
+        ("judge", np.uint16),
         # Index in STATUSES.
         ("status", np.uint8),
         # Index in REASONS; 255 with a value.
@@ -50,7 +52,7 @@ PASSED, FAILED, NOT_EVALUATED = (STATUSES.index(name) for name in ("PASSED", "FA
 GATE = "gate"
 """The metric of the gate's decisions."""
 MAX_KINDS = 1_000
-"""Maximum number of metrics and levels of one comparison: text of a forged score must not fill the memory."""
+"""Maximum number of metrics and levels, and of judges, of one comparison: a forged score must not fill the memory."""
 MAX_SIZE = 1e100
 """Largest size of a value or a price: sums of squares of millions of them stay finite."""
 _NO_REASON = 255
@@ -72,10 +74,11 @@ class Kind(NamedTuple):
 
 
 class Kinds:
-    """Numbers the metrics and levels of both sides of one comparison."""
+    """Numbers the metrics and levels of both sides of one comparison, and their judges."""
 
     def __init__(self) -> None:
         self._numbers: dict[Kind, int] = {}
+        self._judges: dict[str, int] = {}
 
     def number(self, kind: Kind) -> int:
         """Returns the number of a metric at a level, from 0.
@@ -89,6 +92,25 @@ class Kinds:
                 raise UncomparableScoreError(f"metric: the comparison has already {MAX_KINDS} metrics, the maximum")
             found = self._numbers[kind] = len(self._numbers)
         return found
+
+    def judge_number(self, judge: str | None) -> int:
+        """Returns the number of a judge, from 1; 0 if none is named.
+
+        Raises:
+            UncomparableScoreError: the comparison has too many judges.
+        """
+        if judge is None:
+            return 0
+        found = self._judges.get(judge)
+        if found is None:
+            if len(self._judges) == MAX_KINDS:
+                raise UncomparableScoreError(f"judge: the comparison has already {MAX_KINDS} judges, the maximum")
+            found = self._judges[judge] = len(self._judges) + 1
+        return found
+
+    def judges(self) -> list[str]:
+        """Returns the names of the judges; the first one has the number 1."""
+        return list(self._judges)
 
     def all(self) -> list[Kind]:
         """Returns the metrics and levels in the order of their numbers."""
@@ -138,6 +160,7 @@ class SideRows:
             return
         _check_size(score)
         kind = self._kinds.number(Kind(score.metric, score.level))
+        judge = self._kinds.judge_number(score.judge)
         judged = score.status != "NOT_EVALUATED" and (score.threshold is not None or score.metric == GATE)
         high, low = _identity(score)
         self._fresh.append(
@@ -148,7 +171,7 @@ class SideRows:
                 self._texts.keep(score) if judged and selected else _NO_TEXT,
                 *(score.revision, score.attempt),
                 *(score.cost.input_tokens, score.cost.output_tokens),
-                kind,
+                *(kind, judge),
                 STATUSES.index(score.status),
                 _NO_REASON if score.not_evaluated_because is None else REASONS.index(score.not_evaluated_because),
                 *(judged, score.cost.cached, selected),

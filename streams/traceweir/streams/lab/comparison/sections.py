@@ -146,7 +146,17 @@ def _remarks(comparison: Diff) -> list[str]:
         for each in comparison.metrics
         if each.how == "unpaired" or each.pairs < max(each.base.results, each.challenger.results)
     ]
-    return [*remarks, *partly]
+    judged = [
+        f"warning: {_name(each)} has values of different judges, so a difference can be theirs: "
+        f"base {_judges(each.base)}; challenger {_judges(each.challenger)}"
+        for each in comparison.metrics
+        if each.has_several_judges
+    ]
+    return [*remarks, *partly, *judged]
+
+
+def _judges(side: SideFigures) -> str:
+    return ", ".join(f"{judge} ({count})" for judge, count in side.judges.items()) or "none named"
 
 
 def _value(each: MetricComparison) -> Sequence[str] | None:

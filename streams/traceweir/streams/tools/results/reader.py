@@ -86,6 +86,7 @@ class Outline(msgspec.Struct):
     environment: str | None = None
     model: str | None = None
     user_id: str | None = None
+    judge: str | None = None
     labels: dict[str, str] | None = None
 
 

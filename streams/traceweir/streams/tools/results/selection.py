@@ -7,8 +7,8 @@ from typing import Protocol
 
 LABEL = "labels."
 """What the name of a label begins with where it is used like that of a dimension."""
-DIMENSIONS = ("app_name", "agent_name", "agent_version", "environment", "model", "user_id")
-"""The dimensions by which scores can be selected, beside labels."""
+DIMENSIONS = ("app_name", "agent_name", "agent_version", "environment", "model", "user_id", "judge")
+"""The dimensions by which scores can be selected, beside labels; `judge` is the model that judged."""
 
 
 class Dimensional(Protocol):

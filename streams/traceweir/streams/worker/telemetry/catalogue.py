@@ -67,8 +67,9 @@ SCORES = Instrument(
     "traceweir.scores",
     "counter",
     "{score}",
-    "Scores by metric and status. `reason` says why a score has no value, and is empty otherwise.",
-    ("metric", "status", "reason"),
+    "Scores by metric and status. `reason` says why a score has no value, and `judge` which model judged; each is empty "
+    "otherwise.",
+    ("metric", "status", "reason", "judge"),
 )
 SCORE_VALUE = Instrument(
     "traceweir.score.value",

@@ -29,6 +29,7 @@ class _Score(msgspec.Struct, gc=False):
     occurred_at: datetime
     value: float | None = None
     not_evaluated_because: str | None = None
+    judge: str | None = None
     cost: _Cost | None = None
 
 
@@ -77,12 +78,12 @@ class CommittedWork:
         measured = self._measured
         now = self._now()
         freshness = measured.distribution(catalogue.FRESHNESS)
-        tally = Counter[tuple[str, str, str]]()
+        tally = Counter[tuple[str, str, str, str]]()
         distributions = dict[str, Distribution]()
         for score in map(self._decode, values):
             metric = score.metric
             value = score.value
-            tally[metric, score.status, score.not_evaluated_because or ""] += 1
+            tally[metric, score.status, score.not_evaluated_because or "", score.judge or ""] += 1
             freshness.add(max(0.0, (now - score.occurred_at).total_seconds()))
             if value is not None:
                 if (distribution := distributions.get(metric)) is None:

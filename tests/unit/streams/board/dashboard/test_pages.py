@@ -140,6 +140,60 @@ async def test_what_was_not_scored_is_grouped_by_cause_with_its_number(tmp_path:
     assert "loosen the filter" in session
 
 
+def judged_site(tmp_path: Path, **changes: Any) -> Site:
+    """Returns a site with three verdicts of one judge, one of another, and one score whose judge is not known."""
+    site = Site(open_store(tmp_path / "store.duckdb"), now=NOW + timedelta(minutes=1))
+    verdicts = [("openai/one", 1.0), ("openai/one", 1.0), ("openai/one", 0.0), (f"two{HOSTILE}", 0.0), (None, 1.0)]
+    site.add(
+        *[
+            make_score(f"s{number}", "safety_v1", value, judge=judge, agent_version=str(number % 2), **changes)
+            for number, (judge, value) in enumerate(verdicts)
+        ]
+    )
+    return site
+
+
+@pytest.mark.parametrize("view", ["/", "/metrics", "/metric?metric=safety_v1"])
+async def test_rates_are_split_by_the_judge_where_several_have_judged(view: str, tmp_path: Path, visit: Open) -> None:
+    site = judged_site(tmp_path)
+
+    page = (await visit(site).get(view)).text
+
+    (link,) = set(re.findall(r'href="([^"]*judge=openai%2Fone)"', page))
+    alone = (await visit(site).get(unescape(link))).text
+    assert "66.7" in page or "67" in page
+    assert "no judge named" in page
+    assert "<script>document" not in page
+    assert "By judge" not in alone
+    assert "two" not in re.sub(r"<datalist.*?</datalist>", "", alone, flags=re.DOTALL)
+
+
+async def test_rates_of_one_judge_are_not_split(tmp_path: Path, visit: Open) -> None:
+    site = Site(open_store(tmp_path / "store.duckdb"), now=NOW + timedelta(minutes=1))
+    site.add(make_score("a", "safety_v1", 1.0, judge="one"), make_score("b", "safety_v1", 0.0))
+
+    pages = [(await visit(site).get(view)).text for view in ("/", "/metric?metric=safety_v1")]
+
+    assert not any("no judge named" in page or "By judge" in page for page in pages)
+
+
+@pytest.mark.parametrize(("other", "is_said"), [("two", True), ("one", False), (None, False)])
+async def test_a_comparison_of_different_judges_says_so(
+    other: str | None, is_said: bool, tmp_path: Path, visit: Open
+) -> None:
+    site = Site(open_store(tmp_path / "store.duckdb"), now=NOW + timedelta(minutes=1))
+    site.add(
+        make_score("a", "safety_v1", 1.0, judge="one", agent_version="1"),
+        make_score("b", "safety_v1", 0.0, judge=other, agent_version="2"),
+    )
+    query = "?first_agent_version=1&second_agent_version=2"
+
+    page = (await visit(site).get(f"/compare{query}")).text
+    diff = (await visit(site).get(f"/diff{query}")).text
+
+    assert ("different judges" in page, "different judges" in diff) == (is_said, is_said)
+
+
 async def test_a_dead_letter_is_shown_with_its_place_and_its_reason(site: Site, visit: Open) -> None:
     page = (await visit(site).get("/dead-letters")).text
 

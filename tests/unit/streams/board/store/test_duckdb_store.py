@@ -13,7 +13,7 @@ import duckdb
 import pytest
 from tests.support.results import make_score
 from tests.support.scoring import NOW
-from tests.support.stores import figures, open_store, scores_batch
+from tests.support.stores import figures, open_store, recomputed_figures, scores_batch
 
 from traceweir.streams.board.store import duckdb_store
 from traceweir.streams.board.store.duckdb_store import DuckDBStore
@@ -115,7 +115,8 @@ def test_a_store_of_the_first_version_is_brought_up_to_date_with_its_rows(file: 
             "DROP TABLE topic_ids; DROP TABLE topic_times; DROP TABLE rollup_hours; DROP TABLE removed_results; DROP TABLE rejections; "
             "DROP TABLE rejection_changes; INSERT INTO rollups FROM rollup_changes; ALTER TABLE results DROP COLUMN cause; "
             "ALTER TABLE replaced_results DROP COLUMN cause; ALTER TABLE results DROP COLUMN judge; "
-            "ALTER TABLE replaced_results DROP COLUMN judge; ALTER TABLE results DROP COLUMN category; "
+            "ALTER TABLE replaced_results DROP COLUMN judge; ALTER TABLE rollups DROP COLUMN judge; "
+            "ALTER TABLE rollup_changes DROP COLUMN judge; ALTER TABLE results DROP COLUMN category; "
             "ALTER TABLE replaced_results DROP COLUMN category"
         )
         connection.execute("UPDATE store_version SET version = 1")
@@ -140,6 +141,27 @@ def test_a_store_of_the_first_version_is_brought_up_to_date_with_its_rows(file: 
     ]
     store.write(scores_batch(make_score("b", cause="too_long", revision=1, **missing), offset=2))
     assert store.query("SELECT cause FROM replaced_results") == [{"cause": "judge_refused"}]
+
+
+def test_figures_of_a_version_that_does_not_know_judges_move_to_the_judges_of_the_results(file: Path) -> None:
+    scores = [
+        make_score("a", value=0.2, judge="first"),
+        make_score("b", value=0.9, judge="second"),
+        make_score("c", value=1.0),
+        make_score("d", value=None, not_evaluated_because="budget", judge="first"),
+    ]
+    write(file, scores_batch(*scores))
+    with duckdb.connect(str(file)) as connection:
+        for table in ("rollups", "rollup_changes", "rollup_hours", "removed_results"):
+            connection.execute(f"ALTER TABLE {table} DROP COLUMN judge")
+        connection.execute("UPDATE store_version SET version = 7")
+
+    store = open_store(file)
+
+    assert len(figures(store)) == 3
+    assert figures(store) == recomputed_figures(store)
+    store.write(scores_batch(make_score("a", value=1.0, revision=1, judge="second"), offset=4))
+    assert figures(store) == recomputed_figures(store)
 
 
 def test_a_store_without_a_version_is_refused_with_the_way_out(file: Path) -> None:

@@ -15,10 +15,12 @@ from tests.support.stores import FakeRecord, batch_of, scores_batch
 
 from traceweir.schemas.dead_letter import REPLAYED, DeadLetter
 from traceweir.schemas.judge_config import Budget
-from traceweir.schemas.score import Cause, result_id
+from traceweir.schemas.score import Cause, Score, result_id
 from traceweir.streams.board.store import duckdb_store
 from traceweir.streams.board.store import sessions as sessions_module
+from traceweir.streams.board.store.comparison import compare
 from traceweir.streams.board.store.duckdb_store import DuckDBStore
+from traceweir.streams.board.store.metric import dimension_values
 from traceweir.streams.board.store.opening import Store
 from traceweir.streams.board.store.overview import judge_spending, overview
 from traceweir.streams.board.store.paging import Position
@@ -40,7 +42,7 @@ pytestmark = pytest.mark.slow
 DAY = Selection(NOW - timedelta(hours=12), NOW + timedelta(hours=12))
 
 
-def gate(session_id: str, *reasons: str) -> Any:
+def gate(session_id: str, *reasons: str, **changes: Any) -> Score:
     return make_score(
         session_id,
         "gate",
@@ -51,6 +53,7 @@ def gate(session_id: str, *reasons: str) -> Any:
         trace_id="t",
         threshold=None,
         details={"reasons": list(reasons)},
+        **changes,
     )
 
 
@@ -70,6 +73,65 @@ def test_an_overview_has_the_figures_of_each_metric_with_the_interval_of_its_pas
     # Wilson's interval of 3 of 4, as the usual tables have it.
     assert (round(match.pass_rate_low or 0, 4), round(match.pass_rate_high or 0, 4)) == (0.3006, 0.9544)
     assert (found["completeness"].usd, found["completeness"].input_tokens) == (0.5, 7)
+
+
+def judged(judge: str | None, *values: float | None, **changes: Any) -> list[Score]:
+    """Returns scores of sessions that are named after their judge."""
+    return [
+        make_score(f"{judge}{number}", "safety_v1", value, judge=judge, **changes)
+        for number, value in enumerate(values)
+    ]
+
+
+def test_figures_are_split_by_the_judge_where_results_name_one(store: Store) -> None:
+    store.write(scores_batch(*judged("first", 1.0, 1.0, 0.0, None), *judged("second", 0.0), *judged(None, 1.0)))
+
+    (found,) = overview(store, DAY).metrics
+
+    assert (found.results, found.passed, found.failed) == (6, 3, 2)
+    assert [(each.judge, each.passed, each.failed, each.results) for each in found.by_judge] == [
+        ("first", 2, 1, 4),
+        ("second", 0, 1, 1),
+        (None, 1, 0, 1),
+    ]
+    assert found.judges == ["first", "second"]
+
+
+def test_results_that_name_no_judge_are_not_split(store: Store) -> None:
+    store.write(scores_batch(*judged(None, 1.0, 0.0)))
+
+    assert [each.by_judge for each in overview(store, DAY).metrics] == [[]]
+
+
+def test_a_judge_selects_its_results_and_their_sessions_and_no_other_records(store: Store) -> None:
+    store.write(scores_batch(*judged("first", 1.0, 0.0), *judged("second", 0.0), gate("g")))
+    store.write(
+        batch_of("sessions", FakeRecord(orjson.dumps(session_document("first0", last_record_at=NOW.isoformat()))))
+    )
+    of_first = Selection(DAY.since, DAY.until, {"judge": "first"})
+
+    found = overview(store, of_first)
+
+    assert [(each.metric, each.passed, each.failed) for each in found.metrics] == [("safety_v1", 1, 1)]
+    assert (found.coverage.sessions, found.coverage.accepted) == (1, 1)
+    assert {each.session_id for each in sessions(store, of_first)} == {"first0", "first1"}
+    assert dimension_values(store, DAY).dimensions["judge"] == ["first", "second"]
+
+
+def test_a_comparison_names_the_judges_of_each_side(store: Store) -> None:
+    versions = [{"agent_version": version} for version in ("1", "2")]
+    store.write(
+        scores_batch(
+            *judged("first", 1.0, 0.0, **versions[0]), *judged("second", 0.0, **versions[1]), gate("g", **versions[0])
+        )
+    )
+    sides = [Selection(DAY.since, DAY.until, version) for version in versions]
+
+    other = next(each for each in compare(store, *sides).metrics if each.metric == "safety_v1")
+    same = next(each for each in compare(store, sides[0], DAY).metrics if each.metric == "gate")
+
+    assert (other.first and other.first.judges, other.second and other.second.judges) == (["first"], ["second"])
+    assert (other.has_several_judges, same.has_several_judges) == (True, False)
 
 
 def test_a_series_has_a_point_for_each_step_with_results(store: Store) -> None:

@@ -42,6 +42,7 @@ QUESTIONS: dict[str, Callable[[Store], object]] = {
     "metric": lambda store: metric(store, MATCH),
     "metric without results": lambda store: metric(store, Selection(NONE.since, NONE.until, metric="match")),
     "comparison": lambda store: compare(store, HOURS, Selection(WEEK.since, WEEK.until, {"agent_version": "2"})),
+    "results of a judge": lambda store: overview(store, Selection(WEEK.since, WEEK.until, {"judge": "first"})),
     "values of dimensions": lambda store: dimension_values(store, WEEK),
     "sessions": lambda store: sessions(store, WEEK),
     "sessions of a metric in a range": lambda store: sessions(store, MATCH, least=0.2, most=0.7),
@@ -75,6 +76,7 @@ def batches() -> list[Batch]:
                 app_name=(None, "shop", "bank")[number % 3],
                 agent_name="bot",
                 agent_version="12"[number % 2],
+                judge=(None, "first", "second")[number % 5 % 3],
                 cost={"usd": chance.randrange(8) / 8, "input_tokens": chance.randrange(90)},
             )
         )

@@ -52,6 +52,22 @@ def test_the_tables_show_means_difference_interval_and_flips(before: str, after:
     )
 
 
+def test_values_of_different_judges_are_named_with_their_judges(write_input: WriteInput, run: Run) -> None:
+    sides = [
+        write_input(f"{judge[:3]}.jsonl", *lines(*(make_score(f"s{n}", value=1.0, judge=judge) for n in range(2))))
+        for judge in ("one", "two\x1b[2J")
+    ]
+
+    ended = run("diff", *sides)
+    selected = run("diff", *sides, "--where", "judge=one")
+
+    assert (
+        "warning: response_match_score (session) has values of different judges, so a difference can be theirs: "
+        "base one (2); challenger two\\x1b[2J (2)"
+    ) in " ".join(ended.out.split())
+    assert "two.jsonl: has no results" in told(selected)
+
+
 def test_json_is_one_document_with_both_rationales(before: str, after: str, run: Run) -> None:
     ended = run("diff", before, after, "--json", "--flips", "1")
     found = json.loads(ended.out)

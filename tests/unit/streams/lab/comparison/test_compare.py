@@ -57,6 +57,19 @@ def test_a_side_without_any_value_has_no_difference() -> None:
     assert (found.value, found.pass_rate, found.verdicts) == (None, None, None)
 
 
+def test_values_are_counted_by_the_judge_that_gave_them() -> None:
+    base = [*scores([1.0, 0.0, None], judge="one"), *scores([1.0], "t", judge="two"), *scores([1.0], "u")]
+    found = only_metric(compared(base, scores([1.0, 1.0], judge="one")))
+    assert (found.base.judges, found.challenger.judges) == ({"one": 2, "two": 1}, {"one": 2})
+    assert found.has_several_judges
+
+
+@pytest.mark.parametrize("judges", [("one", "one"), (None, "one"), (None, None)])
+def test_a_comparison_within_one_judge_has_not_several(judges: tuple[str | None, str | None]) -> None:
+    found = only_metric(compared(scores([1.0, 0.0], judge=judges[0]), scores([1.0, 0.0], judge=judges[1])))
+    assert not found.has_several_judges
+
+
 def test_flips_are_counted_in_both_directions_with_exact_mcnemar_and_kappa() -> None:
     found = only_metric(compared(scores([1.0] * 9 + [0.0]), scores([0.0] * 7 + [1.0] * 3))).verdicts
     assert found is not None

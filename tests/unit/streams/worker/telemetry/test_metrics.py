@@ -42,7 +42,9 @@ def test_a_committed_checkpoint_counts_its_records_scores_and_cost() -> None:
     scores = [
         make_score("a", value=0.5, occurred_at=NOW - timedelta(seconds=2)),
         make_score("b", value=None, occurred_at=NOW - timedelta(seconds=40)),
-        make_score("c", "judged", 1.0, occurred_at=NOW, cost={"input_tokens": 7, "output_tokens": 2, "usd": 0.25}),
+        make_score(
+            "c", "judged", 1.0, occurred_at=NOW, judge="one", cost={"input_tokens": 7, "output_tokens": 2, "usd": 0.25}
+        ),
     ]
     outputs = [Output("results", 0, b"k", score.wire()) for score in scores]
     counts = {"assemble.consumed": 5, "assemble.joined": 3, "assemble.dead_lettered.late": 2, "gate.rejected": 2}
@@ -56,7 +58,8 @@ def test_a_committed_checkpoint_counts_its_records_scores_and_cost() -> None:
     assert found["dead_letters_total", "assemble", "late"] == 2
     assert found["gate_decisions_total", "rejected"] == found["gate_rejections_total", "private"] == 2
     assert found["records_produced_total", "results"] == 3
-    assert found["scores_total", "response_match_score", "NOT_EVALUATED", "missing_input"] == 1
+    assert found["scores_total", "response_match_score", "NOT_EVALUATED", "missing_input", ""] == 1
+    assert found["scores_total", "judged", "PASSED", "", "one"] == 1
     assert found["score_value_sum", "judged"] == 1.0
     assert [found[BUCKETS, bound] for bound in ("0.1", "2.5", "30.0", "60.0", "+Inf")] == [1, 2, 2, 3, 3]
     assert found["judge_tokens_total", "input"] == 7

@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 from pydantic import AwareDatetime, TypeAdapter, ValidationError
 
 from traceweir.streams.board.store.selection import Selection
-from traceweir.streams.board.store.tables import DIMENSIONS
+from traceweir.streams.board.store.tables import RESULT_DIMENSIONS
 
 SPANS: Mapping[str, timedelta] = {
     "1h": timedelta(hours=1),
@@ -27,9 +27,10 @@ LABELS: Mapping[str, str] = {
     "agent_version": "agent version",
     "environment": "environment",
     "model": "model",
+    "judge": "judge",
 }
 """What the page calls the dimensions."""
-KEPT = ("span", "since", "until", *DIMENSIONS)
+KEPT = ("span", "since", "until", *RESULT_DIMENSIONS)
 """The parameters that links to other pages keep."""
 MAX_CHARS = 1_024
 _TIME = TypeAdapter[datetime](AwareDatetime)
@@ -105,7 +106,7 @@ def filters_of(parameters: Mapping[str, str], now: datetime, prefix: str = "") -
         raise FilterError(f"{prefix}span is none of {', '.join(SPANS)}")
     until = _time(given, "until", prefix) or now
     since = _time(given, "since", prefix)
-    dimensions = {name: given[name] for name in DIMENSIONS if name in given}
+    dimensions = {name: given[name] for name in RESULT_DIMENSIONS if name in given}
     try:
         selection = Selection(since or until - SPANS[span], until, dimensions, given.get("metric"))
     except (ValueError, OverflowError) as error:
