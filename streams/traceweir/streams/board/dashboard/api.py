@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from urllib.parse import urlencode
 
 import orjson
@@ -15,7 +15,7 @@ from pydantic import BaseModel
 from starlette.exceptions import HTTPException as StarletteHTTPException
 
 from traceweir.schemas.judge_config import Budget
-from traceweir.schemas.score import NotEvaluated, Status
+from traceweir.schemas.score import Cause, NotEvaluated, Status
 from traceweir.schemas.text import printable
 from traceweir.streams.board.dashboard.challengers import (
     ChallengerInEffect,
@@ -189,13 +189,14 @@ def create_api(
         selected: Selected,
         status: Status | None = None,
         reason: NotEvaluated | None = None,
+        cause: Cause | Literal["none"] | None = None,
         least: _Value = None,
         most: _Value = None,
         text: _Text = None,
         limit: _Limit = 50,
         older_than: Annotated[str | None, Query(description=OLDER_THAN)] = None,
     ) -> Any:
-        """The latest sessions, the newest first: with a result of a status, a reason or a range of values, or with a text.
+        """The latest sessions, the newest first: with a result of a status, a reason, a cause or a range of values, or with a text.
 
         The header `Link` has the address of the older ones, if there are any.
         """
@@ -208,6 +209,7 @@ def create_api(
             selected,
             status=status,
             reason=reason,
+            cause=cause,
             least=least,
             most=most,
             text=text,

@@ -140,6 +140,30 @@ async def test_what_was_not_scored_is_grouped_by_cause_with_its_number(tmp_path:
     assert "loosen the filter" in session
 
 
+async def test_each_row_of_what_was_not_scored_opens_the_sessions_that_it_counts(tmp_path: Path, visit: Open) -> None:
+    site = Site(open_store(tmp_path / "store.duckdb"), now=NOW + timedelta(minutes=1))
+    rows = {
+        ("safety_v1", "error", "judge_truncated"): ["a", "b"],
+        ("safety_v1", "error", "judge_refused"): ["c"],
+        ("safety_v1", "error", None): ["d"],
+        ("safety_v1", "budget", None): ["e"],
+        ("hallucinations_v1", "error", "judge_refused"): ["a", "f"],
+    }
+    site.add(
+        *[
+            make_score(name, metric, None, not_evaluated_because=reason, cause=cause)
+            for (metric, reason, cause), names in rows.items()
+            for name in names
+        ]
+    )
+
+    page = Tags((await visit(site).get("/not-scored")).text)
+    links = [each["href"] or "" for tag, each in page.found if tag == "a" and "/sessions?" in (each.get("href") or "")]
+    opened = [re.findall(r'/session\?session_id=(\w+)"', (await visit(site).get(link)).text) for link in links]
+
+    assert sorted(sorted(found) for found in opened) == sorted(rows.values())
+
+
 def judged_site(tmp_path: Path, **changes: Any) -> Site:
     """Returns a site with three verdicts of one judge, one of another, and one score whose judge is not known."""
     site = Site(open_store(tmp_path / "store.duckdb"), now=NOW + timedelta(minutes=1))

@@ -14,7 +14,7 @@ from fastapi import APIRouter, Depends, Form, HTTPException, Query, Request, Res
 from fastapi.responses import HTMLResponse, RedirectResponse
 
 from traceweir.schemas.judge_config import Budget
-from traceweir.schemas.score import NotEvaluated, Status
+from traceweir.schemas.score import Cause, NotEvaluated, Status
 from traceweir.schemas.text import printable, shell_command
 from traceweir.streams.board.dashboard.cases import CaseAdded, NoCaseError, NoSessionError, add_session
 from traceweir.streams.board.dashboard.challengers import (
@@ -43,6 +43,7 @@ from traceweir.streams.board.store.overview import (
 from traceweir.streams.board.store.paging import Position
 from traceweir.streams.board.store.selection import Readable
 from traceweir.streams.board.store.sessions import (
+    NO_CAUSE,
     TRACE_VALUE,
     dead_letters,
     not_scored,
@@ -61,6 +62,7 @@ from traceweir.streams.tools.results.reader import GATE
 PAGE_LENGTHS = (50, 200, 500)
 _STATUSES = get_args(Status)
 _REASONS = get_args(NotEvaluated)
+_CAUSES = (*get_args(Cause), NO_CAUSE)
 
 
 @dataclass(frozen=True)
@@ -152,6 +154,7 @@ def page_routes(store: Readable, options: PageOptions) -> APIRouter:
             filters.selection,
             status=status,
             reason=reason,
+            cause=_one_of(given, "cause", _CAUSES),
             limit=limit,
             after=after,
             least=_number(given, "least"),
@@ -169,6 +172,7 @@ def page_routes(store: Readable, options: PageOptions) -> APIRouter:
             limit=limit,
             statuses=_STATUSES,
             reasons=_REASONS,
+            causes=_CAUSES,
             lengths=PAGE_LENGTHS,
             values=dimension_values(store, filters.selection),
         )
@@ -251,7 +255,14 @@ def page_routes(store: Readable, options: PageOptions) -> APIRouter:
     def show_not_scored(request: Request) -> HTMLResponse:
         filters = filters_from(request)
         found = [shown(each, options.content) for each in not_scored(store, filters.selection)]
-        return page(request, "not-scored", filters, found=found, values=dimension_values(store, filters.selection))
+        return page(
+            request,
+            "not-scored",
+            filters,
+            found=found,
+            no_cause=NO_CAUSE,
+            values=dimension_values(store, filters.selection),
+        )
 
     @router.get("/dead-letters")
     def show_dead_letters(request: Request) -> HTMLResponse:
