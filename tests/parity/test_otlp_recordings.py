@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+import json
+from collections import defaultdict
+from dataclasses import replace
+
 import pytest
-from tests.support.otlp_recordings import FIELDS, compare, load, names
+from tests.support.otlp_recordings import FIELDS, compare, load, names, traces_of
+from tests.support.scoring import make_session
+
+from traceweir.schemas.conversation import conversation_of
+from traceweir.schemas.events import EVENT, InvocationEvent
+from traceweir.streams.intake.spans.reader import read_trace
 
 DIFFERENCES: dict[str, dict[str, tuple[int, int, int]]] = {
     # Content is off, and every missing part is said so. The one answer that is right is the absent one of a failed turn.
@@ -14,12 +23,12 @@ DIFFERENCES: dict[str, dict[str, tuple[int, int, int]]] = {
         "results": (0, 21, 21),
         "errors": (1, 1, 2),
     },
-    # A bare client makes a trace of each model call, so that a turn is several traces without a common id; no span tells
-    # that a result is an error, and a sub-agent's calls are not in the history of the outer agent. That no span tells of
-    # an agent is said.
+    # A bare client makes a trace of each model call, so that a turn is several traces without a common id, which is said;
+    # no span tells that a result is an error, and a sub-agent's calls are not in the history of the outer agent. That no
+    # span tells of an agent is said.
     "openai-responses-openinference": {
-        "sessions": (2, 0, 14),
-        "turns": (2, 0, 14),
+        "sessions": (2, 12, 14),
+        "turns": (2, 12, 14),
         "tools": (22, 0, 24),
         "order": (13, 0, 14),
         "args": (22, 0, 22),
@@ -82,3 +91,39 @@ def test_every_field_of_a_recording_is_read_or_said_to_be_missing(name: str) -> 
     expected = {field: (total[field], 0, total[field]) for field in FIELDS} | DIFFERENCES.get(name, {})
     assert {field: tuple(numbers) for field, numbers in tally.items()} == expected, "\n".join(misses)
     assert total["questions"] > 0
+
+
+def test_the_traces_of_model_calls_are_the_turns_of_their_session() -> None:
+    truth, spans = load("openai-responses-openinference")
+    session_of = {
+        trace_id: session["session_id"]
+        for session in truth["sessions"]
+        for turn in session["turns"]
+        for trace_id in turn["trace_ids"]
+    }
+    named = [replace(each, attributes={**each.attributes, "session.id": session_of[each.trace_id]}) for each in spans]
+    events: dict[str, list[InvocationEvent]] = defaultdict(list)
+    for trace in traces_of(named).values():
+        for event in read_trace(trace).events:
+            events[event["session_id"]].append(EVENT.validate_json(json.dumps(event)))
+    read = {
+        session_id: [
+            (each.question, each.answer or None, [tool.name for tool in each.tools])
+            for each in conversation_of(
+                make_session(session_id, events=sorted(found, key=lambda each: each.occurred_at))
+            )
+        ]
+        for session_id, found in events.items()
+    }
+    # An agent that works for another one has a turn of its own, because no span tells of the other one.
+    (handed_over,) = (each["session_id"] for each in truth["sessions"] if each["key"] == "a-refund-handoff")
+    inner = read[handed_over].pop(1)
+    assert inner[2] == ["lookup_order", "issue_refund"]
+    read[handed_over][0][2].extend(inner[2])
+    assert read == {
+        session["session_id"]: [
+            (turn["question"], turn["answer"], [call["name"] for call in turn["tool_calls"]])
+            for turn in session["turns"]
+        ]
+        for session in truth["sessions"]
+    }

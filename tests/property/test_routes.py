@@ -22,7 +22,7 @@ from traceweir.scorers.evaluation.plan import read_plan
 from traceweir.scorers.evaluation.runner import evaluate
 from traceweir.streams.base.settings import Settings
 from traceweir.streams.intake.formats.base import DEFAULT_MAX_SESSION_BYTES
-from traceweir.streams.intake.formats.files import read_input
+from traceweir.streams.intake.formats.files import read_inputs
 from traceweir.streams.intake.formats.registry import input_format
 from traceweir.streams.intake.formats.unread_keys import UnreadKeys
 from traceweir.streams.tools.offline.score_documents import assemble_offline
@@ -49,11 +49,13 @@ def read_session(documents: list[Any]) -> Session:
     """Returns the only session of documents, and checks that everything in them was understood."""
     unread_keys = UnreadKeys()
     stream = io.BytesIO("\n".join(map(json.dumps, documents)).encode())
-    found = read_input(
-        stream,
-        input_format("traceweir"),
+    is_otlp = "resourceSpans" in documents[0]
+    found = read_inputs(
+        [stream],
+        input_format("otlp" if is_otlp else "traceweir"),
         task_domain="general",
         max_session_bytes=DEFAULT_MAX_SESSION_BYTES,
+        visibility="private",
         unread_keys=unread_keys,
     )
     assembled = assemble_offline(found, read_plan(None), Settings(), clock=lambda: CLOCK)

@@ -112,10 +112,11 @@ def compare(truth: dict[str, Any], spans: Iterable[Span]) -> tuple[Tally, list[s
                 events = [event for event in events if event.get("invocation_id") in own]
                 read_before[last] += 1
             invocations = list(dict.fromkeys(event["invocation_id"] for event in events if "invocation_id" in event))
-            count("turns", len(invocations) == 1, False, f"{where}: {len(invocations)} invocations")
+            said = any(each.startswith("the session ") for event in events for each in event.get("missing", ()))
+            count("turns", len(invocations) == 1, said, f"{where}: {len(invocations)} invocations")
             expected = session["session_id"] if truth["session_id_in_spans"] else last
             sessions = {event["session_id"] for event in events}
-            count("sessions", sessions == {expected}, False, f"{where}: {sessions} != {expected}")
+            count("sessions", sessions == {expected}, said, f"{where}: {sessions} != {expected}")
             of_turn = events
             if len(invocations) > 1:  # the last one has the answer
                 events = [event for event in events if event.get("invocation_id") == invocations[-1]]

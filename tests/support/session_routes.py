@@ -284,6 +284,44 @@ def mlflow_rows(session: DrawnSession) -> list[Any]:
     return rows
 
 
+def otlp_model_calls(session: DrawnSession) -> list[Any]:
+    """Writes the spans of a bare client: each call of the model is a trace, which repeats what came before."""
+    requests: list[Any] = []
+    history: list[Any] = []
+
+    def model_call(*parts: Any) -> None:
+        number = len(requests) + 1
+        start = (BEGAN_S + number) * 1_000_000_000
+        answer = {"role": "assistant", "parts": list(parts)}
+        attributes = {
+            "gen_ai.operation.name": "chat",
+            "gen_ai.request.model": "m",
+            "gen_ai.conversation.id": "s",
+            "gen_ai.input.messages": json.dumps(history),
+            "gen_ai.output.messages": json.dumps([answer]),
+        }
+        span = {
+            "traceId": f"{number:032x}",
+            "spanId": f"{number:016x}",
+            "name": "chat m",
+            "startTimeUnixNano": str(start),
+            "endTimeUnixNano": str(start + 500_000_000),
+            "attributes": [{"key": key, "value": {"stringValue": value}} for key, value in attributes.items()],
+        }
+        requests.append({"resourceSpans": [{"scopeSpans": [{"scope": {"name": "client"}, "spans": [span]}]}]})
+        history.append(answer)
+
+    for turn in session:
+        history.append({"role": "user", "parts": [{"type": "text", "content": turn.question}]})
+        for call in turn.calls:
+            model_call({"type": "tool_call", "id": call.id, "name": call.name, "arguments": call.args})
+            result = {"type": "tool_call_response", "id": call.id, "response": call.result}
+            history.append({"role": "tool", "parts": [result]})
+        thought = [{"type": "reasoning", "content": turn.thought}] if turn.thought else []
+        model_call(*thought, {"type": "text", "content": turn.answer})
+    return requests
+
+
 ROUTES: Mapping[str, Callable[[DrawnSession], list[Any]]] = {
     "openai_chat": openai_chat,
     "anthropic_messages": anthropic_messages,
@@ -294,5 +332,6 @@ ROUTES: Mapping[str, Callable[[DrawnSession], list[Any]]] = {
     "recorded_events": recorded_events,
     "own_events": own_events,
     "mlflow_rows": mlflow_rows,
+    "otlp_model_calls": otlp_model_calls,
 }
 """The writers of the formats. Chats, and traces of MLflow, have no place for an approval: its turn is one turn there."""

@@ -36,8 +36,10 @@ def continued_invocation(first: Invocation, later: Invocation) -> Invocation:
     interim = first.final_response if has_answer else None
     unread = [each for each in first.unread or () if not (has_answer and each.startswith("the answer "))]
     unread += [each for each in later.unread or () if not each.startswith("the question ") and each not in unread]
-    if first.user_content is not None and later.user_content is not None and later.user_content.text:
-        unread.append(APPROVED_IN_WORDS)
+    asked = first.user_content.text if first.user_content is not None else ""
+    if later.user_content is not None and later.user_content.text and first.user_content is not None:
+        # A source with an invocation for each call of a model repeats the question.
+        unread += [APPROVED_IN_WORDS] if later.user_content.text != asked else []
     first_tokens = first.reported_tokens or TokenUsage()
     later_tokens = later.reported_tokens or TokenUsage()
     tokens = TokenUsage(

@@ -6,6 +6,8 @@ The rules are those of all sources: events on topics, saved sessions of Google A
   the response of a long-running tool has come.
 - So does a turn whose question is followed by the response to an open call, before the agent has said or done anything
   else, if the agent had said nothing after that call: the user has approved in words.
+- So does a turn that repeats the question and all calls of an earlier turn, after which nothing had come there: its
+  source has a turn for each call of a model, which reads again what came before.
 - Any other late response alone belongs to the turn of its call, if a call of that turn still waits for a response.
 """
 
@@ -32,6 +34,10 @@ class TurnStep(NamedTuple):
     """Whether the step never lets its whole turn continue another one."""
     begins: bool = True
     """Whether the source can only have this step in a turn whose beginning it knows."""
+    responds: bool = False
+    """Whether the step is a response to a call, also one without an id."""
+    content: str = ""
+    """The question, or the call with its id, name and arguments, by which a repetition is known; empty if unknown."""
 
 
 def turns_of_steps(steps: Sequence[TurnStep], *, named: bool = True) -> list[str]:
@@ -60,6 +66,15 @@ class _Turns:
         """The calls of each turn, also those after the step at hand."""
         for step in steps:
             self._own_calls.setdefault(step.turn, set()).update(step.calls)
+        self._contents: dict[str, list[str]] = {}
+        """The contents of the calls of each turn and of those that continue it, also after the step at hand."""
+        for step in steps:
+            if step.content and not step.asks:
+                self._contents.setdefault(step.turn, []).append(step.content)
+        self._questions: dict[str, str] = {}
+        """The turn that asked each question last."""
+        self._ends_with_call: set[str] = set()
+        """Turns after whose last call nothing has come."""
         self._begins = {step.turn for step in steps if step.begins}
         self._asked = {step.turn for step in steps if step.asks}
         """The turns with a question, also those after the step at hand."""
@@ -83,9 +98,14 @@ class _Turns:
             if step.asks:
                 follows = ""
             own = self._whole(step.turn)
-            earlier = self._earlier(step, own)
-            if earlier is not None and self._continues(step, own, earlier):
+            repeated = self._repeated(step, own)
+            earlier = repeated or self._earlier(step, own)
+            if repeated is not None:
+                self._continued[own] = repeated
+                self._contents[repeated] = self._contents[own]
+            elif earlier is not None and self._continues(step, own, earlier):
                 self._continued[own] = earlier
+                self._contents.setdefault(earlier, []).extend(self._contents.get(own, ()))
             elif earlier is not None and not self._named and own in self._said and not self._open.get(own):
                 follows = earlier
             turn = earlier or follows or own
@@ -97,6 +117,15 @@ class _Turns:
         while turn in self._continued:
             turn = self._continued[turn]
         return turn
+
+    def _repeated(self, step: TurnStep, own: str) -> str | None:
+        """Returns the turn whose question and calls a turn repeats from its first step on; None if there is none."""
+        turn = self._questions.get(step.content) if step.asks and step.content else None
+        if turn is None or (turn := self._whole(turn)) == own or own in self._begun:
+            return None
+        contents = self._contents.get(turn, [])
+        is_repeated = turn in self._ends_with_call and contents == self._contents.get(own, [])[: len(contents)]
+        return turn if is_repeated else None
 
     def _earlier(self, step: TurnStep, own: str) -> str | None:
         for call_id in step.answers:
@@ -116,6 +145,12 @@ class _Turns:
         return own not in self._asked or (own not in self._begun and earlier not in self._said)
 
     def _note(self, step: TurnStep, turn: str) -> None:
+        if step.asks and step.content:
+            self._questions[step.content] = turn
+        if step.content and not step.asks:
+            self._ends_with_call.add(turn)
+        elif step.says or step.answers or step.responds:
+            self._ends_with_call.discard(turn)
         if step.says:
             self._said.add(turn)
         if step.says or step.calls or (step.answers and not step.asks):

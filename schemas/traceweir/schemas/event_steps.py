@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
@@ -44,9 +46,12 @@ class EventStep(NamedTuple):
 def event_steps(events: Sequence[InvocationEvent]) -> list[EventStep]:
     """Returns the events of a session with their invocations, without those that are no part of one.
 
+    Of an invocation that repeats the calls of the one that it continues, the repeated calls and responses are left out.
+
     Args:
         events: The events that count, in order.
     """
+    may_repeat = _asks_twice(events)
     places: list[tuple[InvocationEvent, str, str | None]] = []
     steps: list[TurnStep] = []
     anonymous = 0
@@ -61,28 +66,76 @@ def event_steps(events: Sequence[InvocationEvent]) -> list[EventStep]:
                 latest = f"{_ANONYMOUS}{anonymous}"
             name = latest
         latest = name
-        for answer, step in _steps(event, name):
+        for answer, step in _steps(event, name, may_repeat=may_repeat):
             places.append((event, name, answer))
             steps.append(step)
-    return [
+    found = [
         EventStep(event, name, turn, answer)
         for (event, name, answer), turn in zip(places, turns_of_steps(steps), strict=True)
         if answer is None or turn != name
     ]
+    return _without_repetitions(found) if may_repeat else found
 
 
-def _steps(event: InvocationEvent, name: str) -> Iterator[tuple[str | None, TurnStep]]:
+def _asks_twice(events: Sequence[InvocationEvent]) -> bool:
+    """Returns whether two invocations have the same question."""
+    questions = [text for event in events if isinstance(event, InvocationStarted) and (text := _question_in(event))]
+    return len(set(questions)) < len(questions)
+
+
+def _without_repetitions(steps: Sequence[EventStep]) -> list[EventStep]:
+    """Leaves out the calls and the responses that an invocation repeats of the one that it continues."""
+    asked: dict[str, str] = {}
+    repeating: set[str] = set()
+    known: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    of_part: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    kept = []
+    for step in steps:
+        question = _question_in(step.event) if isinstance(step.event, InvocationStarted) else ""
+        if question and question == asked.setdefault(step.turn, question) and step.name != step.turn:
+            repeating.add(step.name)
+        content = _content_of(step.event) if isinstance(step.event, ToolCalled | ToolReturned) else ""
+        if content:
+            part = of_part[step.name]
+            part[content] += 1
+            if part[content] <= known[step.turn][content] and step.name in repeating:
+                continue
+            known[step.turn][content] += 1
+        kept.append(step)
+    return kept
+
+
+def _question_in(event: InvocationStarted) -> str:
+    """Returns the question by which a repetition is known.
+
+    Nothing but an invocation with a reference is compared with that reference, so it continues no other one.
+    """
+    return "" if event.has_reference or event.user_content is None else event.user_content.text
+
+
+def _content_of(event: ToolCalled | ToolReturned) -> str:
+    """Returns what a call or a response has in common with its repetitions; empty if that cannot be compared."""
+    args = [event.args] if isinstance(event, ToolCalled) else []
+    try:
+        return json.dumps([event.type, event.call_id, event.name, *args], sort_keys=True)
+    except RecursionError:
+        return ""
+
+
+def _steps(event: InvocationEvent, name: str, *, may_repeat: bool) -> Iterator[tuple[str | None, TurnStep]]:
     """Yields the step of an event, and before it those of responses that can belong to another invocation."""
     match event:
         case ToolCalled():
-            yield None, TurnStep(name, calls=_known(event.call_id), begins=False)
+            content = _content_of(event) if may_repeat else ""
+            yield None, TurnStep(name, calls=_known(event.call_id), begins=False, content=content)
         case ToolReturned():
-            yield None, TurnStep(name, answers=_known(event.call_id), begins=False)
+            yield None, TurnStep(name, answers=_known(event.call_id), begins=False, responds=True)
         case InvocationStarted():
             # A source can leave questions out, so a turn without one only goes on if its source says so.
             asks = not (_goes_on(event) or _is_answer(event.user_content))
             # Nothing but this invocation is compared with its reference, so it continues no earlier one.
-            yield from _asking(event, TurnStep(name, asks=asks, says=asks and event.has_reference))
+            says = asks and event.has_reference
+            yield from _asking(event, TurnStep(name, asks=asks, says=says, content=_question_in(event)))
         case InvocationRecorded():
             yield from _recorded(event, name)
         case InvocationCompleted():

@@ -74,3 +74,68 @@ def test_a_turn_whose_beginning_has_not_come_continues_no_turn_whose_calls_are_a
     second = [TurnStep("2", answers=["c"], begins=False), TurnStep("2", says=True, begins=False)]
 
     assert turns_of_steps([*first, *second]) == ["1", "1", "1", "2", "2"]
+
+
+def asked(turn: str, question: str) -> TurnStep:
+    return TurnStep(turn, asks=True, content=question)
+
+
+def called(turn: str, call: str, name: str = "") -> TurnStep:
+    return TurnStep(turn, calls=[call] if call else (), content=call or name)
+
+
+def answered(turn: str, call: str) -> TurnStep:
+    return TurnStep(turn, answers=[call] if call else (), responds=True)
+
+
+def said(turn: str) -> TurnStep:
+    return TurnStep(turn, says=True)
+
+
+FIRST = [asked("1", "q"), called("1", "c")]
+
+
+@pytest.mark.parametrize(
+    ("steps", "turns"),
+    [
+        # Each model call is a turn of its source, and repeats what it has read.
+        ([*FIRST, asked("2", "q"), called("2", "c"), answered("2", "c"), said("2")], "111111"),
+        (
+            [
+                *FIRST,
+                *(asked("2", "q"), called("2", "c"), answered("2", "c"), called("2", "d")),
+                *(
+                    asked("3", "q"),
+                    called("3", "c"),
+                    answered("3", "c"),
+                    called("3", "d"),
+                    answered("3", "d"),
+                    said("3"),
+                ),
+            ],
+            "111111111111",
+        ),
+        # Calls without ids have the same names and arguments.
+        (
+            [asked("1", "q"), called("1", "", "look"), asked("2", "q"), called("2", "", "look"), answered("2", "")],
+            "11111",
+        ),
+        # Another agent, which is asked meanwhile, has a turn of its own.
+        (
+            [*FIRST, asked("2", "other"), called("2", "d"), asked("3", "q"), called("3", "c"), answered("3", "c")],
+            "1122111",
+        ),
+        # The user asks the same again.
+        ([*FIRST, asked("2", "q"), called("2", "d")], "1122"),
+        ([*FIRST, asked("2", "other"), called("2", "c")], "1122"),
+        ([*FIRST, said("1"), asked("2", "q"), called("2", "c")], "11122"),
+        ([*FIRST, answered("1", "c"), asked("2", "q"), called("2", "c"), answered("2", "c")], "111222"),
+        (
+            [asked("1", "q"), called("1", "", "look"), answered("1", ""), asked("2", "q"), called("2", "", "look")],
+            "11122",
+        ),
+        ([asked("1", "q"), asked("2", "q"), said("2")], "122"),
+    ],
+)
+def test_a_turn_that_repeats_a_question_and_its_open_calls_continues_it(steps: list[TurnStep], turns: str) -> None:
+    assert "".join(turns_of_steps(steps)) == turns

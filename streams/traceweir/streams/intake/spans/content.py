@@ -55,6 +55,12 @@ def resumption_of(turn: TurnSpans) -> str | None:
     return next((found for node in frames if (found := resumption_on(node.span)) is not None), None)
 
 
+def reads_only_results(models: Sequence[ModelCall]) -> bool:
+    """Returns whether the first model call reads the results of tools without the question and the calls before them."""
+    inputs = [message for message in models[0].inputs if message.role != "system"] if models else []
+    return bool(inputs) and all(message.results and not (message.calls or message.text) for message in inputs)
+
+
 def began_with_question(turn: TurnSpans, models: Sequence[ModelCall]) -> bool:
     """Returns whether the agent began with the question that its first model call has read, and with no call after it."""
     root = turn.roots[0]

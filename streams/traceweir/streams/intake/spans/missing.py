@@ -41,6 +41,10 @@ _NO_OUTER_SPAN = (
     + " or ".join(each.unended_agents for each in CONVENTIONS if each.unended_agents)
 )
 
+_PART_OF_TURN = (
+    "the session is not in the spans: the turn has model calls in other traces, and each trace is a session of its own; "
+    "set session.id or gen_ai.conversation.id on each model call, or put a span around the turn"
+)
 _NO_ROOT = (
     "the root span, or another span above the invocation, is not in the trace: a sampler dropped it, it comes later, or its "
     "service exports no spans; what it tells, such as the session or the user, is not read"
@@ -67,6 +71,7 @@ class Missing:
         answer: str,
         agent: str,
         failed: bool,
+        has_session: bool,
     ) -> Missing:
         """Returns what is missing, and why as far as the spans tell."""
         # Looks at every value, and most invocations are complete.
@@ -83,6 +88,8 @@ class Missing:
             parts |= _of_agent(turn, why)
         if turn.has_lost_spans and not turn.is_fragment:
             parts["root"] = _NO_ROOT
+        if not has_session and turn.bare and _has_other_calls(calls, models):
+            parts["session"] = _PART_OF_TURN
         scopes = {node.span.scope for node in turn.nodes}
         seen = SeenInvocation(turn.nodes, scopes, models, calls, agent, own_agent_name, why)
         for quirks in _QUIRKS:
@@ -121,6 +128,14 @@ def _is_open(call: ToolCall, last: ModelCall | None) -> bool:
     """Returns whether the last answer of a model asks for a call that no span tells of."""
     asked_last = last is not None and call.asked_ns >= last.end_ns
     return asked_last and call.run is None and call.result is ABSENT and call.args is not ABSENT
+
+
+def _has_other_calls(calls: Sequence[ToolCall], models: Sequence[ModelCall]) -> bool:
+    """Returns whether the turn has model calls before the first one, or after the last one, whose tools they need."""
+    if any(message.calls or message.results for model in models[:1] for message in newest_turn(model.inputs)):
+        return True
+    last = max(models, key=lambda each: each.end_ns, default=None)
+    return any(_is_open(call, last) and not call.hosted for call in calls)
 
 
 def _of_calls(

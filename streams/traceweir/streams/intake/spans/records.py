@@ -17,6 +17,7 @@ from traceweir.streams.intake.spans.content import (
     given_answer,
     is_protocol,
     question_of,
+    reads_only_results,
     resumption_of,
     written_answer,
 )
@@ -45,6 +46,7 @@ _LAST_NS = 253_402_214_400 * 10**9
 
 _NO_TEXT = "the question is not in the spans: the run goes on with the answer of a person, which is no text"
 _OF_RUN_BEFORE = f"{QUESTION_OF_RUN_BEFORE}: this run only goes on with it, after the answer of a person"
+_OF_CALL_BEFORE = f"{QUESTION_OF_RUN_BEFORE}: this model call only goes on with it, and its input has the results alone"
 
 
 @dataclass(slots=True)
@@ -85,12 +87,13 @@ class Reading:
         forced = forced_answers(own, ran, given)
         has_whole_history = turn.bare or began_with_question(turn, models)
         resumption = resumption_of(turn)
+        only_results = turn.bare and reads_only_results(models)
         calls = read_tool_calls(
             turn.nodes,
             models,
             has_whole_history=has_whole_history,
             answering=forced.names,
-            resumes=resumption is not None,
+            resumes=resumption is not None or only_results,
         )
         answers_calls = any(call.is_earlier for call in calls)
         question = question_of(turn, own) if resumption is None else resumption
@@ -103,14 +106,24 @@ class Reading:
         # There, only an agent that works for the lost one can have a name.
         if not agent and not turn.is_fragment:
             agent = next((name for name in named if name), "")
-        missing = Missing.of(turn, models, calls, question=question, answer=answer, agent=agent, failed=failed)
+        has_session = session_id != root.trace_id
+        missing = Missing.of(
+            turn,
+            models,
+            calls,
+            question=question,
+            answer=answer,
+            agent=agent,
+            failed=failed,
+            has_session=has_session,
+        )
         if answers_calls:
-            missing.parts["question"] = _OF_RUN_BEFORE
+            missing.parts["question"] = _OF_CALL_BEFORE if only_results else _OF_RUN_BEFORE
         elif resumption is not None and not question:
             missing.parts["question"] = _NO_TEXT
         missing.parts |= unread_names(
             [*turn.above, *turn.nodes],
-            has_session=session_id != root.trace_id,
+            has_session=has_session,
             has_user=bool(user_id),
             tools={call.name for call in calls},
         )

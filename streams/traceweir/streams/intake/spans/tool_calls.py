@@ -81,7 +81,8 @@ def read_tool_calls(
     asked_ids = {call.id for model in models for call in model.all_calls}
     answers = list(_asked(models, has_whole_history=has_whole_history))
     repeated = _several(each.call.id for asked in answers for each in asked if each.call.id)
-    results = _Results(models, repeated | _several(run.call_id for _, run in runs))
+    single_ids = {each.call.id for asked in answers for each in asked} - repeated - {""}
+    results = _Results(models, repeated | _several(run.call_id for _, run in runs), single_ids)
     free = FreeRuns(runs, asked_ids, results.answered, repeated)
     same: dict[int, ToolRun | None] = {}
     # Of calls with one id, each takes the run with its arguments before another one takes it for its id.
@@ -208,14 +209,19 @@ def _of_history(model: ModelCall, is_wanted: Callable[[RequestedCall], bool]) ->
 
 
 def _answered_before(model: ModelCall) -> Iterator[_Asked]:
-    """Yields the calls of the last answer that a model has read, if it has read their results too."""
+    """Yields the calls of the last answer that a model has read, if it has read their results too.
+
+    A model that continues a conversation at its provider reads the results alone, which do not tell the tools.
+    """
     history = newest_turn(model.inputs)
     last = max((place for place, message in enumerate(history) if message.calls), default=-1)
-    answered = {result.id for message in history[last + 1 :] for result in message.results}
+    results = {result.id: result for message in history[last + 1 :] for result in message.results if result.id}
+    answered = [RequestedCall(each.id, each.name, ABSENT) for each in results.values()]
+    if last >= 0:
+        answered = [call for call in history[last].calls if call.id in results]
     span = model.nodes[0].span
-    for index, call in enumerate(history[last].calls if last >= 0 else ()):
-        if call.id and call.id in answered:
-            yield _Asked(call, span.start_ns, model.agent, f"{span.span_id}:history:{last}:{index}")
+    for index, call in enumerate(answered):
+        yield _Asked(call, span.start_ns, model.agent, f"{span.span_id}:history:{last}:{index}")
 
 
 def _was_read(call: RequestedCall, model: ModelCall) -> bool:
@@ -237,9 +243,10 @@ class _Results:
     Args:
         models: The model calls.
         repeated: The ids of several calls, by which no result is found.
+        single: The ids that are each of one call, whose result no other call with the same arguments takes.
     """
 
-    def __init__(self, models: Sequence[ModelCall], repeated: Set[str]) -> None:
+    def __init__(self, models: Sequence[ModelCall], repeated: Set[str], single: Set[str]) -> None:
         self.answered: set[str] = set()
         """The ids of all results."""
         self._by_id: dict[str, tuple[ToolResult, RequestedCall | None]] = {}
@@ -266,6 +273,8 @@ class _Results:
         self._pairs: Waiting[ToolResult] = Waiting()
         for history in histories.values():
             for call, result in _paired(history):
+                if result.id in single and result.id in self._by_id:
+                    continue
                 self._pairs.add(result, (call.name, None), (call.name, args_text(arguments(call.args))))
                 if _has_made_up_id(call):
                     self._by_id.pop(call.id, None)
