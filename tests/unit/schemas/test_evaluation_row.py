@@ -16,7 +16,7 @@ from traceweir.schemas import evaluation_row
 from traceweir.schemas.base import explain
 from traceweir.schemas.evaluation_row_turn import request_text, response_text
 from traceweir.schemas.events import EVENT, InvocationEvent
-from traceweir.schemas.invocation import Content, IntermediateData, Invocation, RetrievedChunk, TokenUsage
+from traceweir.schemas.invocation import Content, Invocation, RetrievedChunk, TokenUsage
 from traceweir.schemas.reference import Reference
 from traceweir.schemas.turns import Turn, turns_of
 
@@ -57,7 +57,6 @@ def test_a_row_becomes_an_invocation_and_its_reference() -> None:
         invocation_id="r1",
         user_content=Content.of("q"),
         final_response=Content.of("a", "model"),
-        intermediate_data=IntermediateData(),
         retrieved_context=[RetrievedChunk(doc_uri="d2", content="c")],
     )
     assert found.reference == Reference(

@@ -116,7 +116,7 @@ async def test_a_session_without_some_counts_has_the_mean_of_adk() -> None:
         "candidates_tokens": 20.0,
         "invocations": 2,
         "measured": 1,
-        "not_evaluated": {"missing_input": {"count": 1, "invocations": ["silent"]}},
+        "not_evaluated": {"missing_input": {"count": 1, "invocations": ["silent"], "causes": {"not_recorded": 1}}},
     }
 
 

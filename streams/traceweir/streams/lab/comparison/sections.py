@@ -263,8 +263,9 @@ def _decision(side: FlipSide) -> str:
 
 
 def _verdict(side: FlipSide) -> str:
-    is_met = side.threshold is None or side.status == "PASSED"
-    needs = "" if is_met else f" (needs {needed(side.value, side.threshold)})"
+    needs = (
+        "" if side.threshold is None or side.status == "PASSED" else f" (needs {needed(side.value, side.threshold)})"
+    )
     return f"{figure(side.value, side.threshold)} {side.status}{needs}"
 
 

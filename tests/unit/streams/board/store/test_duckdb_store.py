@@ -154,6 +154,8 @@ def test_figures_of_a_version_that_does_not_know_judges_move_to_the_judges_of_th
     with duckdb.connect(str(file)) as connection:
         for table in ("rollups", "rollup_changes", "rollup_hours", "removed_results"):
             connection.execute(f"ALTER TABLE {table} DROP COLUMN judge")
+        for table in ("results", "replaced_results"):
+            connection.execute(f"ALTER TABLE {table} DROP COLUMN category")
         connection.execute("UPDATE store_version SET version = 7")
 
     store = open_store(file)

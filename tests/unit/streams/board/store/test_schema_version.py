@@ -9,9 +9,21 @@ import duckdb
 
 from traceweir.streams.board.store import clickhouse_tables, duckdb_tables
 
-DUCKDB = {5: "e75b0360601f1489", 6: "7787b992afdc1200", 7: "e6aee5641a7b8166", 8: "d93835d4a8360214", 9: "93abc8f2be4e34f3"}
+DUCKDB = {
+    5: "e75b0360601f1489",
+    6: "7787b992afdc1200",
+    7: "e6aee5641a7b8166",
+    8: "d93835d4a8360214",
+    9: "93abc8f2be4e34f3",
+}
 """By version, a digest of the columns of a new file. A new version is a new line; a former one keeps its digest."""
-CLICKHOUSE = {2: "9d9e4377456ded0e", 3: "d698e141490512c6", 4: "69d70135f95a67d3", 5: "b08a7476aa526e80", 6: "a3045d74fb57b338"}
+CLICKHOUSE = {
+    2: "9d9e4377456ded0e",
+    3: "d698e141490512c6",
+    4: "69d70135f95a67d3",
+    5: "b08a7476aa526e80",
+    6: "a3045d74fb57b338",
+}
 """The same for ClickHouse, of the statements that create the tables and views of an empty database."""
 
 
