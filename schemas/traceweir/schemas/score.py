@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
 import orjson
@@ -27,6 +29,7 @@ Cause = Literal[
     "too_long",
     "not_recorded",
     "record_refused",
+    "cascade",
 ]
 """What a judge lacked for a verdict, where the reason is `error`; or why an input is missing, where it is `missing_input`.
 
@@ -37,9 +40,12 @@ Cause = Literal[
 - `too_long`: the question and the longest answer do not fit into the model.
 - `not_recorded`: the source of the session does not have the input, or has cut it.
 - `record_refused`: the input can be in a record that became a dead letter.
+- `cascade`: no condition of the criterion holds, and the session is not in the random share; with `sampled_out`.
 """
-CAUSES_OF_MISSING_INPUT: frozenset[Cause] = frozenset(("not_recorded", "record_refused"))
-"""The causes of a score that is NOT_EVALUATED `missing_input`; the others are those of `error`."""
+REASON_OF: Mapping[Cause, NotEvaluated] = MappingProxyType(
+    {"not_recorded": "missing_input", "record_refused": "missing_input", "cascade": "sampled_out"}
+)
+"""The reason of a score that is NOT_EVALUATED with a cause; that of the other causes is `error`."""
 Source = Literal["code", "model", "human"]
 Count = Annotated[int, Field(ge=0)]
 
@@ -110,6 +116,9 @@ class Score(Dimensions):
 
     Null if no model has answered, or none was asked. Left out of the JSON if null. The ids do not depend on it.
     """
+    inclusion_probability: Annotated[float, Field(ge=0, le=1)] | None = None
+    """The probability with which the session was asked for this criterion: by the sampling of the config, and by the
+    random share of a cascade unless one of its conditions holds. Null, and left out of the JSON, if it is 1."""
     category: str | None = None
     """The answer of a categorical criterion, of which `value` is the number. Left out of the JSON if null."""
     rationale: str = ""
@@ -160,7 +169,7 @@ class Score(Dimensions):
                 "value must be null and a reason must be present exactly when the status is NOT_EVALUATED"
             )
         if self.cause is not None:
-            reason = "missing_input" if self.cause in CAUSES_OF_MISSING_INPUT else "error"
+            reason = REASON_OF.get(self.cause, "error")
             if self.not_evaluated_because != reason:
                 raise ValueError(
                     f"{self.metric}: cause {self.cause} with the reason {self.not_evaluated_because}; "
@@ -170,7 +179,7 @@ class Score(Dimensions):
 
 
 _LEFT_OUT_IF_ZERO = ("cached_input_tokens", "reasoning_tokens")
-_LEFT_OUT_IF_NULL = ("category", "cause", "judge", "source", *Dimensions.model_fields)
+_LEFT_OUT_IF_NULL = ("inclusion_probability", "category", "cause", "judge", "source", *Dimensions.model_fields)
 
 
 def _fields(model: BaseModel) -> dict[str, Any]:

@@ -101,6 +101,7 @@ def test_a_score_on_the_wire_has_every_field_but_unknown_dimensions_and_reads_ba
     score = Score(**PASSED)
     document = json.loads(score.wire())
     assert document.keys() == Score.model_fields.keys() - Dimensions.model_fields.keys() - {
+        "inclusion_probability",
         "category",
         "cause",
         "judge",

@@ -11,10 +11,12 @@ from functools import lru_cache
 from pydantic import JsonValue
 
 from traceweir.schemas.reference import Reference
-from traceweir.schemas.score import Source, Status
+from traceweir.schemas.score import Score, Source, Status
 from traceweir.schemas.text import printable
 from traceweir.scorers.base import Scorer
 from traceweir.scorers.databricks_names import ExpectedParts, expected_of
+from traceweir.scorers.evaluation.cascade import SessionChoice, When, choice_of
+from traceweir.scorers.evaluation.outcome import Unmeasured
 from traceweir.scorers.evaluation.thresholds import status_of
 
 
@@ -34,6 +36,9 @@ class Metric:
     code: str | None = None
     """The code that the config names for this metric in `custom_metrics`, as in ADK; Traceweir never runs it."""
 
+    when: When | None = None
+    """When a session is measured, by the scores of other criteria; None: always."""
+
     needs_input: bool = False
     """Whether a subject without the metric's input has no Score, in place of a NOT_EVALUATED `missing_input`."""
 
@@ -44,6 +49,12 @@ class Metric:
     def status_of(self, value: float) -> Status:
         """Returns the status of a value: PASSED on the threshold and on the better side of it, or without a threshold."""
         return status_of(value, self.threshold, self.scorer.direction if self.scorer else "higher")
+
+    def choice(self, share: float, point: float, session_id: str, totals: Mapping[str, Score]) -> SessionChoice:
+        """Returns whether a session is measured; the arguments are those of `choice_of`."""
+        if self.scorer is None:
+            return SessionChoice(Unmeasured("unsupported", self.unsupported_because), None)
+        return choice_of(self.name, self.when, share, point, session_id, totals)
 
     @property
     def unsupported_because(self) -> str:

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from traceweir.schemas.score import Cause, Cost, NotEvaluated
-from traceweir.scorers.base import NOTHING_SPENT, Measurement
+from traceweir.schemas.text import printable
+from traceweir.scorers.base import NOTHING_SPENT, Measurement, MissingInput
+from traceweir.scorers.judge import BudgetSpent, JudgeFailed
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,3 +26,17 @@ class Unmeasured:
 
 
 Outcome: TypeAlias = Measurement | Unmeasured
+
+
+def unmeasured(error: BaseException) -> Unmeasured:
+    """Returns the outcome of a scorer that raised."""
+    if isinstance(error, MissingInput):
+        return Unmeasured("missing_input", printable(str(error)), cause=error.cause)
+    if isinstance(error, BudgetSpent):
+        return Unmeasured("budget", printable(str(error)))
+    text = printable(f"{type(error).__name__}: {error}")
+    return (
+        Unmeasured("error", text, error.cost, error.cause)
+        if isinstance(error, JudgeFailed)
+        else Unmeasured("error", text)
+    )

@@ -15,6 +15,7 @@ from traceweir.schemas.config import AgentEvaluation, ChallengerConfig, EvalConf
 from traceweir.schemas.judge_config import JudgeConfig
 from traceweir.scorers.base import Scorer
 from traceweir.scorers.databricks_names import RUNS_ON, full_name
+from traceweir.scorers.evaluation.cascade import When, rounds_of
 from traceweir.scorers.evaluation.config_names import code_names, named_twice, unknown_names
 from traceweir.scorers.evaluation.config_problems import (
     MAX_VALUES,
@@ -108,6 +109,12 @@ class Plan:
     """The config as parsed JSON; None if there is no config."""
 
     @cached_property
+    def rounds(self) -> Sequence[Sequence[Metric]]:
+        """The metrics in the rounds in which they are measured: each after those that decide whether it is."""
+        order = rounds_of([(metric.name, metric.when) for metric in self.metrics])
+        return [[self.metrics[index] for index in indices] for indices in order]
+
+    @cached_property
     def judged(self) -> frozenset[str]:
         """Names of the criteria that ask a judge."""
         return frozenset(metric.name for metric in self.metrics if metric.scorer is not None and metric.scorer.judged)
@@ -172,6 +179,8 @@ def read_plan(document: str | bytes | Mapping[str, JsonValue] | None) -> Plan:
         metrics += default_metrics()
     if config and not problems:
         problems += _unused_fallbacks(metrics, config.judge.fallback)
+        metrics = _with_full_names(metrics)
+        problems += _cascade_problems(metrics, config.gate.required)
     problems += unknown_names(sections, criteria)
     if problems or trace_value is None or config is None:
         raise ConfigError(problems)
@@ -190,6 +199,8 @@ def read_plan(document: str | bytes | Mapping[str, JsonValue] | None) -> Plan:
         "gate": [GATE_VERSION, gate.model_dump(mode="json", exclude_none=True)],
         "sampling": sampling,
     }
+    if cascade := {metric.name: metric.when.model_dump(mode="json") for metric in metrics if metric.when}:
+        digest_parts["cascade"] = cascade
     if config.judge.models or config.judge.structured_output != "auto":
         digest_parts["judge"] = [dict(config.judge.models), config.judge.structured_output]
     if sampled := {model: sent for model in config.judge.options if (sent := config.judge.sampling_of(model))}:
@@ -212,6 +223,44 @@ def read_plan(document: str | bytes | Mapping[str, JsonValue] | None) -> Plan:
         challenger=challenger,
         document=None if document is None else dict(loaded),
     )
+
+
+def _with_full_names(metrics: Sequence[Metric]) -> list[Metric]:
+    """Returns the metrics with the full names of criteria in their conditions."""
+    found = []
+    for metric in metrics:
+        if metric.when is not None:
+            named = [each.model_copy(update={"metric": full_name(each.metric)}) for each in metric.when.any]
+            metric = replace(metric, when=metric.when.model_copy(update={"any": named}))
+        found.append(metric)
+    return found
+
+
+def _cascade_problems(metrics: Sequence[Metric], required: Sequence[str]) -> list[str]:
+    """Returns the problems of conditions: an unknown criterion, one of traces, a circle, or a criterion of the gate."""
+    by_name = {metric.name: metric for metric in metrics}
+    problems = []
+    for metric in metrics:
+        for place, condition in enumerate(metric.when.any if metric.when else ()):
+            where = f"criteria.{metric.name}.when.any.{place}.metric"
+            other = by_name.get(condition.metric)
+            if other is None:
+                problems.append(f"{where}: {condition.metric!r} is not among the criteria")
+            elif other.scorer is not None and other.scorer.level == "trace":
+                problems.append(f"{where}: {condition.metric} measures traces, and has no score of the session")
+    conditional = {metric.name for metric in metrics if metric.when is not None and metric.when.otherwise < 1}
+    problems += [
+        f"gate.required: {name} has the condition `when`, so a trace of a session that is not chosen would be rejected; "
+        "remove one of the two"
+        for name in required
+        if full_name(name) in conditional
+    ]
+    if not problems:
+        try:
+            rounds_of([(metric.name, metric.when) for metric in metrics])
+        except ValueError as error:
+            problems.append(f"criteria: {error}")
+    return problems
 
 
 def _unused_fallbacks(metrics: Sequence[Metric], fallback: Mapping[str, Sequence[str]]) -> list[str]:
@@ -314,11 +363,15 @@ def _metric(name: str, criterion: JsonValue, code: str | None) -> Metric:
             [f"{name}: is not a criterion; set options in {name!r} beside criteria, the threshold in gate.threshold"]
         )
     problems: list[str] = []
+    when: When | None = None
+    if isinstance(criterion, dict) and "when" in criterion:
+        criterion = dict(criterion)
+        when = _when(name, criterion.pop("when"), problems)
     if is_own(criterion):
         own = own_metric(name, criterion, problems)
         if own is None or problems:
             raise ConfigError(problems)
-        return own
+        return replace(own, when=when)
     spelled = name
     name = full_name(name)
     options: JsonObject = dict(criterion) if isinstance(criterion, dict) else {"threshold": criterion}
@@ -335,8 +388,15 @@ def _metric(name: str, criterion: JsonValue, code: str | None) -> Metric:
     if problems:
         raise ConfigError(problems)
     if scorer is None:
-        return Metric(name, threshold, None, metric_digest(name, "", canonical(options)), code=code)
-    return Metric(name, threshold, scorer, digest_of(name, scorer), code=code)
+        return Metric(name, threshold, None, metric_digest(name, "", canonical(options)), code=code, when=when)
+    return Metric(name, threshold, scorer, digest_of(name, scorer), code=code, when=when)
+
+
+def _when(name: str, value: JsonValue, problems: list[str]) -> When | None:
+    if not isinstance(value, dict):
+        problems.append(f"{name}.when: must be an object, not {kind_of(value)}")
+        return None
+    return validated(When, value, f"{name}.when", problems)
 
 
 def _scorer_class(name: str, code: str | None) -> type[Scorer] | None:

@@ -4,37 +4,32 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 
-from traceweir.schemas.base import JsonObject
-from traceweir.schemas.dimensions import Dimensions, session_dimensions
+from traceweir.schemas.dimensions import session_dimensions
 from traceweir.schemas.invocation import Level
 from traceweir.schemas.reference import session_reference
-from traceweir.schemas.score import Cause, NotEvaluated, Score
+from traceweir.schemas.score import Score
 from traceweir.schemas.session import Session
-from traceweir.schemas.text import printable
 from traceweir.schemas.times import known_time
 from traceweir.schemas.trace import ReasoningTrace
 from traceweir.schemas.turns import Turn, trace_dimensions
-from traceweir.scorers.base import Measurement, Measurements, MissingInput, Scorer, Subject
+from traceweir.scorers.base import Measurement, Scorer, Subject
+from traceweir.scorers.evaluation.aggregation import aggregated, lacks_input
+from traceweir.scorers.evaluation.cascade import SessionChoice
 from traceweir.scorers.evaluation.labels import with_labels
-from traceweir.scorers.evaluation.metered_judge import MeteredJudge, joined_models
-from traceweir.scorers.evaluation.outcome import Outcome, Unmeasured
+from traceweir.scorers.evaluation.metered_judge import MeteredJudge
+from traceweir.scorers.evaluation.metric import Metric
+from traceweir.scorers.evaluation.outcome import Outcome, Unmeasured, unmeasured
 from traceweir.scorers.evaluation.plan import Plan
 from traceweir.scorers.evaluation.score_writer import ScoreWriter
-from traceweir.scorers.judge import SCORE_ENDS_AT_S, BudgetSpent, Judge, JudgeFailed
-
-MAX_NAMED_INVOCATIONS = 50
-"""Maximum number of invocations without a value that a session's Score names per reason; it counts all of them."""
+from traceweir.scorers.judge import SCORE_ENDS_AT_S, Judge
 
 _WITHDRAWN = Unmeasured("missing_input", "withdrawn: late spans have moved or replaced what was measured")
-
-MOST_SEVERE_FIRST: tuple[NotEvaluated, ...] = ("error", "timeout", "budget", "missing_input")
-
 
 Watch = Callable[[str, str], AbstractContextManager[Callable[[Outcome], object]]]
 """Watches a run of a scorer: receives the metric and the id of the subject, is entered for the time of the run, and then
@@ -81,66 +76,153 @@ async def evaluate(
         watch: Is entered for each run of a scorer on a subject; None: nobody watches.
         withdrawn: The invocations of the session that count no more.
     """
-    subjects: dict[Level, list[Subject]] = {}
-    measured: list[list[Subject]] = []
     point = sampling_point(session.session_id)
-    began = _start_of(session, turns)
-    shared = session_dimensions([turn.dimensions for turn in turns])
-    traces = session.current_traces
-    withdrawn_traces = [trace for trace in session.traces if trace.metadata.withdrawn]
-    gone: dict[Level, list[Subject]] = {
-        level: _subjects(level, session, withdrawn, withdrawn_traces, judge, began, shared)
-        for level in ("invocation", "trace")
-    }
-    is_empty = not (turns or traces) and any(gone.values())
-    started: list[list[Outcome | Awaitable[Outcome]]] = []
-    for metric in plan.metrics:
-        scorer = metric.scorer
-        if scorer is None or point >= plan.sampling[metric.name]:
-            started.append([])
-            measured.append([])
-            continue
-        if scorer.level == "session" and is_empty:
-            started.append([_WITHDRAWN])
-            measured.append([Subject(session=session, started_at=began, dimensions=shared)])
-            continue
-        if scorer.level not in subjects:
-            subjects[scorer.level] = _subjects(scorer.level, session, turns, traces, judge, began, shared)
-        measured.append([subject for subject in subjects[scorer.level] if metric.applies(subject.reference)])
-        wait_s = timeout_s if judge_timeout_s is None or not scorer.judged else judge_timeout_s
-        if watch is None:
-            started.append([_start(scorer, subject, wait_s) for subject in measured[-1]])
-        else:
-            started.append([_watched(watch, metric.name, scorer, subject, wait_s) for subject in measured[-1]])
-    outcomes = await _await_all(started)
+    measuring = _Measuring(session, turns, withdrawn, judge, timeout_s, judge_timeout_s, attempt, watch)
+    by_metric: dict[str, list[Score]] = {}
+    totals: dict[str, Score] = {}
+    for metrics in plan.rounds:
+        choices = [metric.choice(plan.sampling[metric.name], point, session.session_id, totals) for metric in metrics]
+        measured = [measuring.subjects(*each) for each in zip(metrics, choices, strict=True)]
+        started = [measuring.start(*each) for each in zip(metrics, choices, measured, strict=True)]
+        outcomes = await _await_all(started)
+        writer = ScoreWriter(session, session.last_record_at, plan, now(), attempt)
+        for metric, choice, subjects, found in zip(metrics, choices, measured, outcomes, strict=True):
+            scores = by_metric[metric.name] = measuring.scores(writer, metric, choice, subjects, found)
+            if scores and scores[-1].level == "session":
+                totals[metric.name] = scores[-1]
+    return [score for metric in plan.metrics for score in by_metric[metric.name]]
 
-    write = ScoreWriter(session, session.last_record_at, plan, now(), attempt)
-    scores: list[Score] = []
-    for metric, metric_subjects, metric_outcomes in zip(plan.metrics, measured, outcomes, strict=True):
-        if metric.scorer is None:
-            reason = Unmeasured("unsupported", metric.unsupported_because)
-            scores.append(write.score(metric, "session", session.session_id, reason, began, shared))
-        elif point >= plan.sampling[metric.name]:
-            reason = Unmeasured("sampled_out", f"{plan.sampling[metric.name]:g} of all sessions are measured")
-            scores.append(write.score(metric, "session", session.session_id, reason, began, shared))
-        else:
-            level = metric.scorer.level
-            for subject, outcome in zip(metric_subjects, metric_outcomes, strict=True):
-                if metric.needs_input and _lacks_input(outcome):
-                    continue
-                labelled = with_labels(outcome, subject.invocation, metric.name)
-                about = _id_of(subject), labelled, subject.started_at, subject.dimensions
-                scores.append(write.score(metric, level, *about))
-            for subject in gone.get(level, ()):
-                about = _id_of(subject), _WITHDRAWN, subject.started_at, subject.dimensions
-                scores.append(write.score(metric, level, *about))
-            if level == "invocation" and (metric_subjects or metric.runs_on is None or withdrawn):
-                ids = [_id_of(subject) for subject in metric_subjects]
-                total = _aggregated(metric.scorer, ids, metric_outcomes)
-                if metric.needs_input and _lacks_input(total) and not withdrawn:
-                    continue
-                scores.append(write.score(metric, "session", session.session_id, total, began, shared))
-    return scores
+
+class _Measuring:
+    """Starts the scorers on the subjects of one session, and writes the Scores of their outcomes."""
+
+    def __init__(
+        self,
+        session: Session,
+        turns: Sequence[Turn],
+        withdrawn: Sequence[Turn],
+        judge: Judge | None,
+        timeout_s: float,
+        judge_timeout_s: float | None,
+        attempt: int,
+        watch: Watch | None,
+    ) -> None:
+        self._session = session
+        self._turns = turns
+        self._judge = judge
+        self._timeout_s = timeout_s
+        self._judge_timeout_s = judge_timeout_s
+        self._watch = watch
+        self._is_later = session.revision > 0 or attempt > 0
+        self._began = _start_of(session, turns)
+        self._shared = session_dimensions([turn.dimensions for turn in turns])
+        self._withdrawn = withdrawn
+        self._traces = session.current_traces
+        withdrawn_traces = [trace for trace in session.traces if trace.metadata.withdrawn]
+        self._gone: dict[Level, list[Subject]] = {
+            level: self._subjects(level, withdrawn, withdrawn_traces) for level in ("invocation", "trace")
+        }
+        self._is_empty = not (turns or self._traces) and any(self._gone.values())
+        self._of_level: dict[Level, list[Subject]] = {}
+
+    def subjects(self, metric: Metric, choice: SessionChoice) -> list[Subject]:
+        """Returns what is measured; nothing if the session is left out.
+
+        A cascade can leave out what a former revision or attempt has chosen; its subjects then get a Score without value.
+        """
+        scorer = metric.scorer
+        if scorer is None or (choice.left_out is not None and not (choice.is_by_cascade and self._is_later)):
+            return []
+        if scorer.level == "session" and self._is_empty:
+            return [Subject(session=self._session, started_at=self._began, dimensions=self._shared)]
+        if scorer.level not in self._of_level:
+            self._of_level[scorer.level] = self._subjects(scorer.level, self._turns, self._traces)
+        return [subject for subject in self._of_level[scorer.level] if metric.applies(subject.reference)]
+
+    def start(
+        self, metric: Metric, choice: SessionChoice, subjects: Sequence[Subject]
+    ) -> list[Outcome | Awaitable[Outcome]]:
+        """Returns an outcome for each subject, or what it is awaited from."""
+        scorer = metric.scorer
+        if scorer is None or choice.left_out is not None:
+            return [choice.left_out for _ in subjects if choice.left_out is not None]
+        if scorer.level == "session" and self._is_empty:
+            return [_WITHDRAWN]
+        is_quick = self._judge_timeout_s is None or not scorer.judged
+        wait_s = self._timeout_s if is_quick or self._judge_timeout_s is None else self._judge_timeout_s
+        if self._watch is None:
+            return [_start(scorer, subject, wait_s) for subject in subjects]
+        return [_watched(self._watch, metric.name, scorer, subject, wait_s) for subject in subjects]
+
+    def scores(
+        self,
+        writer: ScoreWriter,
+        metric: Metric,
+        choice: SessionChoice,
+        subjects: Sequence[Subject],
+        outcomes: Sequence[Outcome],
+    ) -> list[Score]:
+        """Returns the Scores of a metric: those of the subjects first, that of the session last."""
+        write = partial(writer.score, metric, inclusion=choice.probability)
+        scorer = metric.scorer
+        level: Level = "session" if scorer is None else scorer.level
+        found = []
+        for subject, outcome in zip(subjects, outcomes, strict=True):
+            if metric.needs_input and lacks_input(outcome):
+                continue
+            labelled = with_labels(outcome, subject.invocation, metric.name)
+            found.append(write(level, _id_of(subject), labelled, subject.started_at, subject.dimensions))
+        left_out = choice.left_out
+        if left_out is None:
+            found += [
+                write(level, _id_of(subject), _WITHDRAWN, subject.started_at, subject.dimensions)
+                for subject in self._gone.get(level, ())
+            ]
+            if scorer is not None and level == "invocation" and (subjects or metric.runs_on is None or self._withdrawn):
+                total = aggregated(scorer, [_id_of(subject) for subject in subjects], outcomes)
+                if not (metric.needs_input and lacks_input(total) and not self._withdrawn):
+                    found.append(write("session", self._session.session_id, total, self._began, self._shared))
+        elif level != "session" or not subjects:
+            found.append(write("session", self._session.session_id, left_out, self._began, self._shared))
+        return found
+
+    def _subjects(self, level: Level, turns: Sequence[Turn], traces: Sequence[ReasoningTrace]) -> list[Subject]:
+        if level == "invocation":
+            return [
+                Subject(
+                    session=self._session,
+                    invocation=turn.invocation,
+                    reference=turn.reference,
+                    turns=turns,
+                    position=position,
+                    judge=self._judge,
+                    started_at=turn.started_at,
+                    dimensions=turn.dimensions,
+                )
+                for position, turn in enumerate(turns)
+            ]
+        if level == "trace":
+            return [
+                Subject(
+                    session=self._session,
+                    trace=trace,
+                    turns=turns,
+                    judge=self._judge,
+                    started_at=known_time(trace.created_at),
+                    dimensions=trace_dimensions(trace, turns),
+                )
+                for trace in traces
+            ]
+        return [
+            Subject(
+                session=self._session,
+                reference=session_reference(turn.reference for turn in turns),
+                turns=turns,
+                judge=self._judge,
+                started_at=self._began,
+                dimensions=self._shared,
+            )
+        ]
 
 
 def sampling_point(session_id: str) -> float:
@@ -161,45 +243,6 @@ def _start_of(session: Session, turns: Sequence[Turn]) -> datetime | None:
     return min((moment for moment in times if moment is not None), default=None)
 
 
-def _subjects(
-    level: Level,
-    session: Session,
-    turns: Sequence[Turn],
-    traces: Sequence[ReasoningTrace],
-    judge: Judge | None,
-    began: datetime | None,
-    shared: Dimensions,
-) -> list[Subject]:
-    if level == "invocation":
-        return [
-            Subject(
-                session=session,
-                invocation=turn.invocation,
-                reference=turn.reference,
-                turns=turns,
-                position=position,
-                judge=judge,
-                started_at=turn.started_at,
-                dimensions=turn.dimensions,
-            )
-            for position, turn in enumerate(turns)
-        ]
-    if level == "trace":
-        return [
-            Subject(
-                session=session,
-                trace=trace,
-                turns=turns,
-                judge=judge,
-                started_at=known_time(trace.created_at),
-                dimensions=trace_dimensions(trace, turns),
-            )
-            for trace in traces
-        ]
-    expected = session_reference(turn.reference for turn in turns)
-    return [Subject(session=session, reference=expected, turns=turns, judge=judge, started_at=began, dimensions=shared)]
-
-
 def _id_of(subject: Subject) -> str:
     if subject.invocation is not None:
         return subject.invocation.invocation_id
@@ -215,11 +258,11 @@ def _start(scorer: Scorer, subject: Subject, timeout_s: float) -> Outcome | Awai
         meter = MeteredJudge(subject.judge) if scorer.judged and subject.judge is not None else None
         found = scorer.score(subject if meter is None else replace(subject, judge=meter))
     except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001  # affects this Score only
-        return _unmeasured(error)
+        return unmeasured(error)
     if isinstance(found, Measurement):
         return found
     if not isinstance(found, Awaitable):
-        return _unmeasured(_no_measurement(found))
+        return unmeasured(_no_measurement(found))
     return _awaited(found, timeout_s) if meter is None else _charged(_awaited(found, timeout_s), meter)
 
 
@@ -253,10 +296,10 @@ async def _awaited(measurement: Awaitable[Measurement], timeout_s: float) -> Out
             return Unmeasured("timeout", f"timed out after {timeout_s:g} s")
         if isinstance(error, asyncio.CancelledError) and cancelled_from_outside():
             raise
-        return _unmeasured(error)
+        return unmeasured(error)
     finally:
         SCORE_ENDS_AT_S.reset(ends)
-    return measured if isinstance(measured, Measurement) else _unmeasured(_no_measurement(measured))
+    return measured if isinstance(measured, Measurement) else unmeasured(_no_measurement(measured))
 
 
 def cancelled_from_outside() -> bool:
@@ -270,65 +313,3 @@ def cancelled_from_outside() -> bool:
 
 def _no_measurement(returned: object) -> TypeError:
     return TypeError(f"the scorer returned {type(returned).__name__}, not a Measurement")
-
-
-def _unmeasured(error: BaseException) -> Unmeasured:
-    if isinstance(error, MissingInput):
-        return Unmeasured("missing_input", printable(str(error)), cause=error.cause)
-    if isinstance(error, BudgetSpent):
-        return Unmeasured("budget", printable(str(error)))
-    text = printable(f"{type(error).__name__}: {error}")
-    return (
-        Unmeasured("error", text, error.cost, error.cause)
-        if isinstance(error, JudgeFailed)
-        else Unmeasured("error", text)
-    )
-
-
-def _lacks_input(outcome: Outcome) -> bool:
-    return isinstance(outcome, Unmeasured) and outcome.because == "missing_input"
-
-
-def _numbers_of(causes: Sequence[Cause | None]) -> JsonObject:
-    """Returns how many invocations have which cause; empty if none has one."""
-    numbers = Counter[str](cause for cause in causes if cause is not None)
-    return {"causes": dict(numbers)} if numbers else {}
-
-
-def _aggregated(scorer: Scorer, invocation_ids: Sequence[str], outcomes: Sequence[Outcome]) -> Outcome:
-    """Returns the session's outcome, aggregated from the outcomes of its invocations."""
-    measured = [outcome for outcome in outcomes if isinstance(outcome, Measurement)]
-    ids_by_reason: dict[NotEvaluated, list[str]] = {}
-    causes_by_reason: dict[NotEvaluated, list[Cause | None]] = {}
-    for invocation_id, outcome in zip(invocation_ids, outcomes, strict=True):
-        if isinstance(outcome, Unmeasured):
-            ids_by_reason.setdefault(outcome.because, []).append(invocation_id)
-            causes_by_reason.setdefault(outcome.because, []).append(outcome.cause)
-    if not measured:
-        because: NotEvaluated = next(
-            (reason for reason in MOST_SEVERE_FIRST if reason in ids_by_reason), "missing_input"
-        )
-        causes = set(causes_by_reason.get(because, ()))
-        shared = causes.pop() if len(causes) == 1 else None
-        why = f"none of {len(outcomes)} invocations has a value"
-        return Unmeasured(because, why, cause=shared, judge=joined_models(outcome.judge for outcome in outcomes))
-    details: JsonObject = {"invocations": len(outcomes), "measured": len(measured)}
-    if ids_by_reason:
-        details["not_evaluated"] = {
-            reason: {
-                "count": len(ids),
-                "invocations": list(ids[:MAX_NAMED_INVOCATIONS]),
-                **_numbers_of(causes_by_reason[reason]),
-            }
-            for reason, ids in ids_by_reason.items()
-        }
-    measurements = Measurements.of(measured, len(outcomes))
-    try:
-        return Measurement(
-            value=scorer.aggregate(measurements),
-            rationale=f"over {len(measured)} of {len(outcomes)} invocations",
-            details={**scorer.summary(measurements), **details},
-            judge=joined_models(outcome.judge for outcome in measured),
-        )
-    except Exception as error:  # noqa: BLE001  # the aggregate of a plugin can fail like its score
-        return _unmeasured(error)

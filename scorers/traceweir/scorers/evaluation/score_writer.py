@@ -89,13 +89,17 @@ class ScoreWriter:
         started_at: datetime | None,
         dimensions: Dimensions,
         version: str = "",
+        *,
+        inclusion: float | None = None,
     ) -> Score:
         """Returns the Score of an outcome, for a subject with these dimensions that began at `started_at`.
+
+        `inclusion` is the probability with which the subject was chosen; None: 1.
 
         The status is that of `Metric.status_of`, and NOT_EVALUATED without a value. A measurement that violates the
         Score's schema becomes NOT_EVALUATED `error`.
         """
-        about = metric, level, subject_id, started_at, dimensions, version
+        about = metric, level, subject_id, started_at, dimensions, version, inclusion
         if isinstance(outcome, Unmeasured):
             return self._score(*about, None, "NOT_EVALUATED", outcome)
         try:
@@ -112,6 +116,7 @@ class ScoreWriter:
         started_at: datetime | None,
         dimensions: Dimensions,
         version: str,
+        inclusion: float | None,
         value: float | None,
         status: Status,
         outcome: Outcome,
@@ -128,6 +133,7 @@ class ScoreWriter:
             fields["trace_id"] = subject_id
         fields["level"] = level
         fields["metric"] = metric.name
+        fields["inclusion_probability"] = inclusion
         fields["value"] = value
         fields["threshold"] = metric.threshold
         fields["status"] = status

@@ -14,7 +14,7 @@ from tests.support.scoring import NOW, make_session, make_trace, make_turn, scor
 from traceweir.schemas.invocation import Level
 from traceweir.schemas.score import Cost
 from traceweir.scorers import Measurement, Scorer, Subject, evaluate, read_plan
-from traceweir.scorers.evaluation.runner import MAX_NAMED_INVOCATIONS
+from traceweir.scorers.evaluation.aggregation import MAX_NAMED_INVOCATIONS
 
 
 async def test_scores_are_in_the_order_of_invocations_with_the_session_last() -> None:

@@ -126,10 +126,14 @@ def _add_remains_and_rejections(connection: Any) -> None:
     )
 
 
-def _add_to_results(column: str) -> Callable[[Any], object]:
+def _add_to_results(*columns: str) -> Callable[[Any], object]:
+    """Returns a migration that adds columns, each a name or a name and a type; without a type it is a text."""
+
     def add(connection: Any) -> None:
         for name in ("results", "replaced_results"):
-            connection.execute(f"ALTER TABLE {name} ADD COLUMN {column} VARCHAR")
+            for column in columns:
+                declared = column if " " in column else f"{column} VARCHAR"
+                connection.execute(f"ALTER TABLE {name} ADD COLUMN {declared}")
 
     return add
 
@@ -191,6 +195,6 @@ MIGRATIONS: dict[int, Callable[[Any], object]] = {
     5: _add_to_results("cause"),
     6: _add_to_results("judge"),
     7: _add_judge_to_figures,
-    8: _add_to_results("category"),
+    8: _add_to_results("category", "inclusion_probability DOUBLE"),
 }
 """By version, the function that turns tables of this version into those of the next."""

@@ -44,6 +44,8 @@ def validate_file(file: Path, *, as_json: bool) -> int:
     else:
         complain("\n".join(f"note: {note}" for note in notes))
         write([f"{file} can be used: digest {plan.digest}, criteria {', '.join(names) or 'none'}"])
+        later = [metric for metrics in plan.rounds for metric in metrics if metric.when is not None]
+        write([f"{metric.name} is measured if {metric.when}" for metric in later])
     return 0
 
 

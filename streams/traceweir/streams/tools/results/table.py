@@ -73,6 +73,7 @@ COLUMNS = (
     Column("cause", "text", nullable=True),
     Column("judge", "text", nullable=True),
     Column("category", "text", nullable=True),
+    Column("inclusion_probability", "number", nullable=True),
 )
 """The columns of an exported table, in their order; new columns come last."""
 

@@ -117,7 +117,8 @@ def test_a_store_of_the_first_version_is_brought_up_to_date_with_its_rows(file: 
             "ALTER TABLE replaced_results DROP COLUMN cause; ALTER TABLE results DROP COLUMN judge; "
             "ALTER TABLE replaced_results DROP COLUMN judge; ALTER TABLE rollups DROP COLUMN judge; "
             "ALTER TABLE rollup_changes DROP COLUMN judge; ALTER TABLE results DROP COLUMN category; "
-            "ALTER TABLE replaced_results DROP COLUMN category"
+            "ALTER TABLE replaced_results DROP COLUMN category; ALTER TABLE results DROP COLUMN inclusion_probability; "
+            "ALTER TABLE replaced_results DROP COLUMN inclusion_probability"
         )
         connection.execute("UPDATE store_version SET version = 1")
 
@@ -156,6 +157,7 @@ def test_figures_of_a_version_that_does_not_know_judges_move_to_the_judges_of_th
             connection.execute(f"ALTER TABLE {table} DROP COLUMN judge")
         for table in ("results", "replaced_results"):
             connection.execute(f"ALTER TABLE {table} DROP COLUMN category")
+            connection.execute(f"ALTER TABLE {table} DROP COLUMN inclusion_probability")
         connection.execute("UPDATE store_version SET version = 7")
 
     store = open_store(file)

@@ -1,0 +1,143 @@
+"""Chooses the sessions on which a criterion is measured by what cheaper criteria have found."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import Field, model_validator
+
+from traceweir.schemas.base import ConfigModel, Fraction, NonEmpty
+from traceweir.schemas.score import Score, Status
+from traceweir.scorers.evaluation.outcome import Unmeasured
+
+Number = Annotated[float, Field(allow_inf_nan=False)]
+
+
+class Condition(ConfigModel):
+    """A condition on the session's score of another criterion."""
+
+    metric: NonEmpty
+    """The other criterion."""
+    status: Status | None = None
+    """The status that its score must have."""
+    below: Number | None = None
+    """Its value must be less than this."""
+    above: Number | None = None
+    """Its value must be greater than this."""
+
+    @model_validator(mode="after")
+    def _check_one(self) -> Condition:
+        given = [name for name in ("status", "below", "above") if getattr(self, name) is not None]
+        if len(given) != 1:
+            raise ValueError(f"set one of status, below and above, not {len(given)} of them")
+        return self
+
+    def holds(self, score: Score | None) -> bool:
+        """Returns whether the score of the session fulfils the condition; without a score it does not."""
+        if score is None:
+            return False
+        if self.status is not None:
+            return score.status == self.status
+        if score.value is None:
+            return False
+        return score.value < self.below if self.below is not None else score.value > (self.above or 0.0)
+
+
+class When(ConfigModel):
+    """When a criterion is measured: if one of the conditions holds, and on a random share of the other sessions."""
+
+    any: Annotated[list[Condition], Field(min_length=1, max_length=20)]
+    """The conditions, of which one must hold."""
+    otherwise: Annotated[Fraction, Field(alias="else")] = 0.0
+    """The share of the other sessions, from 0 to 1; the session id decides."""
+
+    def share(self, totals: Mapping[str, Score]) -> float:
+        """Returns the probability that a session with these scores is chosen."""
+        return 1.0 if any(each.holds(totals.get(each.metric)) for each in self.any) else self.otherwise
+
+    def __str__(self) -> str:
+        """Returns the conditions for a person."""
+        named = " or ".join(map(_described, self.any))
+        return f"{named}, else on {self.otherwise:.0%} of the sessions"
+
+
+def _described(condition: Condition) -> str:
+    if condition.status is not None:
+        return f"{condition.metric} is {condition.status}"
+    if condition.below is not None:
+        return f"{condition.metric} < {condition.below:g}"
+    return f"{condition.metric} > {condition.above:g}"
+
+
+@dataclass(frozen=True, slots=True)
+class SessionChoice:
+    """Holds whether a session is measured by a criterion."""
+
+    left_out: Unmeasured | None
+    """Why the session has no value; None: it is measured."""
+    probability: float | None
+    """The probability with which a session like it is measured; None: 1."""
+    is_by_cascade: bool = False
+    """Whether the cascade leaves it out, which can change with the revision."""
+
+
+def choice_of(
+    name: str, when: When | None, share: float, point: float, session_id: str, totals: Mapping[str, Score]
+) -> SessionChoice:
+    """Returns whether a session is measured by a criterion.
+
+    Args:
+        name: The criterion.
+        when: Its conditions; None: there are none.
+        share: The share of all sessions that the sampling of the config chooses.
+        point: The session's number for the sampling.
+        session_id: The session.
+        totals: The session's scores of the criteria that were measured before.
+    """
+    of_cascade = 1.0 if when is None else when.share(totals)
+    probability = share * of_cascade if share * of_cascade < 1 else None
+    if point >= share:
+        return SessionChoice(Unmeasured("sampled_out", f"{share:g} of all sessions are measured"), probability)
+    if when is not None and cascade_point(session_id) >= of_cascade:
+        return SessionChoice(
+            Unmeasured("sampled_out", f"{name} is measured if {when}", cause="cascade"), probability, is_by_cascade=True
+        )
+    return SessionChoice(None, probability)
+
+
+def cascade_point(session_id: str) -> float:
+    """Returns a number from 0 to 1 for a session; it is not the one of the sampling.
+
+    >>> round(cascade_point("session-1"), 3)
+    0.0
+    """
+    return (
+        int.from_bytes(hashlib.sha256(f"cascade\x1f{session_id}".encode("utf-8", "surrogatepass")).digest()[:6]) / 2**48
+    )
+
+
+def rounds_of(conditions: Sequence[tuple[str, When | None]]) -> list[list[int]]:
+    """Returns the indices of criteria in the rounds in which they are measured: each after those of its conditions.
+
+    Args:
+        conditions: The name of each criterion, and when it is measured; None: always.
+
+    Raises:
+        ValueError: criteria wait for each other.
+    """
+    waits = {name: {each.metric for each in when.any} if when else set() for name, when in conditions}
+    rounds: list[list[int]] = []
+    done: set[str] = set()
+    left = [name for name, _ in conditions]
+    index = {name: position for position, name in enumerate(left)}
+    while left:
+        ready = [name for name in left if waits[name] <= done]
+        if not ready:
+            raise ValueError(f"{', '.join(sorted(left))} wait for each other; remove one of their conditions")
+        rounds.append([index[name] for name in ready])
+        done.update(ready)
+        left = [name for name in left if name not in done]
+    return rounds
