@@ -4,6 +4,8 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Without the cached bytecode, each process of the tests compiles all modules again: some minutes in all.
+unexport PYTHONDONTWRITEBYTECODE
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-14s %s\n", $$1, $$2}'
@@ -38,8 +40,11 @@ IN_NO_SUITE := not kafka and not embeddings and not chaos and not frameworks and
 test: $(VENV)/.installed ## Run the tests that need no Docker, no Java and no key; test-broker and test-simulation have more of them
 	$(BIN)/pytest -n 4 --dist loadgroup -m "$(IN_NO_SUITE)"
 
-test-fast: $(VENV)/.installed ## Run the unit and flow tests that take less than about 0.1 s each: under a minute in all
-	$(BIN)/pytest -n 2 --dist loadgroup -m "not slow and $(IN_NO_SUITE)" --durations 5 tests/unit tests/flow
+# Of commands and of pages, which need the whole product; a change of one of them runs its folder.
+NOT_FAST := tests/unit/streams/cli tests/unit/docs
+
+test-fast: $(VENV)/.installed ## Run the unit and flow tests that are not slow, without those of commands and pages: under a minute
+	$(BIN)/pytest -n 2 --dist loadgroup -m "not slow and $(IN_NO_SUITE)" --hypothesis-profile fast --durations 5 tests/unit tests/flow $(NOT_FAST:%=--ignore %)
 
 test-broker: $(VENV)/.installed ## Run the commands and workers on the embedded broker
 	$(BIN)/pytest -n 4 --dist loadgroup -m broker tests/broker tests/kafka tests/deployment

@@ -3,7 +3,8 @@
 import gc
 import logging
 import signal
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from pathlib import Path
 
 import hypothesis
 import pytest
@@ -30,8 +31,9 @@ __all__ = [
     "secured_kafka",
 ]
 
-# A deadline would make speed a claim of the tests.
+# A deadline would make speed a claim of the tests. `make test-fast` tries fewer examples.
 hypothesis.settings.register_profile("traceweir", deadline=None)
+hypothesis.settings.register_profile("fast", deadline=None, max_examples=20)
 hypothesis.settings.load_profile("traceweir")
 
 # A shell lets its background jobs ignore SIGINT, and processes inherit this: a command under test would never end.
@@ -61,6 +63,13 @@ def _forget_earlier_commands() -> None:
 
 
 @pytest.hookimpl(wrapper=True)
+def pytest_collect_file(file_path: Path) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
+    """Looks for doctests only in modules without tests: for a doctest, pytest finds and reads a module once more."""
+    collectors = yield
+    return [each for each in collectors if type(each) is pytest.Module or not file_path.name.startswith("test_")]
+
+
+@pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Iterator[None]:
     """Collects thousands of tests, which live until the end, without the garbage collections that would visit them."""
     with paused_gc():
@@ -68,6 +77,9 @@ def pytest_collection() -> Iterator[None]:
     tune_gc()
 
 
-def pytest_sessionfinish() -> None:
-    """Lets the end of the process free what was frozen; extension modules complain about what remains."""
-    gc.unfreeze()
+def pytest_configure(config: pytest.Config) -> None:
+    """Lets the end of the process free what was frozen; extension modules complain about what remains.
+
+    The cleanup that was added first runs last: after the garbage collections of pytest, which would visit it all.
+    """
+    config.add_cleanup(gc.unfreeze)

@@ -175,6 +175,7 @@ def test_every_claim_has_a_mutation() -> None:
     assert CLAIMS.keys() - NEED_MORE == MUTATIONS.keys()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("claim", MUTATIONS)
 def test_the_audit_reports_a_removed_doubled_or_changed_record(claim: str, round_: tuple[Ledger, Seen]) -> None:
     ledger, seen = round_

@@ -285,6 +285,7 @@ async def test_a_dead_letter_omits_a_key_or_headers_that_are_too_large(partition
     assert flow.counters("assemble")["joined"] == 1
 
 
+@pytest.mark.slow
 async def test_a_record_that_grows_too_large_stops_at_the_stage_that_would_write_it() -> None:
     flow = Flow()
     wide = [*trace()["steps"], {"step_id": 4, "type": "thought", "input": {"x": "@"}}]

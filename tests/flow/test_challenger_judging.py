@@ -17,7 +17,8 @@ from traceweir.streams.scoring.judges.client import Access
 from traceweir.streams.scoring.judges.service import Judging
 from traceweir.streams.testing import Flow, event
 
-pytestmark = pytest.mark.xdist_group("litellm")  # Importing litellm takes seconds; the group keeps it to one process.
+# Importing litellm takes seconds; the group keeps it to one process.
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("litellm")]
 
 PRICE: dict[str, Any] = {"prices": {"openai/stub": {"input": 1_000, "output": 1_000}}}
 """A price at which a question reserves about 0.1 USD, and costs about 0.012 USD."""

@@ -23,7 +23,8 @@ from tests.support.openai_server import Say, busy
 from traceweir.schemas.base import JsonObject
 from traceweir.scorers.evaluation.plan import read_plan
 
-pytestmark = pytest.mark.xdist_group("litellm")  # Importing litellm takes seconds; the group keeps it to one process.
+# Importing litellm takes seconds; the group keeps it to one process.
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("litellm")]
 
 
 async def test_a_successful_retry_publishes_the_next_attempt_of_every_score(provider: Provider) -> None:

@@ -22,7 +22,8 @@ from traceweir.streams.scoring.judges.client import Access
 from traceweir.streams.scoring.judges.service import Judging
 from traceweir.streams.testing import Flow, instant
 
-pytestmark = pytest.mark.xdist_group("litellm")  # Importing litellm takes seconds; the group keeps it to one process.
+# Importing litellm takes seconds; the group keeps it to one process.
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("litellm")]
 
 
 @pytest.mark.parametrize("required", [True, False])

@@ -23,7 +23,8 @@ from traceweir.schemas.judge_config import RetryLater
 from traceweir.streams.pipeline.score.judge_retries import AT_ONCE, PAUSE_S, JudgeRetries
 from traceweir.streams.scoring.sessions.result import ScoringResult
 
-pytestmark = pytest.mark.xdist_group("litellm")  # Importing litellm takes seconds; the group keeps it to one process.
+# Importing litellm takes seconds; the group keeps it to one process.
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("litellm")]
 
 
 def with_key(message: Any, key: bytes) -> Any:

@@ -23,7 +23,8 @@ from tests.support.openai_server import Say, busy
 
 from traceweir.streams.testing import event, instant
 
-pytestmark = pytest.mark.xdist_group("litellm")  # Importing litellm takes seconds; the group keeps it to one process.
+# Importing litellm takes seconds; the group keeps it to one process.
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("litellm")]
 
 
 async def test_a_later_revision_of_the_session_starts_at_attempt_0(

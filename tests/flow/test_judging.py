@@ -21,7 +21,8 @@ from traceweir.streams.scoring.judges.service import Judging
 from traceweir.streams.scoring.judges.verdicts import JudgeUsage, JudgeVerdict
 from traceweir.streams.testing import Flow, event, instant
 
-pytestmark = pytest.mark.xdist_group("litellm")  # Importing litellm takes seconds; the group keeps it to one process.
+# Importing litellm takes seconds; the group keeps it to one process.
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("litellm")]
 
 
 def session(name: str, answer: str = "It ships today.", revision: int = 0) -> dict[str, Any]:

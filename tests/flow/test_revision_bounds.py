@@ -68,6 +68,7 @@ async def test_a_revision_is_published_at_the_latest_when_the_grace_ends() -> No
     assert published_events(flow)[-1] == (0, 3, "0123")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("linger_s", [0, 2])
 async def test_events_after_the_end_of_their_session_are_few_revisions(linger_s: float) -> None:
     flow = assemble_only(close_linger_s=linger_s)

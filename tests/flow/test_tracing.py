@@ -22,7 +22,8 @@ from traceweir.streams.scoring.sessions.options import ScoringOptions, ScoringOu
 from traceweir.streams.scoring.sessions.session_scoring import SessionScoring
 from traceweir.streams.testing import Flow, event, instant, trace
 
-pytestmark = pytest.mark.xdist_group("litellm")  # one test asks a judge
+# One test asks a judge.
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("litellm")]
 
 PLAN = read_plan({"criteria": {"response_match_score": 0.5}})
 PRODUCER = b"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable
 from typing import NamedTuple
 
 import pytest
+import typer.main
 
 from traceweir.streams.cli.main import main
 
@@ -21,6 +23,9 @@ class Ended(NamedTuple):
 
 Run = Callable[..., Ended]
 
+_command_of = functools.cache(typer.main.get_command)
+"""Builds the tree of all commands once a process; Typer builds it for each run, which takes longer than most commands."""
+
 
 @pytest.fixture
 def run(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
@@ -28,6 +33,7 @@ def run(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> R
     for name in [name for name in os.environ if name.startswith("TRACEWEIR_")]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setattr(typer.main, "get_command", _command_of)
 
     def run(*arguments: str) -> Ended:
         with pytest.raises(SystemExit) as ended:

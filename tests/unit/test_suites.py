@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 
 import pytest
@@ -15,6 +16,14 @@ LEFT_OUT = re.findall(r"not ([a-z]+)", MAKEFILE.partition("\nIN_NO_SUITE := ")[2
 CI = (ROOT / ".ci" / "run").read_text("utf-8")
 RELEASE = (ROOT / ".github" / "workflows" / "release.yml").read_text("utf-8")
 PAGE = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+NOT_FAST = MAKEFILE.partition("\nNOT_FAST := ")[2].partition("\n")[0].split()
+"""The folders that `make test-fast` leaves out."""
+
+
+@functools.cache
+def texts_of_tests() -> dict[str, str]:
+    """Returns the texts of the files with tests by their paths in the project."""
+    return {path.relative_to(ROOT).as_posix(): path.read_text("utf-8") for path in ROOT.glob("tests/**/test_*.py")}
 
 
 def suite_of(mark: str) -> tuple[str, list[str]]:
@@ -39,9 +48,8 @@ def test_tests_that_make_test_leaves_out_have_a_target_that_ci_runs_and_contribu
 def test_the_target_looks_into_each_folder_with_a_test_of_its_mark(mark: str) -> None:
     _, folders = suite_of(mark)
     marked = re.compile(rf"\bmark\.{mark}\b|\bEACH_{mark.upper()}\b")
-    files = [path.relative_to(ROOT).as_posix() for path in ROOT.glob("tests/**/test_*.py")]
-    outside = [file for file in files if not file.startswith(tuple(folders))]
-    assert [file for file in outside if marked.search((ROOT / file).read_text("utf-8"))] == []
+    outside = [file for file in texts_of_tests() if not file.startswith(tuple(folders))]
+    assert [file for file in outside if marked.search(texts_of_tests()[file])] == []
 
 
 @pytest.mark.parametrize("mark", ["broker", "simulation"])
@@ -55,3 +63,29 @@ def test_a_release_runs_each_suite_that_needs_nothing_else(mark: str) -> None:
 def test_the_tests_and_the_fast_ones_leave_out_the_same_suites(target: str, chosen: str) -> None:
     assert len(LEFT_OUT) > 1
     assert f' -m "{chosen}"' in TARGETS[target]
+
+
+@pytest.mark.parametrize("folder", NOT_FAST)
+def test_a_folder_that_the_fast_tests_leave_out_is_named_with_the_command_that_runs_it(folder: str) -> None:
+    assert TARGETS["test-fast"].endswith(" tests/unit tests/flow $(NOT_FAST:%=--ignore %)\n")
+    assert any((ROOT / folder).rglob("test_*.py"))
+    assert f"pytest -n 2 {folder}`" in PAGE
+
+
+def test_the_fast_tests_neither_load_a_heavy_library_nor_read_all_recordings() -> None:
+    heavy = re.compile(r"xdist_group\(\"(litellm|statsmodels)\"\)|parametrize\(\"name\", names\(\)\)")
+    fast = [
+        file
+        for file in texts_of_tests()
+        if file.startswith(("tests/unit/", "tests/flow/")) and not file.startswith(tuple(NOT_FAST))
+    ]
+    found = {
+        file: [
+            lines[number]
+            for number, line in enumerate(lines)
+            if heavy.search(line) and "mark.slow" not in "".join(lines[max(0, number - 3) : number + 3])
+        ]
+        for file in fast
+        if (lines := texts_of_tests()[file].splitlines())
+    }
+    assert {file: lines for file, lines in found.items() if lines} == {}

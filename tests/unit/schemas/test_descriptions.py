@@ -11,11 +11,14 @@ import pytest
 
 from traceweir.schemas.export import DOCUMENTS, exported
 
+# The schemas take a second.
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def schemas() -> dict[str, str]:
     """Returns the text of each schema file by its name."""
-    return dict(exported())  # takes a second, which the collection of the tests would take in every process
+    return dict(exported())
 
 
 def properties(schema: Any, place: str = "") -> Iterator[tuple[str, Any]]:
@@ -31,7 +34,6 @@ def properties(schema: Any, place: str = "") -> Iterator[tuple[str, Any]]:
                 yield from properties(value, f"{place}.{key}" if key != "properties" else place)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_every_property_has_a_description(name: str, schemas: dict[str, str]) -> None:
     found = list(properties(json.loads(schemas[f"{name}.schema.json"])))

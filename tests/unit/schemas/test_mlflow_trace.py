@@ -86,6 +86,7 @@ def test_a_retriever_span_with_a_missing_ancestor_or_in_a_cycle_is_ignored() -> 
     assert uris(ROOT, retriever("a", "lost"), *circle) is None
 
 
+@pytest.mark.slow
 def test_ten_thousand_nested_retrievers_are_read_in_linear_time() -> None:
     nested = [retriever(f"{number}", f"{number - 1}" if number else None) for number in range(10_000)]
     assert uris(*reversed(nested)) == ["0"]

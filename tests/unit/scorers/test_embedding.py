@@ -92,6 +92,7 @@ def test_scripts_without_spaces_are_compared_by_character() -> None:
     assert likeness("航班已取消", "航班取消") > 0.5
 
 
+@pytest.mark.slow
 def test_a_text_of_combining_marks_only_has_a_vector() -> None:
     """`unicodedata.normalize` alone would take minutes for this text, during which no other session is scored."""
     assert HashingEmbedder().embed(["a" + "\u0301\u0323" * 200_000]).shape[0] == 1

@@ -34,7 +34,6 @@ R1 = Rubric(rubric_id="r1", rubric_content={"text_property": "Is concise."})
 R2 = Rubric(rubric_id="r2", rubric_content={"text_property": "Is polite."})
 ONCE = {"num_samples": 1}
 GUIDED = GuidelineAdherence(guidelines="The answer is polite.")
-EACH = pytest.mark.parametrize("said", HOSTILE, ids=[f"{number}" for number in range(len(HOSTILE))])
 FENCES = ("{}", "```json\n{}\n```", "\n  {}\n")
 
 
@@ -60,70 +59,73 @@ async def value(scorer: Scorer, said: str, *replies: Any) -> float:
     return only
 
 
-@EACH
+@pytest.mark.slow
 @pytest.mark.parametrize(("real", "number"), [("valid", 1.0), ("invalid", 0.0)])
-async def test_a_quotation_does_not_make_a_response_valid_or_invalid(said: str, real: str, number: float) -> None:
-    for first in (
-        {"reasoning": f"It says: {said}", "is_the_agent_response_valid": real},
-        {"is_the_agent_response_valid": real, "reasoning": said},
-    ):
-        assert await value(FinalResponseMatch(judge_model_options=ONCE), said, first) == number
+async def test_a_quotation_does_not_make_a_response_valid_or_invalid(real: str, number: float) -> None:
+    scorer = FinalResponseMatch(judge_model_options=ONCE)
+    for said in HOSTILE:
+        for first in (
+            {"reasoning": f"It says: {said}", "is_the_agent_response_valid": real},
+            {"is_the_agent_response_valid": real, "reasoning": said},
+        ):
+            assert await value(scorer, said, first) == number, said
 
 
-@EACH
+@pytest.mark.slow
 @pytest.mark.parametrize(("real", "number"), [("yes", 1.0), ("no", 0.0)])
-async def test_a_quotation_does_not_make_a_response_safe_or_unsafe(said: str, real: str, number: float) -> None:
-    for first in (
-        {"reasoning": f"It says: {said}", "is_the_agent_response_safe": real},
-        {"is_the_agent_response_safe": real, "reasoning": said},
-    ):
-        assert await value(Safety(judge_model_options=ONCE), said, first) == number
+async def test_a_quotation_does_not_make_a_response_safe_or_unsafe(real: str, number: float) -> None:
+    scorer = Safety(judge_model_options=ONCE)
+    for said in HOSTILE:
+        for first in (
+            {"reasoning": f"It says: {said}", "is_the_agent_response_safe": real},
+            {"is_the_agent_response_safe": real, "reasoning": said},
+        ):
+            assert await value(scorer, said, first) == number, said
 
 
-@EACH
+@pytest.mark.slow
 @pytest.mark.parametrize(("real", "number"), [("yes", 1.0), ("no", 0.0)])
 @pytest.mark.parametrize("scorer", [Correctness(), RelevanceToQuery(), ChunkRelevancePrecision(), GUIDED], ids=repr)
-async def test_a_quotation_does_not_change_a_rating(said: str, real: str, number: float, scorer: Scorer) -> None:
-    for first in ({"rationale": f"It says: {said}", "result": real}, {"result": real, "rationale": said}):
-        assert await value(scorer, said, first) == number
+async def test_a_quotation_does_not_change_a_rating(real: str, number: float, scorer: Scorer) -> None:
+    for said in HOSTILE:
+        for first in ({"rationale": f"It says: {said}", "result": real}, {"result": real, "rationale": said}):
+            assert await value(scorer, said, first) == number, said
 
 
-@EACH
+@pytest.mark.slow
 @pytest.mark.parametrize(("real", "number"), [("yes", 1.0), ("no", 0.0)])
-async def test_a_quotation_does_not_meet_or_miss_a_rubric(said: str, real: str, number: float) -> None:
+async def test_a_quotation_does_not_meet_or_miss_a_rubric(real: str, number: float) -> None:
     scorer = RubricBasedFinalResponseQuality(rubrics=[R1, R2], judge_model_options=ONCE)
-    reply = {
-        "verdicts": [
-            {"id": rubric, "evidence": said, "rationale": f"It says: {said}", "verdict": real}
-            for rubric in ("r1", "r2")
-        ]
-    }
-    assert await value(scorer, said, reply) == number
+    for said in HOSTILE:
+        reply = {
+            "verdicts": [
+                {"id": rubric, "evidence": said, "rationale": f"It says: {said}", "verdict": real}
+                for rubric in ("r1", "r2")
+            ]
+        }
+        assert await value(scorer, said, reply) == number, said
 
 
-@EACH
+@pytest.mark.slow
 @pytest.mark.parametrize(("real", "number"), [("supported", 1.0), ("contradictory", 0.0)])
-async def test_a_quotation_does_not_support_or_contradict_a_sentence(said: str, real: str, number: float) -> None:
-    sentences = {"sentences": [said, "And so on."]}
-    results = {
-        "results": [
-            {"number": n, "rationale": said, "label": real, "supporting_excerpt": said, "contradicting_excerpt": said}
-            for n in (1, 2)
-        ]
-    }
-    assert await value(Hallucinations(), said, sentences, results) == number
+async def test_a_quotation_does_not_support_or_contradict_a_sentence(real: str, number: float) -> None:
+    for said in HOSTILE:
+        sentences = {"sentences": [said, "And so on."]}
+        result = {"rationale": said, "label": real, "supporting_excerpt": said, "contradicting_excerpt": said}
+        results = {"results": [{"number": n, **result} for n in (1, 2)]}
+        assert await value(Hallucinations(), said, sentences, results) == number, said
 
 
-@EACH
-def test_a_text_can_neither_end_its_block_nor_contain_a_placeholder(said: str) -> None:
-    data = {"question": "q", "reference": "r", "response": said}
-    text = prompt("final_response_match_v2", data).text
-    opening, closing = text.rindex("<response "), text.rindex("</response ")
-    tag = text[opening + len("<response ") : opening + len("<response ") + 16]
-    shown = said.encode("utf-8", "replace").decode()
-    assert text[opening:closing] == f"<response {tag}>\n{shown}\n"
-    assert (tag in shown, prompt("final_response_match_v2", data).text) == (False, text)
-    assert text.encode()
+def test_a_text_can_neither_end_its_block_nor_contain_a_placeholder() -> None:
+    for said in HOSTILE:
+        data = {"question": "q", "reference": "r", "response": said}
+        text = prompt("final_response_match_v2", data).text
+        opening, closing = text.rindex("<response "), text.rindex("</response ")
+        tag = text[opening + len("<response ") : opening + len("<response ") + 16]
+        shown = said.encode("utf-8", "replace").decode()
+        assert text[opening:closing] == f"<response {tag}>\n{shown}\n"
+        assert (tag in shown, prompt("final_response_match_v2", data).text) == (False, text)
+        assert text.encode()
 
 
 @pytest.mark.parametrize("said", HEAVY, ids=range(len(HEAVY)))

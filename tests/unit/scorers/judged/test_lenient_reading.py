@@ -107,13 +107,13 @@ def test_a_word_that_is_no_verdict_is_none(value: str | None, read: Read, key: s
 
 
 @EACH
-@pytest.mark.parametrize("said", HOSTILE[:60], ids=range(len(HOSTILE[:60])))
 def test_a_quotation_does_not_change_the_verdict_of_an_object_that_is_nearly_json(
-    said: str, read: Read, key: str, good: str, bad: str
+    read: Read, key: str, good: str, bad: str
 ) -> None:
-    for real, verdict in ((good, True), (bad, False)):
-        reply = json.dumps({"reasoning": f"It says: {said}", key: real})
-        assert read(f"{reply[:-1]},}}") in (verdict, None)
+    for said in HOSTILE:
+        for real, verdict in ((good, True), (bad, False)):
+            reply = json.dumps({"reasoning": f"It says: {said}", key: real})
+            assert read(f"{reply[:-1]},}}") in (verdict, None), said
 
 
 @EACH

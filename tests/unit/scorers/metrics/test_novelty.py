@@ -166,6 +166,7 @@ def test_an_empty_batch_results_in_an_empty_list() -> None:
     assert make_cache(EAST).measure_and_add(np.empty((0, 2)), []) == []
 
 
+@pytest.mark.slow
 def test_a_thousand_small_scopes_stay_small() -> None:
     vector = np.ones((1, 384), np.float32)
     tracemalloc.start()

@@ -37,12 +37,14 @@ def test_nine_of_ten_secrets_are_found_in_every_form(form: str, measured: Measur
     assert measured.recall(form) >= MIN_RECALL, [sample.text for sample in measured.missed if sample.form == form]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [kind.name for kind in KINDS])
 def test_every_kind_is_found_in_most_forms(kind: str, measured: Measurement) -> None:
     missed = [sample.text for sample in measured.missed if sample.kind == kind]
     assert len(missed) <= len(FORMS) * 3 * (1 - MIN_RECALL), missed
 
 
+@pytest.mark.slow
 def test_at_most_one_of_a_hundred_innocent_texts_changes(measured: Measurement) -> None:
     assert len(measured.changed) <= MAX_CHANGED * len(INNOCENT), measured.changed
 

@@ -161,9 +161,9 @@ def test_a_secret_behind_unseen_characters_and_other_letters_is_cut_where_it_sta
     assert redact_text(redacted) == redacted
 
 
-@pytest.mark.parametrize("number", range(0, 0x110000, 0x1000))
-def test_every_format_character_is_taken_out(number: int) -> None:
-    unseen = [chr(each) for each in range(number, number + 0x1000) if unicodedata.category(chr(each)) == "Cf"]
+def test_every_format_character_is_taken_out() -> None:
+    unseen = [each for each in map(chr, range(0x110000)) if unicodedata.category(each) == "Cf"]
+    assert len(unseen) > 100
     assert [each for each in unseen if plain_name(f"a{each}b") != "ab"] == []
 
 

@@ -9,7 +9,7 @@ from benchmarks.diff_coverage import DESIGNS, Design, paired_coverage, unpaired_
 from traceweir.streams.base.statistics.intervals import paired_difference, unpaired_difference
 
 # Each test imports what it compares with, and one process runs these tests: SciPy, pandas and statsmodels take 3 s of CPU.
-pytestmark = pytest.mark.xdist_group("statsmodels")
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("statsmodels")]
 
 DRAWS = 1_000
 LEAST_SHARE = 0.95 - 4 * (0.95 * 0.05 / DRAWS) ** 0.5
@@ -48,7 +48,6 @@ def by_matrices(
     return difference, difference - half, difference + half
 
 
-@pytest.mark.slow
 def test_with_sessions_of_one_size_the_interval_is_that_of_a_clustered_regression() -> None:
     import statsmodels.api as sm
 
@@ -96,18 +95,15 @@ def test_without_pairs_the_interval_is_that_of_the_general_formula_for_two_group
     assert (found.difference, found.low, found.high) == pytest.approx(expected)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("design", [DESIGNS[0], DESIGNS[2]], ids=lambda design: design.name)
 def test_95_percent_of_paired_intervals_contain_the_true_difference(design: Design) -> None:
     assert paired_coverage(design, DRAWS).share >= LEAST_SHARE
 
 
-@pytest.mark.slow
 def test_95_percent_of_unpaired_intervals_contain_the_true_difference() -> None:
     assert unpaired_coverage(DESIGNS[2], DRAWS).share >= LEAST_SHARE
 
 
-@pytest.mark.slow
 def test_an_interval_without_clusters_would_not_cover() -> None:
     assert paired_coverage(DESIGNS[2], DRAWS, clustered=False).share < 0.7
 

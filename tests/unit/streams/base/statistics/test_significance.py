@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from traceweir.streams.base.statistics.significance import cohens_kappa, exact_mcnemar, holm
 
 # Each test imports what it compares with, and one process runs these tests: SciPy, pandas and statsmodels take 3 s of CPU.
-pytestmark = pytest.mark.xdist_group("statsmodels")
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("statsmodels")]
 
 counts = st.integers(0, 40)
 

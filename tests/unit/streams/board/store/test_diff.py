@@ -17,6 +17,9 @@ from traceweir.streams.board.store.opening import Store
 from traceweir.streams.board.store.selection import Selection
 from traceweir.streams.lab.comparison.compare import NoOverlapError
 
+# Importing SciPy takes most of the time of these tests; the group keeps it to one process.
+pytestmark = pytest.mark.xdist_group("scipy")
+
 DAY = Selection(NOW - timedelta(days=1), NOW + timedelta(minutes=1))
 EARLIER = Selection(NOW - timedelta(days=3), NOW - timedelta(days=1))
 FIRST, SECOND = (replace(DAY, dimensions={"agent_version": version}) for version in "12")

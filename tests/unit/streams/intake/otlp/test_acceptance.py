@@ -175,6 +175,7 @@ def test_a_span_that_is_larger_than_a_record_is_rejected_by_its_id_and_the_other
     assert large.span_id.hex() in found.problem
 
 
+@pytest.mark.slow
 def test_a_large_request_of_entries_without_content_is_refused_before_they_are_looked_at() -> None:
     many = 110_000
     spans = b'{"resourceSpans":[{"scopeSpans":[{"spans":[' + b"{}," * many + b"{}]}]}]}"
@@ -245,6 +246,7 @@ def test_a_request_of_many_empty_parts_is_refused_before_it_is_decoded(what: str
         accept(body, "spans", json=json, max_record_bytes=LIMIT)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("json", [False, True])
 def test_braces_in_texts_and_many_attributes_are_no_reason_to_refuse(json: bool) -> None:
     talk = '{[,\\"' * 300_000

@@ -506,6 +506,7 @@ def test_documents_of_a_retriever_are_retrieved() -> None:
 CONTENT = ("messages", "tool.call.arguments", "tool.call.result")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "results"), [("adk-2.13-genai-content", 21), ("openai-v2-2.4-latest", 22)])
 def test_content_in_logs_alone_tells_the_same(name: str, results: int) -> None:
     truth, spans = load(name)

@@ -39,6 +39,7 @@ def events_of(*spans: Span, kind: str) -> list[dict[str, Any]]:
     return [each for each in read_trace(spans).events if each["type"] == kind]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limit", [128, 1_000])
 @pytest.mark.parametrize("name", names())
 def test_no_value_of_a_recording_is_guessed_when_its_texts_are_cut(name: str, limit: int) -> None:

@@ -114,12 +114,14 @@ def libraries_in(text: str) -> set[str]:
 READER = sorted(Path(spans.__path__[0]).glob("*.py"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", READER, ids=lambda path: path.stem)
 def test_the_reader_names_no_attribute_of_a_library(path: Path) -> None:
     known = {key for each in CONVENTIONS[:-1] for key in keys_of(each)} - SHARED
     assert set(code_of(path)) & {key for key in known if "." in key} == set()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", [each for each in READER if each.stem not in SHAPES], ids=lambda path: path.stem)
 def test_the_reader_names_no_library(path: Path) -> None:
     named = {text: found for text in code_of(path) if (found := libraries_in(text) - EXAMPLES.get(path.stem, set()))}

@@ -55,6 +55,7 @@ def types(records: TraceRecords) -> list[str]:
     return [event["type"] for event in records.events]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", names())
 def test_order_and_repetition_of_spans_change_nothing(name: str) -> None:
     chance = random.Random(name)
@@ -65,6 +66,7 @@ def test_order_and_repetition_of_spans_change_nothing(name: str) -> None:
         assert read_trace(shuffled) == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", names())
 def test_event_ids_are_unique_and_times_rise(name: str) -> None:
     for spans in traces_of(load(name).spans).values():
@@ -281,6 +283,7 @@ def test_values_of_every_type_at_every_place_give_valid_documents(value: Any) ->
         ReasoningTrace.model_validate_json(json.dumps(trace))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", names())
 def test_half_a_surrogate_pair_in_every_text_of_a_recording_can_still_be_written(name: str) -> None:
     def broken(value: Any) -> Any:

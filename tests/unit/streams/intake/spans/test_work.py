@@ -89,6 +89,7 @@ def calls_with_one_id(size: int) -> list[Span]:
     return [span(1, 0, "agent", AGENT), model, *runs]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "shape",
     [

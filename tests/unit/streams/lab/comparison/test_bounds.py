@@ -10,6 +10,9 @@ from traceweir.schemas.score import Score
 from traceweir.streams.lab.comparison.bounds import Bound, UnknownMetricError, checked
 from traceweir.streams.lab.comparison.document import BoundCheck, BoundKind, BoundOn, Diff
 
+# Importing SciPy takes most of the time of these tests; the group keeps it to one process.
+pytestmark = pytest.mark.xdist_group("scipy")
+
 METRIC = "response_match_score"
 
 
@@ -56,15 +59,17 @@ def test_the_number_of_flips_to_failed_is_bounded() -> None:
 
 
 @pytest.mark.parametrize(
-    ("found", "kind", "on", "reason"),
+    ("differences", "kind", "on", "reason"),
     [
-        (comparison(None, None), "max_drop", "mean", "a side has no value"),
-        (comparison(None, None), "max_flips", "mean", "no pair has a verdict on both sides"),
-        (comparison(0.0), "max_drop", "interval", "there is no interval, because a side has one session only"),
+        ((None, None), "max_drop", "mean", "a side has no value"),
+        ((None, None), "max_flips", "mean", "no pair has a verdict on both sides"),
+        ((0.0,), "max_drop", "interval", "there is no interval, because a side has one session only"),
     ],
 )
-def test_a_bound_that_cannot_be_checked_is_not_kept(found: Diff, kind: BoundKind, on: BoundOn, reason: str) -> None:
-    check = outcome(found, kind, 1, on)
+def test_a_bound_that_cannot_be_checked_is_not_kept(
+    differences: tuple[float | None, ...], kind: BoundKind, on: BoundOn, reason: str
+) -> None:
+    check = outcome(comparison(*differences), kind, 1, on)
     assert (check.kept, check.reason) == (False, reason)
 
 

@@ -12,6 +12,9 @@ from tests.support.results import make_score
 from traceweir.schemas.score import Cost, Score
 from traceweir.streams.lab.comparison.compare import NoOverlapError
 
+# Importing SciPy takes most of the time of these tests; the group keeps it to one process.
+pytestmark = pytest.mark.xdist_group("scipy")
+
 
 def scores(values: Sequence[float | None], prefix: str = "s", **changes: Any) -> list[Score]:
     return [make_score(f"{prefix}{number}", value=value, **changes) for number, value in enumerate(values)]

@@ -17,6 +17,9 @@ from traceweir.streams.lab.shadow.estimate import JUDGED_SESSIONS, PLACES, READ_
 from traceweir.streams.tools.testing.memory import Message
 from traceweir.streams.worker.kafka.bounded_reader import BoundedReader
 
+# An estimate loads litellm, which has the prices; the group keeps it to one process.
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("litellm")]
+
 VOTES = 3
 JUDGED = {"criteria": {"safety_v1": {"threshold": 1.0, "judge_model_options": {"num_samples": VOTES}}}}
 PRICE = {"judge": {"prices": {"gemini/gemini-2.5-flash": {"input": 10, "output": 10}}}}

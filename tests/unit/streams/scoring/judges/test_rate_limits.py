@@ -34,6 +34,7 @@ def start_times_s(
     return run_in_virtual_time(all_at_once(), loop)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("per_minute", [1, 7, 60, 600])
 def test_no_minute_has_more_requests_than_the_limit_plus_a_tenth(per_minute: int) -> None:
     asked = start_times_s(lambda limits: limits.wait(1), 3 * per_minute, requests_per_minute=per_minute)

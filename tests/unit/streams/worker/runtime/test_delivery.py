@@ -210,6 +210,7 @@ class Taking(Producer):
         """Begins."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("codec", [0, 1], ids=["plain", "gzip"])
 async def test_no_batch_is_larger_than_its_topic_accepts(codec: int, monkeypatch: pytest.MonkeyPatch) -> None:
     sent: list[tuple[str, int, int]] = []

@@ -107,6 +107,7 @@ def test_a_state_directory_with_an_incomplete_mark_is_rejected(tmp_path: Path) -
         pass
 
 
+@pytest.mark.slow
 def test_a_state_directory_has_one_process_and_is_free_after_the_process_is_killed(tmp_path: Path) -> None:
     hold = (
         "import sys, time; from pathlib import Path; from traceweir.streams.worker.runtime.state_directory import claimed\n"
