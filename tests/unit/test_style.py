@@ -7,9 +7,8 @@ import io
 import re
 import tokenize
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 from tests.support.paths import ROOT
@@ -119,13 +118,19 @@ def test_comments_behind_code_are_found_in_code(code: str, found: list[int]) -> 
     assert comments_behind_code(code) == found
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_code_is_written_as_contributing_says(path: Path) -> None:
-    code = path.read_text("utf-8")
-    assert tuple_assignments(code) == [], "give each name a statement of its own"
-    assert comments_behind_code(code) == [], "write the comment above the code, on a line of its own"
-    if not str(path).endswith(tuple(DATA)):
-        assert riddles(code) == [], "name what it is"
+@pytest.mark.parametrize(
+    ("find", "data", "advice"),
+    [
+        (tuple_assignments, (), "give each name a statement of its own"),
+        (comments_behind_code, (), "write the comment above the code, on a line of its own"),
+        (riddles, DATA, "name what it is"),
+    ],
+)
+def test_code_is_written_as_contributing_says(
+    find: Callable[[str], Sequence[object]], data: Collection[str], advice: str
+) -> None:
+    found = {path: find(path.read_text("utf-8")) for path in FILES if not str(path).endswith(tuple(data))}
+    assert {str(path.relative_to(ROOT)): lines for path, lines in found.items() if lines} == {}, advice
 
 
 def test_a_public_class_has_a_name_of_its_own() -> None:
