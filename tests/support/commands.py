@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import shlex
 from collections.abc import Iterator, Sequence
@@ -19,13 +20,18 @@ VARIABLES = {ENV_PREFIX + name.upper() for name in Settings.model_fields}
 """Every variable that a process reads."""
 
 
+@functools.cache
+def _whole_command() -> Any:
+    return typer.main.get_command(app)
+
+
 def parse(arguments: Sequence[str]) -> None:
     """Parses the arguments of `traceweir`, down to the last subcommand.
 
     Raises:
         click.UsageError: a command or option does not exist, or an argument is missing.
     """
-    command: Any = typer.main.get_command(app)
+    command = _whole_command()
     rest = list(arguments)
     while hasattr(command, "resolve_command"):
         with command.make_context("traceweir", rest) as context:
