@@ -49,7 +49,8 @@ CREATE MATERIALIZED VIEW results_reader TO results AS SELECT
     JSONExtract(record, 'source', 'Nullable(String)') AS `source`,
     JSONExtract(record, 'cause', 'Nullable(String)') AS `cause`,
     JSONExtract(record, 'judge', 'Nullable(String)') AS `judge`,
-    JSONExtract(record, 'category', 'Nullable(String)') AS `category`
+    JSONExtract(record, 'category', 'Nullable(String)') AS `category`,
+    JSONExtract(record, 'inclusion_probability', 'Nullable(Float64)') AS `inclusion_probability`
 FROM results_queue
 WHERE isValidJSON(record) AND JSONExtractString(record, 'session_id') != '' AND JSONExtractString(record, 'result_id') != '' AND isNotNull(`written_at`) AND isNotNull(`occurred_at`) AND isNotNull(`evaluated_at`);
 

@@ -54,15 +54,16 @@ CREATE TABLE IF NOT EXISTS results (
     `cause` LowCardinality(Nullable(String)),
     `judge` LowCardinality(Nullable(String)),
     `category` LowCardinality(Nullable(String)),
+    `inclusion_probability` Nullable(Float64),
     INDEX by_time occurred_at TYPE minmax GRANULARITY 1
 )
 ENGINE = ReplacingMergeTree(version) ORDER BY (key, session_id, result_id);
 
 CREATE TABLE IF NOT EXISTS results_versions AS results ENGINE = ReplacingMergeTree ORDER BY (key, session_id, result_id, version);
 
-CREATE MATERIALIZED VIEW IF NOT EXISTS results_to_versions TO results_versions AS SELECT key, version, `written_at`, `session_id`, `segment`, `revision`, `attempt`, `level`, `invocation_id`, `trace_id`, `metric`, `value`, `threshold`, `status`, `not_evaluated_because`, `rationale`, `details`, `cost_input_tokens`, `cost_output_tokens`, `cost_usd`, `cost_cached`, `started_at`, `occurred_at`, `evaluated_at`, `result_id`, `scorer_version`, `config_digest`, `partition`, `offset`, `app_name`, `agent_name`, `agent_version`, `environment`, `model`, `user_id`, `labels`, `trace_context_trace_id`, `trace_context_span_id`, `sampling_probability`, `source`, `cause`, `judge`, `category` FROM results;
+CREATE MATERIALIZED VIEW IF NOT EXISTS results_to_versions TO results_versions AS SELECT key, version, `written_at`, `session_id`, `segment`, `revision`, `attempt`, `level`, `invocation_id`, `trace_id`, `metric`, `value`, `threshold`, `status`, `not_evaluated_because`, `rationale`, `details`, `cost_input_tokens`, `cost_output_tokens`, `cost_usd`, `cost_cached`, `started_at`, `occurred_at`, `evaluated_at`, `result_id`, `scorer_version`, `config_digest`, `partition`, `offset`, `app_name`, `agent_name`, `agent_version`, `environment`, `model`, `user_id`, `labels`, `trace_context_trace_id`, `trace_context_span_id`, `sampling_probability`, `source`, `cause`, `judge`, `category`, `inclusion_probability` FROM results;
 
-CREATE VIEW IF NOT EXISTS replaced_results AS SELECT key, `written_at`, `session_id`, `segment`, `revision`, `attempt`, `level`, `invocation_id`, `trace_id`, `metric`, `value`, `threshold`, `status`, `not_evaluated_because`, `rationale`, `details`, `cost_input_tokens`, `cost_output_tokens`, `cost_usd`, `cost_cached`, `started_at`, `occurred_at`, `evaluated_at`, `result_id`, `scorer_version`, `config_digest`, `partition`, `offset`, `app_name`, `agent_name`, `agent_version`, `environment`, `model`, `user_id`, `labels`, `trace_context_trace_id`, `trace_context_span_id`, `sampling_probability`, `source`, `cause`, `judge`, `category` FROM (
+CREATE VIEW IF NOT EXISTS replaced_results AS SELECT key, `written_at`, `session_id`, `segment`, `revision`, `attempt`, `level`, `invocation_id`, `trace_id`, `metric`, `value`, `threshold`, `status`, `not_evaluated_because`, `rationale`, `details`, `cost_input_tokens`, `cost_output_tokens`, `cost_usd`, `cost_cached`, `started_at`, `occurred_at`, `evaluated_at`, `result_id`, `scorer_version`, `config_digest`, `partition`, `offset`, `app_name`, `agent_name`, `agent_version`, `environment`, `model`, `user_id`, `labels`, `trace_context_trace_id`, `trace_context_span_id`, `sampling_probability`, `source`, `cause`, `judge`, `category`, `inclusion_probability` FROM (
     SELECT *, max(version) OVER (PARTITION BY key, session_id, result_id) AS newest FROM results_versions FINAL
 ) WHERE version < newest;
 
