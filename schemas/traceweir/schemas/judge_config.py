@@ -167,6 +167,12 @@ class JudgeConfig(ConfigModel):
 
     An answer without a verdict is never stored.
     """
+    check: Literal["off", "warn", "require"] = "off"
+    """Whether a judge is asked about the known cases of a criterion before its first question.
+
+    A judge that passes a case that must fail, or has less than three of four right, is unfit. With `warn`, a log line and
+    a metric say so. With `require`, sessions wait for the check, and the scores of an unfit judge are NOT_EVALUATED.
+    """
     breaker: Breaker = Breaker()
     """When a failing model is not called for a while."""
     budget: Budget = Budget()

@@ -26,6 +26,7 @@ Cause = Literal[
     "judge_refused",
     "judge_truncated",
     "judge_unparsable",
+    "judge_unfit",
     "too_long",
     "not_recorded",
     "record_refused",
@@ -37,6 +38,7 @@ Cause = Literal[
 - `judge_refused`: the model refused, or its provider's filter stopped it.
 - `judge_truncated`: the answer was cut off at the limit of its tokens.
 - `judge_unparsable`: the answer has no verdict that can be read, such as a tool call or no text.
+- `judge_unfit`: it did not tell known cases of the criterion apart (`judge.check` is `require`).
 - `too_long`: the question and the longest answer do not fit into the model.
 - `not_recorded`: the source of the session does not have the input, or has cut it.
 - `record_refused`: the input can be in a record that became a dead letter.

@@ -5,7 +5,7 @@ A model that does not tell them apart cannot judge the criterion.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -23,6 +23,8 @@ from traceweir.schemas.invocation import (
     RetrievedChunk,
 )
 from traceweir.schemas.reference import Reference
+from traceweir.scorers.base import Subject
+from traceweir.scorers.judge import Judge
 from traceweir.scorers.judged.base import JudgedScorer
 
 
@@ -39,6 +41,18 @@ class KnownCase:
     def scorer(self, configured: JudgedScorer) -> JudgedScorer:
         """Returns the scorer with the options of this case, which asks the configured model once."""
         return asking_once(configured, self.options)
+
+    async def passes(self, configured: JudgedScorer, judge: Judge) -> bool:
+        """Returns whether a judge passes the case: whether its value is 1.
+
+        Raises:
+            BudgetSpent: the budget does not allow a question.
+            JudgeFailed: there is no verdict.
+        """
+        found = self.scorer(configured).score(
+            Subject(invocation=self.invocation, reference=self.reference, judge=judge)
+        )
+        return (await found if isinstance(found, Awaitable) else found).value >= 1
 
 
 def asking_once(configured: JudgedScorer, options: Mapping[str, JsonValue] = MappingProxyType({})) -> JudgedScorer:

@@ -166,7 +166,9 @@ def _chosen(plan: Plan, criteria: Sequence[str]) -> list[JudgedScorer]:
 
 @contextmanager
 def _judging(plan: Plan) -> Iterator[Judging]:
-    with judging_from_file(plan, load_settings()) as judging:
+    # These commands show what a check by known cases only counts.
+    unchecked = replace(plan, judge=plan.judge.model_copy(update={"check": "off"}))
+    with judging_from_file(unchecked, load_settings()) as judging:
         if judging is None:
             raise ConfigError(["criteria: none of them asks a judge"])
         yield judging

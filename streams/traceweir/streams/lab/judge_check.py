@@ -13,6 +13,8 @@ from traceweir.scorers.judge import BudgetSpent, Judge, JudgeFailed, Question, R
 from traceweir.scorers.judged.base import JudgedScorer
 from traceweir.scorers.judged.known_cases import KnownCase, asking_once, known_cases
 
+_WITHOUT_VERDICT = (BudgetSpent, JudgeFailed, MissingInput, ValueError)
+
 
 @dataclass(frozen=True, slots=True)
 class CheckedCriterion:
@@ -108,9 +110,10 @@ async def check_judge_on(scorer: JudgedScorer, judge: Judge) -> CheckedCriterion
 
 async def _passes(scorer: JudgedScorer, case: KnownCase, judge: Judge) -> bool | str:
     """Returns whether the judge passes a case, or why it has no verdict."""
-    subject = Subject(invocation=case.invocation, reference=case.reference, judge=judge)
-    measured, problem = await _measured(case.scorer(scorer), subject)
-    return problem if measured is None else measured.value >= 1
+    try:
+        return await case.passes(scorer, judge)
+    except _WITHOUT_VERDICT as error:
+        return str(error)
 
 
 async def _measured(scorer: Scorer, subject: Subject) -> tuple[Measurement | None, str]:
@@ -118,7 +121,7 @@ async def _measured(scorer: Scorer, subject: Subject) -> tuple[Measurement | Non
     try:
         found = scorer.score(subject)
         return (await found if isinstance(found, Awaitable) else found), ""
-    except (BudgetSpent, JudgeFailed, MissingInput, ValueError) as error:
+    except _WITHOUT_VERDICT as error:
         return None, str(error)
 
 

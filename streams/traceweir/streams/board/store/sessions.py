@@ -53,6 +53,8 @@ AFTER_A_CAUSE: Mapping[str, str] = {
     "judge_refused": "The model refused, or its provider's filter stopped it: loosen the filter, or ask another model.",
     "judge_truncated": "The answer was cut off: raise `judge.max_output_tokens`, or ask a model that reasons less.",
     "judge_unparsable": "The answer has no verdict that can be read: ask another model, or raise `judge.repairs`.",
+    "judge_unfit": "The model did not tell known cases of the criterion apart: ask another model, or set `judge.check` to "
+    "`warn`. `traceweir judge check` shows what it judges wrongly.",
     "too_long": "The question and the longest answer do not fit into the model: ask a model with a longer context, or lower "
     "`judge.max_output_tokens`.",
     "not_recorded": "The source of the session does not have what the metric reads. The rationale names the part, and the "

@@ -175,7 +175,8 @@ class ChallengerWork:
         self._rows.pay(challenger.id, list(judged.paid))
         # A retry of the champion can have got another answer to the same question meanwhile: the champion's answer stays.
         known = {verdict.key for verdict in self._verdicts.known(key)}
-        self._verdicts.learn(key, JudgeUsage([verdict for verdict in judged.verdicts if verdict.key not in known]))
+        new = [verdict for verdict in judged.verdicts if verdict.key not in known]
+        self._verdicts.learn(key, JudgeUsage(new, known_cases=judged.known_cases))
         # The topic has gone meanwhile.
         if not challenger_scoring.writable(challenger.name):
             self._changed()

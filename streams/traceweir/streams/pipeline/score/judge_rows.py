@@ -15,6 +15,8 @@ from traceweir.streams.scoring.judges.budget import Paid, Spending
 from traceweir.streams.scoring.judges.verdicts import MAX_VERDICT_CHARS, JudgeUsage, JudgeVerdict
 
 VERDICT = b"j"
+KNOWN_CASES = b""
+"""Stands for the session of verdicts on known cases: no session has this id."""
 _PAID = b"$"
 _VERSION = b"\x01"
 _NAME = 8
@@ -70,19 +72,20 @@ class JudgeRows:
             self._record_spend(paid)
 
     def known(self, session: bytes) -> list[JudgeVerdict]:
-        """Returns the stored verdicts of a session."""
+        """Returns the stored verdicts of a session, and those on known cases."""
         if not self._found:
             return []
-        return [self._found[key] for key in self._of_session.get(_name(session), ())]
+        return [self._found[key] for name in (session, KNOWN_CASES) for key in self._of_session.get(_name(name), ())]
 
     def learn(self, session: bytes, judged: JudgeUsage) -> None:
         """Stores the verdicts and the cost of judging a session."""
-        for verdict in judged.verdicts:
-            if len(verdict.text) <= MAX_VERDICT_CHARS:
-                key = VERDICT + _name(session) + verdict.key
-                self._forget(key)
-                self._remember(key, verdict)
-                self._changed[key] = _VERSION + _pack((verdict.at, verdict.text))
+        for name, verdicts in ((session, judged.verdicts), (KNOWN_CASES, judged.known_cases)):
+            for verdict in verdicts:
+                if len(verdict.text) <= MAX_VERDICT_CHARS:
+                    key = VERDICT + _name(name) + verdict.key
+                    self._forget(key)
+                    self._remember(key, verdict)
+                    self._changed[key] = _VERSION + _pack((verdict.at, verdict.text))
         for paid in judged.paid:
             self._spending.add(paid)
             self._changed[_PAID] = _VERSION + _pack(self._spending.entries())

@@ -32,6 +32,8 @@ class ScoringActivity(msgspec.Struct, array_like=True, gc=False):
     """What is left of each limit of the budget, as `JudgeBudget.left` has it."""
     texts_reused: int = 0
     """Texts that needed no call of the embedder, because an equal text has a vector or gets one."""
+    unfit: dict[str, dict[str, bool]] = {}
+    """Whether a judge is unfit, by criterion and model; judges that were not checked are left out."""
 
 
 class ActivityNotes:
@@ -64,4 +66,4 @@ class ActivityNotes:
         self._texts_reused = 0
         if judging is None:
             return ScoringActivity(attempts, batches, texts_reused=reused)
-        return ScoringActivity(attempts, batches, judging.breakers(), judging.budget.left(), reused)
+        return ScoringActivity(attempts, batches, judging.breakers(), judging.budget.left(), reused, judging.unfit())

@@ -36,6 +36,7 @@ from traceweir.streams.scoring.isolation.frame_writer import FrameWriter
 from traceweir.streams.scoring.judges.budget import Paid
 from traceweir.streams.scoring.judges.budget_group import BudgetGroup
 from traceweir.streams.scoring.judges.errors import JudgeUnavailableError
+from traceweir.streams.scoring.judges.models import scorers_of
 from traceweir.streams.scoring.judges.service import Judging
 from traceweir.streams.scoring.judges.verdicts import JudgeVerdict
 from traceweir.streams.scoring.sessions.config_scoring import ConfigScoring
@@ -164,7 +165,14 @@ class _Parts:
         def note(paid: Paid) -> None:
             self.budgets.record_spend(paid, by=judging.budget)
 
-        judging = Judging(plan.judge, self._setup.access, self._clock, note=note, attempted=self._notes.attempted)
+        judging = Judging(
+            plan.judge,
+            self._setup.access,
+            self._clock,
+            note=note,
+            attempted=self._notes.attempted,
+            criteria=scorers_of(plan),
+        )
         return judging
 
     def _use(self, judging: Judging | None) -> None:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from traceweir.schemas.judge_config import JudgeConfig
 from traceweir.schemas.score import Cost
+from traceweir.scorers.base import Scorer
 from traceweir.scorers.evaluation.plan import Plan
 
 FAMILIES = (
@@ -89,6 +90,11 @@ def models_of(plan: Plan) -> list[str]:
     """
     asked = {model for metric in plan.metrics if metric.scorer and (model := metric.scorer.judge_model)}
     return sorted(asked.union(*(plan.judge.fallback.get(model, ()) for model in asked)))
+
+
+def scorers_of(plan: Plan) -> list[Scorer]:
+    """Returns the scorers of a plan."""
+    return [metric.scorer for metric in plan.metrics if metric.scorer is not None]
 
 
 def litellm_name(model: str, aliases: Mapping[str, str], api_base: str | None = None) -> str:

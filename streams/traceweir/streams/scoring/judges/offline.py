@@ -35,6 +35,7 @@ def judging_from_file(plan: Plan, settings: Settings) -> Iterator[Judging | None
         yield None
         return
     from traceweir.streams.scoring.judges.client import Access, check_judge
+    from traceweir.streams.scoring.judges.models import scorers_of
     from traceweir.streams.scoring.judges.service import Judging
     from traceweir.streams.scoring.judges.verdict_file import JudgeFile
 
@@ -44,7 +45,15 @@ def judging_from_file(plan: Plan, settings: Settings) -> Iterator[Judging | None
         # Somebody waits for this command, and an address that is wrong stays wrong. A server that restarts is back soon.
         attempts = min(_UNREACHABLE.attempts, plan.judge.retries.attempts)
         unreachable = _UNREACHABLE.model_copy(update={"attempts": attempts})
-        judging = Judging(plan.judge, access, utc_now, store=file, note=file.pay, unreachable=unreachable)
+        judging = Judging(
+            plan.judge,
+            access,
+            utc_now,
+            store=file,
+            note=file.pay,
+            unreachable=unreachable,
+            criteria=scorers_of(plan),
+        )
         for paid in file.paid():
             judging.budget.record_spend(paid)
         yield judging

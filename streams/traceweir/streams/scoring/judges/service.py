@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from copy import copy
 from dataclasses import replace
@@ -12,12 +12,14 @@ from typing import NamedTuple
 
 from traceweir.schemas.judge_config import JudgeConfig, Retries
 from traceweir.schemas.score import Cost
+from traceweir.scorers.base import Scorer
 from traceweir.scorers.judge import SCORE_ENDS_AT_S, BudgetSpent, Judge, JudgeFailed, Question, Reply, Room
 from traceweir.scorers.judged.vote import total_cost
 from traceweir.streams.scoring.judges.answer_watch import NO_ANSWER_S, AnswerWatch
 from traceweir.streams.scoring.judges.budget import JudgeBudget, Paid
 from traceweir.streams.scoring.judges.client import Access, Answered, JudgeClient, check_judge
 from traceweir.streams.scoring.judges.errors import FinalFailure, Transient
+from traceweir.streams.scoring.judges.fitness import FitnessCheck, FitnessChecks
 from traceweir.streams.scoring.judges.model_calls import Attempt, CallOptions, ModelCalls
 from traceweir.streams.scoring.judges.models import Spent
 from traceweir.streams.scoring.judges.rate_limits import Limits
@@ -56,6 +58,7 @@ class Judging:
         unreachable: Retries where no connection could be made to a model that has not answered yet, after which its
             circuit breaker opens; None: those of the config, as for every other failure.
         no_answer_s: Seconds without an answer of a model after which a warning is logged.
+        criteria: The scorers whose judges are checked by known cases, as the config says.
 
     Raises:
         JudgeUnavailableError: the [judge] extra is not installed.
@@ -73,6 +76,7 @@ class Judging:
         sleep: Sleep = asyncio.sleep,
         unreachable: Retries | None = None,
         no_answer_s: float = NO_ANSWER_S,
+        criteria: Iterable[Scorer] = (),
     ) -> None:
         check_judge()
         self._config = config
@@ -86,6 +90,12 @@ class Judging:
         self._calls: dict[str, ModelCalls] = {}
         self._running: dict[bytes, asyncio.Future[UnusableReply]] = {}
         self.budget = JudgeBudget(config.budget, clock)
+        self.checks: FitnessChecks | None = None
+        """The checks by known cases; None: the config asks for none."""
+        if config.check != "off":
+            self.checks = FitnessChecks(
+                config.check, criteria, lambda: SessionJudge(self, (), is_check=True), self.shown_model_of
+            )
 
     def session(self, known: Sequence[JudgeVerdict] = (), watch: WatchQuestion | None = None) -> SessionJudge:
         """Returns the judge of one session, for which these verdicts are known; `watch` is entered for each question."""
@@ -99,6 +109,10 @@ class Judging:
     def breakers(self) -> dict[str, bool]:
         """Returns for each model whether its circuit breaker is open; models that were not asked are left out."""
         return {self._client.secrets.hide(model): calls.breaker.is_open for model, calls in self._calls.items()}
+
+    def unfit(self) -> dict[str, dict[str, bool]]:
+        """Returns whether a judge is unfit, by criterion and model; judges that were not checked are left out."""
+        return self.checks.unfit() if self.checks is not None else {}
 
     def model_of(self, question: Question) -> str:
         """Returns the name of the model that answers a question."""
@@ -262,8 +276,18 @@ class Judging:
 class SessionJudge(Judge):
     """The judge that the scorers of one session use; collects the session's new verdicts and payments."""
 
-    def __init__(self, judging: Judging, known: Sequence[JudgeVerdict], watch: WatchQuestion | None = None) -> None:
+    def __init__(
+        self,
+        judging: Judging,
+        known: Sequence[JudgeVerdict],
+        watch: WatchQuestion | None = None,
+        *,
+        is_check: bool = False,
+    ) -> None:
         self._judging = judging
+        self._is_check = is_check
+        self._checks = None if is_check else judging.checks
+        self._started: list[FitnessCheck] = []
         self._watch = watch
         self._known = {verdict.key: verdict for verdict in known}
         self._learned: dict[bytes, JudgeVerdict] = {}
@@ -273,8 +297,24 @@ class SessionJudge(Judge):
 
     @property
     def judged(self) -> JudgeUsage:
-        """The new verdicts and the payments of the session so far."""
-        return JudgeUsage(list(self._learned.values()), self._paid)
+        """The new verdicts and the payments of the session so far, with those of checks that it has waited for."""
+        known_cases: dict[bytes, JudgeVerdict] = {}
+        for check in self._started:
+            taken = check.taken()
+            self._paid += taken.paid
+            # Each partition stores them, so that a worker that starts with any of them need not ask.
+            known_cases |= {each.key: each for each in taken.verdicts if each.key not in self._known}
+        return JudgeUsage(list(self._learned.values()), self._paid, list(known_cases.values()))
+
+    async def settle(self, timeout_s: float | None) -> None:
+        """Waits for the checks that questions of the session have started, at most some seconds; None: to their ends."""
+        running = [check.ended for check in self._started if not check.ended.done()]
+        if running:
+            await asyncio.wait(running, timeout=timeout_s)
+
+    def _note_check(self, check: FitnessCheck) -> None:
+        if check not in self._started:
+            self._started.append(check)
 
     async def ask(self, question: Question) -> Reply:
         """Returns the reply to a question, from a known verdict or from the model.
@@ -285,7 +325,8 @@ class SessionJudge(Judge):
         """
         failures: list[JudgeFailed] = []
         billed = Cost()
-        asked = self._judging.alternatives(question, self._known)
+        # A check is about one model.
+        asked = [question] if self._is_check else self._judging.alternatives(question, self._known)
         try:
             while True:
                 each = asked[len(failures)]
@@ -320,6 +361,8 @@ class SessionJudge(Judge):
             return None
 
     async def _ask(self, question: Question) -> Reply:
+        if self._checks is not None:
+            await self._checks.before(question, self._note_check)
         if self._watch is None:
             verdict, cost = await self._judging.verdict(question, self._known, self._paid.append)
         else:

@@ -34,6 +34,8 @@ class JudgeUsage(NamedTuple):
     verdicts: Sequence[JudgeVerdict] = ()
     """The verdicts to store."""
     paid: Sequence[Paid] = ()
+    known_cases: Sequence[JudgeVerdict] = ()
+    """Verdicts on known cases, which belong to no session."""
 
     def contradicts(self, known: Sequence[JudgeVerdict]) -> bool:
         """Returns whether a new verdict answers a question in another way than a known one.

@@ -79,6 +79,11 @@ def _outcome(score: Score) -> str:
     return score.status if because is None else f"{score.status}.{because}"
 
 
+def _is_unanswered(score: Score) -> bool:
+    # An unfit judge stays unfit until the config names another one.
+    return score.not_evaluated_because in UNANSWERED and score.cause != "judge_unfit"
+
+
 class SessionScoring:
     """Scores sessions; one object serves all partitions of a process."""
 
@@ -161,10 +166,10 @@ class SessionScoring:
             watch=measuring,
             withdrawn=withdrawn,
         )
+        if judge is not None:
+            await judge.settle(self._options.judge_timeout_s)
         judged = judge.judged if judge is not None else NOTHING_JUDGED
-        unanswered = sum(
-            each.metric in self._plan.judged and each.not_evaluated_because in UNANSWERED for each in scores
-        )
+        unanswered = sum(each.metric in self._plan.judged and _is_unanswered(each) for each in scores)
         return ScoringResult(
             session.segment,
             session.revision,

@@ -232,6 +232,13 @@ JUDGE_BREAKER = Instrument(
     "1 while the circuit breaker of a judge's model is open, else 0.",
     ("model",),
 )
+JUDGE_UNFIT = Instrument(
+    "traceweir.judge.unfit",
+    "gauge",
+    "1",
+    "1 if the judge of a criterion did not tell the known cases apart (`judge.check`), 0 if it did.",
+    ("metric", "model"),
+)
 JUDGE_BUDGET_LEFT = Instrument(
     "traceweir.judge.budget.left",
     "gauge",
@@ -327,7 +334,7 @@ EXPORT_PAGE = (*EXPORT, DEAD_LETTERS)
 """The metrics that `traceweir export` serves."""
 CATALOGUE: tuple[Instrument, ...] = (
     READ, RECORDS, PRODUCED, EVENTS, DEAD_LETTERS, SCORES, SCORE_VALUE, FRESHNESS, DECISIONS, REJECTIONS,
-    JUDGE_TOKENS, JUDGE_COST, JUDGE_CACHED, JUDGE_DURATION, JUDGE_FAILURES, JUDGE_BREAKER, JUDGE_BUDGET_LEFT,
+    JUDGE_TOKENS, JUDGE_COST, JUDGE_CACHED, JUDGE_DURATION, JUDGE_FAILURES, JUDGE_BREAKER, JUDGE_UNFIT, JUDGE_BUDGET_LEFT,
     EMBEDDER_DURATION, EMBEDDER_BATCH, EMBEDDER_TEXTS,
     CHECKPOINT_DURATION, CHECKPOINT_FAILURES, CHECKPOINT_AGE, TRANSACTION_TIMEOUT, LAG, UNREAD_AGE, RETENTION, HELD_BACK, CLOCK_AHEAD,
     WATERMARK_LAG, OPEN_SESSIONS, SCOPES,

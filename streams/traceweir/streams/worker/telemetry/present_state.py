@@ -161,6 +161,9 @@ class PresentState:
             yield Point(catalogue.SCORING_SUSPECTS, (), scoring.suspects)
             for model, is_open in scoring.activity.breakers.items():
                 yield Point(catalogue.JUDGE_BREAKER, (model,), int(is_open))
+            for metric, models in scoring.activity.unfit.items():
+                for model, is_unfit in models.items():
+                    yield Point(catalogue.JUDGE_UNFIT, (metric, model), int(is_unfit))
             for limit, left in scoring.activity.budget_left.items():
                 yield Point(catalogue.JUDGE_BUDGET_LEFT, (limit,), left)
             try:
