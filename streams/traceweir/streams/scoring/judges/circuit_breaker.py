@@ -11,6 +11,9 @@ from typing import NamedTuple
 from traceweir.schemas.judge_config import Breaker
 from traceweir.streams.scoring.judges.errors import FinalFailure
 
+NO_ATTEMPT = 0
+"""Stands for a failure that is not the end of one attempt."""
+
 
 class CircuitBreaker:
     """Opens by the share of failed attempts; after `open_s` one attempt is let through (half-open) and decides.
@@ -34,7 +37,9 @@ class CircuitBreaker:
         self._refusals = 0
         self._opened_after = ""
         self._opened_at_s: float | None = None
-        self._probing = False
+        self._attempts = 0
+        # The number of the attempt that tests the model.
+        self._probe: int | None = None
         self._last_failure = ""
         # In arrival order, in which they are cancelled.
         self._waiting: dict[asyncio.Timeout, None] = {}
@@ -67,14 +72,19 @@ class CircuitBreaker:
                 down=True,
             ) from None
 
-    def enter(self) -> None:
-        """Begins an attempt; the caller must then call `failed`, `succeeded` or `abandoned`.
+    def enter(self) -> int:
+        """Begins an attempt, and returns its number; the caller must then call `failed`, `succeeded` or `abandoned`.
+
+        An attempt that began before the breaker opened is no probe, and its end lets no second probe through.
 
         Raises:
             Refused: the breaker is open.
         """
         self._check()
-        self._probing = self._opened_at_s is not None
+        self._attempts += 1
+        if self._opened_at_s is not None:
+            self._probe = self._attempts
+        return self._attempts
 
     def _check(self) -> None:
         if self._opened_at_s is None:
@@ -86,30 +96,34 @@ class CircuitBreaker:
                 f"next attempt possible in {remaining_s:.0f} s; last failure: {self._last_failure}",
                 down=True,
             )
-        if self._probing:
+        if self._probe is not None:
             raise FinalFailure(
                 "not asked: the circuit breaker is half-open and another question tests the model; "
                 f"last failure: {self._last_failure}",
                 down=True,
             )
 
-    def failed(self, reason: str) -> None:
-        """Records an attempt that failed, and that a later attempt can repeat with success."""
+    def failed(self, reason: str, attempt: int | None = None) -> None:
+        """Records an attempt that failed, and that a later attempt can repeat with success.
+
+        Args:
+            reason: Message for a person.
+            attempt: The number from `enter`; None: the probe, if there is one.
+        """
         self._last_failure = reason
         self._end_attempt(is_failure=True)
         limits = self._limits
         is_down = self._failures >= limits.failures and self._failures >= limits.failure_rate * len(self._ended)
-        if self._probing or is_down:
+        if self._ends_probe(attempt) or is_down:
             self.open()
-        self._probing = False
 
-    def refused(self, reason: str) -> None:
+    def refused(self, reason: str, attempt: int | None = None) -> None:
         """Records an attempt that was refused in a way in which every other question would be refused, for a long time.
 
         Answers before it say nothing about the next question, so `failures` refusals in a row open the breaker.
         """
         self._refusals += 1
-        self.failed(reason)
+        self.failed(reason, attempt)
         if self._refusals >= self._limits.failures:
             self.open()
 
@@ -125,7 +139,7 @@ class CircuitBreaker:
         self._opened_at_s = self._clock()
         self._expire_waiting()
 
-    def succeeded(self) -> None:
+    def succeeded(self, attempt: int | None = None) -> None:
         """Records an attempt that the model answered, and closes the breaker.
 
         A refusal that concerns only this question counts as an answer.
@@ -135,12 +149,20 @@ class CircuitBreaker:
             self._opened_at_s = None
             self._ended.clear()
             self._failures = 0
+            # Whatever the probe says: nothing is left to be tested.
+            self._probe = None
         self._end_attempt(is_failure=False)
-        self._probing = False
 
-    def abandoned(self) -> None:
+    def abandoned(self, attempt: int | None = None) -> None:
         """Records an attempt without information about the model, for example because the caller was cancelled."""
-        self._probing = False
+        self._ends_probe(attempt)
+
+    def _ends_probe(self, attempt: int | None) -> bool:
+        """Returns whether an attempt that ends is the probe, after which the next one can begin."""
+        is_probe = self._probe is not None and attempt in (None, self._probe)
+        if is_probe:
+            self._probe = None
+        return is_probe
 
     def _end_attempt(self, *, is_failure: bool) -> None:
         now = self._clock()

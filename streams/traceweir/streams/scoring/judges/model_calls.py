@@ -11,7 +11,7 @@ from traceweir.schemas.judge_config import JudgeConfig, Retries
 from traceweir.schemas.score import Cause
 from traceweir.scorers.judge import Question
 from traceweir.streams.scoring.judges.answer_watch import AnswerWatch, AskedQuestion
-from traceweir.streams.scoring.judges.circuit_breaker import CircuitBreaker
+from traceweir.streams.scoring.judges.circuit_breaker import NO_ATTEMPT, CircuitBreaker
 from traceweir.streams.scoring.judges.client import Answered, JudgeClient
 from traceweir.streams.scoring.judges.concurrency import AdaptiveConcurrency
 from traceweir.streams.scoring.judges.errors import FinalFailure, Transient
@@ -111,7 +111,7 @@ class ModelCalls:
             except Transient as error:
                 # The provider was busy at every attempt.
                 if not error.down:
-                    self.breaker.failed(str(error))
+                    self.breaker.failed(str(error), NO_ATTEMPT)
                 if error.unreachable and unreachable is not None:
                     self.breaker.open()
                 asked.given_up()
@@ -141,7 +141,7 @@ class ModelCalls:
         self, question: Question, prompt_use: Use, record: Callable[[Spent], object], asked: AskedQuestion
     ) -> Answered:
         prompt = Spent(prompt_use.tokens, 0, prompt_use.usd)
-        self.breaker.enter()
+        attempt = self.breaker.enter()
         asked.sent()
         overloads_when_sent = self._concurrency.overloads
         answers_when_sent = self._answers
@@ -165,9 +165,9 @@ class ModelCalls:
             # A model that answered others meanwhile is slow, not down.
             is_slow = error.overloaded and self._answers > answers_when_sent
             if error.down and not is_slow:
-                self.breaker.failed(str(error))
+                self.breaker.failed(str(error), attempt)
             else:
-                self.breaker.abandoned()
+                self.breaker.abandoned(attempt)
             raise
         except FinalFailure as error:
             outcome = "refused"
@@ -177,27 +177,27 @@ class ModelCalls:
             elif error.unknown:
                 record(prompt)
             if error.down:
-                self.breaker.refused(str(error))
+                self.breaker.refused(str(error), attempt)
                 if error.spent:
                     self.breaker.open()
                 asked.failed(str(error))
                 asked.given_up()
             else:
-                self._succeeded(asked, now() - began)
+                self._succeeded(asked, now() - began, attempt)
             raise
         except BaseException:
             # Cancelled: the question was sent and will be charged.
-            self.breaker.abandoned()
+            self.breaker.abandoned(attempt)
             record(prompt)
             raise
         finally:
             self._options.attempted(Attempt(self._shown, outcome, now() - began, cause))
-        self._succeeded(asked, now() - began)
+        self._succeeded(asked, now() - began, attempt)
         self._answers += 1
         record(answered.spent)
         return answered
 
-    def _succeeded(self, asked: AskedQuestion, seconds: float) -> None:
-        self.breaker.succeeded()
+    def _succeeded(self, asked: AskedQuestion, seconds: float, attempt: int) -> None:
+        self.breaker.succeeded(attempt)
         self._concurrency.answered(seconds)
         asked.answered()

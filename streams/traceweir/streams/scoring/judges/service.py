@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, asynccontextmanager
 from copy import copy
 from dataclasses import replace
 from datetime import datetime
@@ -330,9 +330,10 @@ class SessionJudge(Judge):
         try:
             while True:
                 each = asked[len(failures)]
+                paid: list[Paid] = []
                 try:
-                    with _share_of_time(len(asked) - len(failures)):
-                        reply = await self._ask(each)
+                    async with _share_of_time(len(asked) - len(failures), self._judging.shown_model_of(each), paid):
+                        reply = await self._ask(each, paid)
                         # What the models before it have cost belongs to the score too.
                         return reply if billed == Cost() else replace(reply, cost=total_cost([billed, reply.cost]))
                 except BudgetSpent:
@@ -360,14 +361,18 @@ class SessionJudge(Judge):
             # The question fails with the reason.
             return None
 
-    async def _ask(self, question: Question) -> Reply:
+    async def _ask(self, question: Question, paid: list[Paid]) -> Reply:
+        def note_payment(payment: Paid) -> None:
+            self._paid.append(payment)
+            paid.append(payment)
+
         if self._checks is not None:
             await self._checks.before(question, self._note_check)
         if self._watch is None:
-            verdict, cost = await self._judging.verdict(question, self._known, self._paid.append)
+            verdict, cost = await self._judging.verdict(question, self._known, note_payment)
         else:
             with self._watch(self._judging.model_of(question)) as note:
-                verdict, cost = await self._judging.verdict(question, self._known, self._paid.append)
+                verdict, cost = await self._judging.verdict(question, self._known, note_payment)
                 note(cost)
         if isinstance(verdict, UnusableReply):
             self.failed = True
@@ -376,15 +381,38 @@ class SessionJudge(Judge):
         return Reply(text=verdict.text, cost=cost, model=self._judging.shown_model_of(question))
 
 
-@contextmanager
-def _share_of_time(models: int) -> Iterator[None]:
-    """Leaves to each of the models that can still be asked an equal part of the time of the score."""
-    ends_at_s = SCORE_ENDS_AT_S.get()
-    if ends_at_s is not None:
-        now_s = asyncio.get_running_loop().time()
-        ends_at_s = now_s + (ends_at_s - now_s) / models
-    token = SCORE_ENDS_AT_S.set(ends_at_s)
-    try:
+@asynccontextmanager
+async def _share_of_time(models: int, model: str, paid: Sequence[Paid]) -> AsyncIterator[None]:
+    """Gives the block an equal part of the time of the score, of those of all models that can still be asked.
+
+    The last model has the rest, which the score itself limits. The part includes the wait for a place.
+
+    Args:
+        models: Number of models that can still be asked, the next one included.
+        model: The name of the model, without secrets.
+        paid: What the block has paid so far.
+
+    Raises:
+        JudgeFailed: the part has ended, and another model can be asked.
+    """
+    score_ends_at_s = SCORE_ENDS_AT_S.get()
+    if score_ends_at_s is None or models == 1:
         yield
+        return
+    now_s = asyncio.get_running_loop().time()
+    share_s = (score_ends_at_s - now_s) / models
+    token = SCORE_ENDS_AT_S.set(now_s + share_s)
+    try:
+        async with asyncio.timeout_at(now_s + share_s) as share:
+            yield
+    except TimeoutError:
+        if not share.expired():
+            raise
+        raise JudgeFailed(
+            f"{model} gave no answer in {share_s:.0f} s, its part of the time of the score",
+            # Mostly prompts whose answers nobody waited for.
+            cost=Cost(input_tokens=sum(each.tokens for each in paid), usd=sum((each.usd for each in paid), 0.0)),
+            fails_every_question=True,
+        ) from None
     finally:
         SCORE_ENDS_AT_S.reset(token)

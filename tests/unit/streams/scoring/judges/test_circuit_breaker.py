@@ -148,3 +148,24 @@ def test_an_answer_ends_a_row_of_refusals() -> None:
         breaker.refused("the question is not allowed")
         breaker.succeeded()
     assert not breaker.is_open
+
+
+@pytest.mark.parametrize("end", ["failed", "abandoned"])
+def test_the_end_of_an_attempt_before_the_breaker_opened_lets_no_second_probe_through(end: str) -> None:
+    clock = ManualClock()
+    breaker = CircuitBreaker(Breaker(failures=2, open_s=30), clock)
+    before = breaker.enter()
+    breaker.failed("down")
+    breaker.failed("down")
+    clock.now = 31
+    probe = breaker.enter()
+    if end == "failed":
+        breaker.failed("late", before)
+    else:
+        breaker.abandoned(before)
+    clock.now = 70
+    with pytest.raises(FinalFailure, match="another question tests the model"):
+        breaker.enter()
+    breaker.succeeded(probe)
+    assert not breaker.is_open
+    breaker.enter()

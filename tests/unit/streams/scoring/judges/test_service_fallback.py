@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from tests.support.slow_model import SlowModel
 from tests.support.virtual_time import run_in_virtual_time
 
 from traceweir.scorers.judge import SCORE_ENDS_AT_S, BudgetSpent, JudgeFailed
+from traceweir.streams.scoring.judges.client import load_litellm
 
 # Loading litellm takes seconds, so one process runs these tests.
 pytestmark = [pytest.mark.xdist_group("litellm"), pytest.mark.slow]
@@ -151,3 +153,48 @@ def test_each_model_has_an_equal_share_of_the_time_of_a_score(monkeypatch: pytes
     assert run_in_virtual_time(seconds()) == 600
     # Each has more than 200 s, which three attempts fit, and four do not.
     assert model.asked == 9
+
+
+@pytest.mark.parametrize("timeout_s", [60, 600])
+def test_a_first_attempt_that_lasts_too_long_leaves_the_other_models_their_time(
+    timeout_s: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow = SlowModel(10_000)
+    quick = SlowModel(1)
+
+    async def answer(**options: Any) -> Any:
+        return await (slow if options["model"] == "openai/stub" else quick).acompletion(**options)
+
+    monkeypatch.setattr(load_litellm(), "acompletion", answer)
+
+    async def seconds() -> float:
+        SCORE_ENDS_AT_S.set(600)
+        config = CONFIG | {"timeout_s": timeout_s, "concurrency": 1, "retries": {"attempts": 1}}
+        judge = judging("http://127.0.0.1:1/v1", config=config).session()
+        # The second question waits for the place of the first.
+        replies = await asyncio.gather(judge.ask(question("1")), judge.ask(question("2")))
+        assert [reply.model for reply in replies] == ["openai/second"] * 2
+        return asyncio.get_running_loop().time()
+
+    assert run_in_virtual_time(seconds()) < 210
+
+
+def test_what_a_model_cost_that_was_left_is_part_of_the_score(monkeypatch: pytest.MonkeyPatch) -> None:
+    slow = SlowModel(10_000)
+    quick = SlowModel(1)
+
+    async def answer(**options: Any) -> Any:
+        return await (slow if options["model"] == "openai/stub" else quick).acompletion(**options)
+
+    monkeypatch.setattr(load_litellm(), "acompletion", answer)
+
+    async def cost() -> tuple[float, float]:
+        SCORE_ENDS_AT_S.set(600)
+        prices = {f"openai/{name}": {"input": 1e4, "output": 1e5} for name in ("stub", "second")}
+        config = CONFIG | {"timeout_s": 600, "prices": prices}
+        judge = judging("http://127.0.0.1:1/v1", config=config).session()
+        reply = await judge.ask(question())
+        return reply.cost.usd, sum(paid.usd for paid in judge.judged.paid)
+
+    score_usd, paid_usd = run_in_virtual_time(cost())
+    assert score_usd == pytest.approx(paid_usd)
