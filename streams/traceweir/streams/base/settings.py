@@ -352,8 +352,8 @@ class Settings(BaseSettings):
     Never printed."""
     judge_tag_key: Annotated[SecretStr, Field(min_length=16)] | None = None
     """Secret key of the tag that delimits the text of agents in the prompts of judges, 16 characters or more. Unset: the
-    API key; without one either, a key that each process draws. With the same key in all workers, the cache of a provider
-    serves the prompts of all. Never printed."""
+    API key if it has 20 characters or more; else a key that each process draws. With the same key in all workers, the
+    cache of a provider serves the prompts of all. Never printed."""
     judge_cache: Path = Path("var/judge/verdicts.sqlite3")
     """File in which `traceweir score` and `eval`, `evaluate_files` and pytest keep the verdicts of judges and the
     spending of the day. A worker keeps both in its state."""

@@ -6,9 +6,9 @@ that answers nothing and notes the questions.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
@@ -132,8 +132,7 @@ async def estimated(
         stored = _keys(verdicts.get(record.partition, {}), record.key or b"")
         for question in await _questions(plan, record.value):
             count = votes.get(question.metric, 1) * _IN_SEQUENCE.get(question.metric, 1)
-            sampling = plan.judge.sampling_of(question.model)
-            if verdict_key(question, prices.name_of(question.model), sampling) in stored:
+            if any(key in stored for key in _verdict_keys(question, plan, prices)):
                 known += count
             else:
                 new += count
@@ -234,6 +233,13 @@ async def _questions(plan: Plan, value: bytes | None) -> list[Question]:
     await evaluate(plan, session, turns_of(session), now=utc_now, timeout_s=10, judge=judge)
     # A vote repeats its question.
     return [question for question in judge.asked if not question.sample]
+
+
+def _verdict_keys(question: Question, plan: Plan, prices: _Prices) -> Iterator[bytes]:
+    """Yields the keys of a verdict of the question's model, and of each model that can be asked in its place."""
+    for model in (question.model, *plan.judge.fallback.get(question.model, ())):
+        sampling = plan.judge.sampling_of(model)
+        yield verdict_key(replace(question, model=model), prices.name_of(model), sampling)
 
 
 def _votes(plan: Plan) -> Mapping[str, int]:

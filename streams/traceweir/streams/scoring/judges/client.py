@@ -55,7 +55,7 @@ from traceweir.streams.scoring.judges.sampling import (
     refused_parameter,
     sampling_for,
 )
-from traceweir.streams.scoring.judges.secret_tag import SecretTags, TaggedPrompt
+from traceweir.streams.scoring.judges.secret_tag import SecretTags, TaggedPrompt, usable_key
 from traceweir.streams.scoring.judges.windows import longest_prompt, room_in
 
 log = logging.getLogger(__name__)
@@ -66,6 +66,8 @@ TIMED_OUT = 408
 NO_KEY = "no-key"
 """The API key sent to a local server that needs no key: the client of OpenAI's API refuses an empty key."""
 _FREE = (0.0, 0.0)
+CACHE_WRITE = 1.25
+"""What an input token costs that Claude's providers write to their cache, in input tokens."""
 _TRANSIENT = {TIMED_OUT, BUSY}
 _UNAUTHORIZED = {401, 403}
 _FAIL_EVERY_QUESTION = {401, 402, 403, 404}
@@ -177,7 +179,7 @@ class JudgeClient:
         self._access = access
         self._key = access.api_key.get_secret_value() if access.api_key else None
         self.secrets = Secrets.of_environment(*([self._key] if self._key else []))
-        self._tags = SecretTags(access.tag_key.get_secret_value() if access.tag_key else self._key)
+        self._tags = SecretTags(access.tag_key.get_secret_value() if access.tag_key else usable_key(self._key))
         self._models: dict[str, _Model] = {}
 
     def name_of(self, model: str) -> str:
@@ -193,7 +195,12 @@ class JudgeClient:
         model = self._model(self.name_of(question.model))
         prompt = estimated_tokens(question.prompt)
         longest = self._config.max_output_tokens
-        return Use(prompt, model.usd(prompt, 0)), Use(prompt + longest, model.usd(prompt, longest))
+        # The whole prompt can go into a cache that has a price of its own.
+        kept = prompt if model.is_marked and question.stable_characters else 0
+        return (
+            Use(prompt, model.usd(prompt, 0, kept=kept)),
+            Use(prompt + longest, model.usd(prompt, longest, kept=kept)),
+        )
 
     async def room(self, question: Question) -> Room | None:
         """Returns how much of the window of its model a question takes; None if the window is unknown.
@@ -337,9 +344,11 @@ class JudgeClient:
             read = estimated_tokens(question.prompt)
             written = estimated_tokens(text)
             return Spent(read, written, model.usd(read, written))
-        cached = min(read, count(getattr(usage, "prompt_tokens_details", None), "cached_tokens"))
+        details = getattr(usage, "prompt_tokens_details", None)
+        cached = min(read, count(details, "cached_tokens"))
+        kept = min(read - cached, count(details, "cache_creation_tokens")) if model.is_marked else 0
         reasoning = min(written, count(getattr(usage, "completion_tokens_details", None), "reasoning_tokens"))
-        usd = model.usd(read, written, cached)
+        usd = model.usd(read, written, cached, kept)
         if model.name not in self._config.prices and model.price != _FREE:
             # litellm knows which of the tokens have a price of their own: cached ones, reasoning, those of a long prompt.
             usd = round(sum(self._litellm.cost_per_token(model=model.name, usage_object=usage)), 12)
@@ -414,10 +423,13 @@ class JudgeClient:
             known = {}
         price = price_of(self._config, name, known)
         if price is None:
+            is_refused = self._config.budget.unknown_price == "refuse"
             log.warning(
-                "the price of %s is unknown, so its tokens count as 0 USD and a budget in USD does not limit them: set the price in "
-                "the config's judge.prices",
+                "the price of %s is unknown, so %s: set the price in the config's judge.prices",
                 self.secrets.hide(name),
+                "a budget in USD lets no question to it pass, and without one its tokens count as 0 USD"
+                if is_refused
+                else "its tokens count as 0 USD and a budget in USD does not limit them",
             )
         no_schemas = known.get("supports_response_schema") is False and not litellm.supports_response_schema(name)
         formats = formats_of(self._config.structured_output, no_schemas=no_schemas)
@@ -482,6 +494,7 @@ class _Model(NamedTuple):
             stable = [{"type": "text", "text": stable, "cache_control": {"type": "ephemeral"}}]
         return [{"role": "system", "content": stable}, {"role": "user", "content": prompt.session}]
 
-    def usd(self, input_tokens: int, output_tokens: int, cached: int = 0) -> float:
-        read = (input_tokens - cached) * self.price[0] + cached * self.cached_price
+    def usd(self, input_tokens: int, output_tokens: int, cached: int = 0, kept: int = 0) -> float:
+        """Returns the price of an answer; `kept` input tokens were written to the provider's cache."""
+        read = (input_tokens - cached + kept * (CACHE_WRITE - 1)) * self.price[0] + cached * self.cached_price
         return round(read + output_tokens * self.price[1], 12)

@@ -16,6 +16,11 @@ from secrets import token_bytes
 from traceweir.scorers.judge import Question
 
 CHARACTERS = 16
+_SHORTEST_API_KEY = 20
+_PLACEHOLDER = re.compile(
+    r"no[-_ ]?key|not[-_ ]?(?:needed|required|used)|your[-_ ]|dummy|placeholder|fake|example|change[-_ ]?me|1234567|abcdefg|x{8}",
+    re.IGNORECASE,
+)
 _OF_PROCESS = 32
 
 
@@ -40,7 +45,7 @@ class SecretTags:
     """Makes the tags from a key.
 
     Args:
-        key: The setting, or the key of the API; None: the key of each provider in the environment. A provider without a
+        key: The setting, or a usable key of the API; None: the key of each provider in the environment. A provider without a
             key, such as a local server, gets a key that lives as long as this object: a constant would be public, and a
             file would not be shared by workers on several machines.
     """
@@ -55,9 +60,24 @@ class SecretTags:
         session = question.prompt[question.stable_characters :]
         if not question.tag:
             return TaggedPrompt(stable, session, "", "")
-        key = self._key or os.environ.get(f"{provider.upper()}_API_KEY")
+        key = self._key or usable_key(os.environ.get(f"{provider.upper()}_API_KEY"))
         tag = secret_tag(question.prompt, key.encode() if key else self._random)
         return TaggedPrompt(stable.replace(question.tag, tag), session.replace(question.tag, tag), question.tag, tag)
+
+
+def usable_key(api_key: str | None) -> str | None:
+    """Returns an API key if nobody can guess it; None for a short one, and for what is written where no key is needed.
+
+    Who guesses the key can compute the tag, and so end the block of a text.
+
+    >>> [usable_key(each) for each in ("EMPTY", "ollama", "sk-no-key-required-here", "x" * 40, None)]
+    [None, None, None, None, None]
+    >>> usable_key("gT7pQ2vLx9ZkR4mWc1Ha")
+    'gT7pQ2vLx9ZkR4mWc1Ha'
+    """
+    if api_key is None or len(api_key) < _SHORTEST_API_KEY:
+        return None
+    return None if _PLACEHOLDER.search(api_key) else api_key
 
 
 def secret_tag(prompt: str, key: bytes) -> str:

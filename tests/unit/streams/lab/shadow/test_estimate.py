@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Mapping
+from dataclasses import replace
+from types import MappingProxyType
 from typing import Any, cast
 
 import pytest
@@ -11,9 +13,13 @@ from tests.support.shadows import closed_session, make_definition
 
 from traceweir.scorers.evaluation.plan import Plan, read_plan
 from traceweir.scorers.evaluation.runner import evaluate
+from traceweir.scorers.judge import Question
 from traceweir.streams.base.settings import Settings
 from traceweir.streams.lab.shadow import estimate
 from traceweir.streams.lab.shadow.estimate import JUDGED_SESSIONS, PLACES, READ_AT_A_PLACE, CostEstimate, estimated
+from traceweir.streams.lab.shadow.known_verdicts import ROWS_OF_SCORE
+from traceweir.streams.pipeline.score.judge_rows import verdict_prefix
+from traceweir.streams.scoring.judges.verdicts import verdict_key
 from traceweir.streams.tools.testing.memory import Message
 from traceweir.streams.worker.kafka.bounded_reader import BoundedReader
 
@@ -46,14 +52,19 @@ class Sessions:
             yield record
 
 
-async def estimate_of(apps: list[str], config: object = JUDGED | PRICE, **changes: Any) -> CostEstimate:
+async def estimate_of(
+    apps: list[str],
+    config: object = JUDGED | PRICE,
+    verdicts: Mapping[bytes, bytes] = MappingProxyType({}),
+    **changes: Any,
+) -> CostEstimate:
     sessions = Sessions(apps)
     plan: Plan = read_plan(json.dumps(config))
     found = await estimated(
         Settings(),
         make_definition(ends={0: len(apps)}, **changes),
         plan,
-        {0: {}},
+        {0: dict(verdicts)},
         reader=lambda *_: cast("BoundedReader", sessions),
     )
     assert sessions.read <= PLACES * (READ_AT_A_PLACE + 1)
@@ -105,3 +116,22 @@ async def test_criteria_are_run_on_a_limited_number_of_sessions(monkeypatch: pyt
     monkeypatch.setattr(estimate, "evaluate", counted)
     found = await estimate_of(["shop"] * 200)
     assert (len(run), found.is_whole, found.questions) == (JUDGED_SESSIONS, True, 200 * VOTES)
+
+
+@pytest.mark.parametrize(("fallback", "known"), [({}, 0), ({"gemini-2.5-flash": ["openai/second"]}, VOTES)])
+async def test_a_verdict_of_a_fallback_is_known(
+    fallback: dict[str, list[str]], known: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Question] = []
+
+    def noted(question: Question, *rest: Any) -> bytes:
+        asked.append(question)
+        return verdict_key(question, *rest)
+
+    monkeypatch.setattr(estimate, "verdict_key", noted)
+    config = JUDGED | {"judge": {"fallback": fallback}}
+    await estimate_of(["shop"], config)
+    of_second = verdict_key(replace(asked[0], model="openai/second"), "openai/second", {})
+    row = ROWS_OF_SCORE + verdict_prefix(b"s0") + of_second
+    found = await estimate_of(["shop"], config, {row: b""})
+    assert (found.known, found.questions) == (known, VOTES - known)

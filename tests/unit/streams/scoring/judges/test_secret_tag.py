@@ -116,10 +116,10 @@ async def test_the_tag_comes_from_the_setting_else_from_the_key_else_from_the_pr
 ) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     async with openai_server() as server:
-        setting = [await tag_sent(server, access_of(server.url, "s" * 16, key)) for key in ("k" * 16, "l" * 16)]
-        api_key = [await tag_sent(server, access_of(server.url, None, "k" * 16)) for _ in range(2)]
+        setting = [await tag_sent(server, access_of(server.url, "s" * 16, key)) for key in ("k" * 20, "l" * 20)]
+        api_key = [await tag_sent(server, access_of(server.url, None, "k" * 20)) for _ in range(2)]
         neither = [await tag_sent(server, access_of(server.url)) for _ in range(2)]
-        monkeypatch.setenv("OPENAI_API_KEY", "e" * 16)
+        monkeypatch.setenv("OPENAI_API_KEY", "e" * 20)
         provider = [await tag_sent(server, access_of(server.url)) for _ in range(2)]
     for equal in (setting, api_key, provider):
         assert len(set(equal)) == 1
@@ -186,3 +186,14 @@ def test_the_messages_have_what_the_provider_takes(model: str, roles: list[str],
         each["content"] if isinstance(each["content"], str) else each["content"][0]["text"] for each in messages
     )
     assert text == asked().prompt.replace(PUBLIC, secret_tag("", b"s" * 16))
+
+
+@pytest.mark.parametrize("key", ["EMPTY", "none", "ollama", "sk-1234", "sk-no-key-required-here", "x" * 40])
+@pytest.mark.parametrize("place", ["setting", "environment"])
+def test_a_key_that_can_be_guessed_makes_no_tag(key: str, place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    if place == "environment":
+        monkeypatch.setenv("OPENAI_API_KEY", key)
+    access = Access("http://127.0.0.1:1/v1", SecretStr(key) if place == "setting" else None)
+    messages = JudgeClient(JudgeConfig(), access).messages(asked())
+    assert secret_tag(asked().prompt, key.encode()) not in json.dumps(messages)

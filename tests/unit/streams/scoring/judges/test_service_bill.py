@@ -11,6 +11,7 @@ from tests.support.judged import judging, question
 from tests.support.openai_server import Say, openai_server
 
 from traceweir.scorers.judge import BudgetSpent, JudgeFailed
+from traceweir.streams.scoring.judges.client import load_litellm
 from traceweir.streams.scoring.judges.models import estimated_tokens
 
 # Loading litellm takes seconds, so one process runs these tests.
@@ -114,6 +115,31 @@ async def test_cached_and_reasoning_tokens_are_shown_and_priced_by_the_config(co
         cost = (await judge.ask(question())).cost
     assert (cost.cached_input_tokens, cost.reasoning_tokens) == (60, 40)
     assert cost.usd == judge.judged.paid[0].usd == pytest.approx(usd)
+
+
+@pytest.mark.parametrize(("model", "usd"), [("openai/stub", 0.9), ("openai/claude-stub", 0.9 + 0.25 * 0.4)])
+async def test_tokens_that_claude_writes_to_its_cache_cost_a_quarter_more(
+    model: str, usd: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    details = {"prompt_tokens_details": {"cached_tokens": 0, "cache_creation_tokens": 40}}
+    config = {"prices": {model: {"input": 1e4, "output": 0}}}
+    known = {"supports_prompt_caching": True}
+    monkeypatch.setattr(load_litellm(), "get_model_info", lambda name: known)
+    async with openai_server(completion(90, 50, usage=details)) as server:
+        judge = judging(server.url, config=config).session()
+        assert (await judge.ask(question(model=model))).cost.usd == pytest.approx(usd)
+
+
+@pytest.mark.parametrize(
+    ("unknown_price", "text"), [("refuse", "lets no question to it pass"), ("count_tokens", "does not limit them")]
+)
+async def test_the_log_says_what_becomes_of_a_model_without_a_price(
+    unknown_price: str, text: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with openai_server(completion(90, 50)) as server:
+        judge = judging(server.url, config={"budget": {"unknown_price": unknown_price}}).session()
+        await judge.ask(question())
+    assert [text in each.getMessage() for each in caplog.records if "price of" in each.getMessage()] == [True]
 
 
 async def test_cached_tokens_have_the_price_that_litellm_knows() -> None:
