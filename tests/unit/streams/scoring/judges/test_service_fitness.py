@@ -99,12 +99,14 @@ async def test_with_warn_an_unfit_judge_counts_and_is_named(caplog: pytest.LogCa
 
 async def test_with_warn_a_question_does_not_wait_for_the_check() -> None:
     plan = plan_of("warn")
-    rightly = judging_rightly()
-    async with openai_server(
-        default=lambda asked: rightly(asked) if case_of(asked) is None else Say(after_s=600)
-    ) as server:
-        first, _ = await scores_of(plan, [Turn(ANSWERED, EXPECTED)], judge=judging_of(server, plan).session())
-    assert first.value == 1.0
+    async with openai_server(default=judging_rightly()) as server, asyncio.timeout(60):
+        server.gate = asyncio.Event()
+        scoring = asyncio.create_task(score(plan, judging_of(server, plan).session()))
+        # The known cases, none of which is answered yet, and the session.
+        await server.has_requests(5)
+        server.gate.set()
+        assert (await scoring).value == 1.0
+    assert len(about_sessions(server)) == 1
 
 
 async def test_without_a_check_nothing_else_is_asked() -> None:
