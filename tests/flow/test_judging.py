@@ -6,6 +6,7 @@ import asyncio
 from datetime import UTC, datetime
 from typing import Any
 
+import msgspec
 import pytest
 from pydantic import SecretStr
 from tests.support.flow import TOPICS
@@ -183,6 +184,28 @@ def test_the_cost_of_a_partition_today_moves_with_the_partition() -> None:
     today_only = [paid for paid in charged if paid.minute >= 1_440 * 20_000]
     assert (sum(paid.tokens for paid in today_only), sum(paid.usd for paid in today_only)) == (16, 1.75)
     assert [paid.tokens for paid in charged if paid.minute == today] == [6]
+
+
+def test_the_cost_of_an_app_moves_with_the_partition_in_a_row_of_its_own() -> None:
+    table: dict[bytes, bytes] = {}
+    rows = JudgeRows(VerdictCache())
+    rows.learn(b"s", JudgeUsage((), [Paid(20, 7, 0.5, "apps.rail"), Paid(20, 7, 0.5), Paid(21, 2, 0.0, "metrics.m")]))
+    written_rows(rows, table)
+    without_accounts: dict[bytes, bytes] = {}
+    plain = JudgeRows(VerdictCache())
+    plain.learn(b"s", JudgeUsage((), [Paid(20, 7, 0.5)]))
+    written_rows(plain, without_accounts)
+
+    charged: list[Paid] = []
+    fresh = JudgeRows(VerdictCache(), charged.append)
+    fresh.load(table)
+
+    assert sorted(charged) == [Paid(20, 7, 0.5), Paid(20, 7, 0.5, "apps.rail"), Paid(21, 2, 0.0, "metrics.m")]
+    # The row of all questions is that of earlier versions, which leave the others alone.
+    assert table[b"$"] == without_accounts[b"$"] == b"\x01" + msgspec.msgpack.encode([(20, 7, 0.5)])
+    charged.clear()
+    fresh.drop()
+    assert sorted(charged) == [Paid(20, -7, -0.5), Paid(20, -7, -0.5, "apps.rail"), Paid(21, -2, 0.0, "metrics.m")]
 
 
 def test_the_cost_of_all_days_moves_with_the_partition_for_a_budget_in_all() -> None:

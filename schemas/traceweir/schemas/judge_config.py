@@ -59,7 +59,7 @@ class Breaker(ConfigModel):
     """Seconds for which the circuit stays open; then a single question probes the model while the others wait."""
 
 
-class Budget(ConfigModel):
+class BudgetLimits(ConfigModel):
     """Limits of the cost of judging, checked before each question. No limits by default. Minutes and days are UTC."""
 
     tokens_per_minute: Whole | None = None
@@ -72,6 +72,18 @@ class Budget(ConfigModel):
     """Maximum USD in a day, above 0."""
     usd: Positive | None = None
     """Maximum USD in all since the state of the workers began, above 0; `traceweir shadow --budget` sets it."""
+
+
+class Budget(BudgetLimits):
+    """Limits of the cost of judging for all questions, for those of an app, and for those of a metric.
+
+    A question has to fit all limits that hold for it.
+    """
+
+    apps: dict[NonEmpty, BudgetLimits] = {}
+    """Limits of an app, by its `app_name`. They count from the config on that has them; `usd` too."""
+    metrics: dict[NonEmpty, BudgetLimits] = {}
+    """Limits of a judged metric, by its full or short name. They count from the config on that has them; `usd` too."""
     unknown_price: Literal["count_tokens", "refuse"] = "count_tokens"
     """What a limit in USD does with a model without a price.
 
@@ -210,11 +222,15 @@ class JudgeConfig(ConfigModel):
 
     @model_validator(mode="after")
     def _check_budget_allows_a_question(self) -> JudgeConfig:
-        for place in ("tokens_per_minute", "tokens_per_day"):
-            limit = getattr(self.budget, place)
-            if limit is not None and limit <= self.max_output_tokens:
-                raise ValueError(
-                    f"budget.{place} is {limit}, but an answer can take max_output_tokens = {self.max_output_tokens}, "
-                    f"so the budget would allow no question; increase budget.{place} or reduce max_output_tokens"
-                )
+        places: dict[str, BudgetLimits] = {"budget": self.budget}
+        places |= {f"budget.apps.{name}": limits for name, limits in self.budget.apps.items()}
+        places |= {f"budget.metrics.{name}": limits for name, limits in self.budget.metrics.items()}
+        for place, limits in places.items():
+            for name in ("tokens_per_minute", "tokens_per_day"):
+                limit = getattr(limits, name)
+                if limit is not None and limit <= self.max_output_tokens:
+                    raise ValueError(
+                        f"{place}.{name} is {limit}, but an answer can take max_output_tokens = {self.max_output_tokens}, "
+                        f"so the budget would allow no question; increase {place}.{name} or reduce max_output_tokens"
+                    )
         return self

@@ -46,6 +46,10 @@ class Question:
     """Sampling parameters that the criterion sets, in litellm's names."""
     is_single: bool = field(default=False, compare=False)
     """Whether one answer decides, so that a model gives its most probable one unless a temperature is set."""
+    app_name: str | None = field(default=None, compare=False)
+    """Name of the app whose agent is judged, for the budget; None if it is not known."""
+    asked_for: str = field(default="", compare=False)
+    """Name of the metric whose score needs the answer, for the budget; empty: `metric`."""
     sample: int = 0
     """Number of the question within its vote, from 0; questions of a vote differ in this number only."""
     problem: Callable[[str], str | None] = field(default=lambda reply: None, compare=False, repr=False)

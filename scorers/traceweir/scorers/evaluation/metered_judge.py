@@ -13,10 +13,18 @@ from traceweir.scorers.judged.vote import total_cost
 
 
 class MeteredJudge(Judge):
-    """Passes questions to a judge, and keeps what each one has cost and who has answered."""
+    """Passes questions to a judge, and keeps what each one has cost and who has answered.
 
-    def __init__(self, judge: Judge) -> None:
+    Args:
+        judge: The judge.
+        metric: Name of the metric whose score needs the answers.
+        app_name: Name of the app whose agent is judged; None if it is not known.
+    """
+
+    def __init__(self, judge: Judge, metric: str = "", app_name: str | None = None) -> None:
         self._judge = judge
+        self._metric = metric
+        self._app_name = app_name
         self._costs: list[Cost] = []
         self._has_paid_for_nothing = False
         self._models: set[str | None] = set()
@@ -29,7 +37,7 @@ class MeteredJudge(Judge):
             JudgeFailed: the judge returned no answer.
         """
         try:
-            reply = await self._judge.ask(question)
+            reply = await self._judge.ask(replace(question, asked_for=self._metric, app_name=self._app_name))
         except JudgeFailed as failure:
             if failure.cost != NOTHING_SPENT:
                 self._costs.append(failure.cost)

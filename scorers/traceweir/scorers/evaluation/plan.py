@@ -12,7 +12,7 @@ from pydantic import JsonValue
 
 from traceweir.schemas.base import JsonObject
 from traceweir.schemas.config import AgentEvaluation, ChallengerConfig, EvalConfig, GateConfig
-from traceweir.schemas.judge_config import JudgeConfig
+from traceweir.schemas.judge_config import Budget, JudgeConfig
 from traceweir.scorers.base import Scorer
 from traceweir.scorers.databricks_names import RUNS_ON, full_name
 from traceweir.scorers.evaluation.cascade import When, rounds_of
@@ -39,6 +39,7 @@ from traceweir.scorers.evaluation.thresholds import ANY_NUMBER, threshold_of
 from traceweir.scorers.judged.base import JudgedScorer, RatingOptions
 from traceweir.scorers.metrics.trace_value import TraceValue
 from traceweir.scorers.redaction.custom_patterns import unusable_patterns
+from traceweir.scorers.spelling import did_you_mean
 
 ADK_DEFAULT_CRITERIA = ("tool_trajectory_avg_score", "response_match_score")
 """The criteria with which Google ADK evaluates where no config is given; each has a default threshold."""
@@ -181,11 +182,17 @@ def read_plan(document: str | bytes | Mapping[str, JsonValue] | None) -> Plan:
         problems += _unused_fallbacks(metrics, config.judge.fallback)
         metrics = _with_full_names(metrics)
         problems += _cascade_problems(metrics, config.gate.required)
+        problems += _unused_budgets(metrics, config.judge.budget)
     problems += unknown_names(sections, criteria)
     if problems or trace_value is None or config is None:
         raise ConfigError(problems)
     metrics = [_as_judged(metric, config.judge) for metric in metrics]
 
+    budget = config.judge.budget
+    if budget.metrics:
+        named = {full_name(name): limits for name, limits in budget.metrics.items()}
+        judge = config.judge.model_copy(update={"budget": budget.model_copy(update={"metrics": named})})
+        config = config.model_copy(update={"judge": judge})
     gate = config.gate
     required = [full_name(name) for name in gate.required]
     if required != gate.required:
@@ -275,6 +282,22 @@ def _unused_fallbacks(metrics: Sequence[Metric], fallback: Mapping[str, Sequence
         f"judge.fallback.{model}: no criterion asks this model (asked: {names}); name the judge_model of a criterion"
         for model in fallback
         if model not in asked
+    ]
+
+
+def _unused_budgets(metrics: Sequence[Metric], budget: Budget) -> list[str]:
+    """Returns the problems of limits for metrics that ask no judge, which would never have an effect."""
+    judged = [metric.name for metric in metrics if metric.scorer is not None and metric.scorer.judged]
+    problems = [
+        f"judge.budget.metrics.{name}: no criterion of this name asks a judge; {did_you_mean(name, judged)}"
+        for name in budget.metrics
+        if full_name(name) not in judged
+    ]
+    counts = Counter(map(full_name, budget.metrics))
+    return problems + [
+        f"judge.budget.metrics: {name} has limits twice, by its full and its short name; keep one"
+        for name, count in counts.items()
+        if count > 1
     ]
 
 

@@ -151,7 +151,7 @@ class _Measuring:
         is_quick = self._judge_timeout_s is None or not scorer.judged
         wait_s = self._timeout_s if is_quick or self._judge_timeout_s is None else self._judge_timeout_s
         if self._watch is None:
-            return [_start(scorer, subject, wait_s) for subject in subjects]
+            return [_start(metric.name, scorer, subject, wait_s) for subject in subjects]
         return [_watched(self._watch, metric.name, scorer, subject, wait_s) for subject in subjects]
 
     def scores(
@@ -251,11 +251,13 @@ def _id_of(subject: Subject) -> str:
     return subject.session.session_id if subject.session else ""
 
 
-def _start(scorer: Scorer, subject: Subject, timeout_s: float) -> Outcome | Awaitable[Outcome]:
+def _start(metric: str, scorer: Scorer, subject: Subject, timeout_s: float) -> Outcome | Awaitable[Outcome]:
     if scorer.judged and subject.judge is None:
         return Unmeasured("error", "there is no judge to ask", cause="judge_unavailable")
     try:
-        meter = MeteredJudge(subject.judge) if scorer.judged and subject.judge is not None else None
+        meter = None
+        if scorer.judged and subject.judge is not None:
+            meter = MeteredJudge(subject.judge, metric, subject.dimensions.app_name)
         found = scorer.score(subject if meter is None else replace(subject, judge=meter))
     except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001  # affects this Score only
         return unmeasured(error)
@@ -272,7 +274,7 @@ async def _charged(outcome: Awaitable[Outcome], meter: MeteredJudge) -> Outcome:
 
 async def _watched(watch: Watch, metric: str, scorer: Scorer, subject: Subject, timeout_s: float) -> Outcome:
     with watch(metric, _id_of(subject)) as note:
-        found = _start(scorer, subject, timeout_s)
+        found = _start(metric, scorer, subject, timeout_s)
         outcome = found if isinstance(found, Measurement | Unmeasured) else await found
         note(outcome)
     return outcome

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import pytest
 from tests.support.fake_scorers import TURNS, plan_of
 from tests.support.scoring import NOW, make_session
 
+from traceweir.schemas.dimensions import Dimensions
 from traceweir.schemas.score import Cost
 from traceweir.scorers import Measurement, Scorer, Subject
 from traceweir.scorers.evaluation.runner import evaluate
@@ -122,3 +124,22 @@ async def test_a_failed_question_that_was_paid_is_in_the_cost_of_its_score() -> 
 async def test_a_criterion_without_a_judge_has_a_cause() -> None:
     first, *_ = await evaluate(plan_of(AsksJudge()), make_session(), TURNS[:1], now=lambda: NOW, timeout_s=1)
     assert first.cause == "judge_unavailable"
+
+
+async def test_a_question_says_for_which_app_and_metric_it_is_asked() -> None:
+    asked: list[Question] = []
+
+    class Noting:
+        async def ask(self, question: Question) -> Reply:
+            asked.append(question)
+            return Reply(text="1", cost=Cost())
+
+    turns = [replace(TURNS[0], dimensions=Dimensions(app_name="rail")), TURNS[0]]
+    plan = plan_of(AsksJudge())
+    await evaluate(plan, make_session(), turns, now=lambda: NOW, timeout_s=1, judge=Noting())
+
+    assert [(each.app_name, each.asked_for) for each in asked] == [
+        ("rail", plan.metrics[0].name),
+        (TURNS[0].dimensions.app_name, plan.metrics[0].name),
+    ]
+    assert asked[0] == Question(metric="m", version="1", model="some", prompt="Is it?")

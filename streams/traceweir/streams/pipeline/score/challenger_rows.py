@@ -20,6 +20,8 @@ from traceweir.streams.scoring.sessions.result import ScoringResult
 _KEY = b"w"
 _PAID = b"p"
 _VERSION = 1
+_WITH_ACCOUNTS = 2
+"""The format of a row of spending for accounts beside that of all questions."""
 MAX_WAITING = 10_000
 """Maximum number of sessions of a partition that wait for a challenger; beyond it, a new one is not scored by it."""
 HELD_BYTES = 16 << 20
@@ -96,9 +98,10 @@ class ChallengerRows:
         for row_key, row in rows.items():
             if row_key[:1] not in (_KEY, _PAID):
                 continue
-            if row[0] != _VERSION:
+            if row[0] not in (_VERSION, _WITH_ACCOUNTS):
                 raise ValueError(
-                    f"a row of a challenger has the format {row[0]}; this version reads the format {_VERSION}"
+                    f"a row of a challenger has the format {row[0]}; this version reads the formats {_VERSION} and "
+                    f"{_WITH_ACCOUNTS}"
                 )
             if row_key == _PAID:
                 for challenger, payments in _decode_paid(row[1:]):
@@ -191,7 +194,13 @@ class ChallengerRows:
             spending.add(paid)
         while len(self._spending) > MAX_PAYERS:
             self._spending.popitem(last=False)
-        self._changed[_PAID] = bytes([_VERSION]) + _encode(self.paid())
+        found = self.paid()
+        if any(each.account for _, entries in found for each in entries):
+            self._changed[_PAID] = bytes([_WITH_ACCOUNTS]) + _encode(found)
+        else:
+            # As earlier versions read it.
+            without = [(name, [each[:3] for each in entries]) for name, entries in found]
+            self._changed[_PAID] = bytes([_VERSION]) + _encode(without)
 
     def paid(self) -> list[tuple[str, list[Paid]]]:
         """Returns the payments by the id of the challenger."""

@@ -18,7 +18,6 @@ from traceweir.streams.pipeline.score.challenger_rows import ChallengerRows, Hel
 from traceweir.streams.pipeline.score.challengers import Challengers
 from traceweir.streams.pipeline.score.judge_rows import JudgeRows
 from traceweir.streams.pipeline.score.session_header import is_revision, segment_of, session_of
-from traceweir.streams.scoring.judges.budget import Paid
 from traceweir.streams.scoring.judges.verdicts import JudgeUsage
 from traceweir.streams.scoring.sessions.errors import ChallengerUnavailable, SessionRejected
 from traceweir.streams.scoring.sessions.result import ScoringResult
@@ -101,10 +100,8 @@ class ChallengerWork:
     def _record_spend(self, sign: int) -> None:
         if self._challengers is not None:
             for challenger, payments in self._rows.paid():
-                for minute, tokens, usd in payments:
-                    self._challengers.challenger_scoring.record_spend(
-                        challenger, Paid(minute, sign * tokens, sign * usd)
-                    )
+                for paid in payments:
+                    self._challengers.challenger_scoring.record_spend(challenger, paid if sign > 0 else paid.taken_back)
 
     def _start(self, now: float | None) -> None:
         if self._challengers is not None:

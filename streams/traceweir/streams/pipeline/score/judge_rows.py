@@ -61,9 +61,9 @@ class JudgeRows:
                 )
             if key.startswith(VERDICT):
                 found.append((key, JudgeVerdict(key[-VERDICT_KEY_BYTES:], *_verdict(row[1:]))))
-            elif key == _PAID:
+            elif key.startswith(_PAID):
                 for paid in _paid(row[1:]):
-                    self._spending.add(paid)
+                    self._spending.add(paid._replace(account=key[len(_PAID) :].decode()))
         for key, verdict in sorted(found, key=lambda item: item[1].at):
             self._remember(key, verdict)
         # The limit can be lower than before.
@@ -88,7 +88,9 @@ class JudgeRows:
                     self._changed[key] = _VERSION + _pack((verdict.at, verdict.text))
         for paid in judged.paid:
             self._spending.add(paid)
-            self._changed[_PAID] = _VERSION + _pack(self._spending.entries())
+            # Without the account, which is in the key: earlier versions read the row of all judges.
+            entries = [each[:3] for each in self._spending.entries_of(paid.account)]
+            self._changed[_PAID + paid.account.encode()] = _VERSION + _pack(entries)
         self._make_room()
 
     def tick(self, now: float) -> None:
@@ -105,8 +107,8 @@ class JudgeRows:
 
     def drop(self) -> None:
         """Subtracts the spending of this partition, which now belongs to another worker."""
-        for minute, tokens, usd in self._spending.entries():
-            self._record_spend(Paid(minute, -tokens, -usd))
+        for paid in self._spending.entries():
+            self._record_spend(paid.taken_back)
         self._spending = Spending()
 
     def _remember(self, key: bytes, verdict: JudgeVerdict) -> None:

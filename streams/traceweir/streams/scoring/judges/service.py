@@ -16,7 +16,7 @@ from traceweir.scorers.base import Scorer
 from traceweir.scorers.judge import SCORE_ENDS_AT_S, BudgetSpent, Judge, JudgeFailed, Question, Reply, Room
 from traceweir.scorers.judged.vote import total_cost
 from traceweir.streams.scoring.judges.answer_watch import NO_ANSWER_S, AnswerWatch
-from traceweir.streams.scoring.judges.budget import JudgeBudget, Paid
+from traceweir.streams.scoring.judges.budget import JudgeBudget, Paid, account_of
 from traceweir.streams.scoring.judges.client import Access, Answered, JudgeClient, check_judge
 from traceweir.streams.scoring.judges.errors import FinalFailure, Transient
 from traceweir.streams.scoring.judges.fitness import FitnessCheck, FitnessChecks
@@ -249,12 +249,15 @@ class Judging:
             self._note(taken)
             paid(taken)
 
+        accounts = [account_of("metrics", question.asked_for or question.metric)]
+        if question.app_name is not None:
+            accounts.append(account_of("apps", question.app_name))
         try:
             if self._config.budget.unknown_price == "refuse" and not self._client.has_price(question):
-                self.budget.check_price(self._client.secrets.hide(self.model_of(question)))
+                self.budget.check_price(self._client.secrets.hide(self.model_of(question)), accounts)
             prompt_use, upper_bound = self._client.upper_bounds(question)
             calls = self._calls_of(self.model_of(question))
-            async with self.budget.reserve(upper_bound, note, calls.breaker.waiting()) as reservation:
+            async with self.budget.reserve(upper_bound, note, calls.breaker.waiting(), accounts) as reservation:
 
                 def record(spent: Spent) -> None:
                     reservation.record_use(spent.use)

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import TracebackType
 
 from traceweir.schemas.judge_config import VerdictCache
-from traceweir.streams.scoring.judges.budget import MINUTES_A_DAY, Paid
+from traceweir.streams.scoring.judges.budget import ALL_JUDGES, MINUTES_A_DAY, Paid
 from traceweir.streams.scoring.judges.errors import JudgeUnavailableError
 from traceweir.streams.scoring.judges.verdicts import MAX_VERDICT_CHARS, JudgeVerdict
 
@@ -16,7 +16,12 @@ _TABLES = """
 CREATE TABLE IF NOT EXISTS verdicts (key BLOB PRIMARY KEY, at INTEGER NOT NULL, text TEXT NOT NULL) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS verdicts_at ON verdicts (at);
 CREATE TABLE IF NOT EXISTS paid (minute INTEGER PRIMARY KEY, tokens INTEGER NOT NULL, usd REAL NOT NULL);
+CREATE TABLE IF NOT EXISTS paid_by_account (
+    account TEXT NOT NULL, minute INTEGER NOT NULL, tokens INTEGER NOT NULL, usd REAL NOT NULL, PRIMARY KEY (account, minute)
+);
 """
+# The table `paid` has the sums of all questions, and earlier versions know it alone.
+_ACCOUNTS = "SELECT *, '' AS account FROM paid UNION ALL SELECT minute, tokens, usd, account FROM paid_by_account"
 VERSION = 1
 
 
@@ -83,16 +88,20 @@ class JudgeFile:
 
     def pay(self, paid: Paid) -> None:
         """Adds a payment to the sums of its minute."""
-        self._connection.execute(
-            "INSERT INTO paid VALUES (?, ?, ?) "
-            "ON CONFLICT (minute) DO UPDATE SET tokens = tokens + excluded.tokens, usd = usd + excluded.usd",
-            paid,
-        )
+        added = "DO UPDATE SET tokens = tokens + excluded.tokens, usd = usd + excluded.usd"
+        if paid.account == ALL_JUDGES:
+            self._connection.execute(f"INSERT INTO paid VALUES (?, ?, ?) ON CONFLICT (minute) {added}", paid[:3])  # noqa: S608
+        else:
+            self._connection.execute(
+                f"INSERT INTO paid_by_account VALUES (?, ?, ?, ?) ON CONFLICT (account, minute) {added}",  # noqa: S608
+                (paid.account, *paid[:3]),
+            )
 
     def paid(self) -> list[Paid]:
-        """Returns the payments of the latest day, one per minute."""
+        """Returns the payments of the latest day, one per minute and account."""
         rows = self._connection.execute(
-            "SELECT minute, tokens, usd FROM paid WHERE minute / ? = (SELECT MAX(minute) / ? FROM paid) ORDER BY minute",
+            f"SELECT minute, tokens, usd, account FROM ({_ACCOUNTS}) WHERE minute / ? = (SELECT MAX(minute) / ? FROM paid) "  # noqa: S608
+            "ORDER BY account, minute",
             (MINUTES_A_DAY, MINUTES_A_DAY),
         )
         return [Paid(*row) for row in rows]
@@ -105,9 +114,11 @@ class JudgeFile:
             "DELETE FROM verdicts WHERE key IN (SELECT key FROM verdicts ORDER BY at DESC LIMIT -1 OFFSET ?)",
             (self._limits.max_verdicts,),
         )
-        self._connection.execute(
-            "DELETE FROM paid WHERE minute < (SELECT MAX(minute) FROM paid) - ?", (2 * MINUTES_A_DAY,)
-        )
+        for table in ("paid_by_account", "paid"):
+            self._connection.execute(
+                f"DELETE FROM {table} WHERE minute < (SELECT MAX(minute) FROM paid) - ?",  # noqa: S608
+                (2 * MINUTES_A_DAY,),
+            )
 
     def _unusable(self, error: Exception) -> JudgeUnavailableError:
         return JudgeUnavailableError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from traceweir.streams.pipeline.score import challenger_rows
@@ -49,3 +50,17 @@ def test_the_challengers_that_have_paid_last_are_remembered(monkeypatch: pytest.
     restored = ChallengerRows(HeldBytes())
     restored.load({row_key: row for row_key, row in rows.rows() if row is not None})
     assert restored.paid() == rows.paid()
+
+
+def test_the_cost_of_a_challenger_by_app_is_restored_and_without_apps_written_as_before() -> None:
+    rows = ChallengerRows(HeldBytes())
+    rows.pay("a", [Paid(1, 1, 0.5)])
+    (before,) = dict(rows.rows()).values()
+    rows.pay("a", [Paid(1, 1, 0.5), Paid(1, 1, 0.5, "apps.rail")])
+    table = dict(rows.rows())
+
+    restored = ChallengerRows(HeldBytes())
+    restored.load({key: row for key, row in table.items() if row is not None})
+
+    assert before == b"\x01" + msgspec.msgpack.encode([("a", [(1, 1, 0.5)])])
+    assert restored.paid() == rows.paid() == [("a", [Paid(1, 2, 1.0), Paid(1, 1, 0.5, "apps.rail")])]

@@ -191,3 +191,108 @@ def test_a_limit_that_is_nearly_spent_is_logged_once_per_period(caplog: pytest.L
     clock.go(days=1)
     budget.record_spend(Paid(minute + 1_440, 90, 0.1))
     assert warnings_of(caplog)[2:] == ["90 tokens of the 100 tokens per day"]
+
+
+LIMITED = Budget.model_validate(
+    {"tokens_per_day": 1_000, "apps": {"rail": {"tokens_per_day": 100}}, "metrics": {"safety_v1": {"usd": 1.0}}}
+)
+
+
+async def spend(budget: JudgeBudget, use: Use, *accounts: str) -> list[Paid]:
+    """Lets a question use what it has reserved; returns what was paid."""
+    paid: list[Paid] = []
+    async with budget.reserve(use, paid.append, accounts=accounts) as reservation:
+        reservation.record_use(use)
+    return paid
+
+
+@pytest.mark.parametrize(
+    ("use", "accounts", "message"),
+    [
+        (
+            Use(61, 0.0),
+            ["apps.rail"],
+            (
+                "60 tokens of the 100 tokens per day for the app rail are left, and this question can use 61 tokens; the budget "
+                "resets at"
+            ),
+        ),
+        (
+            Use(101, 0.0),
+            ["apps.rail"],
+            (
+                "60 tokens of the 100 tokens per day for the app rail are left, and this question can use 101 tokens; the question "
+                "exceeds the whole limit: raise judge.budget.apps.rail"
+            ),
+        ),
+        (
+            Use(1, 0.75),
+            ["apps.other", "metrics.safety_v1"],
+            (
+                "0.5000 USD of the 1.0000 USD in all for the metric safety_v1 are left, and this question can use 0.7500 USD; this "
+                "budget does not reset"
+            ),
+        ),
+        (Use(961, 0.0), ["apps.other"], "960 tokens of the 1000 tokens per day are left"),
+    ],
+)
+async def test_a_question_has_to_fit_the_limits_of_its_app_and_metric_and_the_message_names_which(
+    use: Use, accounts: list[str], message: str
+) -> None:
+    budget = JudgeBudget(LIMITED, Clock())
+    await spend(budget, Use(40, 0.5), "apps.rail", "metrics.safety_v1")
+
+    with pytest.raises(BudgetSpent) as refused:
+        await spend(budget, use, *accounts)
+
+    assert str(refused.value).startswith(message)
+
+
+async def test_an_app_whose_budget_is_spent_leaves_the_other_apps_theirs() -> None:
+    budget = JudgeBudget(LIMITED, Clock())
+    paid = await spend(budget, Use(100, 0.0), "apps.rail")
+
+    assert {(each.account, each.tokens) for each in paid} == {("apps.rail", 100), ("", 100)}
+    assert await spend(budget, Use(500, 0.0), "apps.other")
+    assert budget.left() == {"apps.rail.tokens_per_day": 0.0, "metrics.safety_v1.usd": 1.0, "tokens_per_day": 0.4}
+
+
+async def test_payments_of_accounts_are_counted_where_they_are_limited_and_moved() -> None:
+    budget = JudgeBudget(LIMITED, Clock())
+    minute = int(Clock()().timestamp() // 60)
+    for paid in (Paid(minute, 30, 0.0, "apps.rail"), Paid(minute, 30, 0.0), Paid(minute, 9, 0.0, "apps.unlimited")):
+        budget.record_spend(paid)
+    assert (budget.left()["apps.rail.tokens_per_day"], budget.left()["tokens_per_day"]) == (0.7, 0.97)
+
+    budget.record_spend(Paid(minute, 30, 0.0, "apps.rail").taken_back)
+    assert (budget.left()["apps.rail.tokens_per_day"], budget.left()["tokens_per_day"]) == (1.0, 0.97)
+
+
+async def test_questions_of_an_app_that_wait_for_its_budget_hold_up_no_other_app() -> None:
+    budget = JudgeBudget(LIMITED, Clock())
+    async with AsyncExitStack() as asked, asyncio.timeout(10):
+        await asked.enter_async_context(budget.reserve(Use(90), lambda paid: None, accounts=["apps.rail"]))
+        waiting = asyncio.create_task(spend(budget, Use(90), "apps.rail"))
+        await settled()
+
+        assert await spend(budget, Use(90), "apps.other")
+        assert not waiting.done()
+    assert await waiting
+
+
+def test_a_limit_of_an_app_that_is_nearly_spent_is_logged_with_the_app(caplog: pytest.LogCaptureFixture) -> None:
+    clock = Clock()
+    budget = JudgeBudget(LIMITED, clock)
+
+    budget.record_spend(Paid(int(clock().timestamp() // 60), 80, 0.0, "apps.rail"))
+
+    assert warnings_of(caplog) == ["80 tokens of the 100 tokens per day for the app rail"]
+    assert "raise judge.budget.apps.rail" in caplog.text
+
+
+def test_a_model_without_a_price_is_refused_where_the_limit_of_its_metric_is_in_usd() -> None:
+    budget = JudgeBudget(LIMITED, Clock())
+
+    budget.check_price("m", ["metrics.hallucinations_v1"])
+    with pytest.raises(BudgetSpent, match=r"so budget.metrics.safety_v1.usd cannot limit it"):
+        budget.check_price("m", ["metrics.safety_v1"])

@@ -28,3 +28,12 @@ def test_a_budget_that_comes_later_knows_what_was_spent_and_the_share() -> None:
     group.record_spend(Paid(10, 0, 0.5))
     group.add(late)
     assert late.left()["usd_per_day"] == 0.5
+
+
+def test_a_budget_that_comes_later_knows_what_its_apps_have_spent() -> None:
+    group = BudgetGroup()
+    group.record_spend(Paid(10, 0, 0.5, "apps.rail"))
+    limits = Budget.model_validate({"apps": {"rail": {"usd_per_day": 2.0}}})
+    late = JudgeBudget(limits, lambda: datetime.fromtimestamp(600, UTC))
+    group.add(late)
+    assert late.left() == {"apps.rail.usd_per_day": 0.75}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 import pytest
@@ -67,6 +67,21 @@ async def test_a_question_that_exceeds_the_budget_is_not_sent() -> None:
     assert server.asked == []
 
 
+async def test_a_question_is_charged_to_its_app_and_to_the_metric_whose_score_needs_it() -> None:
+    limits = {"apps": {"rail": {"tokens_per_day": 1_000}}, "metrics": {"safety": {"tokens_per_day": 200}}}
+    async with openai_server(default=lambda body: Say(usage=(90, 10))) as server:
+        judge = judging(server.url, config={"budget": limits}).session()
+        await judge.ask(question("one", app_name="rail", asked_for="safety"))
+        await judge.ask(question("two", app_name="other", asked_for="m"))
+        why = await error_message(judge.ask(question("three", app_name="other", asked_for="safety")), BudgetSpent)
+    assert {(paid.account, paid.tokens) for paid in judge.judged.paid} == {
+        ("apps.rail", 100),
+        ("metrics.safety", 100),
+        ("", 100),
+    }
+    assert why.startswith("100 tokens of the 200 tokens per day for the metric safety are left")
+
+
 class ObservedBudget(JudgeBudget):
     """Counts the questions that requested a reservation, and the largest number of concurrent reservations."""
 
@@ -76,10 +91,14 @@ class ObservedBudget(JudgeBudget):
 
     @asynccontextmanager
     async def reserve(
-        self, most: Use, paid: Callable[[Paid], object], waiting: AbstractAsyncContextManager[None] | None = None
+        self,
+        most: Use,
+        paid: Callable[[Paid], object],
+        waiting: AbstractAsyncContextManager[None] | None = None,
+        accounts: Collection[str] = (),
     ) -> AsyncIterator[Reservation]:
         self.requested += 1
-        async with super().reserve(most, paid, waiting) as reservation:
+        async with super().reserve(most, paid, waiting, accounts) as reservation:
             self._reserved_now += 1
             self.most_reserved = max(self.most_reserved, self._reserved_now)
             try:

@@ -129,6 +129,18 @@ async def test_verdicts_in_a_file_are_used_by_the_next_run(tmp_path: Path) -> No
     assert path.stat().st_mode & 0o077 == 0
 
 
+async def test_the_spending_of_an_app_is_known_to_the_next_run_with_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "verdicts.sqlite3"
+    limits = {"budget": {"apps": {"rail": {"tokens_per_day": 1_000}}}}
+    async with openai_server() as server:
+        for run in range(2):
+            with JudgeFile(path, VerdictCache()) as file:
+                judges = judging(server.url, store=file, note=file.pay, config=limits)
+                await judges.session().ask(question(str(run), app_name="rail"))
+    with JudgeFile(path, VerdictCache()) as file:
+        assert sorted((paid.account, paid.tokens) for paid in file.paid()) == [("", 24), ("apps.rail", 24)]
+
+
 async def test_two_criteria_with_the_same_question_pay_once_for_an_invocation() -> None:
     once: JsonObject = {"threshold": 0.5, "judge_model_options": {"judge_model": "openai/stub", "num_samples": 1}}
     plan = read_plan({"criteria": {"safety_v1": once, "safety": once}})
