@@ -131,14 +131,29 @@ class _Rate(ProgressColumn):
         return Text("" if rate is None else f"{rate:,.0f} {self._noun}/s")
 
 
+class _Phrase(ProgressColumn):
+    """A phrase that changes, such as what was paid so far."""
+
+    def __init__(self, phrase: Callable[[], str]) -> None:
+        super().__init__()
+        self._phrase = phrase
+
+    def render(self, task: Task) -> Text:
+        """Returns the text of the column."""
+        return Text(printable(self._phrase(), _LONGEST))
+
+
 @contextmanager
-def rate_bar(description: str, noun: str, *, hidden: bool = False) -> Iterator[Advance]:
+def rate_bar(
+    description: str, noun: str, *, hidden: bool = False, phrase: Callable[[], str] | None = None
+) -> Iterator[Advance]:
     """Shows a transient progress bar with the rate and the time left on stderr, if stderr is a terminal.
 
     Args:
         description: What is counted.
         noun: The items, in the plural, as the unit of the rate.
         hidden: Shows nothing, for example because the command writes to the same terminal.
+        phrase: Returns what is shown behind the rate, and is called some times each second; None: nothing.
     """
     stderr = Console(stderr=True)
     columns = (
@@ -148,6 +163,7 @@ def rate_bar(description: str, noun: str, *, hidden: bool = False) -> Iterator[A
         MofNCompleteColumn(),
         _Rate(noun),
         TimeRemainingColumn(elapsed_when_finished=True),
+        *([] if phrase is None else [_Phrase(phrase)]),
     )
     shown = stderr.is_terminal and not hidden
     with Progress(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from traceweir.streams.cli.terminal import complain, steps
+from traceweir.streams.cli.terminal import complain, rate_bar, steps
 
 
 @pytest.mark.parametrize("filler", ["x", "\x1b"])
@@ -34,3 +34,19 @@ def test_a_slow_step_is_named_and_a_quick_one_is_not(capsys: pytest.CaptureFixtu
     with steps("checking", slow_after_s=1_000.0) as step:
         step("the inputs")
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("hidden", [False, True])
+def test_a_bar_shows_what_was_paid_so_far_without_control_characters(
+    hidden: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "300")
+    with rate_bar(
+        "sessions scored", "sessions", hidden=hidden, phrase=lambda: "3 questions, 0.0150 USD\x07"
+    ) as advance:
+        advance(1, 2)
+    said = capsys.readouterr()
+
+    assert ("3 questions, 0.0150 USD\\x07" in said.err) is not hidden
+    assert (said.out, "\x07" in said.err) == ("", False)

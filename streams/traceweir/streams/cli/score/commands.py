@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, aclosing, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -85,7 +85,7 @@ def score_files(paths: Sequence[str], plan: Plan, options: ScoreOptions) -> int:
             unread_keys=unread_keys,
         )
         with ScoringRun(plan, loaded, settings, clock=utc_now, judging=judging, jobs=options.jobs) as run:
-            output = _Output(plan, options.output_format)
+            output = _Output(plan, options.output_format, None if judging is None else judging.bill.text)
             try:
                 with _file(options.out) as write:
                     with rate_bar("documents read", "documents") as advance:
@@ -125,7 +125,8 @@ def _file(path: Path | None) -> AbstractContextManager[Write | None]:
 class _Output:
     """Writes and counts the scores of a run."""
 
-    def __init__(self, plan: Plan, output_format: OutputFormat) -> None:
+    def __init__(self, plan: Plan, output_format: OutputFormat, bill: Callable[[], str] | None) -> None:
+        self._bill = bill
         self.tally = ScoreTally(plan.judged)
         self._table = ScoreTable() if output_format is OutputFormat.TEXT else None
         self._write = writer_of(output_format, plan)
@@ -135,7 +136,7 @@ class _Output:
         """Writes the scores of all sessions to stdout, and to a file if there is one."""
         # Scores that are printed on the terminal show the progress themselves.
         hidden = self._table is None and sys.stdout.isatty()
-        with rate_bar("sessions scored", "sessions", hidden=hidden) as advance:
+        with rate_bar("sessions scored", "sessions", hidden=hidden, phrase=self._bill) as advance:
             async with aclosing(run.sessions()) as sessions:
                 async for session in sessions:
                     for score in session.scores:

@@ -34,19 +34,24 @@ def writer_of(output_format: OutputFormat, plan: Plan) -> Write:
         case OutputFormat.TEXT:
             return lambda scores: None
         case OutputFormat.JSON:
-            return _lines(bytes.decode)
+            return _lines(bytes.decode, _flush_s(plan))
         case OutputFormat.MLFLOW:
-            return _lines(_feedback_writer(plan))
+            return _lines(_feedback_writer(plan), _flush_s(plan))
 
 
-def _lines(text_of: Callable[[bytes], str]) -> Write:
+def _flush_s(plan: Plan) -> float:
+    # The next answer of a judge can take a minute.
+    return 0.0 if plan.judged else _FLUSH_S
+
+
+def _lines(text_of: Callable[[bytes], str], flush_s: float) -> Write:
     flushed = monotonic()
 
     def write(scores: Sequence[bytes]) -> None:
         nonlocal flushed
         if scores:
             sys.stdout.write("\n".join(map(text_of, scores)) + "\n")
-        if monotonic() > flushed + _FLUSH_S:
+        if monotonic() >= flushed + flush_s:
             sys.stdout.flush()
             flushed = monotonic()
 

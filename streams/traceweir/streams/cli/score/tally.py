@@ -29,6 +29,7 @@ class ScoreLine(msgspec.Struct, gc=False):
     trace_id: str | None = None
     not_evaluated_because: str | None = None
     cause: str | None = None
+    judge: str | None = None
     rationale: str = ""
 
 
@@ -63,6 +64,13 @@ class _Sum:
         return float(Fraction(self.total, self.values << _LEAST_EXPONENT))
 
 
+def _row(name: str, found: _Sum) -> tuple[str, str, str]:
+    of = f"mean of {found.values}" if found.values else "none"
+    failed = f", {found.failed} failed" if found.failed else ""
+    mean = figure(found.mean) if found.values else ""
+    return name, mean, f"{of} of {counted(found.scores, found.level)}{failed}"
+
+
 class ScoreTally:
     """Counts of all scores of a run.
 
@@ -73,6 +81,8 @@ class ScoreTally:
     def __init__(self, judged: Collection[str]) -> None:
         self._judged = judged
         self._sums: dict[str, _Sum] = {}
+        self._judges: dict[str, dict[str, _Sum]] = {}
+        """By metric, the scores by the model that judged."""
         self._missed: Counter[str] = Counter()
         self._statuses: Counter[str] = Counter()
         self._answered = False
@@ -94,6 +104,9 @@ class ScoreTally:
             # The session's score covers its invocations.
             if line.level != "invocation":
                 self._sums.setdefault(line.metric, _Sum(line.level)).add(line)
+                if line.judge is not None:
+                    judges = self._judges.setdefault(line.metric, {})
+                    judges.setdefault(line.judge, _Sum(line.level)).add(line)
             if line.status == "FAILED":
                 self._missed[line.metric] += 1
         if line.metric in self._judged:
@@ -108,13 +121,16 @@ class ScoreTally:
         return [sentence for sentence in (self._no_judge_answered(), self._missed_thresholds()) if sentence]
 
     def sums(self) -> list[tuple[str, str, str]]:
-        """Returns for each metric its name, the mean over sessions or traces, and what the mean covers."""
+        """Returns for each metric its name, the mean over sessions or traces, and what the mean covers.
+
+        The row of a metric with several judges is followed by one for each of them, because two models judge differently.
+        """
         rows = []
         for metric, found in self._sums.items():
-            of = f"mean of {found.values}" if found.values else "none"
-            failed = f", {found.failed} failed" if found.failed else ""
-            mean = figure(found.mean) if found.values else ""
-            rows.append((metric, mean, f"{of} of {counted(found.scores, found.level)}{failed}"))
+            rows.append(_row(metric, found))
+            judges = self._judges.get(metric, {})
+            if len(judges) > 1:
+                rows += [_row(f"  judge {printable(judge)}", each) for judge, each in judges.items()]
         return rows
 
     def statuses(self) -> str:

@@ -24,6 +24,7 @@ from traceweir.streams.scoring.judges.model_calls import Attempt, CallOptions, M
 from traceweir.streams.scoring.judges.models import Spent
 from traceweir.streams.scoring.judges.rate_limits import Limits
 from traceweir.streams.scoring.judges.retrying import Sleep
+from traceweir.streams.scoring.judges.running_bill import RunningBill
 from traceweir.streams.scoring.judges.verdicts import JudgeUsage, JudgeVerdict, Verdicts, VerdictsInMemory, verdict_key
 
 WatchQuestion = Callable[[str], AbstractContextManager[Callable[[Cost], object]]]
@@ -96,6 +97,7 @@ class Judging:
             self.checks = FitnessChecks(
                 config.check, criteria, lambda: SessionJudge(self, (), is_check=True), self.shown_model_of
             )
+        self.bill = RunningBill()
 
     def session(self, known: Sequence[JudgeVerdict] = (), watch: WatchQuestion | None = None) -> SessionJudge:
         """Returns the judge of one session, for which these verdicts are known; `watch` is entered for each question."""
@@ -262,7 +264,9 @@ class Judging:
                 def record(spent: Spent) -> None:
                     reservation.record_use(spent.use)
                     bill.total += spent
+                    self.bill.add(spent)
 
+                self.bill.add_question(self.shown_model_of(question), has_price=self._client.has_price(question))
                 ends_at_s = SCORE_ENDS_AT_S.get()
                 return await calls.ask(question, prompt_use, upper_bound.tokens, record, ends_at_s)
         except (Transient, FinalFailure) as error:

@@ -41,8 +41,8 @@ MANY_DOCUMENTS = 10_000
 """Number of documents from which on several processes are worth their start."""
 _CHUNK_SESSIONS, _CHUNK_BYTES = 32, 1 << 20
 """The sessions of a chunk, and the size in bytes from which on a chunk gets no further session."""
-_CHUNKS_IN_FLIGHT, _BYTES_IN_FLIGHT = 16, 32 << 20
-"""The chunks that are scored at the same time, and the size in bytes from which on no further chunk begins.
+_SESSIONS_IN_FLIGHT, _BYTES_IN_FLIGHT = 512, 32 << 20
+"""The sessions that are scored at the same time, and the size in bytes from which on no further chunk begins.
 
 A session that waits for a judge delays the output of the sessions after it, but not their scoring.
 """
@@ -185,7 +185,9 @@ class ScoringRun:
             ScoringProcessDiedError: no process can be started.
         """
         if self._processes is None:
-            async for scored in self._scored(self._in_process, _CHUNKS_IN_FLIGHT):
+            # A judge takes seconds for a session, and nobody should wait for those of 32: each one is a chunk of its own.
+            sessions = 1 if self._plan.judged else _CHUNK_SESSIONS
+            async for scored in self._scored(self._in_process, _SESSIONS_IN_FLIGHT // sessions, sessions):
                 yield scored
             return
         async with self._processes as processes:
@@ -195,10 +197,12 @@ class ScoringRun:
             async for scored in self._scored(chunks, count * _CHUNKS_A_PROCESS):
                 yield scored
 
-    async def _scored(self, scoring: _Scoring, most_in_flight: int) -> AsyncGenerator[ScoredSession, None]:
+    async def _scored(
+        self, scoring: _Scoring, most_in_flight: int, chunk_sessions: int = _CHUNK_SESSIONS
+    ) -> AsyncGenerator[ScoredSession, None]:
         gating = Gating(self._topology)
         in_flight: deque[tuple[list[InputSession], asyncio.Task[list[SessionOutputs]]]] = deque()
-        chunks = _chunks(self._sessions)
+        chunks = _chunks(self._sessions, chunk_sessions)
         size = 0
         try:
             while True:
@@ -253,15 +257,15 @@ class ScoringRun:
             yield ScoredSession(session.id.decode(), scores)
 
 
-def _chunks(sessions: Iterable[InputSession]) -> Iterator[list[InputSession]]:
-    """Yields the sessions in chunks; all segments of a session are in one chunk."""
+def _chunks(sessions: Iterable[InputSession], most: int) -> Iterator[list[InputSession]]:
+    """Yields the sessions in chunks of this number; all segments of a session are in one chunk."""
     chunk: list[InputSession] = []
     size = 0
     for _, segments in groupby(sessions, key=attrgetter("first_offset")):
         for segment in segments:
             chunk.append(segment)
             size += len(segment.value)
-        if len(chunk) >= _CHUNK_SESSIONS or size >= _CHUNK_BYTES:
+        if len(chunk) >= most or size >= _CHUNK_BYTES:
             yield chunk
             chunk = []
             size = 0

@@ -61,6 +61,22 @@ def test_the_mean_is_that_of_the_exact_sum() -> None:
 
 
 @pytest.mark.slow
+def test_the_mean_of_a_metric_is_split_by_judge_where_several_have_judged() -> None:
+    def sums(*judges: str | None) -> list[tuple[str, str, str]]:
+        tally = ScoreTally(judged=["m"])
+        for number, judge in enumerate(judges):
+            value = 1.0 if judge == "one" else 0.5
+            tally.add(ScoreLine(f"s{number}", 0, "session", "m", value, None, "PASSED", judge=judge))
+        return tally.sums()
+
+    assert sums("one", "one", "two\x1b") == [
+        ("m", "0.833", "mean of 3 of 3 sessions"),
+        ("  judge one", "1.000", "mean of 2 of 2 sessions"),
+        ("  judge two\\x1b", "0.500", "mean of 1 of 1 session"),
+    ]
+    assert len(sums("one", "one", None)) == len(sums(None)) == 1
+
+
 def test_ctrl_c_while_the_input_is_read_ends_with_code_130_and_says_that_nothing_was_scored(
     write_input: WriteInput,
 ) -> None:

@@ -142,6 +142,20 @@ async def test_the_log_says_what_becomes_of_a_model_without_a_price(
     assert [text in each.getMessage() for each in caplog.records if "price of" in each.getMessage()] == [True]
 
 
+async def test_the_bill_of_a_run_counts_questions_tokens_and_money_and_names_models_without_a_price() -> None:
+    prices = {"openai/stub": {"input": 1_000.0, "output": 2_000.0}}
+    async with openai_server(default=lambda body: Say(usage=(9, 1))) as server:
+        judges = judging(server.url, config={"prices": prices})
+        assert judges.bill.text() == ""
+        judge = judges.session()
+        await judge.ask(question("one"))
+        await judge.ask(question("one"))
+        priced = judges.bill.text()
+        await judge.ask(question("two", model="openai/own"))
+    assert priced == "1 question, 10 tokens, 0.0110 USD"
+    assert judges.bill.text() == "2 questions, 20 tokens, 0.0110 USD without openai/own, whose price is unknown"
+
+
 async def test_cached_tokens_have_the_price_that_litellm_knows() -> None:
     import litellm
 

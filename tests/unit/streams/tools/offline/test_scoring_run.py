@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import tempfile
+from contextlib import aclosing
 from pathlib import Path
 from typing import ClassVar
 
 import orjson
 import pytest
+from tests.support.judged import judging
 from tests.support.offline_inputs import CASES, CLOCK, RECORDED, generated_traces, of_documents, summary
 from tests.support.scoring import trace_document
 
@@ -70,6 +73,33 @@ async def test_the_first_session_is_yielded_long_before_the_last_is_scored() -> 
     assert first.id == "session-0"
     assert run.total > 1_500
     assert begun < run.total / 2
+
+
+async def test_the_first_session_does_not_wait_for_the_judge_of_the_others() -> None:
+    class Waits(Scorer):
+        level: ClassVar[Level] = "session"
+        version: ClassVar[str] = "waits@1"
+        judged: ClassVar[bool] = True
+        begun: ClassVar[list[str]] = []
+        released: ClassVar[asyncio.Event] = asyncio.Event()
+
+        async def score(self, subject: Subject) -> Measurement:
+            assert subject.session is not None
+            Waits.begun.append(subject.session.session_id)
+            if len(Waits.begun) > 1:
+                await Waits.released.wait()
+            return Measurement(value=1.0)
+
+    plan = plan_of("waits", Waits(), None)
+    with ScoringRun(plan, None, Settings(), clock=lambda: CLOCK, judging=judging("http://127.0.0.1:9")) as run:
+        run.read(of_documents(list(generated_traces(40))))
+        async with asyncio.timeout(60), aclosing(run.sessions()) as sessions:
+            first = await anext(sessions)
+            Waits.released.set()
+            rest = [session.id async for session in sessions]
+
+    assert first.id == Waits.begun[0]
+    assert [first.id, *rest] == Waits.begun
 
 
 async def test_a_document_of_many_documents_is_named_by_its_number_when_its_trace_is_refused() -> None:
