@@ -228,3 +228,26 @@ def test_without_a_broker_the_other_checks_are_made(run: Run, monkeypatch: pytes
     lines = run("doctor")
     assert "failure  broker  no Kafka broker answered" in lines.out
     assert "1 failure" in lines.err
+
+
+def test_judges_are_asked_only_with_the_option(run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS", "127.0.0.1:9")
+    monkeypatch.setenv("TRACEWEIR_EMBEDDER", "none")
+    monkeypatch.setenv("TRACEWEIR_JUDGE_API_BASE", "http://127.0.0.1:9/v1")
+    monkeypatch.setenv("TRACEWEIR_JUDGE_API_KEY", "s3cr3t-s3cr3t")
+    monkeypatch.setenv("TRACEWEIR_JUDGE_CACHE", str(tmp_path / "verdicts.sqlite3"))
+    config = tmp_path / "eval.json"
+    options = {"judge_model": "openai/stub"}
+    config.write_text(json.dumps({"criteria": {"safety_v1": {"threshold": 0.5, "judge_model_options": options}}}))
+
+    silent, asked = (
+        json.loads(run("doctor", "--json", "--config", str(config), *more).out) for more in ((), ("--ask",))
+    )
+
+    assert of(silent, "judge asked") == []
+    ((state, text),) = of(asked, "judge asked")
+    assert (state, text.startswith("openai/stub gave no verdict for safety_v1 (judge_unavailable): ")) == (
+        "failure",
+        True,
+    )
+    assert "s3cr3t" not in json.dumps(asked)

@@ -22,8 +22,10 @@ from traceweir.streams.tools.doctor.run import check_everything
 _HEADINGS = ("state", "check", "found")
 
 
-def run_doctor(stages: Collection[StageName], config: Path | None, minutes: float, *, as_json: bool) -> None:
-    """Checks everything, prints it, and exits with 1 if a check has failed.
+def run_doctor(
+    stages: Collection[StageName], config: Path | None, minutes: float, *, as_json: bool, ask: bool = False
+) -> None:
+    """Checks everything, prints it, and exits with 1 if a check has failed; with `ask`, asks each judge a question.
 
     Raises:
         InvalidSettingsError: the environment cannot be used.
@@ -35,7 +37,14 @@ def run_doctor(stages: Collection[StageName], config: Path | None, minutes: floa
 
     async def gathered() -> list[Finding]:
         with steps("checking") as step:
-            return [finding async for finding in check_everything(settings, plan, stages, minutes, step)]
+            found = [finding async for finding in check_everything(settings, plan, stages, minutes, step)]
+            if ask:
+                # Imported here, because the judge client takes a second.
+                from traceweir.streams.lab.judge_asking import ask_judges
+
+                step("answers of judges")
+                found += [finding async for finding in ask_judges(settings, plan)]
+            return found
 
     findings = asyncio.run(gathered())
     if as_json:

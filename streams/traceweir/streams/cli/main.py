@@ -169,11 +169,14 @@ def doctor(
     minutes: Annotated[
         float, typer.Option(min=0.1, max=10_080, help="How far back the inputs are read, in minutes.")
     ] = 10.0,
+    ask: Annotated[
+        bool, typer.Option("--ask", help="Also ask each judge of the config one small question, which is paid.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Check what a worker needs: Kafka and its topics, rights, disk, models and keys; and what agents have sent lately.
 
-    Changes nothing, asks no model, and shows no key. Says per producer which records cannot be read, which traces name no
+    Changes nothing, asks no model without `--ask`, and shows no key. Says per producer which records cannot be read, which traces name no
     session, and which setting turns missing content on. Exit code 1: a check has failed. 2: the config or the environment
     cannot be used.
 
@@ -181,7 +184,7 @@ def doctor(
     """
     from traceweir.streams.cli.doctor import run_doctor
 
-    run_doctor(_stages(stages), config, minutes, as_json=as_json)
+    run_doctor(_stages(stages), config, minutes, as_json=as_json, ask=ask)
 
 
 @app.command(rich_help_panel=Panel.KAFKA)

@@ -129,7 +129,7 @@ async def test_a_criterion_without_a_judge_has_a_cause() -> None:
 async def test_a_question_says_for_which_app_and_metric_it_is_asked() -> None:
     asked: list[Question] = []
 
-    class Noting:
+    class Noting(Judge):
         async def ask(self, question: Question) -> Reply:
             asked.append(question)
             return Reply(text="1", cost=Cost())
