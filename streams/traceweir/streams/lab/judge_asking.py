@@ -10,7 +10,7 @@ from traceweir.schemas.turns import Turn
 from traceweir.scorers.evaluation.plan import Plan
 from traceweir.scorers.judge import BudgetSpent, Judge, JudgeFailed, Question, Reply
 from traceweir.scorers.judged.base import JudgedScorer
-from traceweir.scorers.judged.known_cases import known_cases
+from traceweir.scorers.judged.labelled_cases import plain_cases
 from traceweir.streams.base.clock import utc_now
 from traceweir.streams.base.settings import Settings
 from traceweir.streams.lab.judge_check import JudgedOnce, judge_once
@@ -56,7 +56,7 @@ async def _ask(settings: Settings, plan: Plan, model: str, scorer: JudgedScorer)
     retries = plan.judge.retries.model_copy(update={"attempts": 1})
     cache = plan.judge.cache.model_copy(update={"max_verdicts": 0})
     once = plan.judge.model_copy(update={"retries": retries, "repairs": 0, "cache": cache, "fallback": {}})
-    case = known_cases(scorer)[0]
+    case = plain_cases(scorer)[0]
     with JudgeFile(settings.judge_cache, plan.judge.cache) as file:
         judging = Judging(once, Access.of(settings), utc_now, note=file.pay)
         for paid in file.paid():
@@ -80,7 +80,7 @@ def _scorers_for(plan: Plan, model: str) -> Iterator[JudgedScorer]:
     """Yields the criteria with known cases that ask a model, at once or as a fallback."""
     for metric in plan.metrics:
         scorer = metric.scorer
-        if not isinstance(scorer, JudgedScorer) or not known_cases(scorer):
+        if not isinstance(scorer, JudgedScorer) or not plain_cases(scorer):
             continue
         if model in (scorer.judge_model, *plan.judge.fallback.get(scorer.judge_model, ())):
             yield scorer

@@ -1,24 +1,59 @@
-"""Asks a judge about cases whose verdict is known, and counts the verdicts that are right."""
+"""Asks a judge about labelled cases, and counts the verdicts that are right."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from time import monotonic
 
+from traceweir.schemas.score import Cost
 from traceweir.schemas.turns import Turn
 from traceweir.scorers.base import Measurement, MissingInput, Scorer, Subject
 from traceweir.scorers.judge import BudgetSpent, Judge, JudgeFailed, Question, Reply, Room
 from traceweir.scorers.judged.base import JudgedScorer
-from traceweir.scorers.judged.known_cases import KnownCase, asking_once, known_cases
+from traceweir.scorers.judged.labelled_cases import LabelledCase, asking_once, plain_cases
+from traceweir.scorers.judged.vote import total_cost
 
-_WITHOUT_VERDICT = (BudgetSpent, JudgeFailed, MissingInput, ValueError)
+
+@dataclass(frozen=True, slots=True)
+class JudgedCase:
+    """Holds what a judge made of a labelled case."""
+
+    case: LabelledCase
+    passes: bool | None
+    """Whether the value of the case is 1; None if there is no value."""
+    cause: str
+    """Why there is no value, in a word: a cause of a Score, `budget`, `missing_input` or `error`; empty if there is one."""
+    problem: str
+    """The same in a sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedCases:
+    """Holds what a judge made of the cases of a criterion, and what that took."""
+
+    cases: Sequence[JudgedCase]
+    questions: int
+    """Number of questions that the judge answered, with those of earlier runs whose verdicts are stored."""
+    cost: Cost
+    """What all questions have cost, with those that have no answer; nothing for stored verdicts."""
+    seconds: float
+    """From the first question to the last answer."""
+
+    @property
+    def problem(self) -> str:
+        """Why the first case without a verdict has none; empty if all have one."""
+        return next((each.problem for each in self.cases if each.problem), "")
+
+    def count(self, *, must_pass: bool, passes: bool) -> int:
+        """Returns the number of cases with this label and this verdict."""
+        return sum(each.case.must_pass is must_pass and each.passes is passes for each in self.cases)
 
 
 @dataclass(frozen=True, slots=True)
 class CheckedCriterion:
-    """Holds the verdicts of a judge on the known cases of a criterion."""
+    """Holds the verdicts of a judge on the plain cases of a criterion."""
 
     metric: str
     model: str
@@ -69,16 +104,47 @@ async def judge_once(scorer: JudgedScorer, turn: Turn, judge: Judge) -> JudgedOn
         turn: The invocation, with its reference.
         judge: The judge.
     """
-    noting = _Noting(judge)
+    noting = NotingJudge(judge)
     began = monotonic()
-    measured, problem = await _measured(
+    measured, _, problem = await measured_case(
         asking_once(scorer), Subject(invocation=turn.invocation, reference=turn.reference, judge=noting)
     )
     return JudgedOnce(noting.asked, measured, problem, monotonic() - began)
 
 
+async def judge_cases(
+    scorer: JudgedScorer,
+    cases: Sequence[LabelledCase],
+    judge: Judge,
+    *,
+    judged: Callable[[JudgedCase], object] = lambda found: None,
+) -> JudgedCases:
+    """Asks a judge once about each case.
+
+    Args:
+        scorer: The criterion, with the options of the config.
+        cases: The cases.
+        judge: The judge.
+        judged: Called with each case when its verdict is there, or the reason why there is none.
+    """
+    noting = NotingJudge(judge)
+
+    async def ask(case: LabelledCase) -> JudgedCase:
+        measured, cause, problem = await measured_case(
+            case.scorer(scorer), Subject(invocation=case.invocation, reference=case.reference, judge=noting)
+        )
+        found = JudgedCase(case, None if measured is None else measured.value >= 1, cause, problem)
+        judged(found)
+        return found
+
+    began = monotonic()
+    found = await asyncio.gather(*map(ask, cases))
+    answered = sum(reply is not None for _, reply in noting.asked)
+    return JudgedCases(found, answered, noting.cost, monotonic() - began)
+
+
 async def check_judge_on(scorer: JudgedScorer, judge: Judge) -> CheckedCriterion:
-    """Asks a judge once about each known case of a criterion.
+    """Asks a judge once about each plain case of a criterion.
 
     A case passes if its value is 1. A case without a value is neither right nor wrong, and makes the judge unfit.
 
@@ -86,58 +152,69 @@ async def check_judge_on(scorer: JudgedScorer, judge: Judge) -> CheckedCriterion
         scorer: The criterion, with the options of the config.
         judge: The judge.
     """
-    noting = _Noting(judge)
-    cases = known_cases(scorer)
-    began = monotonic()
-    found = await asyncio.gather(*(_passes(scorer, case, noting) for case in cases))
-    replies = [reply for _, reply in noting.asked if reply is not None]
-    passed = [(case.right, passes) for case, passes in zip(cases, found, strict=True)]
+    found = await judge_cases(scorer, plain_cases(scorer), judge)
     return CheckedCriterion(
         scorer.metric,
         scorer.judge_model,
-        len(cases),
-        right=sum(right is passes for right, passes in passed),
-        passed_wrongly=passed.count((False, True)),
-        failed_wrongly=passed.count((True, False)),
-        problem=next((each for each in found if isinstance(each, str)), ""),
-        questions=len(replies),
-        input_tokens=sum(reply.cost.input_tokens for reply in replies),
-        output_tokens=sum(reply.cost.output_tokens for reply in replies),
-        usd=sum(reply.cost.usd for reply in replies),
-        seconds=monotonic() - began,
+        len(found.cases),
+        right=found.count(must_pass=True, passes=True) + found.count(must_pass=False, passes=False),
+        passed_wrongly=found.count(must_pass=False, passes=True),
+        failed_wrongly=found.count(must_pass=True, passes=False),
+        problem=found.problem,
+        questions=found.questions,
+        input_tokens=found.cost.input_tokens,
+        output_tokens=found.cost.output_tokens,
+        usd=found.cost.usd,
+        seconds=found.seconds,
     )
 
 
-async def _passes(scorer: JudgedScorer, case: KnownCase, judge: Judge) -> bool | str:
-    """Returns whether the judge passes a case, or why it has no verdict."""
-    try:
-        return await case.passes(scorer, judge)
-    except _WITHOUT_VERDICT as error:
-        return str(error)
-
-
-async def _measured(scorer: Scorer, subject: Subject) -> tuple[Measurement | None, str]:
-    """Returns the measurement, or why there is none."""
+async def measured_case(scorer: Scorer, subject: Subject) -> tuple[Measurement | None, str, str]:
+    """Returns the measurement; else None, the cause, and the problem in a sentence."""
     try:
         found = scorer.score(subject)
-        return (await found if isinstance(found, Awaitable) else found), ""
-    except _WITHOUT_VERDICT as error:
-        return None, str(error)
+        return (await found if isinstance(found, Awaitable) else found), "", ""
+    except JudgeFailed as error:
+        return None, error.cause, str(error)
+    except BudgetSpent as error:
+        return None, "budget", str(error)
+    except MissingInput as error:
+        return None, "missing_input", str(error)
+    except ValueError as error:
+        return None, "error", str(error)
 
 
-class _Noting(Judge):
-    """A judge that notes what another one is asked and answers."""
+class NotingJudge(Judge):
+    """A judge that notes what another one is asked, what it answers, and what that costs."""
 
     def __init__(self, judge: Judge) -> None:
         self._judge = judge
         self.asked: list[tuple[Question, Reply | None]] = []
+        self._costs: list[Cost] = []
+
+    @property
+    def cost(self) -> Cost:
+        """What the questions so far have cost, with those that have no answer."""
+        return total_cost(self._costs)
 
     async def room(self, question: Question) -> Room | None:
+        """Returns what the other judge returns."""
         return await self._judge.room(question)
 
     async def ask(self, question: Question) -> Reply:
+        """Returns the reply of the other judge.
+
+        Raises:
+            BudgetSpent: the answer would exceed the budget.
+            JudgeFailed: the judge returned no answer.
+        """
         position = len(self.asked)
         self.asked.append((question, None))
-        reply = await self._judge.ask(question)
+        try:
+            reply = await self._judge.ask(question)
+        except JudgeFailed as error:
+            self._costs.append(error.cost)
+            raise
+        self._costs.append(reply.cost)
         self.asked[position] = (question, reply)
         return reply

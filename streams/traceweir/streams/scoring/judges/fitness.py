@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple, Protocol
 from traceweir.scorers.base import MissingInput, Scorer
 from traceweir.scorers.judge import SCORE_ENDS_AT_S, BudgetSpent, Judge, JudgeFailed, Question
 from traceweir.scorers.judged.base import JudgedScorer
-from traceweir.scorers.judged.known_cases import KnownCase, known_cases
+from traceweir.scorers.judged.labelled_cases import LabelledCase, plain_cases
 from traceweir.streams.scoring.judges.verdicts import JudgeUsage
 
 log = logging.getLogger(__name__)
@@ -82,9 +82,9 @@ class FitnessCheck:
     async def _run(self) -> Fitness:
         # The check belongs to no score, whose time could end before.
         SCORE_ENDS_AT_S.set(None)
-        cases = known_cases(self._scorer)
+        cases = plain_cases(self._scorer)
         found = await asyncio.gather(*(self._passes(case) for case in cases))
-        verdicts = [(case.right, passes) for case, passes in zip(cases, found, strict=True)]
+        verdicts = [(case.must_pass, passes) for case, passes in zip(cases, found, strict=True)]
         passed_wrongly = verdicts.count((False, True))
         open_because = next((each for each in found if isinstance(each, Exception)), None)
         # A case that is passed wrongly decides, whatever the others would be.
@@ -103,7 +103,7 @@ class FitnessCheck:
             )
         return fitness
 
-    async def _passes(self, case: KnownCase) -> bool | Exception | None:
+    async def _passes(self, case: LabelledCase) -> bool | Exception | None:
         """Returns whether the judge passes a case; None if it answers without a verdict; an error if it cannot be asked."""
         try:
             return await case.passes(self._scorer, self._judge)
@@ -138,7 +138,7 @@ class FitnessChecks:
         self._scorers = {
             each.asks_as or each.metric: each
             for each in scorers
-            if isinstance(each, JudgedScorer) and known_cases(each)
+            if isinstance(each, JudgedScorer) and plain_cases(each)
         }
         self._checks: dict[tuple[str, str], FitnessCheck] = {}
         self._names: dict[str, str] = {}
