@@ -52,6 +52,43 @@ def check(criteria: Criteria = None, config: Config = None, model: Model = None,
     raise typer.Exit(run_check(criteria or [], config, model, as_json=as_json))
 
 
+@judge_app.command()
+def agree(
+    criteria: Criteria = None,
+    config: Config = None,
+    model: Model = None,
+    language: Annotated[
+        str | None,
+        typer.Option("--language", metavar="CODE", help="Ask only the cases in this language.", show_default=False),
+    ] = None,
+    cases: Annotated[
+        Path | None,
+        typer.Option(
+            "--cases", metavar="FILE", help="Your own cases of one criterion, in JSON Lines.", show_default=False
+        ),
+    ] = None,
+    estimate: Annotated[bool, typer.Option("--estimate", help="Print what it will cost, and ask nothing.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Ask a judge about labelled cases, and print how far it agrees with the labels.
+
+    Each criterion has 48 cases in six languages, half of which must pass. For each criterion and each language the
+    tables show the agreement, Cohen's kappa, the bias to yes, and the rates of false passes and false fails, with 95 %
+    intervals. An answer without a verdict counts in none of them. Verdicts are stored, as those of `traceweir score`.
+
+    Exit code 1: a criterion has no verdict at all, or no cases.
+
+    Example: `traceweir judge agree correctness --model openai/gpt-4o-mini --language ko`
+    """
+    from traceweir.streams.cli.judge_agree import run_agree
+
+    if config is not None and model is not None:
+        raise typer.BadParameter(_EXCLUSIVE)
+    if cases is not None and len(criteria or []) != 1:
+        raise typer.BadParameter("--cases takes the cases of one criterion: name it, as in `judge agree correctness`")
+    raise typer.Exit(run_agree(criteria or [], config, model, language, cases, only_estimate=estimate, as_json=as_json))
+
+
 @judge_app.command("try", cls=InputCommand)
 def try_judge(
     criterion: Annotated[str, typer.Argument(metavar="CRITERION", help="A criterion that asks a judge.")],

@@ -5,37 +5,30 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, replace
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from traceweir.schemas.base import JsonObject
 from traceweir.schemas.figures import counted
 from traceweir.schemas.text import printable
 from traceweir.schemas.turns import Turn, turns_of
-from traceweir.scorers.databricks_names import full_name
-from traceweir.scorers.evaluation.plan import ConfigError, Plan, read_plan
-from traceweir.scorers.evaluation.registry import PLACES
+from traceweir.scorers.evaluation.plan import Plan
 from traceweir.scorers.judged.base import JudgedScorer
-from traceweir.streams.base.settings import load_settings
 from traceweir.streams.cli.errors import FAILED
-from traceweir.streams.cli.score.commands import read_config
+from traceweir.streams.cli.judge_plan import chosen_criteria, judging_of, plan_of, without_fallback
 from traceweir.streams.cli.sessions.commands import sessions_of_files
 from traceweir.streams.cli.terminal import complain, steps
 from traceweir.streams.lab.judge_check import CheckedCriterion, check_judge_on, judge_once
-from traceweir.streams.scoring.judges.offline import judging_from_file
-from traceweir.streams.scoring.judges.service import Judging
 
 MAX_PROBLEM_CHARACTERS = 300
 
 
 def run_check(criteria: Sequence[str], config: Path | None, model: str | None, *, as_json: bool) -> int:
-    """Asks the judge about the known cases, prints the verdicts, and returns the exit code.
+    """Asks the judge about the plain cases, prints the verdicts, and returns the exit code.
 
     Args:
         criteria: Names of criteria; empty: all of the config, or all that ask a judge.
@@ -48,10 +41,8 @@ def run_check(criteria: Sequence[str], config: Path | None, model: str | None, *
         InvalidSettingsError: the environment cannot be used.
         JudgeUnavailableError: the [judge] extra is not installed.
     """
-    plan = _plan(config, model)
-    # The verdicts must be those of the model in the table.
-    plan = replace(plan, judge=plan.judge.model_copy(update={"fallback": {}}))
-    checked = asyncio.run(_check(plan, _chosen(plan, criteria)))
+    plan = without_fallback(plan_of(config, model))
+    checked = asyncio.run(_check(plan, chosen_criteria(plan, criteria)))
     if as_json:
         for each in checked:
             sys.stdout.write(json.dumps(asdict(each) | {"fit": each.is_fit}, ensure_ascii=False) + "\n")
@@ -94,8 +85,8 @@ def run_try(
         InvalidSettingsError: the environment cannot be used.
         JudgeUnavailableError: the [judge] extra is not installed.
     """
-    plan = _plan(config, model)
-    [scorer] = _chosen(plan, [criterion])
+    plan = plan_of(config, model)
+    [scorer] = chosen_criteria(plan, [criterion])
     sessions, complaints = sessions_of_files(paths, format_name, task_domain)
     for line in complaints.problems + complaints.unread:
         complain(line)
@@ -110,7 +101,7 @@ def run_try(
 
 
 async def _try(plan: Plan, scorer: JudgedScorer, turns: Sequence[Turn]) -> bool:
-    with _judging(plan) as judging:
+    with judging_of(plan) as judging:
         for turn in turns:
             found = await judge_once(scorer, turn, judging.session())
             if found.asked or found.problem == "":
@@ -143,40 +134,9 @@ def _print_block(title: str, text: str) -> None:
     sys.stdout.writelines(f"{printable(line, len(line) + 1)}\n" for line in text.splitlines())
 
 
-def _plan(config: Path | None, model: str | None) -> Plan:
-    """Returns the plan of a config, or one with every criterion that asks a judge."""
-    if config is not None:
-        return read_config(config)
-    criterion: JsonObject = {"threshold": 1.0}
-    if model is not None:
-        criterion["judge_model_options"] = {"judge_model": model}
-    return read_plan({"criteria": {name: criterion for name, place in PLACES.items() if place.startswith("judged.")}})
-
-
-def _chosen(plan: Plan, criteria: Sequence[str]) -> list[JudgedScorer]:
-    found = {metric.name: metric.scorer for metric in plan.metrics if isinstance(metric.scorer, JudgedScorer)}
-    wanted = [full_name(name) for name in criteria]
-    if unknown := [name for name, full in zip(criteria, wanted, strict=True) if full not in found]:
-        known = ", ".join(found) or "none"
-        raise ConfigError([f"{name}: asks no judge here; the criteria that ask one are: {known}" for name in unknown])
-    if not found:
-        raise ConfigError(["criteria: none of them asks a judge; leave --config out to check every criterion"])
-    return [found[name] for name in wanted or found]
-
-
-@contextmanager
-def _judging(plan: Plan) -> Iterator[Judging]:
-    # These commands show what a check by known cases only counts.
-    unchecked = replace(plan, judge=plan.judge.model_copy(update={"check": "off"}))
-    with judging_from_file(unchecked, load_settings()) as judging:
-        if judging is None:
-            raise ConfigError(["criteria: none of them asks a judge"])
-        yield judging
-
-
 async def _check(plan: Plan, scorers: Sequence[JudgedScorer]) -> list[CheckedCriterion]:
     checked = []
-    with _judging(plan) as judging, steps("asking about") as begin:
+    with judging_of(plan) as judging, steps("asking about") as begin:
         for scorer in scorers:
             begin(scorer.metric)
             checked.append(await check_judge_on(scorer, judging.session()))

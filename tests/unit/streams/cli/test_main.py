@@ -30,7 +30,7 @@ COMMANDS = [
     *("config validate", "config push", "config show", "config history", "config diff", "config rollback"),
     "config withdraw",
     "shadow",
-    *("judge check", "judge try"),
+    *("judge agree", "judge check", "judge try"),
     "embedder optimize",
     "embedder distill",
 ]

@@ -20,12 +20,13 @@ from traceweir.streams.cli.up_broker import kafka_settings
 from traceweir.streams.lab.shadow.creation import RunnableShadow, Times, found_or_created
 from traceweir.streams.lab.shadow.definition import Definition, ShadowOptions
 from traceweir.streams.lab.shadow.errors import ShadowError
-from traceweir.streams.lab.shadow.estimate import ANSWER_TOKENS, CostEstimate, none_selected
+from traceweir.streams.lab.shadow.estimate import CostEstimate, none_selected
 from traceweir.streams.lab.shadow.expiry import known_losses, losses_in_words, note_losses
 from traceweir.streams.lab.shadow.names import ShadowNames
 from traceweir.streams.lab.shadow.removal import drop, stop
 from traceweir.streams.lab.shadow.run import Ended, check_needs, run_shadow
 from traceweir.streams.scoring.isolation.launch import LaunchedProcess
+from traceweir.streams.scoring.judges.models import ANSWER_TOKENS
 
 
 class _OnlyEstimated(Exception):  # noqa: N818  # an outcome that the caller handles

@@ -29,7 +29,7 @@ from traceweir.streams.lab.shadow.known_verdicts import ROWS_OF_SCORE, Rows
 from traceweir.streams.lab.shadow.stage import apps_of, selection
 from traceweir.streams.pipeline.score.judge_rows import VERDICT_KEY_BYTES, verdict_prefix
 from traceweir.streams.scoring.judges.client import load_litellm
-from traceweir.streams.scoring.judges.models import estimated_tokens, litellm_name, models_of, price_of
+from traceweir.streams.scoring.judges.models import ANSWER_TOKENS, estimated_tokens, litellm_name, models_of, price_of
 from traceweir.streams.scoring.judges.verdicts import verdict_key
 from traceweir.streams.worker.kafka.bounded_reader import BoundedReader
 
@@ -38,8 +38,6 @@ PLACES = 4
 READ_AT_A_PLACE = 50
 JUDGED_SESSIONS = 100
 """Maximum number of sessions on which the judged criteria run."""
-ANSWER_TOKENS = 250
-"""Tokens of an answer, as an assumption: a short reasoning and a verdict."""
 _IN_SEQUENCE = {"hallucinations_v1": 2}
 """Criteria that ask a further question after the answer to the first, with the number of both."""
 _NAMED_APPS = 10

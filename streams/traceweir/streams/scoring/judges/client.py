@@ -47,7 +47,7 @@ from traceweir.streams.scoring.judges.http_limits import (
 )
 from traceweir.streams.scoring.judges.instrumentation import trace_headers, uninstrumented
 from traceweir.streams.scoring.judges.missing_key import is_refused_here, missing_key
-from traceweir.streams.scoring.judges.models import Spent, Use, estimated_tokens, litellm_name, price_of
+from traceweir.streams.scoring.judges.models import ANSWER_TOKENS, Spent, Use, estimated_tokens, litellm_name, price_of
 from traceweir.streams.scoring.judges.refusals import refusal
 from traceweir.streams.scoring.judges.sampling import (
     LITELLMS_PARAMETERS,
@@ -213,6 +213,12 @@ class JudgeClient:
         answer = longest if isinstance(longest, int) else self._config.max_output_tokens
         limit = longest_prompt(self._config, name, self._model(name).known, answer)
         return None if limit is None else await room_in(self._litellm, name, question.prompt, limit)
+
+    def estimate(self, question: Question) -> Use:
+        """Returns the use of a question with an answer of usual length; a model without a price is free."""
+        model = self._model(self.name_of(question.model))
+        prompt = estimated_tokens(question.prompt)
+        return Use(prompt + ANSWER_TOKENS, model.usd(prompt, ANSWER_TOKENS))
 
     def messages(self, question: Question) -> list[dict[str, Any]]:
         """Returns the messages that are sent for a question, with the secret tag in them."""

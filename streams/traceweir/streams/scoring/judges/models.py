@@ -28,6 +28,8 @@ Without this table litellm would route Gemini to Vertex AI, which needs a cloud 
 """
 BYTES_PER_TOKEN = 3
 """UTF-8 bytes per token, a low value so that estimates are rather too high. English has about four, Korean three."""
+ANSWER_TOKENS = 250
+"""Tokens of an answer, as an assumption: a short reasoning and a verdict."""
 OVERHEAD_TOKENS = 16
 """Tokens that a provider adds around a prompt."""
 

@@ -21,7 +21,7 @@ from traceweir.streams.scoring.judges.client import Access, Answered, JudgeClien
 from traceweir.streams.scoring.judges.errors import FinalFailure, Transient
 from traceweir.streams.scoring.judges.fitness import FitnessCheck, FitnessChecks
 from traceweir.streams.scoring.judges.model_calls import Attempt, CallOptions, ModelCalls
-from traceweir.streams.scoring.judges.models import Spent
+from traceweir.streams.scoring.judges.models import Spent, Use
 from traceweir.streams.scoring.judges.rate_limits import Limits
 from traceweir.streams.scoring.judges.retrying import Sleep
 from traceweir.streams.scoring.judges.running_bill import RunningBill
@@ -137,6 +137,27 @@ class Judging:
             if (room := await self._client.room(replace(question, model=model))) is not None
         ]
         return min(rooms, key=lambda room: room.limit - room.tokens, default=None)
+
+    def stored(self, question: Question) -> str | None:
+        """Returns the stored verdict on a question; None if the model would have to be asked."""
+        verdict = self._cached(self.key_of(question), {})
+        return None if verdict is None else verdict.text
+
+    def estimate(self, question: Question) -> Use:
+        """Returns what a question is expected to use: its prompt, and an answer of usual length.
+
+        Raises:
+            FinalFailure: the provider of the model is unknown.
+        """
+        return self._client.estimate(question)
+
+    def has_price(self, question: Question) -> bool:
+        """Returns whether the price of the question's model is known.
+
+        Raises:
+            FinalFailure: the provider of the model is unknown.
+        """
+        return self._client.has_price(question)
 
     def alternatives(self, question: Question, known: Mapping[bytes, JudgeVerdict]) -> list[Question]:
         """Returns the question to its model and to each model of the fallback, in the order in which they are asked.

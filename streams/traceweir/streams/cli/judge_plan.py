@@ -1,0 +1,74 @@
+"""Finds what the commands of `traceweir judge` ask: the criteria of a config, or all, and the judge."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from traceweir.schemas.base import JsonObject
+from traceweir.scorers.databricks_names import full_name
+from traceweir.scorers.evaluation.plan import ConfigError, Plan, read_plan
+from traceweir.scorers.evaluation.registry import PLACES
+from traceweir.scorers.judged.base import JudgedScorer
+from traceweir.streams.base.settings import load_settings
+from traceweir.streams.cli.score.commands import read_config
+from traceweir.streams.scoring.judges.offline import judging_from_file
+from traceweir.streams.scoring.judges.service import Judging
+
+
+def plan_of(config: Path | None, model: str | None) -> Plan:
+    """Returns the plan of a config, or one with every criterion that asks a judge.
+
+    Args:
+        config: The evaluation config; None: every criterion with its default options.
+        model: The model that is asked without a config; None: the default model.
+
+    Raises:
+        ConfigError: the config cannot be used.
+    """
+    if config is not None:
+        return read_config(config)
+    criterion: JsonObject = {"threshold": 1.0}
+    if model is not None:
+        criterion["judge_model_options"] = {"judge_model": model}
+    return read_plan({"criteria": {name: criterion for name, place in PLACES.items() if place.startswith("judged.")}})
+
+
+def without_fallback(plan: Plan) -> Plan:
+    """Returns the plan without other models: the verdicts must be those of the model that a table names."""
+    return replace(plan, judge=plan.judge.model_copy(update={"fallback": {}}))
+
+
+def chosen_criteria(plan: Plan, criteria: Sequence[str]) -> list[JudgedScorer]:
+    """Returns the criteria of a plan with these names; without names, all that ask a judge.
+
+    Raises:
+        ConfigError: the plan has no such criterion.
+    """
+    found = {metric.name: metric.scorer for metric in plan.metrics if isinstance(metric.scorer, JudgedScorer)}
+    wanted = [full_name(name) for name in criteria]
+    if unknown := [name for name, full in zip(criteria, wanted, strict=True) if full not in found]:
+        known = ", ".join(found) or "none"
+        raise ConfigError([f"{name}: asks no judge here; the criteria that ask one are: {known}" for name in unknown])
+    if not found:
+        raise ConfigError(["criteria: none of them asks a judge; leave --config out to check every criterion"])
+    return [found[name] for name in wanted or found]
+
+
+@contextmanager
+def judging_of(plan: Plan) -> Iterator[Judging]:
+    """Yields the judge of a plan, with verdicts in the file of `traceweir score`.
+
+    Raises:
+        ConfigError: no criterion of the plan asks a judge.
+        InvalidSettingsError: the environment cannot be used.
+        JudgeUnavailableError: the [judge] extra is not installed.
+    """
+    # The commands show what a check by known cases only counts.
+    unchecked = replace(plan, judge=plan.judge.model_copy(update={"check": "off"}))
+    with judging_from_file(unchecked, load_settings()) as judging:
+        if judging is None:
+            raise ConfigError(["criteria: none of them asks a judge"])
+        yield judging
