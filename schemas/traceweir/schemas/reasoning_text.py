@@ -12,7 +12,18 @@ REASONING_KINDS = frozenset(
     }
 )
 """The types of parts of a message that are reasoning, of all providers. Gemini marks a part with `thought` instead."""
-_BLOCKS = re.compile(r"\A(?:\s*<(?P<mark>think|thinking)>.*?(?:</(?P=mark)>|\Z))+\s*", re.DOTALL)
+_MARKS = (
+    (r"<(?P<mark>think|thinking|thought|reasoning|seed:think)>", r"</(?P=mark)>"),
+    (r"\[THINK\]", r"\[/THINK\]"),
+    (r"◁think▷", r"◁/think▷"),
+    (r"<\|START_THINKING\|>", r"<\|END_THINKING\|>"),
+    # The channels of gpt-oss.
+    (r"(?:<\|start\|>assistant)?<\|channel\|>analysis<\|message\|>", r"<\|channel\|>final<\|message\|>"),
+)
+"""What open models write before and after their reasoning."""
+_BLOCKS = re.compile(
+    r"\A(?:\s*(?:" + "|".join(rf"{begin}.*?(?:{end}|\Z)" for begin, end in _MARKS) + r"))+\s*", re.DOTALL
+)
 _REST_OF_BLOCK = re.compile(r"\A(?:(?!<think).)*?</(?:think|thinking)>[ \t]*\n\s*", re.DOTALL)
 """Some chat templates put the opening mark into the prompt. The closing one then ends its line."""
 
@@ -27,7 +38,5 @@ def without_reasoning(text: str) -> str:
     >>> without_reasoning("Thoughts end with </think> and an answer follows.")
     'Thoughts end with </think> and an answer follows.'
     """
-    if "<think" not in text and "</think" not in text:
-        return text
-    answer = _BLOCKS.sub("", text)
-    return _REST_OF_BLOCK.sub("", text) if answer == text else answer
+    answer = _BLOCKS.sub("", text, count=1)
+    return _REST_OF_BLOCK.sub("", text) if answer == text and "</think" in text else answer

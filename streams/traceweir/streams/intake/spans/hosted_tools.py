@@ -33,13 +33,16 @@ def read_hosted(block: Mapping[str, Any], message: SpanMessage) -> bool:
     """Adds what a block or an item of a message tells of a tool that the provider ran; returns whether it tells of one."""
     kind = text_of(block.get("type"))
     if kind == "server_tool_call":
-        inner = block.get("server_tool_call")
-        args = _value(inner, "input", "arguments", "action") if isinstance(inner, dict) else ABSENT
+        # LangChain has the call in the block itself.
+        inner = block.get("server_tool_call", block if "args" in block else None)
+        args = _value(inner, "input", "arguments", "action", "args") if isinstance(inner, dict) else ABSENT
         args = _without_frame(args) if isinstance(inner, dict) and args is inner.get("action") else args
         _add_call(message, text_of(block.get("id")), text_of(block.get("name")), args)
     elif kind == "server_tool_call_response":
         inner = block.get("server_tool_call_response")
         _add_result(message, text_of(block.get("id")), inner if isinstance(inner, dict) else {"content": inner})
+    elif kind == "server_tool_result":
+        _add_result(message, text_of(block.get("tool_call_id")), block)
     elif kind in ("server_tool_use", "mcp_tool_use"):
         _add_call(message, text_of(block.get("id")), text_of(block.get("name")), block.get("input", ABSENT))
     elif kind.endswith(_RESULT) and "tool_use_id" in block:
@@ -122,7 +125,8 @@ def _add_result(message: SpanMessage, call_id: str, value: Mapping[str, Any]) ->
     if isinstance(found, list) and found and all(isinstance(each, dict) and set(each) >= {"text"} for each in found):
         found = "\n".join(text_of(each["text"]) for each in found if each.get("type") == "text") or found
     outcome = text_of(value.get("outcome"))
-    failed = value.get("is_error") is True or (outcome.startswith("OUTCOME_") and outcome != "OUTCOME_OK")
+    failed = value.get("is_error") is True or value.get("status") == "error"
+    failed = failed or (outcome.startswith("OUTCOME_") and outcome != "OUTCOME_OK")
     if isinstance(found, dict) and "error_code" in found:
         found = text_of(found["error_code"])
         failed = True

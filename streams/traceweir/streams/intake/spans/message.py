@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
@@ -82,6 +83,8 @@ class SpanMessage:
     finish: str = ""
     hidden: bool = False
     """Whether the message had content that was taken out."""
+    unread: Counter[str] = field(default_factory=Counter, compare=False)
+    """How many parts of each kind are neither text, call, result nor reasoning, such as `image_url`."""
     said_before_results: int = 0
     """Number of the texts that stand before the last result of a tool that the provider ran."""
     _told: dict[str, list[RequestedCall]] = field(default_factory=dict, compare=False, repr=False)

@@ -6,7 +6,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from traceweir.schemas.reasoning_text import REASONING_KINDS
+from traceweir.schemas.part_kinds import MEDIA_KINDS, transcript_in
+from traceweir.schemas.reasoning_text import REASONING_KINDS, without_reasoning
+from traceweir.schemas.text import printable
+from traceweir.streams.intake.spans.ai_sdk_messages import read_ui_tool, unframed_output
 from traceweir.streams.intake.spans.attributes import ABSENT, structure, text_of
 from traceweir.streams.intake.spans.hosted_tools import read_hosted
 from traceweir.streams.intake.spans.message import HIDDEN, RequestedCall, Role, SpanMessage, ToolResult, is_hidden
@@ -36,13 +39,11 @@ _ROLES: dict[str, Role] = {
     "tool_call": "assistant",
 }
 MAX_DEPTH = 12
-_NO_TEXTS = {
-    *("blob", "uri", "file", "file_data", "media", "inline_data"),
-    *("image", "image_url", "input_image", "audio", "input_audio", "video", "document", "input_file"),
-}
-"""The kinds of blocks that are no text, though their bytes or their place can be one."""
-
-
+_KIND_CHARS = 40
+_NO_CONTENT = {"cachePoint", "cache_point", "step-start", "text", "output_text", "input_text"}
+"""The kinds of blocks that tell only the provider something, or whose text is not there."""
+_MESSAGE_KEYS = {"role", "content", "contents", "parts", "text", "message", "tool_calls", "summary"}
+"""The keys of which a message has one, in contrast to an item of another kind."""
 _RESULT_BLOCKS = ("toolResult", "functionResponse", "function_response", "tool_call_result")
 """The keys of blocks with a tool's result: of Bedrock, Gemini, and Haystack."""
 
@@ -99,16 +100,21 @@ def read_message(value: dict[str, Any], role: Role = "user") -> SpanMessage:
     message.name = text_of(value.get("name")) if message.role != "tool" else ""
     message.finish = text_of(value.get("finish_reason") or value.get("finishReason") or "")
     _read_item(value, message)
-    for key in ("tool_calls", "toolCalls", "function_calls"):
+    # LangChain keeps the calls with broken arguments apart.
+    for key in ("tool_calls", "toolCalls", "function_calls", "invalid_tool_calls"):
         if key in value:
             for each in _listed(value[key]):
                 _read_call(each, message)
+    for each in _listed(value.get("toolInvocations")):
+        read_ui_tool(each, message)
     extra = value.get("additional_kwargs")
     if not message.calls and isinstance(extra, dict):
         for each in _listed(extra.get("tool_calls")):
             _read_call(each, message)
     if not message.calls and isinstance(value.get("function_call"), dict):
         _read_call(value["function_call"], message)
+    refused = text_of(value.get("refusal") or "")
+    spoken = transcript_in({"audio": value.get("audio")})
     content_key = ""
     for key in ("parts", "content", "contents", "_content", "blocks"):
         if value.get(key) is not None:
@@ -122,8 +128,12 @@ def read_message(value: dict[str, Any], role: Role = "user") -> SpanMessage:
             read_content(value["contents"], message, 0)
     elif isinstance(value.get("text"), str) and "content" not in value:
         message.texts.append(value["text"])
-    elif not message.calls and not message.results:
+    elif not (message.calls or message.results or message.unread or refused or spoken):
         message.hidden = True
+    if not message.texts and (refused or spoken):
+        message.texts.append(refused or spoken)
+    if message.role == "assistant":
+        message.texts = [without_reasoning(text) for text in message.texts]
     if not HIDDEN.isdisjoint(message.texts):
         message.hidden = True
         message.texts = [text for text in message.texts if not is_hidden(text)]
@@ -167,12 +177,21 @@ def _read_item(value: dict[str, Any], message: SpanMessage) -> None:
         case "function_call" | "custom_tool_call" | "tool_call" if "name" in value:
             message.role = "assistant"
             _read_call({"id": value.get("call_id") or value.get("id"), **_without(value, "id")}, message)
-        case "function_call_output" | "custom_tool_call_output":
+        case str(kind) if kind.endswith("_call_output"):
             message.role = "tool"
-            call = text_of(value.get("call_id"))
-            message.results.append(ToolResult(call, text_of(value.get("name")), value.get("output", ABSENT)))
+            call = text_of(value.get("call_id") or value.get("id") or "")
+            found = value.get("output", ABSENT)
+            message.results.append(ToolResult(call, text_of(value.get("name")), found, value.get("status") == "failed"))
+        case str(kind) if kind.endswith("_call") and isinstance(value.get("call_id"), str):
+            # What the application runs by itself, such as the use of a computer.
+            message.role = "assistant"
+            args = next((value[key] for key in ("action", "operation") if isinstance(value.get(key), dict)), ABSENT)
+            message.add_call(RequestedCall(value["call_id"], kind.removesuffix("_call"), args))
         case "reasoning":
             message.role = "assistant"
+        case str(kind) if kind not in ("", "message") and kind.lower() not in _ROLES and not _MESSAGE_KEYS & set(value):
+            message.role = "assistant"
+            message.unread[printable(kind, _KIND_CHARS)] += 1
 
 
 def _without(value: dict[str, Any], key: str) -> dict[str, Any]:
@@ -183,7 +202,7 @@ def _read_call(value: dict[str, Any], message: SpanMessage) -> None:
     # OpenInference.
     if isinstance(value.get("tool_call"), dict):
         value = value["tool_call"]
-    inner = value["function"] if isinstance(value.get("function"), dict) else value
+    inner = next((value[key] for key in ("function", "custom") if isinstance(value.get(key), dict)), value)
     name = next((inner[key] for key in ("name", "toolName", "tool_name") if isinstance(inner.get(key), str)), "")
     ids = (value.get(key) for key in ("id", "call_id", "tool_call_id", "toolUseId", "toolCallId", "tool_id"))
     call = text_of(next((each for each in ids if each), ""))
@@ -256,7 +275,7 @@ def _read_block(block: dict[str, Any], message: SpanMessage, depth: int) -> None
     # OpenInference.
     if isinstance(block.get("message_content"), dict):
         block = block["message_content"]
-    if read_hosted(block, message):
+    if read_hosted(block, message) or read_ui_tool(block, message):
         return
     call = next(
         (block[k] for k in ("toolUse", "functionCall", "function_call", "tool_call") if _is_map(block, k)), None
@@ -271,8 +290,15 @@ def _read_block(block: dict[str, Any], message: SpanMessage, depth: int) -> None
         _read_call(block, message)
     elif kind in ("tool_result", "tool-result", "tool_call_response", "function_call_output"):
         _read_result(block, message)
-    elif kind in REASONING_KINDS or (kind in _NO_TEXTS and not isinstance(block.get("text"), str)):
+    elif kind in REASONING_KINDS:
         return
+    elif kind == "refusal" and isinstance(block.get("refusal"), str):
+        message.texts.append(block["refusal"])
+    elif kind in MEDIA_KINDS and not isinstance(block.get("text"), str):
+        if spoken := transcript_in(block):
+            message.texts.append(spoken)
+        else:
+            message.unread[kind] += 1
     elif isinstance(block.get("text"), str):
         if not block.get("thought"):
             message.texts.append(block["text"])
@@ -280,6 +306,8 @@ def _read_block(block: dict[str, Any], message: SpanMessage, depth: int) -> None
         read_content(block["content"], message, depth + 1)
     elif kind in ("text", "output_text", "input_text") and not {"text", "content"} & set(block):
         message.hidden = True
+    elif not kind or kind not in _NO_CONTENT:
+        message.unread.update([printable(kind, _KIND_CHARS)] if kind else MEDIA_KINDS & set(block))
 
 
 def _is_map(block: dict[str, Any], key: str) -> bool:
@@ -294,11 +322,12 @@ def _read_result(value: dict[str, Any], message: SpanMessage, *, framed: bool = 
     call = text_of(next((fields[key] for key in keys if isinstance(fields.get(key), str)), ""))
     name = text_of(fields.get("name") or fields.get("toolName") or origin.get("tool_name") or "")
     found = next((value[key] for key in ("response", "result", "output", "content") if key in value), ABSENT)
+    found, is_error = unframed_output(found)
     if isinstance(found, list) and found and all(isinstance(each, dict) and _known(each) for each in found):
         inner = SpanMessage("tool")
         read_content(found, inner, 1)
         found = inner.text if inner.texts else json_blocks(found)
-    failed = value.get("status") == "error" or value.get("is_error") is True or value.get("error") is True
+    failed = is_error or value.get("status") == "error" or value.get("is_error") is True or value.get("error") is True
     message.hidden = message.hidden or found is ABSENT
     message.results.append(ToolResult(call, name, found, failed, framed))
 

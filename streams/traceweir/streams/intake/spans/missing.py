@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import Any
 
+from traceweir.schemas.part_kinds import not_text
 from traceweir.streams.intake.spans.attributes import ABSENT, is_cut, plain_text, structure
 from traceweir.streams.intake.spans.conventions import CONVENTIONS, hooks_of, keys_of
 from traceweir.streams.intake.spans.conventions.seen import SeenInvocation
@@ -24,6 +25,8 @@ _CONTENT_KEYS = ("messages", "input.value", "output.value", "arguments", "result
 _CLIENT = "use an instrumentation of the model's client as well, such as that for openai or litellm"
 _STREAMS = f"{_CLIENT}; a stream of OpenAI reports them with include_usage only"
 _ENDS_WITH_CALL = "the invocation ends with the call, which has no span; the application can run the tool after it"
+_STOPPED = {"content_filter", "content-filter", "safety", "length", "max_tokens", "refusal", "recitation"}
+"""The reasons why a model can end before it writes a text."""
 _HOSTED = (
     "the provider of the model ran the tool, and its answer is without the result; where its API can add results to "
     "answers, as OpenAI's does with `include`, ask for them"
@@ -82,6 +85,7 @@ class Missing:
             parts["question"] = f"the question is not in the spans: {why()}"
         if not answer and not failed:
             parts["answer"] = _of_answer(turn, calls, last, why)
+        parts |= _of_parts_without_text(models, last, question=question, answer=answer)
         parts |= _of_calls(turn, calls, last, why)
         parts |= _of_models(models, calls, why)
         if not agent:
@@ -117,7 +121,26 @@ def _of_answer(turn: TurnSpans, calls: Sequence[ToolCall], last: ModelCall | Non
         return "the answer is not in this trace: the run stopped before it, to wait for a person"
     if last is not None and last.calls and (turn.bare or any(_is_open(call, last) for call in calls)):
         return "the answer is not in this trace: its last model call asks for tools, whose results it does not contain"
+    stopped = {message.finish.lower() for message in last.outputs} & _STOPPED if last is not None else set()
+    if stopped:
+        return f"the answer is not in the spans: the model stopped before it, because of {min(stopped)!r}"
     return f"the answer is not in the spans: {why()}"
+
+
+def _of_parts_without_text(
+    models: Sequence[ModelCall], last: ModelCall | None, *, question: str, answer: str
+) -> dict[str, str]:
+    """Tells which parts of the question and of the answer are no text, such as images."""
+    inputs = models[0].inputs if models else []
+    # Some APIs have the results of tools in messages of the user.
+    asked = next((each for each in reversed(inputs) if each.role == "user" and not each.results), None)
+    parts: dict[str, str] = {}
+    for sentence in not_text("question", question, [asked.unread] if asked is not None else ()):
+        parts["question"] = sentence
+    written = [message.unread for message in last.outputs] if last is not None else []
+    for sentence in not_text("answer", answer, written):
+        parts["answer"] = sentence
+    return parts
 
 
 def _is_interrupted(turn: TurnSpans) -> bool:
@@ -222,6 +245,8 @@ def _is_of_a_client(turn: TurnSpans) -> bool:
 def _may_have_asked(model: ModelCall) -> bool:
     """Returns whether a model can have asked for tools in an answer whose content is hidden."""
     if model.text or model.all_calls or any(node.span.status == "ERROR" for node in model.nodes):
+        return False
+    if any(message.unread or message.finish.lower() in _STOPPED for message in model.outputs):
         return False
     reasons = _finish_reasons(model)
     return model.may_stop_with_calls or not reasons or not reasons <= {"stop", "end_turn", "length", "max_tokens"}

@@ -1,0 +1,49 @@
+"""Reads what Vercel's AI SDK has in its messages alone: calls of tools together with their results, and frames of results."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from traceweir.streams.intake.spans.attributes import ABSENT, text_of
+from traceweir.streams.intake.spans.message import RequestedCall, SpanMessage, ToolResult
+
+_TOOL = "tool-"
+_FRAMED = {"text", "json", "content", "error-text", "error-json"}
+_DENIED = "execution-denied"
+
+
+def read_ui_tool(part: Mapping[str, Any], message: SpanMessage) -> bool:
+    """Adds a call and its result from a part of a message of a user interface; returns whether the part is one."""
+    kind = text_of(part.get("type"))
+    inner = part.get("toolInvocation") if kind == "tool-invocation" else part
+    if not isinstance(inner, dict) or not isinstance(inner.get("toolCallId"), str) or "state" not in inner:
+        return False
+    call_id = inner["toolCallId"]
+    name = text_of(inner.get("toolName")) or kind.removeprefix(_TOOL)
+    args = next((inner[key] for key in ("input", "args") if inner.get(key) is not None), ABSENT)
+    message.add_call(RequestedCall(call_id, name, args))
+    if inner["state"] == "output-error":
+        message.results.append(ToolResult(call_id, name, text_of(inner.get("errorText")), failed=True))
+    elif inner["state"] in ("output-available", "result"):
+        value = next((inner[key] for key in ("output", "result") if key in inner), ABSENT)
+        message.results.append(ToolResult(call_id, name, value))
+    return True
+
+
+def unframed_output(value: Any) -> tuple[Any, bool]:
+    """Returns the value in the frame of a result, and whether the frame says that the tool failed.
+
+    >>> unframed_output({"type": "error-text", "value": "no seats"}), unframed_output({"type": "json", "value": {"t": 4}})
+    (('no seats', True), ({'t': 4}, False))
+    >>> unframed_output({"type": "json"})
+    ({'type': 'json'}, False)
+    """
+    if not isinstance(value, dict) or not set(value) <= {"type", "value", "reason", "providerOptions"}:
+        return value, False
+    kind = value.get("type")
+    if kind == _DENIED:
+        return text_of(value.get("reason")) or _DENIED, True
+    if kind in _FRAMED and "value" in value:
+        return value["value"], kind.startswith("error-")
+    return value, False
