@@ -327,7 +327,7 @@ def _texts(content: JsonValue) -> Sequence[str]:
 def _text_of_block(part: JsonValue) -> JsonValue:
     if isinstance(part, dict):
         is_reasoning = str(part.get("type")) in REASONING_KINDS or part.get("thought") is True
-        return None if is_reasoning else part.get("text")
+        return None if is_reasoning else part.get("refusal" if part.get("type") == "refusal" else "text")
     return part
 
 

@@ -7,25 +7,33 @@ is left out. A part that is neither is counted by its kind, and never replaced b
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
 import orjson
 from pydantic import JsonValue
 
 from traceweir.schemas.base import JsonObject
-from traceweir.schemas.figures import counted
+from traceweir.schemas.part_kinds import MEDIA_KINDS, transcript_in
 from traceweir.schemas.reasoning_text import REASONING_KINDS
 from traceweir.schemas.text import printable
 from traceweir.streams.base.json_values import read_json, write_json
 from traceweir.streams.intake.formats.documents import InputError
 from traceweir.streams.intake.formats.session_records import MakeError
+from traceweir.streams.intake.spans.ai_sdk_messages import read_ui_tool, unframed_output
+from traceweir.streams.intake.spans.attributes import ABSENT
+from traceweir.streams.intake.spans.hosted_tools import read_hosted
+from traceweir.streams.intake.spans.message import SpanMessage
 
 _TEXTS = {"text", "input_text", "output_text", "summary_text"}
 _MARKS = {"cachePoint", "cache_point", "step-start"}
 """Parts without content, which tell only the provider something."""
-_CALLS = {"tool_use", "server_tool_use", "mcp_tool_use", "tool_call", "tool-call", "function_call"}
-_RESULTS = {"tool_result", "tool-result", "function_call_output", "tool_call_output"}
+_CALLS = {"tool_use", "tool_call", "tool-call", "function_call", "custom_tool_call"}
+_RESULTS = {"tool_result", "tool-result", "tool_call_output"}
+_OUTPUT = "_call_output"
+"""How the kinds of results of OpenAI's Responses API end."""
+_WITH_RESULTS: tuple[Callable[[JsonObject, SpanMessage], bool], ...] = (read_hosted, read_ui_tool)
+"""The readers of parts that have a call together with its result, or either of a tool that the provider runs."""
 _KIND_CHARS = 40
 _MAX_DEPTH = 8
 """Results in results beyond which the content of a result is kept as JSON."""
@@ -49,6 +57,8 @@ class ChatToolResult:
     """The name of the tool; empty if the result does not name it."""
     text: str
     failed: bool
+    unread: Counter[str] = field(default_factory=Counter)
+    """How many parts of each kind are no text."""
 
 
 @dataclass(slots=True)
@@ -60,6 +70,16 @@ class ChatContent:
     results: list[ChatToolResult] = field(default_factory=list)
     unread: Counter[str] = field(default_factory=Counter)
     """How many parts of each kind are neither text, call, result nor reasoning, such as `image_url`."""
+    texts_before: int = 0
+    """Number of the texts before the last result."""
+    calls_before: int = 0
+    """Number of the calls before the last result."""
+
+    def add_result(self, result: ChatToolResult) -> None:
+        """Adds a result; an answer is what stands after it."""
+        self.results.append(result)
+        self.texts_before = len(self.texts)
+        self.calls_before = len(self.calls)
 
     @property
     def text(self) -> str:
@@ -116,7 +136,7 @@ def call_of(call: JsonValue, path: str, error: MakeError, *, function_path: str 
     """
     if not isinstance(call, dict):
         raise error(f"{path} is {described(call)}; a tool call must be an object with a function")
-    inner = call.get("function")
+    inner = call.get("function", call.get("custom"))
     named: JsonObject = inner if isinstance(inner, dict) else call
     name = inner if isinstance(inner, str) else _first(named, "name", "toolName", "tool_name")
     if not isinstance(name, str) or not name:
@@ -163,14 +183,19 @@ def result_of(
         depth: Number of results around it.
         calls: The ids of the calls before a message, whose own `id` can be that of its call; None for a part.
     """
-    content = _first(result, "content", "output", "result", "response")
+    content, is_error = unframed_output(_first(result, "content", "output", "result", "response"))
     said = result.get("error")
-    text = said if content is None and isinstance(said, str) else _text_of_result(content, path, error, depth)
+    text, unread = (
+        (said, Counter[str]())
+        if content is None and isinstance(said, str)
+        else _read_result(content, path, error, depth)
+    )
     name = _first(result, "name", "toolName", "tool_name")
     call_id = _first(result, "tool_call_id", "tool_use_id", "call_id", "toolUseId", "toolCallId")
     if call_id is None and (calls is None or identifier(result.get("id")) in calls):
         call_id = result.get("id")
-    return ChatToolResult(identifier(call_id), name if isinstance(name, str) else "", text, _failed(result, text))
+    failed = is_error or _failed(result, text)
+    return ChatToolResult(identifier(call_id), name if isinstance(name, str) else "", text, failed, unread)
 
 
 def identifier(value: JsonValue) -> str | None:
@@ -199,6 +224,8 @@ def described(value: JsonValue) -> str:
 
 def _read_part(part: JsonObject, found: ChatContent, path: str, error: MakeError, depth: int) -> None:
     kind = part.get("type")
+    if read_with_result(part, found, path, error):
+        return
     if not isinstance(kind, str):
         _read_untyped(part, found, path, error, depth)
     elif kind in REASONING_KINDS or kind in _MARKS or part.get("thought") is True:
@@ -213,8 +240,10 @@ def _read_part(part: JsonObject, found: ChatContent, path: str, error: MakeError
             found.unread[kind] += 1
     elif kind in _CALLS:
         found.calls.append(call_of(part, path, error))
-    elif kind in _RESULTS or kind.endswith("_tool_result"):
-        found.results.append(result_of(part, path, error, depth=depth))
+    elif kind in _RESULTS or kind.endswith(_OUTPUT):
+        found.add_result(result_of(part, path, error, depth=depth))
+    elif kind in MEDIA_KINDS and (spoken := transcript_in(part)):
+        found.texts.append(spoken)
     else:
         found.unread[printable(kind, _KIND_CHARS)] += 1
 
@@ -232,7 +261,7 @@ def _read_untyped(part: JsonObject, found: ChatContent, path: str, error: MakeEr
             case "toolUse" | "functionCall" | "function_call":
                 found.calls.append(call_of(value, f"{path}.{kind}", error))
             case "toolResult" | "functionResponse" | "function_response" if isinstance(value, dict):
-                found.results.append(result_of(value, f"{path}.{kind}", error, depth=depth))
+                found.add_result(result_of(value, f"{path}.{kind}", error, depth=depth))
             case _ if kind in REASONING_KINDS or kind in _MARKS:
                 pass
             case _:
@@ -241,19 +270,57 @@ def _read_untyped(part: JsonObject, found: ChatContent, path: str, error: MakeEr
         raise error(f"{path} is {described(part)}; a part must be an object with a type, such as text")
 
 
-def _text_of_result(content: JsonValue, path: str, error: MakeError, depth: int) -> str:
-    """Returns the text of a result; JSON where it is not text alone, so that nothing of it is lost."""
+def read_with_result(part: JsonObject, found: ChatContent, path: str, error: MakeError) -> bool:
+    """Adds the call and the result of a part or an item that has both, or of a tool that the provider runs.
+
+    Returns whether the part is one.
+
+    Args:
+        part: The part or the item.
+        found: Receives the call and the result.
+        path: Where it stands, for the message.
+        error: Makes the error of the document.
+    """
+    message = SpanMessage("assistant")
+    if not any(read(part, message) for read in _WITH_RESULTS):
+        return False
+    for call in message.calls:
+        given = None if call.args is ABSENT else call.args
+        found.calls.append(ChatToolCall(call.id or None, call.name, arguments_of(given)))
+    for result in message.results:
+        if result.value is not ABSENT or result.failed:
+            value = "" if result.value is ABSENT else result.value
+            text, unread = _read_result(value, path, error, _MAX_DEPTH)
+            # Gemini's results of code name neither the call nor the tool.
+            name = result.name or (
+                "" if result.id else next((each.name for each in found.calls[::-1] if not each.id), "")
+            )
+            found.add_result(ChatToolResult(result.id or None, name, text, result.failed, unread))
+    return True
+
+
+def _read_result(content: JsonValue, path: str, error: MakeError, depth: int) -> tuple[str, Counter[str]]:
+    """Returns the text of a result, and how many of its parts are no text.
+
+    A result that is neither text nor parts such as images is JSON, so that nothing of it is lost.
+    """
     if content is None or isinstance(content, str):
-        return content or ""
+        return content or "", Counter()
     if isinstance(content, list) and depth < _MAX_DEPTH:
         try:
             found = content_of(content, path, error, depth=depth + 1)
         except InputError:
             # A list of numbers, for example, is no list of parts.
             found = ChatContent(unread=Counter(["value"]))
-        if not (found.calls or found.results or found.unread):
-            return found.text
-    return _as_json(content, path, error)
+        if not (found.calls or found.results) and found.unread.keys() <= MEDIA_KINDS:
+            return found.text, found.unread
+    match content:
+        case [{"json": value, **others}] if not others:
+            # Bedrock.
+            content = value
+        case {"type": str(kind)} if kind in MEDIA_KINDS:
+            return "", Counter([kind])
+    return _as_json(content, path, error), Counter()
 
 
 def _as_json(value: JsonValue, path: str, error: MakeError) -> str:
@@ -289,9 +356,3 @@ def _failed(result: JsonObject, text: str) -> bool:
 
 def _first(found: JsonObject, *names: str) -> JsonValue:
     return next((found[name] for name in names if found.get(name) is not None), None)
-
-
-def counted_kinds(unread: Iterable[Counter[str]]) -> str:
-    """Returns the kinds of unread parts with their counts, such as `2 parts of type 'image_url'`; empty without any."""
-    total = sum(unread, Counter[str]())
-    return ", ".join(f"{counted(number, 'part')} of type {kind!r}" for kind, number in total.items())

@@ -15,6 +15,7 @@ MESSAGE_TIMES = ("created_at", "createdAt", "timestamp", "create_time")
 _DOCUMENT = KnownKeys(
     "key of a transcript",
     (
+        *("candidates", "usageMetadata", "modelId", "modelVersion"),
         *(*MESSAGE_LISTS, "choices", "input", "output", "object", "usage", "metadata", "user", "task_id", "trial"),
         *("session_id", "id", "conversation_id", "created", "created_at", "task_domain", "success", "confidence"),
         *Dimensions.model_fields,
@@ -27,7 +28,8 @@ _DOCUMENT = KnownKeys(
         *("response_format", "text", "reasoning", "reasoning_effort", "stop", "stop_reason", "stop_sequence"),
         *("stop_sequences", "service_tier", "system_fingerprint", "status", "error", "incomplete_details", "include"),
         *("previous_response_id", "truncation", "prompt", "prompt_cache_key", "safety_identifier", "type", "role"),
-        *("thinking", "logit_bias", "modalities", "audio", "request_id", "modelVersion", "responseId"),
+        *("thinking", "logit_bias", "modalities", "audio", "request_id", "responseId", "stopReason"),
+        *("metrics", "inferenceConfig"),
         # Of a recording or of a data set.
         *("title", "name", "description", "source", "dataset", "split", "language", "tags", "uuid", "url"),
         *("updated_at", "createTime", "updateTime", "timestamp", "start_time", "end_time", "termination_reason"),
@@ -41,10 +43,11 @@ _MESSAGE = KnownKeys(
         *("role", "from", "content", "parts", "value", "tool_calls", "function_call", "tool_call_id", "tool_use_id"),
         *("call_id", "toolCallId", "toolUseId", "toolName", "tool_name", "name", "refusal", "type", "data", "id"),
         *("error", "is_error", "isError", "status", "requestor", "output", "result", "response", *MESSAGE_TIMES),
+        *("audio", "toolInvocations", "invalid_tool_calls"),
     ),
     (
         *("reasoning", "reasoning_content", "reasoning_details", "reasoningContent", "thinking", "annotations"),
-        *("usage", "usage_metadata", "response_metadata", "additional_kwargs", "invalid_tool_calls", "metadata"),
+        *("usage", "usage_metadata", "response_metadata", "additional_kwargs", "metadata", "object"),
         *("model", "stop_reason", "stop_sequence", "index", "logprobs", "finish_reason", "weight", "example"),
         *("artifact", "uuid", "parent_id", "parentUuid", "raw_data", "turn_idx", "cost", "author", "recipient"),
         *("channel", "end_turn", "update_time", "phase", "provider_specific_fields"),

@@ -46,7 +46,10 @@ _RULES = RecordRules(
     namespace=UUID("b4d1d1d8-7c4b-5c0e-9a53-3f0f1f6f2a77"),
     repeated_events_differ_by="place",
 )
-_USAGE = {"input_tokens": ("input_tokens", "prompt_tokens"), "output_tokens": ("output_tokens", "completion_tokens")}
+_USAGE = {
+    "input_tokens": ("input_tokens", "prompt_tokens", "inputTokens", "promptTokenCount"),
+    "output_tokens": ("output_tokens", "completion_tokens", "outputTokens", "candidatesTokenCount"),
+}
 
 
 def transcript_events(
@@ -158,7 +161,7 @@ def _events_of_turn(
 
 def _add_usage(session: SessionRecords, document: JsonObject, invocation_id: str) -> None:
     """Adds the tokens of a stored completion, which is one model call."""
-    usage = document.get("usage")
+    usage = document.get("usage", document.get("usageMetadata"))
     is_stored = bool(choices_of(document)) or document.get("object") == "response"
     if not is_stored or not isinstance(usage, dict):
         return
@@ -168,7 +171,7 @@ def _add_usage(session: SessionRecords, document: JsonObject, invocation_id: str
         if isinstance(count, int) and not isinstance(count, bool) and count >= 0:
             counts[field] = count
     if counts:
-        model = document.get("model")
+        model = next((document[key] for key in ("model", "modelId", "modelVersion") if document.get(key)), None)
         body: JsonObject = {"model": model if isinstance(model, str) and model else "unknown", **counts}
         session.event({"type": "model.called", "invocation_id": invocation_id, **body})
 

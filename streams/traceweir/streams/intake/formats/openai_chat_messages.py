@@ -14,7 +14,9 @@ from pydantic import JsonValue
 from traceweir.schemas.base import JsonObject
 from traceweir.schemas.continued_invocations import APPROVED_IN_WORDS
 from traceweir.schemas.continued_turns import TurnStep, turns_of_steps
+from traceweir.schemas.part_kinds import not_text, transcript_in
 from traceweir.schemas.reasoning_text import without_reasoning
+from traceweir.schemas.text import printable
 from traceweir.streams.intake.formats.chat_content import (
     ChatContent,
     ChatToolCall,
@@ -22,9 +24,8 @@ from traceweir.streams.intake.formats.chat_content import (
     arguments_of,
     call_of,
     content_of,
-    counted_kinds,
     described,
-    identifier,
+    read_with_result,
     result_of,
 )
 from traceweir.streams.intake.formats.chat_keys import MESSAGE_LISTS, MESSAGE_TIMES
@@ -36,6 +37,7 @@ _ROLES: Mapping[str, Role] = {
     "user": "user",
     "human": "user",
     "assistant": "assistant",
+    "chatbot": "assistant",
     "model": "assistant",
     "ai": "assistant",
     "gpt": "assistant",
@@ -47,10 +49,11 @@ _ROLES: Mapping[str, Role] = {
 }
 _TYPES_OF_LANGCHAIN = ("human", "ai", "tool", "function", "system")
 """The types of LangChain's messages, which have them in place of roles."""
+_NAMED_CALLS = ("function_call", "tool_call", "custom_tool_call")
 _IGNORED_ROLES = ("system", "developer")
 _KNOWN_ROLES = "system, developer, user, assistant, tool, function"
-_RESULTS = ("output", "outputs", "results", "result")
-"""The keys of the result in the call of a tool that the provider runs."""
+_ITEM = "_call"
+"""How the kinds of calls of OpenAI's Responses API end."""
 _REMINDER = "<system-reminder>"
 """How a text begins that Claude Code puts beside the results of tools in the user's name."""
 
@@ -116,9 +119,12 @@ class ChatTurn:
         """A sentence for each part of the turn that the transcript does not have, or that is no text."""
         found = []
         if self.question is not None:
-            found += _unread("question", self.question.text, [self.question])
+            found += not_text("question", self.question.text, [self.question.unread])
         answers = [message for message in self.messages if message.role == "assistant"]
-        found += _unread("answer", "".join(message.text for message in answers), answers)
+        found += not_text("answer", "".join(message.text for message in answers), (each.unread for each in answers))
+        for each in self.messages:
+            if each.role == "tool":
+                found += not_text(f"result of tool {printable(each.tool, 80)!r}", each.text, [each.unread])
         final = None if self.final is None else self.messages[self.final]
         if self.question is not None and final is not None and None in (self.question.at, final.at):
             found.append("the times of the messages are not in the transcript")
@@ -206,15 +212,31 @@ def _items(document: JsonObject, place: TranscriptPlace) -> Iterator[tuple[str, 
         found = document[key]
         if not isinstance(found, list) or not found:
             raise place.error(f"{key} is {described(found)}; {key} must be a list of at least one message")
-        yield from ((f"{key}[{index}]", item) for index, item in enumerate(found))
+        for index, item in enumerate(found):
+            if key == "contents" and isinstance(item, dict) and "role" not in item and "parts" in item:
+                # Gemini's API takes a content without a role for one of the user.
+                item = {"role": "user", **item}
+            yield f"{key}[{index}]", item
     if choices:
-        yield "choices[0].message", choices[0]["message"]
+        yield "the answer", choices[0]
 
 
 def choices_of(document: JsonObject) -> list[JsonObject]:
-    """Returns the choices of a stored completion; none where `choices` is something else, as in a multiple-choice test."""
-    choices = [each for each in _listed(document.get("choices")) if isinstance(each, dict)]
-    return choices if choices and all(isinstance(each.get("message"), dict) for each in choices) else []
+    """Returns the messages in the choices of a stored answer: of OpenAI, Gemini or Bedrock.
+
+    There are none where `choices` is something else, as in a multiple-choice test.
+    """
+    output = document.get("output")
+    lists = (
+        [each.get("message") for each in _listed(document.get("choices")) if isinstance(each, dict)],
+        [each.get("content") for each in _listed(document.get("candidates")) if isinstance(each, dict)],
+        [output["message"]] if isinstance(output, dict) and "message" in output else [],
+    )
+    for found in lists:
+        messages = [each for each in found if isinstance(each, dict)]
+        if messages and len(messages) == len(found):
+            return messages
+    return []
 
 
 def _listed(found: JsonValue) -> list[JsonValue]:
@@ -234,9 +256,10 @@ def _messages(item: JsonValue, path: str, tools: dict[str, str], place: Transcri
     if role is None:
         yield from _message_without_role(item, path, tools, place)
         return
-    if role in _IGNORED_ROLES:
+    word = role.lower() if isinstance(role, str) else ""
+    if word in _IGNORED_ROLES:
         return
-    known = _ROLES.get(role) if isinstance(role, str) else None
+    known = _ROLES.get(word)
     if known is None:
         raise place.error(f"{path}.role is {described(role)}; the role must be one of {_KNOWN_ROLES}")
     name = next((key for key in ("content", "parts", "value") if item.get(key)), "content")
@@ -251,12 +274,24 @@ def _messages(item: JsonValue, path: str, tools: dict[str, str], place: Transcri
         yield from (_of_tool(each, tools, at) for each in found)
         return
     content = content_of(item.get(name), f"{path}.{name}", place.error)
-    yield from (_of_tool(each, tools, at) for each in content.results)
     if known == "user":
+        yield from (_of_tool(each, tools, at) for each in content.results)
         yield from _of_user(item, content, at)
         return
+    for each in _listed(item.get("toolInvocations")):
+        if isinstance(each, dict):
+            read_with_result(each, content, path, place.error)
+    if content.results:
+        said = without_reasoning("\n".join(content.texts[: content.texts_before]))
+        yield ChatMessage("assistant", said, tuple(content.calls[: content.calls_before]), at=at)
+        tools.update((call.id, call.name) for call in content.calls if call.id is not None)
+        yield from (_of_tool(each, tools, at) for each in content.results)
+        content.texts = content.texts[content.texts_before :]
+        content.calls = content.calls[content.calls_before :]
     refusal = item.get("refusal")
-    text = without_reasoning(content.text) or (refusal if isinstance(refusal, str) else "")
+    otherwise = refusal if isinstance(refusal, str) and refusal else transcript_in({"audio": item.get("audio")})
+    text = without_reasoning(content.text) or otherwise
+    content.unread.update(["audio"] if item.get("audio") and not text else [])
     if role == "function_call":
         yield ChatMessage("assistant", "", (call_of(arguments_of(content.text), path, place.error),), at=at)
         return
@@ -296,32 +331,27 @@ def _message_without_role(
     kind = item.get("type")
     if not isinstance(kind, str):
         raise place.error(f"{path}.role is {described(None)}; the role must be one of {_KNOWN_ROLES}")
-    if kind.endswith("_call") and kind not in ("function_call", "tool_call", "custom_tool_call"):
-        yield from _of_provider(item, kind.removesuffix("_call"), path, place)
-        return
-    content = content_of({**item, "id": item.get("call_id") or item.get("id")}, path, place.error)
-    yield from (_of_tool(each, tools, None) for each in content.results)
+    content = ChatContent()
+    if not read_with_result(item, content, path, place.error):
+        if kind.endswith(_ITEM) and kind not in _NAMED_CALLS and isinstance(item.get("call_id"), str):
+            # What the application runs by itself, such as the use of a computer.
+            named: JsonObject = {"id": item["call_id"], "name": kind.removesuffix(_ITEM)}
+            content.calls.append(
+                call_of({**named, "input": item.get("action", item.get("operation"))}, path, place.error)
+            )
+        else:
+            content = content_of({**item, "id": item.get("call_id") or item.get("id")}, path, place.error)
     if content.text or content.calls or content.unread:
         yield ChatMessage("assistant", content.text, tuple(content.calls), unread=content.unread)
-
-
-def _of_provider(item: JsonObject, tool: str, path: str, place: TranscriptPlace) -> Iterator[ChatMessage]:
-    """Yields the call of a tool that the provider runs, such as `web_search_call`, and its result if the item has it."""
-    named = item.get("name")
-    given = item.get("action", item.get("arguments"))
-    others = {key: item[key] for key in item if key not in {*_RESULTS, "id", "type", "status", "name"}}
-    call_id = identifier(item.get("id"))
-    name = named if isinstance(named, str) and named else tool
-    yield ChatMessage("assistant", "", (ChatToolCall(call_id, name, arguments_of(others if given is None else given)),))
-    found = next((item[key] for key in _RESULTS if item.get(key) is not None), None)
-    if found is not None:
-        result = result_of({"content": found, "error": item.get("error")}, path, place.error, calls=())
-        yield ChatMessage("tool", result.text, call_id=call_id, tool=name, failed=result.failed)
+    tools.update((call.id, call.name) for call in content.calls if call.id is not None)
+    yield from (_of_tool(each, tools, None) for each in content.results)
 
 
 def _of_tool(result: ChatToolResult, tools: Mapping[str, str], at: datetime | None) -> ChatMessage:
     tool = result.name or tools.get(result.call_id or "", "")
-    return ChatMessage("tool", result.text, call_id=result.call_id, tool=tool, failed=result.failed, at=at)
+    return ChatMessage(
+        "tool", result.text, call_id=result.call_id, tool=tool, failed=result.failed, at=at, unread=result.unread
+    )
 
 
 def _calls(item: JsonObject, path: str, place: TranscriptPlace) -> Iterator[ChatToolCall]:
@@ -329,14 +359,10 @@ def _calls(item: JsonObject, path: str, place: TranscriptPlace) -> Iterator[Chat
     if not isinstance(calls, list):
         raise place.error(f"{path}.tool_calls is {described(calls)}; tool_calls must be a list")
     yield from (call_of(call, f"{path}.tool_calls[{index}]", place.error) for index, call in enumerate(calls))
+    # LangChain keeps the calls with broken arguments apart.
+    for call in _listed(item.get("invalid_tool_calls")):
+        if isinstance(call, dict) and call.get("name"):
+            yield call_of(call, f"{path}.invalid_tool_calls", place.error)
     if item.get("function_call") is not None:
         named = f"{path}.function_call"
         yield call_of({"function": item["function_call"]}, named, place.error, function_path=named)
-
-
-def _unread(part: str, text: str, messages: Sequence[ChatMessage]) -> list[str]:
-    kinds = counted_kinds(message.unread for message in messages)
-    if not kinds:
-        return []
-    # Without any text, a metric that needs the part would compare nothing.
-    return [f"not all of the {part} is text: {kinds}"] if text else [f"the {part} is no text: {kinds}"]

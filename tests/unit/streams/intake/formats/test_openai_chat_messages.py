@@ -442,3 +442,184 @@ def test_results_in_results_are_read_or_refused_and_never_end_the_run(depth: int
     document: JsonObject = {"messages": [user_message(part), assistant_message("a")]}
     with suppress(InputError):
         transcript_events(document, 1, "chats.json", NOON)
+
+
+UI_CALL = {"toolCallId": "c", "toolName": "look", "input": {"city": "Oslo"}}
+SEARCH = {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {"query": "ferry"}}
+MEDIA: JsonObject = {"type": "image", "source": {"type": "base64", "data": "QUJD"}}
+
+
+@pytest.mark.parametrize(
+    ("messages", "answer", "used"),
+    [
+        # Only what stands after the last result is the answer.
+        (
+            [
+                assistant_message(
+                    [
+                        {"type": "text", "text": "I search."},
+                        SEARCH,
+                        {"type": "web_search_tool_result", "tool_use_id": "s", "content": {"error_code": "too_many"}},
+                        {"type": "text", "text": "I cannot search."},
+                    ]
+                )
+            ],
+            "I cannot search.",
+            [("web_search", {"query": "ferry"}, {"error": "too_many"})],
+        ),
+        (
+            [
+                {
+                    "role": "model",
+                    "parts": [
+                        {"executableCode": {"code": "print(2)"}},
+                        {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "2"}},
+                        {"text": "Two."},
+                    ],
+                }
+            ],
+            "Two.",
+            [("code_execution", {"code": "print(2)"}, "2")],
+        ),
+        (
+            [
+                {"type": "mcp_call", "id": "m", "name": "ask", "arguments": "{}", "error": "denied"},
+                assistant_message("No."),
+            ],
+            "No.",
+            [("ask", {}, {"error": "denied"})],
+        ),
+        (
+            [
+                {"type": "computer_call", "call_id": "c", "action": {"type": "click"}},
+                {"type": "computer_call_output", "call_id": "c", "output": "done"},
+                assistant_message("Done."),
+            ],
+            "Done.",
+            [("computer", {"type": "click"}, "done")],
+        ),
+        (
+            [
+                assistant_message(
+                    [
+                        {"type": "tool-look", "state": "output-available", "output": {"t": 4}, **UI_CALL},
+                        {"type": "text", "text": "4."},
+                    ]
+                )
+            ],
+            "4.",
+            [("look", {"city": "Oslo"}, '{"t":4}')],
+        ),
+        (
+            [assistant_message("4.") | {"toolInvocations": [{"state": "result", "result": "4 C", **UI_CALL}]}],
+            "4.",
+            [("look", {"city": "Oslo"}, "4 C")],
+        ),
+        (
+            [
+                assistant_message([{"type": "tool-call", **UI_CALL}]),
+                {
+                    "role": "tool",
+                    "content": [
+                        {"type": "tool-result", "toolCallId": "c", "output": {"type": "error-text", "value": "offline"}}
+                    ],
+                },
+                assistant_message("No."),
+            ],
+            "No.",
+            [("look", {"city": "Oslo"}, {"error": "offline"})],
+        ),
+        (
+            [
+                {"role": "assistant", "tool_calls": [{"id": "c", "custom": {"name": "run", "input": "ls"}}]},
+                tool_result("c", "a.txt"),
+                assistant_message("Done."),
+            ],
+            "Done.",
+            [("run", {"arguments": "ls"}, "a.txt")],
+        ),
+        (
+            [
+                {"type": "ai", "content": "", "invalid_tool_calls": [{"id": "c", "name": "look", "args": "Oslo"}]},
+                {"type": "tool", "tool_call_id": "c", "content": "not JSON", "status": "error"},
+                {"type": "ai", "content": "No."},
+            ],
+            "No.",
+            [("look", {"arguments": "Oslo"}, {"error": "not JSON"})],
+        ),
+        (
+            [
+                assistant_message([{"toolUse": {"toolUseId": "c", "name": "look", "input": {}}}]),
+                user_message([{"toolResult": {"toolUseId": "c", "content": [{"json": {"t": 4}}]}}]),
+                assistant_message([{"text": "4."}]),
+            ],
+            "4.",
+            [("look", {}, '{"t":4}')],
+        ),
+    ],
+)
+def test_calls_results_and_the_answer_after_them_are_read_in_every_form(
+    messages: list[Any], answer: str, used: list[Any]
+) -> None:
+    (turn,) = turns_of(session_of(convert([user_message("q"), *messages])))
+    data = turn.invocation.intermediate_data
+    assert isinstance(data, IntermediateData)
+    uses = zip(data.tool_uses, data.tool_responses, strict=True)
+    assert [(use.name, use.args, response.response) for use, response in uses] == used
+    assert turn.invocation.final_response is not None
+    assert turn.invocation.final_response.text == answer
+
+
+@pytest.mark.parametrize(
+    ("messages", "question", "answer"),
+    [
+        (
+            [user_message([{"type": "input_audio", "transcript": "Capital?"}]), assistant_message("Oslo.")],
+            "Capital?",
+            "Oslo.",
+        ),
+        (
+            [user_message("Capital?"), assistant_message(None, audio={"transcript": "Oslo.", "data": "QUJD"})],
+            "Capital?",
+            "Oslo.",
+        ),
+        ([{"role": "User", "content": "Capital?"}, {"role": "CHATBOT", "content": "Oslo."}], "Capital?", "Oslo."),
+        ([user_message("Capital?"), assistant_message("<thought>Norway</thought>Oslo.")], "Capital?", "Oslo."),
+    ],
+)
+def test_what_is_spoken_or_written_in_another_way_is_read(messages: list[Any], question: str, answer: str) -> None:
+    assert turns(*messages) == [(question, answer, [])]
+
+
+def test_a_part_of_a_result_that_is_no_text_is_named_and_is_no_text() -> None:
+    call = assistant_message([{"type": "tool_use", "id": "t", "name": "shot", "input": {}}])
+    result = {"type": "tool_result", "tool_use_id": "t", "content": [{"type": "text", "text": "see"}, MEDIA]}
+    (turn,) = turns_of(session_of(convert([user_message("q"), call, user_message([result]), assistant_message("a")])))
+    data = turn.invocation.intermediate_data
+    assert isinstance(data, IntermediateData)
+    assert [each.response for each in data.tool_responses] == ["see"]
+    assert "not all of the result of tool 'shot' is text: 1 part of type 'image'" in (turn.invocation.unread or [])
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {
+            "contents": [{"parts": [{"text": "q"}]}],
+            "candidates": [{"content": {"role": "model", "parts": [{"text": "a"}]}}],
+            "usageMetadata": {"promptTokenCount": 3, "candidatesTokenCount": 2},
+        },
+        {
+            "messages": [{"role": "user", "content": [{"text": "q"}]}],
+            "output": {"message": {"role": "assistant", "content": [{"text": "a"}]}},
+            "usage": {"inputTokens": 3, "outputTokens": 2},
+        },
+    ],
+)
+def test_the_stored_answers_of_gemini_and_bedrock_are_read(document: JsonObject) -> None:
+    (turn,) = turns_of(session_of(transcript_events(document, 1, "chats.json", NOON)))
+    invocation = turn.invocation
+    assert invocation.user_content is not None
+    assert invocation.final_response is not None
+    assert (invocation.user_content.text, invocation.final_response.text) == ("q", "a")
+    assert invocation.token_usage == TokenUsage(input_tokens=3, output_tokens=2)

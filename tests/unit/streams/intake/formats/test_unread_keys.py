@@ -61,8 +61,8 @@ def lines(path: Path, *documents: Any, name: str = "traceweir") -> list[str]:
             "key of a message 'contentx' is not read (2 times); the nearest that is read is 'content'",
         ),
         (
-            {"messages": CHAT[:1], "choices": [{"message": assistant_message(None, audio={"data": "x"}, refusal="r")}]},
-            "key of a message 'audio' is not read (2 times)",
+            {"messages": CHAT[:1], "choices": [{"message": assistant_message(None, video={"data": "x"}, refusal="r")}]},
+            "key of a message 'video' is not read (2 times)",
         ),
         (
             EVENT | {"user_contnt": "hi"},
