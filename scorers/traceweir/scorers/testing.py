@@ -11,12 +11,14 @@ import asyncio
 import inspect
 import json
 from collections.abc import Awaitable, Callable, Sequence
+from datetime import UTC, datetime
 
 from pydantic import ValidationError
 
 from traceweir.schemas.invocation import (
     Content,
     FunctionCall,
+    FunctionResponse,
     IntermediateData,
     Invocation,
     InvocationEvents,
@@ -26,7 +28,9 @@ from traceweir.schemas.invocation import (
     TokenUsage,
 )
 from traceweir.schemas.reference import Reference
+from traceweir.schemas.session import ClosingReason, Session
 from traceweir.schemas.trace import ReasoningTrace
+from traceweir.schemas.turns import Turn
 from traceweir.scorers.base import Measurement, Measurements, MissingInput, Scorer, Subject
 from traceweir.scorers.judge import Judge
 from traceweir.scorers.scripted_judge import AgreeableJudge, ScriptedJudge
@@ -37,10 +41,10 @@ Check = Callable[[Scorer, Sequence[Subject]], None]
 
 
 def sample_subjects(judge: Judge | None = None) -> list[Subject]:
-    """Returns sample invocations and traces for the checks.
+    """Returns sample invocations, traces and sessions for the checks.
 
     The invocations have or lack a question, a reference, an answer or tools, in several scripts; the traces are short,
-    long and failed.
+    long and failed; the sessions have none, one or several of the invocations.
 
     Args:
         judge: The judge for the scorers; if None, an `AgreeableJudge`.
@@ -76,6 +80,17 @@ def sample_subjects(judge: Judge | None = None) -> list[Subject]:
             intermediate_data=InvocationEvents(invocation_events=[InvocationStep(content=Content(parts=events))]),
         ),
     ]
+    answered = Invocation(
+        user_content=Content.of("Is there a train?"),
+        final_response=Content.of("There is none."),
+        intermediate_data=IntermediateData(
+            tool_uses=[find, find],
+            tool_responses=[
+                FunctionResponse(name="find", response={"error": "timeout"}),
+                FunctionResponse(name="find", response=[]),
+            ],
+        ),
+    )
     references = [None, Reference(), Reference(final_response=Content.of(""), tool_uses=[]), expected]
     steps: list[list[tuple[str, str | None]]] = [
         [("thought", None)],
@@ -86,10 +101,14 @@ def sample_subjects(judge: Judge | None = None) -> list[Subject]:
     return [
         *(
             Subject(invocation=invocation, reference=reference, judge=judge)
-            for invocation in invocations
+            for invocation in (*invocations, answered)
             for reference in references
         ),
         *(Subject(trace=_trace(kinds, success), judge=judge) for kinds in steps for success in (True, False)),
+        *(
+            Subject(session=_session(), turns=[Turn(each) for each in turns], judge=judge)
+            for turns in ((), (answered,), (answered, *invocations))
+        ),
     ]
 
 
@@ -209,6 +228,20 @@ def _measured(scorer: Scorer) -> Callable[[Subject], Measurement | None]:
 
 async def _result(measurement: Awaitable[Measurement]) -> Measurement:
     return await measurement
+
+
+def _session() -> Session:
+    moment = datetime(2026, 1, 31, 12, tzinfo=UTC)
+    return Session(
+        session_id="sample",
+        segment=0,
+        revision=0,
+        closed_because=ClosingReason.IDLE,
+        first_record_at=moment,
+        last_record_at=moment,
+        events=[],
+        traces=[],
+    )
 
 
 def _used(*calls: FunctionCall) -> IntermediateData:

@@ -18,6 +18,14 @@ from traceweir.scorers.judged.hallucinations_v1 import Hallucinations
 from traceweir.scorers.judged.rubric_based_final_response_quality_v1 import RubricBasedFinalResponseQuality
 from traceweir.scorers.judged.rubric_based_tool_use_quality_v1 import RubricBasedToolUseQuality
 from traceweir.scorers.judged.rubrics import RubricBased
+from traceweir.scorers.metrics.checks.response_json import ResponseIsJson
+from traceweir.scorers.metrics.checks.response_text import (
+    ResponseContains,
+    ResponseExcludes,
+    ResponseLength,
+    ResponseMatches,
+)
+from traceweir.scorers.metrics.checks.tool_limits import ForbiddenTools
 from traceweir.scorers.metrics.completeness import Completeness
 from traceweir.scorers.metrics.content_similarity import ContentSimilarity
 from traceweir.scorers.metrics.keyword_coverage import KeywordCoverage
@@ -36,13 +44,18 @@ from traceweir.scorers.testing import (
 )
 
 SHORT = Rubric(rubric_id="short", rubric_content={"text_property": "It is short."})
+NEED_OPTIONS = (
+    TrajectorySingleToolUse,
+    ToolCallAccuracy,
+    GuidelineAdherence,
+    ForbiddenTools,
+    ResponseContains,
+    ResponseExcludes,
+    ResponseMatches,
+    ResponseLength,
+)
 SCORERS: list[Scorer] = [
-    *(
-        kind()
-        for kind in BUILT_IN.values()
-        if kind not in (TrajectorySingleToolUse, ToolCallAccuracy, GuidelineAdherence)
-        and not issubclass(kind, RubricBased)
-    ),
+    *(kind() for kind in BUILT_IN.values() if kind not in NEED_OPTIONS and not issubclass(kind, RubricBased)),
     RubricBasedFinalResponseQuality(rubrics=[SHORT]),
     RubricBasedToolUseQuality(rubrics=[SHORT]),
     GuidelineAdherence(guidelines=["The answer is polite."]),
@@ -50,6 +63,12 @@ SCORERS: list[Scorer] = [
     TrajectorySingleToolUse(tool_name="find"),
     ToolCallAccuracy(expected_tool="find"),
     ToolCallAccuracy(expected_tool_order=["find", "other"], strict_mode=True),
+    ForbiddenTools(tools=["book"]),
+    ResponseContains(texts=["seats"]),
+    ResponseExcludes(texts=["seats"]),
+    ResponseMatches(pattern="seats?"),
+    ResponseLength(max_chars=100),
+    ResponseIsJson(json_schema={"type": "object"}),
     Completeness(compat="mastra"),
     KeywordCoverage(compat="mastra"),
     ContentSimilarity(compat="mastra"),

@@ -51,6 +51,22 @@ PLACES: dict[str, str] = {
     "keyword_coverage": "metrics.keyword_coverage:KeywordCoverage",
     "content_similarity": "metrics.content_similarity:ContentSimilarity",
     "tool_call_accuracy": "metrics.tool_call_accuracy:ToolCallAccuracy",
+    "no_tool_errors": "metrics.checks.tool_errors:NoToolErrors",
+    "tool_error_rate": "metrics.checks.tool_errors:ToolErrorRate",
+    "retries_after_error": "metrics.checks.tool_errors:RetriesAfterError",
+    "forbidden_tools": "metrics.checks.tool_limits:ForbiddenTools",
+    "repeated_calls": "metrics.checks.tool_limits:RepeatedCalls",
+    "max_tool_calls": "metrics.checks.limits:MaxToolCalls",
+    "max_model_calls": "metrics.checks.limits:MaxModelCalls",
+    "max_tokens": "metrics.checks.limits:MaxTokens",
+    "max_duration": "metrics.checks.limits:MaxDuration",
+    "handoffs": "metrics.checks.limits:Handoffs",
+    "response_contains": "metrics.checks.response_text:ResponseContains",
+    "response_excludes": "metrics.checks.response_text:ResponseExcludes",
+    "response_matches": "metrics.checks.response_text:ResponseMatches",
+    "response_length": "metrics.checks.response_text:ResponseLength",
+    "response_is_json": "metrics.checks.response_json:ResponseIsJson",
+    "answered": "metrics.checks.response_text:Answered",
 }
 """The module and the class of each built-in metric."""
 

@@ -10,13 +10,11 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
 from typing import Any
 
-import re2
+from traceweir.scorers.text.patterns import compiled
 
 _TOKEN = re.compile(r"\[REDACTED:[a-z0-9_]+\]")
-_MEMORY = 8 << 20
 PIECE = 8_000
 """Maximum number of characters of a piece. A longer text is split, if possible at white space near the end of a piece.
 
@@ -43,7 +41,7 @@ def unusable_patterns(patterns: Mapping[str, str]) -> list[str]:
     steps = 0
     for kind, pattern in patterns.items():
         try:
-            steps += compiled(pattern).programsize
+            steps += usable_pattern(pattern).programsize
         except ValueError as error:
             problems.append(f".{kind}: {error}")
         if steps > MAX_STEPS:
@@ -55,25 +53,13 @@ def unusable_patterns(patterns: Mapping[str, str]) -> list[str]:
     return problems
 
 
-@lru_cache(maxsize=256)
-def compiled(pattern: str) -> Any:
+def usable_pattern(pattern: str) -> Any:
     """Returns the compiled pattern.
 
     Raises:
         ValueError: RE2 does not accept the pattern, or the pattern matches the empty text.
-
-    >>> compiled("(?=a)")
-    Traceback (most recent call last):
-    ...
-    ValueError: RE2 does not accept the pattern: invalid perl operator: (?=
     """
-    options = re2.Options()
-    options.log_errors = False
-    options.max_mem = _MEMORY
-    try:
-        found = re2.compile(pattern, options)
-    except re2.error as error:
-        raise ValueError(f"RE2 does not accept the pattern: {error.args[0].decode()}") from None
+    found = compiled(pattern)
     if found.search(""):
         raise ValueError("the pattern matches the empty text, and therefore everywhere")
     return found

@@ -12,8 +12,9 @@ from tests.support.scoring import make_trace
 
 from traceweir.scorers import ConfigError, read_plan
 from traceweir.scorers.evaluation.network_record import network_record
-from traceweir.scorers.redaction.custom_patterns import compiled, redact_custom, unusable_patterns
+from traceweir.scorers.redaction.custom_patterns import redact_custom, unusable_patterns
 from traceweir.scorers.redaction.redaction import redact
+from traceweir.scorers.text.patterns import compiled
 
 
 @pytest.mark.parametrize(

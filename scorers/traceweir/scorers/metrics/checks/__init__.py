@@ -1,0 +1,1 @@
+"""Checks an agent's work by rules: no judge, no reference, no money."""
