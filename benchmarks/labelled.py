@@ -27,6 +27,8 @@ class Labelled:
     session: Session
     turn: Turn
     """The whole session as one invocation, because the expected actions refer to the whole session."""
+    turns: tuple[Turn, ...]
+    """The questions of the session, each with what followed it, without expectations."""
     task: str
     """Id of the task; sessions of one task had the same request."""
     succeeded: bool | None
@@ -67,6 +69,7 @@ def _labelled(records: DocumentRecords, recording: Recording, place: str) -> Lab
     return Labelled(
         session=recording.session,
         turn=Turn(_joined(recording), _reference(document, place)),
+        turns=tuple(map(Turn, recording.invocations)),
         task=recording.session.session_id if task is None else str(task),
         succeeded=_succeeded(document.get("reward"), place),
     )

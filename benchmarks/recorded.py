@@ -42,6 +42,17 @@ TRAJECTORY: dict[str, tuple[dict[str, JsonValue], ...]] = {
     "trajectory_precision": ({},),
     "trajectory_recall": ({},),
 }
+CHECKS: tuple[tuple[str, dict[str, JsonValue]], ...] = (
+    ("no_tool_errors", {}),
+    ("tool_error_rate", {}),
+    ("retries_after_error", {}),
+    ("repeated_calls", {}),
+    ("repeated_calls", {"within": "invocation"}),
+    ("max_tool_calls", {}),
+    ("max_tool_calls", {"of_session": True}),
+    ("handoffs", {"of_session": True}),
+    ("answered", {}),
+)
 DIMENSIONS = ("complexity", "novelty", "tool_diversity", "outcome_confidence")
 HEAD = """| metric | sessions | not evaluated | mean | lower quartile | median | upper quartile | AUC | 95 % interval |
 |---|---|---|---|---|---|---|---|---|"""
@@ -95,6 +106,7 @@ def tables(path: Path, embedder: str = "hashing") -> str:
         "Whether one tool was used": [
             _scored(sessions, "trajectory_single_tool_use", {"tool_name": tool}) for tool in _tools(sessions)
         ],
+        "Checks without a judge": [_scored(sessions, metric, options, by_question=True) for metric, options in CHECKS],
         f"Trace value, embedder `{_plain(embedder)}`": _trace_values(records, embedder),
     }
     tasks, successes = len({each.task for each in sessions}), sum(labelled)
@@ -135,14 +147,24 @@ def _trajectories(sessions: Sequence[Labelled], more: dict[str, JsonValue]) -> l
     return [_scored(sessions, metric, {**each, **more}) for metric, variants in TRAJECTORY.items() for each in variants]
 
 
-def _scored(sessions: Sequence[Labelled], metric: str, options: dict[str, JsonValue]) -> Row:
-    """Returns the row of a criterion on every session, computed by the code that workers run."""
+def _scored(
+    sessions: Sequence[Labelled], metric: str, options: dict[str, JsonValue], *, by_question: bool = False
+) -> Row:
+    """Returns the row of a criterion on every session, computed by the code that workers run.
+
+    Args:
+        sessions: The sessions.
+        metric: Name of the criterion.
+        options: Its options.
+        by_question: Whether each question of a session is an invocation, and not the whole session.
+    """
     plan = read_plan({"criteria": {metric: {"threshold": 0.5, **options}}})
-    row = Row(metric, ", ".join(str(value) if name != "ignore_args" else name for name, value in options.items()))
+    row = Row(metric, ", ".join(name if value is True else str(value) for name, value in options.items()))
 
     async def score() -> None:
         for each in sessions:
-            found = await evaluate(plan, each.session, [each.turn], now=utc_now, timeout_s=60)
+            turns = each.turns if by_question else [each.turn]
+            found = await evaluate(plan, each.session, turns, now=utc_now, timeout_s=60)
             [total] = [score for score in found if score.level == "session"]
             if total.value is None:
                 row.missing[str(total.not_evaluated_because)] += 1
