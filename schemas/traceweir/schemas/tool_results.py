@@ -33,6 +33,10 @@ _TEXT_OF_FAILURE = re.compile(
     """,
     re.IGNORECASE | re.VERBOSE,
 )
+_MAY_BE_FAILURE = re.compile(
+    r'"(?:error|Error|ERROR|isError|is_error|success|ok)"|^\s*\{\s*"(?:result|output|response|content|text)"|\\u'
+)
+"""Finds what JSON of a failure has; other JSON, such as a long list of records, is not parsed."""
 _BEGINNING = 400
 
 
@@ -58,7 +62,7 @@ def is_failure(result: JsonValue) -> bool:
         if isinstance(result, str):
             if _TEXT_OF_FAILURE.match(result[:_BEGINNING]):
                 return True
-            if not (result.lstrip()[:1] == "{" and len(result) <= MAX_JSON_CHARS):
+            if not (result.lstrip()[:1] == "{" and len(result) <= MAX_JSON_CHARS and _MAY_BE_FAILURE.search(result)):
                 return False
             try:
                 result = orjson.loads(result)

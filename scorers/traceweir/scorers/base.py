@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import ClassVar, Literal, Self
@@ -47,6 +47,8 @@ class Subject:
     """When the subject began, by the agents' own clock, in UTC; None if unknown."""
     dimensions: Dimensions = UNKNOWN
     """Whose work the subject is: app, agent, version, environment, model, user and labels."""
+    found: dict[Hashable, object] = field(default_factory=dict, compare=False, repr=False)
+    """What a scorer has worked out of the subject, for other scorers that need the same."""
 
     @property
     def earlier_turns(self) -> Sequence[Turn]:

@@ -65,7 +65,7 @@ class MaxToolCalls(_Limit):
 
     def score(self, subject: Subject) -> Measurement:
         """Counts the tool calls."""
-        uses = tool_uses_of(invocation_of(subject))
+        uses = tool_uses_of(subject)
         rationale = f"{len(uses)} tool {'call' if len(uses) == 1 else 'calls'}"
         return Measurement(value=float(len(uses)), rationale=rationale, details={"tools": counts_of(uses)})
 

@@ -46,7 +46,7 @@ class NoToolErrors(Scorer):
     def score(self, subject: Subject) -> Measurement:
         """Looks for failed calls."""
         invocation = invocation_of(subject)
-        uses = tool_uses_of(invocation)
+        uses = tool_uses_of(subject)
         failed = [use.call.name for use in uses if use.failed]
         if not failed:
             require_results(invocation, uses)
@@ -72,7 +72,7 @@ class ToolErrorRate(Scorer):
     def score(self, subject: Subject) -> Measurement:
         """Counts the failed calls."""
         invocation = invocation_of(subject)
-        uses = tool_uses_of(invocation)
+        uses = tool_uses_of(subject)
         if not uses:
             raise MissingInput("no tool was called, so there is no share of failed calls")
         known = [use for use in uses if use.failed is not None]
@@ -112,7 +112,7 @@ class RetriesAfterError(Scorer):
         uses: list[ToolUse] = []
         names: list[str] = []
         for turn in turns_of_session(subject):
-            found = tool_uses_of(turn.invocation)
+            found = tool_uses_of(subject, turn.invocation)
             require_results(turn.invocation, found)
             require_arguments(turn.invocation)
             uses += found

@@ -17,7 +17,6 @@ from traceweir.scorers.base import (
     Measurements,
     Scorer,
     Subject,
-    invocation_of,
     require_arguments,
     turns_of_session,
 )
@@ -48,7 +47,7 @@ class ForbiddenTools(Scorer):
 
     def score(self, subject: Subject) -> Measurement:
         """Looks for calls of these tools."""
-        uses = tool_uses_of(invocation_of(subject))
+        uses = tool_uses_of(subject)
         forbidden = set(self.tools)
         called = Counter(use.call.name for use in uses if use.call.name in forbidden)
         rationale = (
@@ -86,7 +85,7 @@ class RepeatedCalls(Scorer):
         turns: dict[Hashable, dict[str, None]] = {}
         uses: list[ToolUse] = []
         for position, turn in enumerate(turns_of_session(subject)):
-            found = tool_uses_of(turn.invocation)
+            found = tool_uses_of(subject, turn.invocation)
             require_arguments(turn.invocation)
             uses += found
             for use in found:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from typing import cast
 
 from pydantic import JsonValue
 
@@ -14,7 +15,15 @@ from traceweir.schemas.invocation import FunctionCall, Invocation
 from traceweir.schemas.refused_record import TOOL_RESULTS
 from traceweir.schemas.text import printable
 from traceweir.schemas.tool_results import is_failure, places_of_results
-from traceweir.scorers.base import Measurement, MissingInput, recorded_calls, require_accepted, require_read
+from traceweir.scorers.base import (
+    Measurement,
+    MissingInput,
+    Subject,
+    invocation_of,
+    recorded_calls,
+    require_accepted,
+    require_read,
+)
 
 MAX_TOOLS = 50
 """Maximum number of tools that `details.tools` names: those that failed and those that were called most often."""
@@ -34,12 +43,25 @@ class ToolUse:
     """Whether the result says that the call failed; None if no result was recorded."""
 
 
-def tool_uses_of(invocation: Invocation) -> list[ToolUse]:
+def tool_uses_of(subject: Subject, invocation: Invocation | None = None) -> Sequence[ToolUse]:
     """Returns the tool calls of an invocation, in order, each with its outcome.
 
+    Args:
+        subject: The subject, which keeps what is found for other scorers.
+        invocation: An invocation of the subject's session; None: the subject's own.
+
     Raises:
-        MissingInput: the tool calls were not recorded.
+        MissingInput: the tool calls were not recorded, or there is no invocation.
     """
+    invocation = invocation or invocation_of(subject)
+    key = tool_uses_of, id(invocation)
+    known = subject.found.get(key)
+    if known is None:
+        known = subject.found[key] = tuple(_tool_uses(invocation))
+    return cast("tuple[ToolUse, ...]", known)
+
+
+def _tool_uses(invocation: Invocation) -> list[ToolUse]:
     calls = recorded_calls(invocation)
     if not calls:
         return []
