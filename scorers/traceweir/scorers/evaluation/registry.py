@@ -66,7 +66,7 @@ PLACES: dict[str, str] = {
     "response_matches": "metrics.checks.response_text:ResponseMatches",
     "response_length": "metrics.checks.response_text:ResponseLength",
     "response_is_json": "metrics.checks.response_json:ResponseIsJson",
-    "answered": "metrics.checks.response_text:Answered",
+    "answered": "metrics.checks.response_text:QuestionAnswered",
 }
 """The module and the class of each built-in metric."""
 

@@ -137,7 +137,7 @@ class ResponseLength(Scorer):
         )
 
 
-class Answered(Scorer):
+class QuestionAnswered(Scorer):
     """Returns 1 if the question of the user has an answer with text, else 0.
 
     A session's value is the share of its questions that have an answer. An invocation without a question has no value.

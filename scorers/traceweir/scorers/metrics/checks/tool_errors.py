@@ -21,7 +21,7 @@ from traceweir.scorers.base import (
     turns_of_session,
 )
 from traceweir.scorers.metrics.checks.tool_use import (
-    ToolUse,
+    CallOutcome,
     counts_of,
     named_turns,
     require_results,
@@ -109,7 +109,7 @@ class RetriesAfterError(Scorer):
 
     def score(self, subject: Subject) -> Measurement:
         """Counts the repeats of each failed call, over the turns of the session."""
-        uses: list[ToolUse] = []
+        uses: list[CallOutcome] = []
         names: list[str] = []
         for turn in turns_of_session(subject):
             found = tool_uses_of(subject, turn.invocation)
@@ -119,7 +119,7 @@ class RetriesAfterError(Scorer):
             names += [turn.invocation.invocation_id] * len(found)
         repeats: Counter[Hashable] = Counter()
         most: Counter[Hashable] = Counter()
-        first: dict[Hashable, ToolUse] = {}
+        first: dict[Hashable, CallOutcome] = {}
         failed: set[Hashable] = set()
         tools_failed: set[str] = set()
         recovered: set[str] = set()

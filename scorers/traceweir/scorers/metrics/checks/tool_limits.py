@@ -21,7 +21,7 @@ from traceweir.scorers.base import (
     turns_of_session,
 )
 from traceweir.scorers.metrics.checks.tool_use import (
-    ToolUse,
+    CallOutcome,
     counts_of,
     named_turns,
     shown_call,
@@ -83,7 +83,7 @@ class RepeatedCalls(Scorer):
         counts: Counter[Hashable] = Counter()
         first: dict[Hashable, FunctionCall] = {}
         turns: dict[Hashable, dict[str, None]] = {}
-        uses: list[ToolUse] = []
+        uses: list[CallOutcome] = []
         for position, turn in enumerate(turns_of_session(subject)):
             found = tool_uses_of(subject, turn.invocation)
             require_arguments(turn.invocation)

@@ -35,7 +35,7 @@ MAX_TURNS = 50
 
 
 @dataclass(frozen=True, slots=True)
-class ToolUse:
+class CallOutcome:
     """A call of a tool, and whether it failed."""
 
     call: FunctionCall
@@ -43,7 +43,7 @@ class ToolUse:
     """Whether the result says that the call failed; None if no result was recorded."""
 
 
-def tool_uses_of(subject: Subject, invocation: Invocation | None = None) -> Sequence[ToolUse]:
+def tool_uses_of(subject: Subject, invocation: Invocation | None = None) -> Sequence[CallOutcome]:
     """Returns the tool calls of an invocation, in order, each with its outcome.
 
     Args:
@@ -58,10 +58,10 @@ def tool_uses_of(subject: Subject, invocation: Invocation | None = None) -> Sequ
     known = subject.found.get(key)
     if known is None:
         known = subject.found[key] = tuple(_tool_uses(invocation))
-    return cast("tuple[ToolUse, ...]", known)
+    return cast("tuple[CallOutcome, ...]", known)
 
 
-def _tool_uses(invocation: Invocation) -> list[ToolUse]:
+def _tool_uses(invocation: Invocation) -> list[CallOutcome]:
     calls = recorded_calls(invocation)
     if not calls:
         return []
@@ -72,11 +72,11 @@ def _tool_uses(invocation: Invocation) -> list[ToolUse]:
     for call, place in zip(calls, places, strict=True):
         found = None if place is None else results[place].response
         unknown = place is None or (found is None and lost)
-        uses.append(ToolUse(call, None if unknown else is_failure(found)))
+        uses.append(CallOutcome(call, None if unknown else is_failure(found)))
     return uses
 
 
-def require_results(invocation: Invocation, uses: Iterable[ToolUse]) -> None:
+def require_results(invocation: Invocation, uses: Iterable[CallOutcome]) -> None:
     """Checks that the result of each call was recorded.
 
     Raises:
@@ -91,10 +91,10 @@ def require_results(invocation: Invocation, uses: Iterable[ToolUse]) -> None:
         )
 
 
-def counts_of(uses: Iterable[ToolUse]) -> JsonObject:
+def counts_of(uses: Iterable[CallOutcome]) -> JsonObject:
     """Returns the calls of each tool, its errors, and its calls without a recorded result if there are any.
 
-    >>> counts_of([ToolUse(FunctionCall(name="find"), True), ToolUse(FunctionCall(name="find"), None)])
+    >>> counts_of([CallOutcome(FunctionCall(name="find"), True), CallOutcome(FunctionCall(name="find"), None)])
     {'find': {'calls': 2, 'errors': 1, 'unknown': 1}}
     """
     counts: dict[str, dict[str, int]] = {}
