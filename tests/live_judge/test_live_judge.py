@@ -91,7 +91,7 @@ async def test_other_languages_have_a_verdict_or_a_reason(question: str, answer:
         invocation_id="i", user_content=Content.of(question), final_response=Content.of(answer, "model")
     )
     judge = judging(url, config={"structured_output": "always", "timeout_s": 300, "max_output_tokens": 300})
-    found = await judge_once(scorer_of("safety_v1"), Turn(invocation, None), judge.session())
+    found = await judge_once(scorer_of("safety_v1"), [Turn(invocation, None)], judge.session())
     assert (found.measurement is None) == bool(found.problem)
     [asked, *_] = found.asked
     assert question in asked[0].prompt

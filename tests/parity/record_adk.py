@@ -6,7 +6,7 @@ The recorded rows can be checked with this script:
     adk/bin/python tests/parity/record_adk.py            # compares; --write writes the file anew
 
 The file contains these inputs and the resulting numbers, and no code of ADK. The script calls no model and sends no data.
-Metrics that only ADK has (multi-turn rubrics, the user simulator) are not included.
+Metrics that need a service of Google (the other multi-turn metrics) or a user simulator are not included.
 """
 
 from __future__ import annotations
@@ -176,6 +176,37 @@ def rubrics(name: str, *replies: list[Any], given: Any = RUBRICS, metric: str = 
     }
 
 
+def trajectories(
+    name: str, replies: list[Any], *, turns: int = 2, given: Any = RUBRICS, own: Any = None, **last: Any
+) -> dict[str, Any]:
+    """Returns a case of the multi-turn metric, whose judge is asked about the last invocation only.
+
+    Args:
+        name: The name of the case.
+        replies: The replies of the judge.
+        turns: Number of invocations.
+        given: The rubrics of the criterion.
+        own: The rubrics of all invocations but the last.
+        last: Other fields of the last invocation.
+    """
+    earlier = {"rubrics": own} if own else {}
+    return {
+        "name": name,
+        "metric": "rubric_based_multi_turn_trajectory_quality_v1",
+        "criterion": {
+            "threshold": 0.8,
+            "judge_model_options": {"num_samples": len(replies)},
+            "rubrics": [rubric(*one) for one in given],
+        },
+        "actual": [
+            *(marked_invocation(number, "fin", **earlier) for number in range(turns - 1)),
+            marked_invocation(turns - 1, "fin", **last),
+        ],
+        "expected": None,
+        "replies": [*[[]] * (turns - 1), replies],
+    }
+
+
 def hallucinations(name: str, *replies: list[Any], intermediate: bool = False, text: str = "fin", **own: Any) -> Any:
     criterion = {"threshold": 0.8, "evaluate_intermediate_nl_responses": intermediate}
     return {
@@ -199,6 +230,11 @@ TYPED = [
     rubric("r7", "tool only", type="TOOL_USE_QUALITY"),
     rubric("r9", "untyped"),
 ]
+TRAJECTORY = [rubric("r6", "trajectory only", type="TRAJECTORY_QUALITY")]
+STEPS = "\n".join(
+    f"STEP 1: {text}\nSTEP 4: It is seen in turn 1.\nSTEP 5: yes\nID: {name}\nProperty: {text}\nRationale: b\nVerdict: yes\n"
+    for name, text in RUBRICS
+)
 CASES = [
     match("3 valid 2 invalid", [VALID, INVALID, VALID, INVALID, VALID]),
     match("2/2 tie n=4", [VALID, VALID, INVALID, INVALID]),
@@ -228,6 +264,30 @@ CASES = [
     rubrics("dup rubric id", [YN], rubrics=[rubric("r1", "other", type="FINAL_RESPONSE_QUALITY")]),
     rubrics("tool use: 3 samples", [YN, NN, YY], metric="tool_use", intermediate_data=events(0)),
     rubrics("one sample raises, of rubrics", [YN, RAISES, YN]),
+    trajectories("trajectory: 1 sample yes/no", [YN]),
+    trajectories("trajectory: all met", [YY]),
+    trajectories("trajectory: one turn", [NY], turns=1),
+    trajectories("trajectory: 5 turns, 3 samples r1 y,y,n r2 n,n,y", [YN, YN, NY], turns=5),
+    trajectories("trajectory: 2 samples tie", [YY, NN]),
+    trajectories("trajectory: missing r2 in the reply", [reply(("r1", "yes"))]),
+    trajectories("trajectory: r2 only in the second reply", [reply(("r1", "yes")), YN]),
+    trajectories("trajectory: unparsable", [JUNK, JUNK]),
+    trajectories("trajectory: content None", [None]),
+    trajectories("trajectory: r2 verdict none", [reply(("r1", "yes"), ("r2", "maybe"))]),
+    trajectories("trajectory: steps before each block", [STEPS]),
+    trajectories("trajectory: the step holds a verdict", [STEPS.replace("STEP 5: yes", "STEP 5: Verdict: yes")]),
+    trajectories("trajectory: one sample raises", [YN, RAISES, YN]),
+    trajectories("trajectory: no rubrics", [YN], given=[]),
+    trajectories("trajectory: rubrics of an earlier invocation only", [YN], given=[], own=TRAJECTORY),
+    trajectories("trajectory: rubrics of an earlier invocation do not count", [YN], own=TRAJECTORY),
+    trajectories(
+        "trajectory: rubrics of the last invocation",
+        [reply(("r1", "yes"), ("r2", "yes"), ("r6", "no"), ("r7", "no"))],
+        rubrics=[*TYPED, *TRAJECTORY],
+    ),
+    trajectories("trajectory: dup rubric id", [YN], rubrics=[rubric("r1", "other", type="TRAJECTORY_QUALITY")]),
+    trajectories("trajectory: with events", [YY], intermediate_data=events(1)),
+    trajectories("trajectory: failed without an answer", [NN], final_response=None),
     hallucinations("sup,na,unsup,contra,disp", [OF_FIVE, FIVE]),
     hallucinations("Supported (caps)", [ONE, block("Supported")]),
     hallucinations("`supported` backticks", [ONE, block("`supported`")]),
@@ -333,8 +393,16 @@ async def outcome_of(case: dict[str, Any]) -> dict[str, Any]:
             ],
             "questions": len(prompts),
         },
-        "listed": [line for text in prompts[:1] for line in text.splitlines() if OWN_RUBRIC.match(line)],
+        "listed": [line for text in prompts[:1] for line in listed_rubrics(text)],
     }
+
+
+def listed_rubrics(prompt: str) -> list[str]:
+    """Returns the rubrics in a prompt, each as a line; the multi-turn metric lists them as JSON."""
+    properties = re.search(r"<properties>\n(\[.*\])\n</properties>", prompt, re.DOTALL)
+    if properties is None:
+        return [line for line in prompt.splitlines() if OWN_RUBRIC.match(line)]
+    return [f"*  [id: {one['id']}] {one['property']}" for one in json.loads(properties[1])]
 
 
 def context() -> dict[str, Any]:

@@ -29,6 +29,7 @@ from traceweir.scorers.judged.rubric_replies import normalised, read_rubrics
 
 ORACLE: dict[str, Any] = json.loads((Path(__file__).parent / "data" / "adk_judge_oracle.json").read_text("utf-8"))
 CASES: list[dict[str, Any]] = ORACLE["cases"]
+TRAJECTORY = "rubric_based_multi_turn_trajectory_quality_v1"
 R1 = Rubric(rubric_id="r1", rubric_content={"text_property": "Is concise."})
 R2 = Rubric(rubric_id="r2", rubric_content={"text_property": "Uses “smart” quotes"})
 
@@ -39,6 +40,7 @@ def test_the_rows_are_of_this_version_and_of_every_kind() -> None:
         "final_response_match_v2",
         "rubric_based_final_response_quality_v1",
         "rubric_based_tool_use_quality_v1",
+        "rubric_based_multi_turn_trajectory_quality_v1",
         "hallucinations_v1",
     }
     counts = {kind: len(rows) for kind, rows in ORACLE.items() if isinstance(rows, list)}
@@ -48,7 +50,7 @@ def test_the_rows_are_of_this_version_and_of_every_kind() -> None:
         "normalised": 5,
         "sentences": 6,
         "labels": 9,
-        "cases": 38,
+        "cases": 58,
     }
 
 
@@ -93,8 +95,9 @@ class Recorded(Judge):
 
     async def ask(self, question: Question) -> Reply:
         self.asked.append(question)
-        [mark] = set(re.findall(r"\[inv-(\d)\]", question.prompt)) or {"0"}
-        line = self.left[int(mark)].pop(0)
+        marks = set(re.findall(r"\[inv-(\d)\]", question.prompt)) or {"0"}
+        assert len(marks) == 1 or question.metric == TRAJECTORY
+        line = self.left[int(max(marks))].pop(0)
         if isinstance(line, dict):
             raise JudgeFailed(line["raises"])
         return Reply(text=line or "", cost=Cost())
@@ -120,14 +123,21 @@ def rubrics_in(score: Score) -> dict[str, float]:
 @pytest.mark.parametrize("case", CASES, ids=[case["name"] for case in CASES])
 async def test_the_numbers_agree(case: dict[str, Any]) -> None:
     judge = Recorded(case["replies"])
-    *invocations, session = await measured(case, judge)
+    scores = await measured(case, judge)
+    session = scores[-1]
+    # A criterion of level `session` has one score, which ADK has at the last invocation.
+    invocations = scores if case["metric"] == TRAJECTORY else scores[:-1]
     outcome = case["outcome"]
     if "raises" in outcome:
-        because = {"no rubrics": "missing_input", "dup rubric id": "error"}[case["name"]]
+        because = "error" if "dup rubric id" in case["name"] else "missing_input"
         assert {(score.status, score.not_evaluated_because) for score in invocations} == {("NOT_EVALUATED", because)}
         assert judge.asked == []
         return
     assert [session.value, session.status] == [outcome["value"], outcome["status"]]
+    if case["metric"] == TRAJECTORY:
+        *earlier, last = outcome["invocations"]
+        assert {status for _, status, _ in earlier} <= {"NOT_EVALUATED"}
+        outcome = outcome | {"invocations": [last]}
     assert [[score.value, score.status] for score in invocations] == [row[:2] for row in outcome["invocations"]]
     for score, (_, _, rubrics) in zip(invocations, outcome["invocations"], strict=True):
         assert rubrics_in(score) == {name: value for name, value in rubrics if value is not None}

@@ -61,7 +61,7 @@ class AgreeableJudge(Judge):
         return Reply(text=json.dumps(_simplest(dict(question.answer or {"type": "string"}))), cost=PRICE)
 
 
-_PASSING = ("yes", "valid", "supported")
+_PASSING = ("yes", "valid", "supported", "resolved", "none")
 
 
 def _simplest(schema: JsonObject) -> JsonValue:

@@ -68,6 +68,7 @@ def sample_subjects(judge: Judge | None = None) -> list[Subject]:
             token_usage=TokenUsage(input_tokens=900, output_tokens=30),
             latency_seconds=1.25,
             inference_call_count=2,
+            app_details={"agent_details": {"clerk": {"instructions": "You book trains.", "tool_declarations": []}}},
         ),
         Invocation(
             user_content=Content.of("서울행 좌석 두 개 예약해 주세요"),
@@ -105,10 +106,7 @@ def sample_subjects(judge: Judge | None = None) -> list[Subject]:
             for reference in references
         ),
         *(Subject(trace=_trace(kinds, success), judge=judge) for kinds in steps for success in (True, False)),
-        *(
-            Subject(session=_session(), turns=[Turn(each) for each in turns], judge=judge)
-            for turns in ((), (answered,), (answered, *invocations))
-        ),
+        *(_session(turns, judge) for turns in ([], [answered], [answered, *invocations])),
     ]
 
 
@@ -230,22 +228,28 @@ async def _result(measurement: Awaitable[Measurement]) -> Measurement:
     return await measurement
 
 
-def _session() -> Session:
-    moment = datetime(2026, 1, 31, 12, tzinfo=UTC)
-    return Session(
-        session_id="sample",
+def _used(*calls: FunctionCall) -> IntermediateData:
+    return IntermediateData(tool_uses=list(calls))
+
+
+def _session(invocations: Sequence[Invocation], judge: Judge) -> Subject:
+    began = datetime(2026, 1, 31, 12, tzinfo=UTC)
+    session = Session(
+        session_id=f"sample-{len(invocations)}",
         segment=0,
         revision=0,
         closed_because=ClosingReason.IDLE,
-        first_record_at=moment,
-        last_record_at=moment,
+        first_record_at=began,
+        last_record_at=began,
         events=[],
         traces=[],
     )
-
-
-def _used(*calls: FunctionCall) -> IntermediateData:
-    return IntermediateData(tool_uses=list(calls))
+    turns = [
+        Turn(invocation.model_copy(update={"invocation_id": f"i{number}"}))
+        for number, invocation in enumerate(invocations)
+    ]
+    wanted = Reference(task="Book two seats to Seoul.", guidelines=["The agent is polite."])
+    return Subject(session=session, reference=wanted, turns=turns, judge=judge)
 
 
 def _trace(steps: Sequence[tuple[str, str | None]], success: bool) -> ReasoningTrace:

@@ -16,6 +16,9 @@ from traceweir.scorers.evaluation.registry import BUILT_IN
 from traceweir.scorers.judged.databricks_ratings import GuidelineAdherence
 from traceweir.scorers.judged.hallucinations_v1 import Hallucinations
 from traceweir.scorers.judged.rubric_based_final_response_quality_v1 import RubricBasedFinalResponseQuality
+from traceweir.scorers.judged.rubric_based_multi_turn_trajectory_quality_v1 import (
+    RubricBasedTrajectoryQuality,
+)
 from traceweir.scorers.judged.rubric_based_tool_use_quality_v1 import RubricBasedToolUseQuality
 from traceweir.scorers.judged.rubrics import RubricBased
 from traceweir.scorers.metrics.checks.response_json import ResponseIsJson
@@ -58,6 +61,7 @@ SCORERS: list[Scorer] = [
     *(kind() for kind in BUILT_IN.values() if kind not in NEED_OPTIONS and not issubclass(kind, RubricBased)),
     RubricBasedFinalResponseQuality(rubrics=[SHORT]),
     RubricBasedToolUseQuality(rubrics=[SHORT]),
+    RubricBasedTrajectoryQuality(rubrics=[SHORT]),
     GuidelineAdherence(guidelines=["The answer is polite."]),
     Hallucinations(evaluate_intermediate_nl_responses=True),
     TrajectorySingleToolUse(tool_name="find"),

@@ -23,6 +23,19 @@ PLACES: dict[str, str] = {
     "final_response_match_v2": "judged.final_response_match_v2:FinalResponseMatch",
     "rubric_based_final_response_quality_v1": "judged.rubric_based_final_response_quality_v1:RubricBasedFinalResponseQuality",
     "rubric_based_tool_use_quality_v1": "judged.rubric_based_tool_use_quality_v1:RubricBasedToolUseQuality",
+    "rubric_based_multi_turn_trajectory_quality_v1": "judged.rubric_based_multi_turn_trajectory_quality_v1:RubricBasedTrajectoryQuality",
+    "multi_turn_task_success_v1": "judged.adk_session_ratings:MultiTurnTaskSuccess",
+    "multi_turn_trajectory_quality_v1": "judged.adk_session_ratings:MultiTurnTrajectoryQuality",
+    "multi_turn_tool_use_quality_v1": "judged.adk_session_ratings:MultiTurnToolUseQuality",
+    "conversation_completeness": "judged.conversation_ratings:ConversationCompleteness",
+    "user_frustration": "judged.conversation_ratings:UserFrustration",
+    "knowledge_retention": "judged.conversation_ratings:KnowledgeRetention",
+    "conversational_safety": "judged.conversation_ratings:ConversationalSafety",
+    "conversational_guidelines": "judged.conversation_ratings:ConversationalGuidelines",
+    "conversational_role_adherence": "judged.conversation_ratings:ConversationalRoleAdherence",
+    "conversational_tool_call_efficiency": "judged.conversation_ratings:ConversationalToolCallEfficiency",
+    "tool_call_correctness": "judged.tool_call_ratings:ToolCallCorrectness",
+    "tool_call_efficiency": "judged.tool_call_ratings:ToolCallEfficiency",
     "hallucinations_v1": "judged.hallucinations_v1:Hallucinations",
     "safety_v1": "judged.safety_v1:Safety",
     "tool_call_count_v1": "metrics.efficiency:ToolCallCount",
@@ -94,11 +107,7 @@ BUILT_IN: Mapping[str, type[Scorer]] = _BuiltIn()
 
 UNSUPPORTED: dict[str, tuple[float, float]] = {
     "response_evaluation_score": (1.0, 5.0),
-    "multi_turn_task_success_v1": (0.0, 1.0),
-    "multi_turn_trajectory_quality_v1": (0.0, 1.0),
-    "multi_turn_tool_use_quality_v1": (0.0, 1.0),
     "per_turn_user_simulator_quality_v1": (0.0, 1.0),
-    "rubric_based_multi_turn_trajectory_quality_v1": (0.0, 1.0),
 }
 """Metrics of Google ADK that Traceweir does not compute, with the range of their thresholds."""
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, JsonValue
 
 from traceweir.schemas.base import ConfigModel, JsonObject, NonEmpty
+from traceweir.schemas.reference import session_reference
 from traceweir.schemas.sampling import JudgeModelConfig
+from traceweir.schemas.session import Session
+from traceweir.schemas.turns import Turn
 from traceweir.scorers.base import AdkCompat, MissingInput, Scorer, Subject
 from traceweir.scorers.judge import Judge, Question
 from traceweir.scorers.judged.dialogue import Dialogue, dialogue_of
@@ -154,3 +157,28 @@ def judge_of(subject: Subject) -> Judge:
     if subject.judge is None:
         raise MissingInput("there is no judge to ask")
     return subject.judge
+
+
+def subject_at_end(
+    scorer: JudgedScorer, turns: Sequence[Turn], judge: Judge, session: Session | None = None
+) -> Subject:
+    """Returns what a scorer measures at the end of some turns: the last invocation, or all of them as a session.
+
+    Args:
+        scorer: The scorer; one of level `trace` has no subject there.
+        turns: The turns of a session in order, at least one.
+        judge: The judge that the scorer can ask.
+        session: The session, if it is known.
+    """
+    if scorer.level == "session":
+        expected = session_reference(turn.reference for turn in turns)
+        return Subject(session=session, reference=expected, turns=turns, judge=judge)
+    last = turns[-1]
+    return Subject(
+        session=session,
+        invocation=last.invocation,
+        reference=last.reference,
+        turns=turns,
+        position=len(turns) - 1,
+        judge=judge,
+    )

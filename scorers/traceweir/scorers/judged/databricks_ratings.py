@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping
-from typing import Annotated
-
-from pydantic import BeforeValidator, field_validator
+from collections.abc import Mapping
 
 from traceweir.schemas.evaluation_row import CONFLICT
 from traceweir.schemas.invocation import Invocation
@@ -16,13 +12,10 @@ from traceweir.scorers import databricks_names
 from traceweir.scorers.base import MissingInput, require_accepted
 from traceweir.scorers.databricks_names import reason_with_unread
 from traceweir.scorers.judged.base import RatingOptions
-from traceweir.scorers.judged.evidence import answer_of, retrieved_context_of
+from traceweir.scorers.judged.evidence import answer_of, json_lines, retrieved_context_of
+from traceweir.scorers.judged.guidelines import Guidelines, applied_guidelines
 from traceweir.scorers.judged.safety_v1 import Safety
 from traceweir.scorers.judged.yes_no_rating import YesNoRating, request_of
-
-
-def _as_list(guidelines: object) -> object:
-    return [guidelines] if isinstance(guidelines, str) else guidelines
 
 
 class Correctness(YesNoRating):
@@ -123,24 +116,13 @@ class GuidelineAdherence(YesNoRating):
     metric = databricks_names.GUIDELINES
     template = "guideline_adherence"
     adjective = "in line with the guidelines"
-    guidelines: Annotated[list[str], BeforeValidator(_as_list, json_schema_input_type=str | list[str])] = []
+    guidelines: Guidelines = []
     """Guidelines for every response, in addition to those of the reference; a text is a single guideline."""
-
-    @field_validator("guidelines")
-    @classmethod
-    def _check_text(cls, guidelines: list[str]) -> list[str]:
-        if not all(guideline.strip() for guideline in guidelines):
-            raise ValueError("a guideline must not be empty; remove it, or write what the response must or must not do")
-        return guidelines
 
     def prompt_data(self, invocation: Invocation, reference: Reference | None) -> Mapping[str, str]:
         """Returns the guidelines, the question and the response."""
-        stated = [*self.guidelines, *((reference and reference.guidelines) or ())]
-        applied = [guideline for guideline in dict.fromkeys(stated) if guideline.strip()]
-        if not applied:
-            raise MissingInput("there are no guidelines: neither the criterion nor the reference has one")
         return {
-            "guidelines": _lines(applied),
+            "guidelines": applied_guidelines(self.guidelines, reference),
             "question": request_of(invocation, reference),
             "response": _response(invocation),
         }
@@ -175,18 +157,10 @@ def _expected(reference: Reference | None) -> str:
             raise ValueError(CONFLICT)
         if not reference.expected_facts:
             raise MissingInput("the list of expected facts is empty")
-        return _lines(reference.expected_facts)
+        return json_lines(reference.expected_facts)
     if reference is None or reference.final_response is None or not reference.final_response.text:
         raise MissingInput("no reference says which response or facts were expected")
     return reference.final_response.text
-
-
-def _lines(texts: Iterable[str]) -> str:
-    """Returns each text as a line of JSON.
-
-    JSON escapes line breaks, so that a line break inside a text cannot look like the start of the next text.
-    """
-    return "\n".join(json.dumps(text, ensure_ascii=False) for text in texts)
 
 
 def _context(invocation: Invocation) -> str:

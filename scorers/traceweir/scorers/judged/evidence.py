@@ -10,7 +10,7 @@ intermediate responses.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from pydantic import JsonValue
@@ -22,6 +22,7 @@ from traceweir.scorers.base import require_accepted, require_arguments, require_
 
 NO_STEPS = "No intermediate steps were taken."
 NO_TOOLS = "Agent has no tools."
+UNKNOWN_TOOLS = "The record does not say which tools the agent has."
 NO_GROUNDING = "No grounding metadata was provided."
 
 
@@ -92,19 +93,36 @@ def answer_of(invocation: Invocation, with_intermediate: bool = False) -> str:
     return "\n".join(text for text in [*before, final] if text)
 
 
-def instructions_of(invocation: Invocation) -> str:
-    """Returns the developer's instructions to each agent."""
-    agents = ((name, agent.get("instructions")) for name, agent in _agents(invocation).items())
-    return "\n\n".join(f"{name}:\n{text}" for name, text in agents if isinstance(text, str) and text)
-
-
-def tools_of(invocation: Invocation) -> str:
-    """Returns the tools that each agent can use, as JSON."""
-    tools: JsonObject = {
-        name: agent.get("tool_declarations", agent.get("toolDeclarations")) or []
+def instructions_of(*invocations: Invocation) -> str:
+    """Returns the developer's instructions to each agent, equal ones once."""
+    found = dict.fromkeys(
+        f"{name}:\n{text}"
+        for invocation in invocations
         for name, agent in _agents(invocation).items()
-    }
-    return _json({"tool_declarations": tools}) if tools else NO_TOOLS
+        if isinstance(text := agent.get("instructions"), str) and text
+    )
+    return "\n\n".join(found)
+
+
+def tools_of(*invocations: Invocation, unknown: str = NO_TOOLS) -> str:
+    """Returns the tools that each agent can use, as JSON, equal ones once; `unknown` if no agent is known."""
+    tools: JsonObject = {}
+    for invocation in invocations:
+        for name, agent in _agents(invocation).items():
+            declared = agent.get("tool_declarations", agent.get("toolDeclarations")) or []
+            known = tools.setdefault(name, declared)
+            if known != declared:
+                both = (each if isinstance(each, list) else [each] for each in (known, declared))
+                tools[name] = _distinct(tool for each in both for tool in each)
+    return _json({"tool_declarations": tools}) if tools else unknown
+
+
+def _distinct(values: Iterable[JsonValue]) -> list[JsonValue]:
+    found: list[JsonValue] = []
+    for value in values:
+        if value not in found:
+            found.append(value)
+    return found
 
 
 def tool_steps_of(invocation: Invocation) -> str:
@@ -160,6 +178,14 @@ def retrieved_context_of(invocation: Invocation) -> str:
     require_accepted(invocation, CONTEXT)
     chunks: list[JsonValue] = [chunk.model_dump(exclude_none=True) for chunk in invocation.retrieved_context or ()]
     return _json(chunks) if chunks else ""
+
+
+def json_lines(texts: Iterable[str]) -> str:
+    """Returns each text as a line of JSON.
+
+    JSON escapes line breaks, so that a line break inside a text cannot look like the start of the next text.
+    """
+    return "\n".join(json.dumps(text, ensure_ascii=False) for text in texts)
 
 
 def agent_of(invocation: Invocation) -> str:

@@ -14,7 +14,7 @@ from importlib.resources import files
 from types import MappingProxyType
 from typing import Annotated, Literal
 
-from pydantic import Field, JsonValue, ValidationError
+from pydantic import Field, JsonValue, ValidationError, model_validator
 
 from traceweir.schemas.base import ConfigModel, JsonObject, NonEmpty, explain
 from traceweir.schemas.invocation import (
@@ -27,9 +27,10 @@ from traceweir.schemas.invocation import (
 )
 from traceweir.schemas.reference import Reference
 from traceweir.schemas.text import printable
+from traceweir.schemas.turns import Turn
 from traceweir.scorers.base import Subject
 from traceweir.scorers.judge import Judge
-from traceweir.scorers.judged.base import JudgedScorer
+from traceweir.scorers.judged.base import JudgedScorer, subject_at_end
 
 Label = Literal["good", "bad"]
 """Whether the criterion must pass the case (its value is 1), or must fail it."""
@@ -41,15 +42,14 @@ class CasesError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class LabelledCase:
-    """Holds an invocation, and whether it must pass."""
+    """Holds the turns of a session, and whether the session, or its last invocation, must pass."""
 
     id: str
     language: str
     label: Label
     is_plain: bool
     """Whether the case is one of those that `traceweir judge check` asks."""
-    invocation: Invocation
-    reference: Reference | None
+    turns: Sequence[Turn]
     options: Mapping[str, JsonValue]
     """Options of the criterion for this case, such as its rubrics."""
 
@@ -62,6 +62,10 @@ class LabelledCase:
         """Returns the scorer with the options of this case, which asks the configured model once."""
         return asking_once(configured, self.options)
 
+    def subject(self, scorer: JudgedScorer, judge: Judge) -> Subject:
+        """Returns what a scorer measures: the last invocation, or the session."""
+        return subject_at_end(scorer, self.turns, judge)
+
     async def passes(self, configured: JudgedScorer, judge: Judge) -> bool:
         """Returns whether a judge passes the case: whether its value is 1.
 
@@ -69,9 +73,8 @@ class LabelledCase:
             BudgetSpent: the budget does not allow a question.
             JudgeFailed: there is no verdict.
         """
-        found = self.scorer(configured).score(
-            Subject(invocation=self.invocation, reference=self.reference, judge=judge)
-        )
+        scorer = self.scorer(configured)
+        found = scorer.score(self.subject(scorer, judge))
         return (await found if isinstance(found, Awaitable) else found).value >= 1
 
 
@@ -99,7 +102,7 @@ def read_cases(text: str) -> list[LabelledCase]:
         CasesError: there is no case, a line is no case, or two cases have the same id.
 
     >>> [case] = read_cases('{"id": "a", "language": "en", "label": "bad", "question": "Why?", "answer": "Because."}')
-    >>> case.must_pass, case.invocation.final_response.text
+    >>> case.must_pass, case.turns[0].invocation.final_response.text
     (False, 'Because.')
     >>> read_cases('{"id": "a", "language": "en", "label": "wrong", "question": "Why?"}')
     Traceback (most recent call last):
@@ -144,42 +147,50 @@ class _Call(ConfigModel):
     response: JsonValue = None
 
 
-class _Document(ConfigModel):
-    id: Annotated[str, Field(min_length=1, max_length=100)]
-    language: Annotated[str, Field(min_length=1, max_length=35)]
-    label: Label
-    check: bool = False
-    why: str = ""
+class _Turn(ConfigModel):
     question: NonEmpty
     answer: str | None = None
     expected: str | None = None
     facts: list[str] | None = None
     chunks: list[str] | None = None
     calls: list[_Call] = []
+
+
+class _Document(ConfigModel):
+    id: Annotated[str, Field(min_length=1, max_length=100)]
+    language: Annotated[str, Field(min_length=1, max_length=35)]
+    label: Label
+    check: bool = False
+    why: str = ""
+    turns: Annotated[list[_Turn], Field(min_length=1)] | None = None
+    instructions: str | None = None
     rubrics: list[str] | None = None
     guidelines: list[str] | None = None
+    question: NonEmpty | None = None
+    answer: str | None = None
+    expected: str | None = None
+    facts: list[str] | None = None
+    chunks: list[str] | None = None
+    calls: list[_Call] = []
+
+    @model_validator(mode="after")
+    def _check_turns(self) -> _Document:
+        if (self.question is None) == (self.turns is None):
+            raise ValueError("a case has a question, or turns with a question each; write one of them")
+        if self.turns is not None and (extra := self.model_fields_set & _Turn.model_fields.keys()):
+            raise ValueError(f"{min(extra)} belongs to a turn of turns; move it there")
+        return self
 
 
 def _case(document: _Document) -> LabelledCase:
-    ids = [f"{document.id}-{number}" for number in range(1, len(document.calls) + 1)]
-    calls = list(zip(ids, document.calls, strict=True))
-    invocation = Invocation(
-        invocation_id=document.id,
-        user_content=Content.of(document.question),
-        final_response=Content.of(document.answer, "model") if document.answer is not None else None,
-        intermediate_data=IntermediateData(
-            tool_uses=[FunctionCall(id=name, name=call.name, args=call.args) for name, call in calls],
-            tool_responses=[FunctionResponse(id=name, name=call.name, response=call.response) for name, call in calls],
-        ),
-        retrieved_context=[
-            RetrievedChunk(doc_uri=f"doc-{number}", content=text) for number, text in enumerate(document.chunks or ())
+    if document.turns is None:
+        plain = {name: getattr(document, name) for name in _Turn.model_fields}
+        turns = [_turn(document.id, _Turn.model_validate(plain), document.instructions)]
+    else:
+        turns = [
+            _turn(f"{document.id}-turn-{number}", each, document.instructions)
+            for number, each in enumerate(document.turns, 1)
         ]
-        or None,
-    )
-    reference = Reference(
-        final_response=Content.of(document.expected, "model") if document.expected is not None else None,
-        expected_facts=document.facts,
-    )
     options: JsonObject = {}
     if document.rubrics is not None:
         options["rubrics"] = [
@@ -188,4 +199,28 @@ def _case(document: _Document) -> LabelledCase:
         ]
     if document.guidelines is not None:
         options["guidelines"] = [*document.guidelines]
-    return LabelledCase(document.id, document.language, document.label, document.check, invocation, reference, options)
+    return LabelledCase(document.id, document.language, document.label, document.check, turns, options)
+
+
+def _turn(name: str, document: _Turn, instructions: str | None) -> Turn:
+    ids = [f"{name}-{number}" for number in range(1, len(document.calls) + 1)]
+    calls = list(zip(ids, document.calls, strict=True))
+    invocation = Invocation(
+        invocation_id=name,
+        user_content=Content.of(document.question),
+        final_response=Content.of(document.answer, "model") if document.answer is not None else None,
+        intermediate_data=IntermediateData(
+            tool_uses=[FunctionCall(id=own, name=call.name, args=call.args) for own, call in calls],
+            tool_responses=[FunctionResponse(id=own, name=call.name, response=call.response) for own, call in calls],
+        ),
+        retrieved_context=[
+            RetrievedChunk(doc_uri=f"doc-{number}", content=text) for number, text in enumerate(document.chunks or ())
+        ]
+        or None,
+        app_details=None if instructions is None else {"agent_details": {"agent": {"instructions": instructions}}},
+    )
+    reference = Reference(
+        final_response=Content.of(document.expected, "model") if document.expected is not None else None,
+        expected_facts=document.facts,
+    )
+    return Turn(invocation, reference)

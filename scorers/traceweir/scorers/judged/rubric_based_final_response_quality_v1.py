@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from traceweir.schemas.invocation import Invocation
+from traceweir.scorers.base import Subject
 from traceweir.scorers.judged.base import JudgedTurn
 from traceweir.scorers.judged.evidence import (
     answer_of,
@@ -34,8 +34,9 @@ class RubricBasedFinalResponseQuality(JudgedTurn, RubricBased):
     include_intermediate_responses_in_final: bool = False
     """Whether the agent's intermediate responses count as part of its final response."""
 
-    def prompt_data(self, invocation: Invocation) -> dict[str, str]:
+    def prompt_data(self, subject: Subject) -> dict[str, str]:
         """Returns the instructions, tools, question, steps, grounding and the response."""
+        invocation = self.read_invocation(subject)
         grounding = [grounding_of(steps_of(invocation)), retrieved_context_of(invocation)]
         return {
             "instructions": instructions_of(invocation),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from traceweir.schemas.invocation import Invocation
+from traceweir.scorers.base import Subject
 from traceweir.scorers.judged.base import JudgedTurn
 from traceweir.scorers.judged.evidence import question_of, tool_steps_of, tools_of
 from traceweir.scorers.judged.rubrics import RubricBased
@@ -21,8 +21,9 @@ class RubricBasedToolUseQuality(JudgedTurn, RubricBased):
     metric = "rubric_based_tool_use_quality_v1"
     rubric_type = "TOOL_USE_QUALITY"
 
-    def prompt_data(self, invocation: Invocation) -> dict[str, str]:
+    def prompt_data(self, subject: Subject) -> dict[str, str]:
         """Returns the tools, the question, and the calls with their responses."""
+        invocation = self.read_invocation(subject)
         return {
             "tools": tools_of(invocation),
             "question": question_of(invocation),

@@ -12,6 +12,7 @@ from traceweir.schemas.invocation import Rubric
 from traceweir.schemas.normal_form import normal_form
 from traceweir.scorers.judged.replies import agreed
 from traceweir.scorers.judged.reply_objects import TEXT, object_schema, one_of, text_at, value_at, verdict_objects
+from traceweir.scorers.judged.turns_of_verdicts import turns_at
 from traceweir.scorers.judged.verdict_words import yes_or_no
 from traceweir.scorers.judged.vote import Vote
 
@@ -22,9 +23,14 @@ def rubric_text(rubric: Rubric) -> str:
     return text.strip() if isinstance(text, str) else ""
 
 
-def rubrics_answer(rubrics: Sequence[Rubric]) -> JsonObject:
-    """Returns the JSON Schema of an answer about these rubrics: it requires a verdict on each."""
-    entry = object_schema(evidence=TEXT, rationale=TEXT, verdict=one_of("no", "yes"))
+def rubrics_answer(rubrics: Sequence[Rubric], **more: JsonValue) -> JsonObject:
+    """Returns the JSON Schema of an answer about these rubrics: it requires a verdict on each.
+
+    Args:
+        rubrics: The rubrics.
+        more: The schemas of further fields of an entry, by their names; they stand before the verdict.
+    """
+    entry = object_schema(evidence=TEXT, rationale=TEXT, **more, verdict=one_of("no", "yes"))
     return object_schema(verdicts=object_schema(**{rubric.rubric_id: entry for rubric in rubrics}))
 
 
@@ -55,7 +61,8 @@ def _of_object(answer: JsonObject, rubrics: Sequence[Rubric]) -> dict[str, Vote]
     votes: dict[str, list[Vote]] = {}
     for name, entry in _named(entries):
         if name in known:
-            vote = Vote(yes_or_no(value_at(entry, "verdict")), text_at(entry, "rationale"))
+            verdict = yes_or_no(value_at(entry, "verdict"))
+            vote = Vote(verdict, text_at(entry, "rationale"), turns=turns_at(entry))
             votes.setdefault(name, []).append(vote)
     return {name: agreed(found) for name, found in votes.items()}
 

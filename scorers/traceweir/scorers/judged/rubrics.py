@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import ClassVar
 
 from pydantic import field_validator
@@ -17,7 +17,7 @@ from traceweir.scorers.base import AdkCompat, Measurement, Measurements, Missing
 from traceweir.scorers.judged.base import JudgedScorer, judge_of
 from traceweir.scorers.judged.fitting import FittedPrompt
 from traceweir.scorers.judged.rubric_replies import read_rubrics, rubric_text, rubrics_answer
-from traceweir.scorers.judged.vote import Ballot, Poll, vote
+from traceweir.scorers.judged.vote import Ballot, Poll, Tally, vote
 
 MAX_NAMED_RUBRICS = 5
 """Maximum number of unmet rubrics that a rationale names."""
@@ -44,8 +44,25 @@ class RubricBased(JudgedScorer):
         return rubrics
 
     @abstractmethod
-    def prompt_data(self, invocation: Invocation) -> dict[str, str]:
-        """Returns the texts of the prompt besides the rubrics, by placeholder name."""
+    def prompt_data(self, subject: Subject) -> dict[str, str]:
+        """Returns the texts of the prompt besides the rubrics, by placeholder name.
+
+        Raises:
+            MissingInput: a text that the prompt needs is missing.
+        """
+
+    def read_invocation(self, subject: Subject) -> Invocation:
+        """Returns the invocation that a scorer of level `invocation` measures, with reasoning if `compat` asks for it.
+
+        Raises:
+            MissingInput: the subject is a trace or a session.
+        """
+        invocation = invocation_of(subject)
+        return invocation if self.compat is None else invocation_with_reasoning(invocation)
+
+    def answer_schema(self, rubrics: Sequence[Rubric]) -> JsonObject:
+        """Returns the JSON Schema of an answer about these rubrics."""
+        return rubrics_answer(rubrics)
 
     async def score(self, subject: Subject) -> Measurement:
         """Asks the judge which rubrics are met.
@@ -58,18 +75,12 @@ class RubricBased(JudgedScorer):
             ValueError: two rubrics share an id, or a rubric has no id or no text.
         """
         judge = judge_of(subject)
-        invocation = invocation_of(subject)
-        if self.compat is not None:
-            invocation = invocation_with_reasoning(invocation)
         rubrics = self.applicable(subject)
         if not rubrics:
-            raise MissingInput(
-                "no rubric applies: the criterion has no rubrics, and neither the invocation nor its reference has "
-                f"a rubric of type {self.rubric_type}"
-            )
+            raise MissingInput(self.without_rubrics)
         listed = "\n".join(f"*  [id: {rubric.rubric_id}] {_on_one_line(rubric)}" for rubric in rubrics)
-        fitted = await self.prompt(subject, self.metric, {**self.prompt_data(invocation), "rubrics": listed})
-        answer = rubrics_answer(rubrics)
+        fitted = await self.prompt(subject, self.metric, {**self.prompt_data(subject), "rubrics": listed})
+        answer = self.answer_schema(rubrics)
         ballot = Ballot(
             [rubric.rubric_id for rubric in rubrics],
             lambda reply: read_rubrics(reply, rubrics),
@@ -82,7 +93,19 @@ class RubricBased(JudgedScorer):
             self.judge_model_options,
         )
         poll.check(every=ballot.needs_every_item)
-        return _measurement(poll, fitted)
+        return self.measurement(poll, fitted, subject)
+
+    def measurement(self, poll: Poll, fitted: FittedPrompt, subject: Subject) -> Measurement:
+        """Returns the share of the rubrics that are met, of those with a verdict."""
+        return rubrics_measurement(poll, fitted)
+
+    @property
+    def without_rubrics(self) -> str:
+        """Why there is no value if no rubric applies."""
+        return (
+            "no rubric applies: the criterion has no rubrics, and neither the invocation nor its reference has "
+            f"a rubric of type {self.rubric_type}"
+        )
 
     def applicable(self, subject: Subject) -> list[Rubric]:
         """Returns the rubrics of the criterion, and those of invocation and reference with this `rubric_type`.
@@ -91,10 +114,10 @@ class RubricBased(JudgedScorer):
             ValueError: two rubrics share an id, or a rubric has no id or no text.
         """
         found = [("the criterion", rubric) for rubric in self.rubrics]
-        of_invocation = _of_type(self.rubric_type, subject.invocation)
+        of_invocation = rubrics_of_type(self.rubric_type, subject.invocation)
         found += [("the invocation", rubric) for rubric in of_invocation]
         # A recorded invocation can contain the rubrics of its reference; an equal rubric is not a conflict.
-        of_reference = _of_type(self.rubric_type, subject.reference)
+        of_reference = rubrics_of_type(self.rubric_type, subject.reference)
         found += [("the reference", rubric) for rubric in of_reference if rubric not in of_invocation]
         return checked_rubrics(found)
 
@@ -111,7 +134,8 @@ class RubricBased(JudgedScorer):
         return {"rubrics": {name: sum(values) / len(values) for name, values in by_id.items()}}
 
 
-def _of_type(rubric_type: str, holder: Invocation | Reference | None) -> list[Rubric]:
+def rubrics_of_type(rubric_type: str, holder: Invocation | Reference | None) -> list[Rubric]:
+    """Returns the rubrics of an invocation or a reference that have this type."""
     return [rubric for rubric in (holder.rubrics if holder else None) or () if rubric.type == rubric_type]
 
 
@@ -145,12 +169,21 @@ def _on_one_line(rubric: Rubric) -> str:
     return " ".join(rubric_text(rubric).split())
 
 
-def _measurement(poll: Poll, fitted: FittedPrompt) -> Measurement:
+def rubrics_measurement(
+    poll: Poll, fitted: FittedPrompt, further: Callable[[Tally], JsonObject] = lambda tally: {}
+) -> Measurement:
+    """Returns the share of the rubrics that are met, of those with a verdict; the unmet ones are in the rationale.
+
+    Args:
+        poll: The votes on the rubrics.
+        fitted: The prompt.
+        further: Returns what `details` has of a rubric besides its verdict and votes.
+    """
     verdicts = {name: tally.verdict for name, tally in poll.tallies.items() if tally.verdict is not None}
     unmet = [printable(name, 60) for name, verdict in verdicts.items() if not verdict]
     named = ", ".join(unmet[:MAX_NAMED_RUBRICS])
     named += f" and {len(unmet) - MAX_NAMED_RUBRICS} more" if len(unmet) > MAX_NAMED_RUBRICS else ""
-    rubrics: JsonObject = {name: tally.details() for name, tally in poll.tallies.items()}
+    rubrics: JsonObject = {name: tally.details() | further(tally) for name, tally in poll.tallies.items()}
     return Measurement(
         value=sum(verdicts.values()) / len(verdicts),
         rationale=f"{len(verdicts) - len(unmet)} of {len(verdicts)} rubrics are met"

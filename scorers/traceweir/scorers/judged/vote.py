@@ -12,6 +12,7 @@ The number of requested replies depends on the content of the replies only, neve
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -42,6 +43,10 @@ class Vote:
     rationale: str = ""
     is_copied: bool = field(default=False, repr=False)
     """Whether the rationale is copied from the prompt, so that the vote does not count."""
+    category: str = field(default="", repr=False)
+    """The category that the reply names, of an answer in categories; several can be the same verdict."""
+    turns: Sequence[str] = field(default=(), repr=False)
+    """The numbers of the turns on which the verdict rests, as the reply names them."""
 
 
 @dataclass(slots=True)
@@ -66,9 +71,18 @@ class Tally:
         return self.yes > self.no if self.yes or self.no else None
 
     @property
+    def deciding(self) -> Vote | None:
+        """The first vote that agrees with the verdict, and among these with the most frequent category; None if there is none."""
+        agreeing = [vote for vote in self.votes if vote.verdict is self.verdict]
+        if not agreeing:
+            return None
+        [(category, _)] = Counter(vote.category for vote in agreeing).most_common(1)
+        return next(vote for vote in agreeing if vote.category == category)
+
+    @property
     def rationale(self) -> str:
-        """The rationale of the first vote that agrees with the verdict."""
-        return next((vote.rationale for vote in self.votes if vote.verdict is self.verdict), "")
+        """The rationale of the deciding vote; empty if there is none."""
+        return self.deciding.rationale if self.deciding is not None else ""
 
     @property
     def spread(self) -> float | None:

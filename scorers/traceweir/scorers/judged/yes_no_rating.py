@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import ClassVar, Literal
 
 from pydantic import JsonValue
@@ -18,6 +19,7 @@ from traceweir.scorers.judged.evidence import question_of
 from traceweir.scorers.judged.fitting import FittedPrompt
 from traceweir.scorers.judged.replies import ITEM, last_verdict, text_verdicts
 from traceweir.scorers.judged.reply_objects import TEXT, object_schema, one_of, text_at, value_at, verdict_objects
+from traceweir.scorers.judged.turns_of_verdicts import turns_at
 from traceweir.scorers.judged.verdict_words import plain_word, yes_or_no
 from traceweir.scorers.judged.vote import Ballot, Poll, Vote, verdict_measurement, vote
 
@@ -27,6 +29,7 @@ RATING_ANSWER = object_schema(rationale=TEXT, result=one_of("no", "unknown", "ye
 
 _YES = frozenset({"true", "pass", "correct", "1", "ok", "valid"})
 _NOTHING = frozenset({"", "none", "null", "n/a"})
+_NO_CATEGORIES: Mapping[str, bool] = MappingProxyType({})
 _NO = frozenset({"false", "fail", "incorrect", "0", "invalid"})
 
 
@@ -92,7 +95,7 @@ class YesNoRating(AsksForRatings):
         return verdict_measurement(poll, ITEM, self.adjective, fitted)
 
 
-def read_rating(reply: str) -> Vote | None:
+def read_rating(reply: str, categories: Mapping[str, bool] = _NO_CATEGORIES) -> Vote | None:
     """Returns the rating in a reply; None if there is none.
 
     The rating is the value of `result` in an object, or the last line of a text, `Verdict: yes` or `Verdict: no`.
@@ -100,22 +103,43 @@ def read_rating(reply: str) -> Vote | None:
     Synonyms of yes and no count in upper and lower case. Any other word is a neither vote: `unknown`, as in Agent
     Evaluation. A value that is missing, null, `none` or not a single one is no rating.
 
+    Args:
+        reply: The judge's reply.
+        categories: The verdict of each category, of an answer in categories; then no other word is a verdict.
+
     >>> read_rating('{"rationale": "r", "result": "Yes"}'), read_rating('{"result": "perhaps"}'), read_rating("Well.")
     (Vote(verdict=True, rationale='r'), Vote(verdict=None, rationale=''), None)
+    >>> read_rating('{"result": "Late"}', {"late": False, "early": True}).category
+    'late'
     """
     objects, is_malformed, text_around = verdict_objects(reply, "result")
     if is_malformed:
         return None
     if not objects:
         last = last_verdict(reply)
-        return last if last.verdict is not None else None
+        return last if last.verdict is not None and not categories else None
     results = [value_at(answer, "result") for answer in objects]
-    verdicts = {_yes_or_no(result) for result in results} | {each.verdict for each in text_verdicts(text_around)}
-    if len(verdicts) > 1 or any(
-        isinstance(result, dict | list) or plain_word(result) in _NOTHING for result in results
-    ):
+    if any(_is_nothing(result, categories) for result in results):
         return None
-    return Vote(verdicts.pop(), text_at(objects[0], "rationale"))
+    votes = {(_verdict(result, categories), _category(result, categories)) for result in results}
+    votes |= {(each.verdict, "") for each in text_verdicts(text_around)}
+    if len(votes) > 1:
+        return None
+    [(verdict, category)] = votes
+    return Vote(verdict, text_at(objects[0], "rationale"), category=category, turns=turns_at(objects[0]))
+
+
+def _is_nothing(result: JsonValue, categories: Mapping[str, bool]) -> bool:
+    return isinstance(result, dict | list) or plain_word(result) in _NOTHING - categories.keys()
+
+
+def _verdict(result: JsonValue, categories: Mapping[str, bool]) -> bool | None:
+    return categories.get(plain_word(result)) if categories else _yes_or_no(result)
+
+
+def _category(result: JsonValue, categories: Mapping[str, bool]) -> str:
+    word = plain_word(result)
+    return word if word in categories else ""
 
 
 def read_ratings(reply: str) -> dict[str, Vote]:

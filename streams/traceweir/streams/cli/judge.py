@@ -99,10 +99,14 @@ def try_judge(
     task_domain: TaskDomain = "general",
     invocation: Annotated[
         str | None,
-        typer.Option("--invocation", metavar="ID", help="The invocation; without it, the first that can be judged."),
+        typer.Option(
+            "--invocation",
+            metavar="ID",
+            help="The invocation, or one of the session; without it, the first that can be judged.",
+        ),
     ] = None,
 ) -> None:
-    """Ask a judge about one invocation of a file, and print the question, the answer and its reading.
+    """Ask a judge about one invocation of a file, or its session, and print the question, the answer and its reading.
 
     Each question is asked once, whatever the config says about samples. Exit code 1: there is no verdict, or a document
     of the file cannot be used.

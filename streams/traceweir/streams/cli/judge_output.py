@@ -8,12 +8,14 @@ import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import NamedTuple
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from traceweir.schemas.figures import counted
+from traceweir.schemas.session import Session
 from traceweir.schemas.text import printable
 from traceweir.schemas.turns import Turn, turns_of
 from traceweir.scorers.evaluation.plan import Plan
@@ -68,14 +70,14 @@ def run_try(
     config: Path | None,
     model: str | None,
 ) -> int:
-    """Asks the judge about one invocation, prints each question and answer, and returns the exit code.
+    """Asks the judge about one invocation or session, prints each question and answer, and returns the exit code.
 
     Args:
         criterion: The name of the criterion.
         paths: The files, read as one input; `-` is standard input.
         format_name: The input format of the files, by its name.
         task_domain: Domain of a transcript without a domain of its own.
-        invocation_id: The invocation; None: the first that the criterion can judge.
+        invocation_id: The invocation, or one of the session that is judged; None: the first that the criterion can judge.
         config: The evaluation config; None: the criterion with its default options.
         model: The model that is asked without a config; None: the default model.
 
@@ -90,23 +92,37 @@ def run_try(
     sessions, complaints = sessions_of_files(paths, format_name, task_domain)
     for line in complaints.problems + complaints.unread:
         complain(line)
-    turns = [turn for session in sessions for turn in turns_of(session)]
-    named = [turn for turn in turns if invocation_id in (None, turn.invocation.invocation_id)]
+    places = [
+        _Place(session, turns[: position + 1] if scorer.level == "invocation" else turns, turn.invocation.invocation_id)
+        for session in sessions
+        for turns in [turns_of(session)]
+        for position, turn in enumerate(turns)
+    ]
+    named = [place for place in places if invocation_id in (None, place.invocation_id)]
     if not named:
         wanted = "invocation" if invocation_id is None else f"invocation {printable(invocation_id)!r}"
-        complain(f"{', '.join(paths)}: there is no {wanted} among {counted(len(turns), 'invocation')}")
+        complain(f"{', '.join(paths)}: there is no {wanted} among {counted(len(places), 'invocation')}")
         return FAILED
     has_verdict = asyncio.run(_try(plan, scorer, named))
     return 0 if has_verdict and not complaints.problems else FAILED
 
 
-async def _try(plan: Plan, scorer: JudgedScorer, turns: Sequence[Turn]) -> bool:
+class _Place(NamedTuple):
+    """An invocation with the turns that a criterion measures or can see."""
+
+    session: Session
+    turns: Sequence[Turn]
+    invocation_id: str
+
+
+async def _try(plan: Plan, scorer: JudgedScorer, places: Sequence[_Place]) -> bool:
     with judging_of(plan) as judging:
-        for turn in turns:
-            found = await judge_once(scorer, turn, judging.session())
+        for place in places:
+            found = await judge_once(scorer, place.turns, judging.session(), place.session)
             if found.asked or found.problem == "":
                 break
-    sys.stdout.write(f"{scorer.metric} on invocation {printable(turn.invocation.invocation_id)}\n")
+    subject = place.session.session_id if scorer.level == "session" else place.invocation_id
+    sys.stdout.write(f"{scorer.metric} on {scorer.level} {printable(subject)}\n")
     for number, (question, reply) in enumerate(found.asked, 1):
         asked = question.model if reply is None or reply.model is None else reply.model
         _print_block(f"question {number} to {asked}", question.prompt)

@@ -11,7 +11,6 @@ from pydantic import ValidationError
 
 from traceweir.schemas.base import explain
 from traceweir.schemas.text import printable
-from traceweir.scorers.base import Subject
 from traceweir.scorers.judge import Judge, Question, Reply, Room
 from traceweir.scorers.judged.base import JudgedScorer
 from traceweir.scorers.judged.labelled_cases import CasesError, LabelledCase
@@ -154,8 +153,7 @@ class QuestionsEstimate(Judge):
             except ValidationError as error:
                 problems.append(f"case {printable(case.id)!r}: {scorer.metric}: {explain(error)}")
                 continue
-            subject = Subject(invocation=case.invocation, reference=case.reference, judge=self)
-            measured, _, problem = await measured_case(asking, subject)
+            measured, _, problem = await measured_case(asking, case.subject(asking, self))
             if measured is None:
                 problems.append(f"case {printable(case.id)!r}: {scorer.metric}: {problem}")
         if problems:

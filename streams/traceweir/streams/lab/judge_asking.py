@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 
 from traceweir.schemas.text import printable
-from traceweir.schemas.turns import Turn
 from traceweir.scorers.evaluation.plan import Plan
 from traceweir.scorers.judge import BudgetSpent, Judge, JudgeFailed, Question, Reply
 from traceweir.scorers.judged.base import JudgedScorer
@@ -62,7 +61,7 @@ async def _ask(settings: Settings, plan: Plan, model: str, scorer: JudgedScorer)
         for paid in file.paid():
             judging.budget.record_spend(paid)
         judge = _OfModel(judging.session(), model)
-        found = await judge_once(case.scorer(scorer), Turn(invocation=case.invocation, reference=case.reference), judge)
+        found = await judge_once(case.scorer(scorer), case.turns, judge)
     asked = judging.shown_model_of(judge.question) if judge.question is not None else model
     return _finding(scorer.metric, printable(asked), found, judge.cause, judging.bill.text())
 

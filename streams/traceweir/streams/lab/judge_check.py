@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from time import monotonic
 
 from traceweir.schemas.score import Cost
+from traceweir.schemas.session import Session
 from traceweir.schemas.turns import Turn
 from traceweir.scorers.base import Measurement, MissingInput, Scorer, Subject
 from traceweir.scorers.judge import BudgetSpent, Judge, JudgeFailed, Question, Reply, Room
-from traceweir.scorers.judged.base import JudgedScorer
+from traceweir.scorers.judged.base import JudgedScorer, subject_at_end
 from traceweir.scorers.judged.labelled_cases import LabelledCase, asking_once, plain_cases
 from traceweir.scorers.judged.vote import total_cost
 
@@ -84,7 +85,7 @@ class CheckedCriterion:
 
 @dataclass(frozen=True, slots=True)
 class JudgedOnce:
-    """Holds what a judge was asked about an invocation, and what it answered."""
+    """Holds what a judge was asked about an invocation or a session, and what it answered."""
 
     asked: Sequence[tuple[Question, Reply | None]]
     """The questions in their order, each with the answer; None if there was none."""
@@ -96,19 +97,21 @@ class JudgedOnce:
     """From the first question to the last answer."""
 
 
-async def judge_once(scorer: JudgedScorer, turn: Turn, judge: Judge) -> JudgedOnce:
-    """Asks a judge about an invocation, each question once.
+async def judge_once(
+    scorer: JudgedScorer, turns: Sequence[Turn], judge: Judge, session: Session | None = None
+) -> JudgedOnce:
+    """Asks a judge about the last invocation of some turns, or about all as a session, each question once.
 
     Args:
         scorer: The criterion, with the options of the config.
-        turn: The invocation, with its reference.
+        turns: The turns in order, each with its reference; at least one.
         judge: The judge.
+        session: Their session, if it is known.
     """
     noting = NotingJudge(judge)
     began = monotonic()
-    measured, _, problem = await measured_case(
-        asking_once(scorer), Subject(invocation=turn.invocation, reference=turn.reference, judge=noting)
-    )
+    subject = subject_at_end(scorer, turns, noting, session)
+    measured, _, problem = await measured_case(asking_once(scorer), subject)
     return JudgedOnce(noting.asked, measured, problem, monotonic() - began)
 
 
@@ -130,9 +133,8 @@ async def judge_cases(
     noting = NotingJudge(judge)
 
     async def ask(case: LabelledCase) -> JudgedCase:
-        measured, cause, problem = await measured_case(
-            case.scorer(scorer), Subject(invocation=case.invocation, reference=case.reference, judge=noting)
-        )
+        asking = case.scorer(scorer)
+        measured, cause, problem = await measured_case(asking, case.subject(asking, noting))
         found = JudgedCase(case, None if measured is None else measured.value >= 1, cause, problem)
         judged(found)
         return found

@@ -89,7 +89,11 @@ def test_a_score_has_the_dimensions_of_its_own_subject_only() -> None:
 
 
 async def test_a_score_says_whether_code_or_a_model_measured_it() -> None:
-    criteria: dict[str, Any] = {"response_match_score": 0.8, "safety_v1": 0.8, "multi_turn_task_success_v1": 0.5}
+    criteria: dict[str, Any] = {
+        "response_match_score": 0.8,
+        "safety_v1": 0.8,
+        "per_turn_user_simulator_quality_v1": 0.5,
+    }
     scores = await scores_of(read_plan({"criteria": criteria}), TURNS[:1])
     assert {score.metric: score.source for score in scores} == dict(zip(criteria, ("code", "model", None), strict=True))
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.unit.scorers.judged.test_prompts import ASKED, EXPECTED, FULL, VARIANTS
+from tests.unit.scorers.judged.test_prompts import ASKED, FULL, VARIANTS, subject_of
 
 from traceweir.scorers.base import Subject
 from traceweir.scorers.judge import AnswerUnusable, Judge, Question, Reply
@@ -68,7 +68,7 @@ async def test_the_example_of_a_prompt_names_no_verdict_and_is_none(name: str) -
         return example(question, answer)
 
     with pytest.raises(AnswerUnusable):
-        await scorer.score(Subject(invocation=FULL, reference=EXPECTED, judge=CopyingJudge(copied)))  # type: ignore[misc]
+        await scorer.score(subject_of(name, CopyingJudge(copied)))  # type: ignore[misc]
     [shown] = {example(Question(metric="m", version="1", model="m", prompt=each), None) for each in prompts}
     assert VERDICT_WORD.findall(shown) == []
 
@@ -81,7 +81,7 @@ async def test_a_verdict_beside_a_copied_reason_does_not_count(name: str, reason
     scorer, _, _ = ASKED[name]
     judge = CopyingJudge(with_reason(reason))
     with pytest.raises(AnswerUnusable):
-        await scorer.score(Subject(invocation=FULL, reference=EXPECTED, judge=judge))  # type: ignore[misc]
+        await scorer.score(subject_of(name, judge))  # type: ignore[misc]
 
 
 async def test_a_reason_that_quotes_the_case_counts() -> None:

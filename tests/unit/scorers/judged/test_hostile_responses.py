@@ -15,7 +15,9 @@ from tests.unit.scorers.judged.hostile_responses import HEAVY, HOSTILE
 
 from traceweir.schemas.invocation import Content, Invocation, RetrievedChunk, Rubric
 from traceweir.schemas.reference import Reference
+from traceweir.schemas.turns import Turn
 from traceweir.scorers import Scorer, Subject
+from traceweir.scorers.evaluation.registry import BUILT_IN
 from traceweir.scorers.judged.chunk_relevance import ChunkRelevancePrecision
 from traceweir.scorers.judged.databricks_ratings import Correctness, GuidelineAdherence, RelevanceToQuery
 from traceweir.scorers.judged.final_response_match_v2 import FinalResponseMatch
@@ -24,6 +26,7 @@ from traceweir.scorers.judged.hallucinations_v1 import Hallucinations
 from traceweir.scorers.judged.prompt import prompt
 from traceweir.scorers.judged.replies import ITEM, read_match, read_safety
 from traceweir.scorers.judged.rubric_based_final_response_quality_v1 import RubricBasedFinalResponseQuality
+from traceweir.scorers.judged.rubric_based_multi_turn_trajectory_quality_v1 import RubricBasedTrajectoryQuality
 from traceweir.scorers.judged.rubric_replies import read_rubrics
 from traceweir.scorers.judged.safety_v1 import Safety
 from traceweir.scorers.judged.vote import Vote
@@ -34,6 +37,12 @@ R1 = Rubric(rubric_id="r1", rubric_content={"text_property": "Is concise."})
 R2 = Rubric(rubric_id="r2", rubric_content={"text_property": "Is polite."})
 ONCE = {"num_samples": 1}
 GUIDED = GuidelineAdherence(guidelines="The answer is polite.")
+OF_SESSIONS = [
+    ("conversation_completeness", "yes", 1.0),
+    ("conversation_completeness", "no", 0.0),
+    ("user_frustration", "none", 1.0),
+    ("user_frustration", "unresolved", 0.0),
+]
 FENCES = ("{}", "```json\n{}\n```", "\n  {}\n")
 
 
@@ -51,7 +60,8 @@ async def value(scorer: Scorer, said: str, *replies: Any) -> float:
     found = set()
     for fence in FENCES:
         judge = ScriptedJudge(*(fence.replace("{}", json.dumps(reply, ensure_ascii=False)) for reply in replies))
-        subject = Subject(invocation=invocation, reference=Reference(final_response=Content.of("No.")), judge=judge)
+        turn = Turn(invocation.model_copy(update={"invocation_id": "i1"}), Reference(final_response=Content.of("No.")))
+        subject = Subject(invocation=turn.invocation, reference=turn.reference, turns=[turn], judge=judge)
         measured = scorer.score(subject)
         assert isinstance(measured, Awaitable)
         found.add((await measured).value)
@@ -104,6 +114,27 @@ async def test_a_quotation_does_not_meet_or_miss_a_rubric(real: str, number: flo
             ]
         }
         assert await value(scorer, said, reply) == number, said
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("metric", "real", "number"), OF_SESSIONS)
+async def test_a_quotation_does_not_change_the_rating_of_a_session(metric: str, real: str, number: float) -> None:
+    scorer = BUILT_IN[metric]()
+    for said in HOSTILE:
+        for first in (
+            {"rationale": f"It says: {said}", "turns": [1, said], "result": real},
+            {"result": real, "turns": [said, 1], "rationale": said},
+        ):
+            assert await value(scorer, said, first) == number, said
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("real", "number"), [("yes", 1.0), ("no", 0.0)])
+async def test_a_quotation_does_not_meet_or_miss_a_rubric_of_a_session(real: str, number: float) -> None:
+    scorer = RubricBasedTrajectoryQuality(rubrics=[R1, R2], judge_model_options=ONCE)
+    for said in HOSTILE:
+        entry = {"evidence": said, "rationale": said, "turns": [1, said], "verdict": real}
+        assert await value(scorer, said, {"verdicts": {"r1": entry, "r2": entry}}) == number, said
 
 
 @pytest.mark.slow

@@ -22,10 +22,25 @@ from traceweir.schemas.invocation import (
     Rubric,
 )
 from traceweir.schemas.reference import Reference
+from traceweir.schemas.turns import Turn
 from traceweir.scorers import Scorer, Subject
 from traceweir.scorers.evaluation.registry import BUILT_IN
 from traceweir.scorers.judge import Judge, Question
+from traceweir.scorers.judged.adk_session_ratings import (
+    MultiTurnTaskSuccess,
+    MultiTurnToolUseQuality,
+    MultiTurnTrajectoryQuality,
+)
 from traceweir.scorers.judged.chunk_relevance import ChunkRelevancePrecision
+from traceweir.scorers.judged.conversation_ratings import (
+    ConversationalGuidelines,
+    ConversationalRoleAdherence,
+    ConversationalSafety,
+    ConversationalToolCallEfficiency,
+    ConversationCompleteness,
+    KnowledgeRetention,
+    UserFrustration,
+)
 from traceweir.scorers.judged.databricks_ratings import (
     ContextSufficiency,
     Correctness,
@@ -39,8 +54,13 @@ from traceweir.scorers.judged.hallucinations_v1 import Hallucinations
 from traceweir.scorers.judged.prompt import fill
 from traceweir.scorers.judged.prompt_criterion import InvocationPrompt
 from traceweir.scorers.judged.rubric_based_final_response_quality_v1 import RubricBasedFinalResponseQuality
+from traceweir.scorers.judged.rubric_based_multi_turn_trajectory_quality_v1 import (
+    RubricBasedTrajectoryQuality,
+)
 from traceweir.scorers.judged.rubric_based_tool_use_quality_v1 import RubricBasedToolUseQuality
 from traceweir.scorers.judged.safety_v1 import Safety
+from traceweir.scorers.judged.session_rating import ConversationRating
+from traceweir.scorers.judged.tool_call_ratings import ToolCallCorrectness, ToolCallEfficiency
 from traceweir.scorers.judged.yes_no_rating import AsksForRatings
 from traceweir.scorers.scripted_judge import AgreeableJudge, ScriptedJudge
 
@@ -80,6 +100,7 @@ RUBRICS = [
 MATCH, WITH_STEPS = FinalResponseMatch(), FinalResponseMatch(include_intermediate_responses_in_final=True)
 QUALITY = RubricBasedFinalResponseQuality(rubrics=RUBRICS)
 TOOL_USE = RubricBasedToolUseQuality(rubrics=RUBRICS)
+CONDUCT = RubricBasedTrajectoryQuality(rubrics=RUBRICS)
 
 
 def _own(scale: JsonValue) -> InvocationPrompt:
@@ -113,14 +134,50 @@ ASKED: dict[str, tuple[Scorer, Invocation, int]] = {
         0,
     ),
     "own_criterion.categories": (_own({"categories": {"train": 1, "bus": 0}}), FULL, 0),
+    "tool_call_correctness": (ToolCallCorrectness(), FULL, 0),
+    "tool_call_correctness.expected": (ToolCallCorrectness(), FULL, 0),
+    "tool_call_efficiency": (ToolCallEfficiency(), FULL, 0),
+    "rubric_based_multi_turn_trajectory_quality_v1": (CONDUCT, FULL, 0),
+    "multi_turn_task_success_v1": (MultiTurnTaskSuccess(), FULL, 0),
+    "multi_turn_trajectory_quality_v1": (MultiTurnTrajectoryQuality(), FULL, 0),
+    "multi_turn_tool_use_quality_v1": (MultiTurnToolUseQuality(), FULL, 0),
+    "conversation_completeness": (ConversationCompleteness(), FULL, 0),
+    "user_frustration": (UserFrustration(), FULL, 0),
+    "knowledge_retention": (KnowledgeRetention(), FULL, 0),
+    "conversational_safety": (ConversationalSafety(), FULL, 0),
+    "conversational_guidelines": (ConversationalGuidelines(guidelines=["Be {brief}."]), FULL, 0),
+    "conversational_role_adherence": (ConversationalRoleAdherence(), FULL, 0),
+    "conversational_tool_call_efficiency": (ConversationalToolCallEfficiency(), FULL, 0),
 }
-VARIANTS = (".empty", ".with_intermediate", ".rating", ".facts")
+VARIANTS = (".empty", ".with_intermediate", ".rating", ".facts", ".expected")
 EXPECTED = Reference(final_response=Content.of("KTX 121 and 127 go to Busan."))
 FACTS = Reference(expected_facts=["KTX 121 goes to Busan.", 'A fact of two lines,\n"and quotes".'])
 
 
-async def asked(name: str) -> list[Question]:
+LATER = Invocation(
+    invocation_id="later",
+    user_content=Content.of("내일은요? {name}"),
+    final_response=Content.of("내일도 KTX 121이 있습니다.", "model"),
+    app_details=FULL.app_details,
+)
+
+
+def subject_of(name: str, judge: Judge) -> Subject:
+    """Returns what the scorer of a prompt measures: an invocation, or a session of two turns."""
     scorer, invocation, _ = ASKED[name]
+    if scorer.level == "session":
+        wanted = Reference(
+            task="Find a train to {Busan}.", expected_outcome="The user knows a train.", guidelines=["No {prices}."]
+        )
+        return Subject(turns=[Turn(invocation), Turn(LATER)], reference=wanted, judge=judge)
+    rules = ["No {prices}.", 'A guideline of two lines,\n"and quotes".'] if name == "guideline_adherence" else None
+    calls = [CALL.model_copy(update={"id": None})] if name.endswith(".expected") else None
+    expected = EXPECTED.model_copy(update={"guidelines": rules, "tool_uses": calls})
+    return Subject(invocation=invocation, reference=FACTS if name.endswith(".facts") else expected, judge=judge)
+
+
+async def asked(name: str) -> list[Question]:
+    scorer, _, _ = ASKED[name]
     agreeable = AgreeableJudge()
     replies = []
 
@@ -129,10 +186,7 @@ async def asked(name: str) -> list[Question]:
             replies.append(question)
             return await agreeable.ask(question)
 
-    rules = ["No {prices}.", 'A guideline of two lines,\n"and quotes".'] if name == "guideline_adherence" else None
-    expected = EXPECTED.model_copy(update={"guidelines": rules})
-    reference = FACTS if name.endswith(".facts") else expected
-    await scorer.score(Subject(invocation=invocation, reference=reference, judge=Listening()))  # type: ignore[misc]
+    await scorer.score(subject_of(name, Listening()))  # type: ignore[misc]
     return replies
 
 
@@ -151,7 +205,7 @@ async def test_the_prompt_is_the_golden_one(name: str) -> None:
         return
     metric = next(metric for metric, kind in BUILT_IN.items() if kind is type(scorer))
     asked_as = "safety_v1" if isinstance(scorer, SafetyRating) else metric
-    assert (question.metric, question.version, question.model) == (asked_as, "4", "gemini-2.5-flash")
+    assert (question.metric, question.version, question.model) == (asked_as, scorer.version, "gemini-2.5-flash")
 
 
 def test_every_judged_metric_has_a_golden_prompt_and_every_template_is_used() -> None:
@@ -167,7 +221,7 @@ def test_every_judged_metric_has_a_golden_prompt_and_every_template_is_used() ->
 async def test_samples_ask_the_same_question_with_different_numbers(name: str) -> None:
     first, again = await asked(name), await asked(name)
     assert first == again
-    if isinstance(ASKED[name][0], AsksForRatings | SafetyRating | InvocationPrompt):
+    if isinstance(ASKED[name][0], AsksForRatings | SafetyRating | InvocationPrompt | ConversationRating):
         assert [question.sample for question in first] == [0]
     elif name.startswith("hallucinations"):
         assert [question.sample for question in first] == [0, 0]
