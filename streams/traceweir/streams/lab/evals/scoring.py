@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from statistics import mean
 
+from traceweir.schemas.base import JsonObject
 from traceweir.schemas.eval_set import EvalCase, EvalInvocation
 from traceweir.schemas.invocation import Invocation
 from traceweir.schemas.score import Score
@@ -169,12 +170,29 @@ def _turn_results(
     for score in reversed(scores):
         if score.level == "invocation":
             columns.setdefault(score.metric, []).append(score)
+    of_session = {score.metric: score for score in scores if score.level == "session"}
     found = []
     for at, turn in enumerate(turns):
-        of_it = [metric.name for metric in plan.metrics if metric.name in columns and metric.applies(turn.reference)]
-        mine = [columns[name].pop() for name in of_it]
+        mine = []
+        for metric in plan.metrics:
+            if metric.name in columns and metric.applies(turn.reference):
+                mine.append(columns[metric.name].pop())
+            elif metric.name in of_session and metric.scorer is not None and metric.scorer.level == "session":
+                whole = of_session[metric.name]
+                mine.append(whole if at == len(turns) - 1 else whole.model_copy(update=_AT_THE_LAST))
         found.append(TurnResult(run, at + 1, len(turns), turn.invocation, expected[at], mine, turn.started_at))
     return found
+
+
+_AT_THE_LAST: JsonObject = {
+    "value": None,
+    "status": "NOT_EVALUATED",
+    "not_evaluated_because": None,
+    "cause": None,
+    "rationale": "the criterion measures the session; its value stands at the last invocation",
+    "details": {},
+}
+"""What a criterion of a session has at an invocation that is not the last, as in ADK."""
 
 
 def _criterion(metric: Metric, runs: Sequence[Sequence[Score]], *, pooled: bool) -> CriterionResult:

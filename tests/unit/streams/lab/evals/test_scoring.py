@@ -14,6 +14,7 @@ from tests.support.scoring import NOW
 
 from traceweir.schemas.config import GateConfig
 from traceweir.scorers import Measurement, Metric, Plan, Scorer, Subject, TraceValue, read_plan
+from traceweir.scorers.scripted_judge import ScriptedJudge
 from traceweir.streams.intake.formats.documents import InputError
 from traceweir.streams.lab.evals.evaluate import evaluate_files
 from traceweir.streams.lab.evals.files import Chosen, read_eval_file
@@ -274,3 +275,45 @@ def test_a_missing_sessions_file_is_reported_with_the_expected_names(tmp_path: P
     path = write(tmp_path / "a.test.json", json.dumps(eval_set()))
     with pytest.raises(InputError, match=r"neither a\.sessions\.json nor a\.sessions\.jsonl exists in its folder"):
         evaluate_files(path)
+
+
+async def test_a_criterion_of_a_session_stands_at_the_last_invocation_as_in_adk(tmp_path: Path) -> None:
+    rated = json.dumps({"rationale": "r", "turns": [2], "result": "no"})
+    options = {"judge_model_options": {"num_samples": 1}}
+    config = {"criteria": {"multi_turn_task_success_v1": {"threshold": 0.5, **options}, "response_match_score": 0.8}}
+    turn = invocation("Hi", "Hello there.", FIND)
+    recorded = eval_set(case("a", turn, turn, turn), case("a", turn, turn, turn))
+    report = await score(
+        tmp_path, eval_set(case("a", turn, turn, turn)), recorded, config, judge=ScriptedJudge(rated, rated)
+    )
+
+    [result] = report.cases
+    assert status_and_values(result) == ("FAILED", {"multi_turn_task_success_v1": 0.0, "response_match_score": 1.0})
+    assert result.criteria[0].rationale == "over 2 of 2 values of 2 runs"
+    first = [[(each.metric, each.status, each.value) for each in turn.scores] for turn in result.turns[:3]]
+    answered = ("response_match_score", "PASSED", 1.0)
+    assert first == [
+        [("multi_turn_task_success_v1", "NOT_EVALUATED", None), answered],
+        [("multi_turn_task_success_v1", "NOT_EVALUATED", None), answered],
+        [("multi_turn_task_success_v1", "FAILED", 0.0), answered],
+    ]
+    assert [line.split() for line in detail_lines(result) if "task_success_v1: " in line] == [
+        ["multi_turn_task_success_v1:", *said] for said in 2 * [*2 * [["NOT_EVALUATED", "(None)"]], ["FAILED", "(0.0)"]]
+    ]
+
+
+async def test_a_criterion_of_a_session_without_a_value_has_none_at_any_invocation(tmp_path: Path) -> None:
+    config = {"criteria": {"conversational_guidelines": 1.0}}
+    turn = invocation("Hi", "Hello there.")
+    [result] = (
+        await score(
+            tmp_path,
+            eval_set(case("a", turn, turn)),
+            eval_set(case("a", turn, turn)),
+            config,
+            judge=ScriptedJudge(),
+        )
+    ).cases
+    assert [[each.status for each in turn.scores] for turn in result.turns] == [["NOT_EVALUATED"], ["NOT_EVALUATED"]]
+    assert [turn.scores[0].not_evaluated_because for turn in result.turns] == [None, "missing_input"]
+    assert result.criteria[0].because == "missing_input"
