@@ -255,6 +255,32 @@ async def test_a_session_page_has_calls_errors_scores_and_the_nearest_trace(site
     assert commands(page) == [f"traceweir evalset add --to cases.evalset.json {session_id_of(0)}"]
 
 
+@pytest.mark.parametrize("content", ["full", "redacted", "none"])
+async def test_a_session_page_marks_the_turns_on_which_a_score_of_the_session_rests(
+    content: Content, tmp_path: Path, visit: Open
+) -> None:
+    site = Site(open_store(tmp_path / "store.duckdb"), content=content)
+    site.add_sessions(1)
+    about: dict[str, Any] = {"level": "session", "invocation_id": None, "session_id": session_id_of(0)}
+    for number, turns in enumerate((["1", "of no turn", HOSTILE], "1", [["1"]])):
+        details = {"turns": turns}
+        site.add(
+            make_score(
+                **about, metric=f"rating_{number}", result_id=f"rated-{number}", status="FAILED", details=details
+            )
+        )
+    page = (await visit(site).get(VIEWS[2])).text
+
+    marks = [
+        (attributes["href"], attributes["class"])
+        for tag, attributes in Tags(page).found
+        if tag == "a" and (attributes.get("href") or "").startswith("#rated-")
+    ]
+    assert marks == ([] if content == "none" else [("#rated-0", "s f")])
+    assert ("rests on <bdi>1</bdi>, <bdi>of no turn</bdi>" in page) is (content != "none")
+    assert not [tag for tag, _ in Tags(page).found if tag == "img"]
+
+
 @pytest.mark.parametrize(
     "session_id",
     [

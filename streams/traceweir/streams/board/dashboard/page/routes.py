@@ -198,6 +198,7 @@ def page_routes(store: Readable, options: PageOptions) -> APIRouter:
             session_id=session_id,
             segments=segments,
             scores=scores,
+            resting_on=session_view.resting_on(scores),
             left_out=[
                 (details.segments_left_out, "segments"),
                 (details.results_left_out, "results"),

@@ -53,6 +53,12 @@ class ScoreView:
         return details if isinstance(details, dict) else {}
 
     @property
+    def turns(self) -> list[str]:
+        """The ids of the invocations on which a score of a session rests."""
+        turns = self.details.get("turns")
+        return [each for each in turns if isinstance(each, str)] if isinstance(turns, list) else []
+
+    @property
     def replies(self) -> str | None:
         """How many replies of a judge count; None if no judge was asked."""
         replies = self.details.get("replies")
@@ -108,6 +114,15 @@ def score_views(results: Sequence[Mapping[str, Any]], replaced: Sequence[Mapping
         ),
     )
     return [_score(row, earlier.get(row["result_id"], [])) for row in ranked]
+
+
+def resting_on(scores: Sequence[ScoreView]) -> dict[tuple[int, str], list[ScoreView]]:
+    """Returns the scores of a session by the segment and the id of each invocation on which they rest."""
+    found: dict[tuple[int, str], list[ScoreView]] = {}
+    for score in scores:
+        for invocation_id in score.turns:
+            found.setdefault((score.row["segment"], invocation_id), []).append(score)
+    return found
 
 
 def nearest_of(scores: Sequence[ScoreView]) -> NearestTrace | None:
