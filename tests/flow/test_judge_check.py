@@ -23,7 +23,7 @@ from traceweir.streams.scoring.sessions.options import ScoringOptions
 from traceweir.streams.scoring.sessions.session_scoring import SessionScoring
 
 # Importing litellm takes seconds; the group keeps it to one process.
-pytestmark = pytest.mark.xdist_group("litellm")
+pytestmark = [pytest.mark.xdist_group("litellm"), pytest.mark.slow]
 
 MODEL: JsonObject = {"judge_model_options": {"judge_model": "openai/stub", "num_samples": 1}}
 PLAN = read_plan(

@@ -23,7 +23,9 @@ class Ended(NamedTuple):
 
 Run = Callable[..., Ended]
 
-_command_of = functools.cache(typer.main.get_command)
+build_commands = typer.main.get_command
+"""What builds the tree of all commands, for a test that adds one."""
+_command_of = functools.cache(build_commands)
 """Builds the tree of all commands once a process; Typer builds it for each run, which takes longer than most commands."""
 
 

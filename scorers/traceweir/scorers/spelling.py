@@ -24,8 +24,8 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     names = sorted(known)
     others = len(names) - MAX_KNOWN
     names = names[:MAX_KNOWN]
-    # A name without its last words is likelier than one with another letter.
-    near = [each for each in names if each.startswith(f"{name}_")]
+    # A name without its last word is likelier than one with another letter.
+    near = [each for each in names if each.startswith(f"{name}_") and "_" not in each.removeprefix(f"{name}_")]
     if len(near) != 1:
         near = difflib.get_close_matches(name, names, n=1, cutoff=0.6) if len(name) <= MAX_NAME_CHARS else []
     listed = ", ".join(names if others <= 0 else [*names, f"and {others} more"])

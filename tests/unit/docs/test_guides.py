@@ -10,7 +10,8 @@ from typing import Any
 
 import orjson
 import pytest
-from tests.support.command_line import Run
+import typer.main
+from tests.support.command_line import Run, build_commands
 from tests.support.commands import blocks, commands_in
 from tests.support.paths import ROOT
 from tests.support.scoring import install
@@ -60,6 +61,7 @@ def test_the_config_and_the_command_of_the_guide_score_by_the_plugin(
 
 
 def test_the_command_of_the_guide_runs_and_passes_the_guides_test(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(typer.main, "get_command", build_commands)
     monkeypatch.setattr(app, "registered_commands", [*app.registered_commands])
     module: dict[str, Any] = {"app": app, "Panel": Panel}
     command, registration, test = blocks(COMMAND, "python")

@@ -72,11 +72,6 @@ class JudgedScorer(Scorer):
         return options | ({"sampling": self.judge_model_options.sampling} if self.judge_model_options.sampling else {})
 
     @property
-    def question_metric(self) -> str:
-        """The criterion under whose name questions are asked."""
-        return self.asks_as or self.metric
-
-    @property
     def asks_once(self) -> bool:
         """Whether one answer to a question decides, without a vote."""
         return self.judge_model_options.num_samples == 1
@@ -117,7 +112,7 @@ class JudgedScorer(Scorer):
     ) -> Question:
         """Returns a question of this criterion to its model; `problem` as in `Question`."""
         return Question(
-            metric=self.question_metric,
+            metric=self.asks_as or self.metric,
             version=self.version,
             model=self.judge_model,
             prompt=prompt.text,

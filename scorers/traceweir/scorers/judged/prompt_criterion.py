@@ -69,7 +69,7 @@ class PromptCriterion(JudgedScorer):
         return self._scale.ends
 
     @property
-    def question_metric(self) -> str:
+    def metric(self) -> str:  # type: ignore[override]
         """The criterion's name."""
         return self.name
 

@@ -19,7 +19,6 @@ from traceweir.streams.base.statistics.label_agreement import LEAST_OF_A_LABEL
 from traceweir.streams.lab.judge_agreement import Agreement, QuestionsEstimate, by_language
 from traceweir.streams.lab.judge_check import JudgedCase, JudgedCases, judge_cases
 
-LITELLM = pytest.mark.xdist_group("litellm")
 CRITERIA = [
     name
     for name, place in PLACES.items()
@@ -136,7 +135,8 @@ async def test_few_verdicts_have_rates_without_intervals() -> None:
     assert (found.agreement.value, found.agreement.interval, found.kappa_interval) == (0.5, None, None)
 
 
-@LITELLM
+@pytest.mark.slow
+@pytest.mark.xdist_group("litellm")
 @pytest.mark.slow
 async def test_an_estimate_asks_nothing_and_counts_each_question_once() -> None:
     service = judging("http://127.0.0.1:9/v1", config={"prices": {"openai/m": {"input": 1, "output": 1}}})
@@ -150,7 +150,8 @@ async def test_an_estimate_asks_nothing_and_counts_each_question_once() -> None:
     assert (estimate.questions, estimate.known) == (48, 48)
 
 
-@LITELLM
+@pytest.mark.slow
+@pytest.mark.xdist_group("litellm")
 @pytest.mark.slow
 async def test_an_estimate_names_models_without_a_price() -> None:
     scorer = scorer_of("hallucinations_v1", **MODEL)
@@ -159,7 +160,8 @@ async def test_an_estimate_names_models_without_a_price() -> None:
     assert (estimate.questions, estimate.use.usd, estimate.unpriced) == (2, 0, {"openai/m"})
 
 
-@LITELLM
+@pytest.mark.slow
+@pytest.mark.xdist_group("litellm")
 @pytest.mark.slow
 async def test_an_estimate_of_a_model_without_a_provider_is_left_to_the_answers() -> None:
     scorer = scorer_of("safety_v1", judge_model_options={"judge_model": "nobody/m"})
@@ -168,7 +170,8 @@ async def test_an_estimate_of_a_model_without_a_provider_is_left_to_the_answers(
     assert (estimate.questions, estimate.use.tokens) == (48, 0)
 
 
-@LITELLM
+@pytest.mark.slow
+@pytest.mark.xdist_group("litellm")
 @pytest.mark.slow
 async def test_cases_that_a_criterion_cannot_judge_are_refused_by_their_id() -> None:
     line = {"id": "mine", "language": "en", "label": "good", "question": "Why?", "answer": "Because."}

@@ -17,7 +17,7 @@ from traceweir.streams.base.statistics.label_agreement import (
 )
 from traceweir.streams.base.statistics.rate_intervals import rate_difference_interval, rate_interval
 
-pytestmark = pytest.mark.xdist_group("statsmodels")
+pytestmark = [pytest.mark.xdist_group("statsmodels"), pytest.mark.slow]
 
 COUNTED = [
     LabelledVerdicts(24, 22, 24, 5),
