@@ -55,7 +55,9 @@ async def test_model_calls_and_tokens_are_counted_where_agents_report_them() -> 
         ("invocation", TOKENS, 10.0),
         ("session", TOKENS, 5.0),
     ]
-    assert scores[-1]["details"]["not_evaluated"] == {"missing_input": {"count": 1, "invocations": ["silent"]}}
+    assert scores[-1]["details"]["not_evaluated"] == {
+        "missing_input": {"count": 1, "invocations": ["silent"], "causes": {"not_recorded": 1}}
+    }
 
 
 async def test_a_session_without_invocations_has_a_reason() -> None:
