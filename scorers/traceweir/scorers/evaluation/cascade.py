@@ -112,7 +112,7 @@ def cascade_point(session_id: str) -> float:
     """Returns a number from 0 to 1 for a session; it is not the one of the sampling.
 
     >>> round(cascade_point("session-1"), 3)
-    0.0
+    0.686
     """
     return (
         int.from_bytes(hashlib.sha256(f"cascade\x1f{session_id}".encode("utf-8", "surrogatepass")).digest()[:6]) / 2**48

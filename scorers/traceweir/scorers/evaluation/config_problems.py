@@ -18,7 +18,7 @@ Model = TypeVar("Model", bound=BaseModel)
 
 MAX_PROBLEMS = 50
 """Maximum number of problems of a config that are reported."""
-MAX_PROBLEM_CHARS = 2_000
+MAX_PROBLEM_CHARS = 1_900
 """Maximum number of characters of a problem."""
 MAX_VALUES = 20_000
 """Maximum number of members of all objects and lists of a config. Reading a config takes time in proportion to it."""
