@@ -140,7 +140,8 @@ def _steps(event: InvocationEvent, name: str, *, may_repeat: bool) -> Iterator[t
             yield from _recorded(event, name)
         case InvocationCompleted():
             says = event.final_response is not None and bool(event.final_response.text)
-            yield None, TurnStep(name, says=says, begins=False)
+            # An error ends what the turn has begun: asking again is a new turn.
+            yield None, TurnStep(name, says=says, begins=False, responds=bool(event.error))
         case ResponseIntermediate():
             yield None, TurnStep(name, says=bool(event.content.text), begins=False)
         case _:

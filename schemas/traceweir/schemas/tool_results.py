@@ -25,9 +25,10 @@ _TEXT_OF_FAILURE = re.compile(
     (?:
         # "Error: no such user" and "Error calling the tool", but not "Errors: 0 found", "Error: 0" and "Error rate: 3 %".
         error \b (?! \]? \s* [:=]? \s* (?: 0\b | no\serrors?\b | none\s*(?:[,;.]|$) )
-                   | \s+ (?: rates? | counts? | logs? | margins? | bars? | budgets? | handling | free | correction ) \b )
+                   | \s+ (?: rates? | counts? | logs? | margins? | bars? | budgets? | handling | free | correction
+                             | messages? | codes? ) \b )
         # "KeyError: 'user'" and "requests.exceptions.ConnectionError: ...", as Python writes exceptions.
-        | (?-i: (?:\w+\.)* [A-Z]\w* (?: Error | Exception ) :)
+        | (?-i: (?:\w+\.)* (?: [A-Z]\w* (?: Error | Exception ) | Exception ) :)
         | traceback \s \( most \s recent
     )
     """,
@@ -79,7 +80,9 @@ def is_failure(result: JsonValue) -> bool:
 
 
 def _is_object_of_failure(result: dict[str, JsonValue]) -> bool:
-    if True in (result.get("isError"), result.get("is_error")) or False in (result.get("success"), result.get("ok")):
+    if True in (result.get("isError"), result.get("is_error")) or any(
+        result.get(name) is False for name in ("success", "ok")
+    ):
         return True
     error = result.get("error")
     if isinstance(error, str):

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, JsonValue
 from pydantic.alias_generators import to_camel
@@ -49,6 +49,9 @@ class Subject:
     """Whose work the subject is: app, agent, version, environment, model, user and labels."""
     found: dict[Hashable, object] = field(default_factory=dict, compare=False, repr=False)
     """What a scorer has worked out of the subject, for other scorers that need the same."""
+
+    found_of_session: dict[Hashable, Any] = field(default_factory=dict, compare=False, repr=False)
+    """The same of the session; all its subjects share it."""
 
     @property
     def earlier_turns(self) -> Sequence[Turn]:

@@ -337,3 +337,18 @@ def test_a_turn_whose_source_says_that_it_goes_on_is_a_part_of_the_turn_before()
 
     assert turn.invocation.final_response == Content.model_validate(content("b"))
     assert turn.invocation.unread is None
+
+
+@pytest.mark.parametrize("call_id", [None, "c"])
+def test_a_question_that_is_asked_again_after_an_error_is_a_turn_of_its_own(call_id: str | None) -> None:
+    def turn(name: str, **end: Any) -> list[dict[str, Any]]:
+        return [
+            event("invocation.started", name, user_content=content("book")),
+            event("tool.called", name, name="find", args={"x": 1}, call_id=call_id and call_id + name),
+            event("invocation.completed", name, **end),
+        ]
+
+    first, second = turns(*turn("a", error="boom"), *turn("b", final_response=content("done")))
+
+    assert (first.invocation.error, second.invocation.error) == ("boom", None)
+    assert [len(each.invocation.tool_uses) for each in (first, second)] == [1, 1]

@@ -54,9 +54,9 @@ class When(ConfigModel):
     otherwise: Annotated[Fraction, Field(alias="else")] = 0.0
     """The share of the other sessions, from 0 to 1; the session id decides."""
 
-    def share(self, totals: Mapping[str, Score]) -> float:
-        """Returns the probability that a session with these scores is chosen."""
-        return 1.0 if any(each.holds(totals.get(each.metric)) for each in self.any) else self.otherwise
+    def fulfilled(self, totals: Mapping[str, Score]) -> list[Score]:
+        """Returns the scores of the session that fulfil a condition."""
+        return [totals[each.metric] for each in self.any if each.holds(totals.get(each.metric))]
 
     def __str__(self) -> str:
         """Returns the conditions for a person."""
@@ -97,11 +97,14 @@ def choice_of(
         session_id: The session.
         totals: The session's scores of the criteria that were measured before.
     """
-    of_cascade = 1.0 if when is None else when.share(totals)
+    fulfilled = [] if when is None else when.fulfilled(totals)
+    # A condition on a criterion that is asked by chance holds by chance. All criteria draw the same number for a session.
+    known = [1.0 if score.inclusion_probability is None else score.inclusion_probability for score in fulfilled]
+    of_cascade = 1.0 if when is None else max([when.otherwise, *known])
     probability = share * of_cascade if share * of_cascade < 1 else None
     if point >= share:
         return SessionChoice(Unmeasured("sampled_out", f"{share:g} of all sessions are measured"), probability)
-    if when is not None and cascade_point(session_id) >= of_cascade:
+    if when is not None and not fulfilled and cascade_point(session_id) >= when.otherwise:
         return SessionChoice(
             Unmeasured("sampled_out", f"{name} is measured if {when}", cause="cascade"), probability, is_by_cascade=True
         )

@@ -35,7 +35,8 @@ def criteria_text(plan: Plan, config: str | None) -> str:
 
 def _in_words(metric: Metric) -> str:
     name = printable(short_name(metric.name))
-    words = name if metric.threshold is None else f"{name} >= {threshold_figure(metric.threshold)}"
+    sign = "<=" if metric.scorer is not None and metric.scorer.direction == "lower" else ">="
+    words = name if metric.threshold is None else f"{name} {sign} {threshold_figure(metric.threshold)}"
     if metric.scorer is None:
         return f"{words} (unsupported: NOT_EVALUATED)"
     if metric.code is None:

@@ -181,7 +181,7 @@ def read_plan(document: str | bytes | Mapping[str, JsonValue] | None) -> Plan:
     if config and not problems:
         problems += _unused_fallbacks(metrics, config.judge.fallback)
         metrics = _with_full_names(metrics)
-        problems += _cascade_problems(metrics, config.gate.required)
+        problems += _cascade_problems(metrics, config.gate.required, config.sampling)
         problems += _unused_budgets(metrics, config.judge.budget)
     problems += unknown_names(sections, criteria)
     if problems or trace_value is None or config is None:
@@ -243,11 +243,16 @@ def _with_full_names(metrics: Sequence[Metric]) -> list[Metric]:
     return found
 
 
-def _cascade_problems(metrics: Sequence[Metric], required: Sequence[str]) -> list[str]:
-    """Returns the problems of conditions: an unknown criterion, one of traces, a circle, or a criterion of the gate."""
+def _cascade_problems(
+    metrics: Sequence[Metric], required: Sequence[str], sampling: float | Mapping[str, float]
+) -> list[str]:
+    """Returns the problems of conditions: a criterion that is unknown, of traces, sampled or the gate's, or a circle."""
+    shares = _shares(sampling, metrics)
     by_name = {metric.name: metric for metric in metrics}
     problems = []
     for metric in metrics:
+        if metric.when is not None and metric.scorer is not None and metric.scorer.level == "trace":
+            problems.append(f"criteria.{metric.name}.when: a metric of traces takes no condition; remove it")
         for place, condition in enumerate(metric.when.any if metric.when else ()):
             where = f"criteria.{metric.name}.when.any.{place}.metric"
             other = by_name.get(condition.metric)
@@ -255,6 +260,11 @@ def _cascade_problems(metrics: Sequence[Metric], required: Sequence[str]) -> lis
                 problems.append(f"{where}: {condition.metric!r} is not among the criteria")
             elif other.scorer is not None and other.scorer.level == "trace":
                 problems.append(f"{where}: {condition.metric} measures traces, and has no score of the session")
+            elif shares[other.name] < 1:
+                problems.append(
+                    f"{where}: {condition.metric} is measured on a share of the sessions (sampling), so nobody could say "
+                    f"how probable it is that {metric.name} is asked; sample {metric.name} by `else` instead"
+                )
     conditional = {metric.name for metric in metrics if metric.when is not None and metric.when.otherwise < 1}
     problems += [
         f"gate.required: {name} has the condition `when`, so a trace of a session that is not chosen would be rejected; "

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
+from typing import Any
 
 from traceweir.schemas.dimensions import session_dimensions
 from traceweir.schemas.invocation import Level
@@ -113,6 +114,7 @@ class _Measuring:
         self._timeout_s = timeout_s
         self._judge_timeout_s = judge_timeout_s
         self._watch = watch
+        self._found: dict[Hashable, Any] = {}
         self._is_later = session.revision > 0 or attempt > 0
         self._began = _start_of(session, turns)
         self._shared = session_dimensions([turn.dimensions for turn in turns])
@@ -173,11 +175,12 @@ class _Measuring:
             labelled = with_labels(outcome, subject.invocation, metric.name)
             found.append(write(level, _id_of(subject), labelled, subject.started_at, subject.dimensions))
         left_out = choice.left_out
-        if left_out is None:
+        if left_out is None or choice.is_by_cascade:
             found += [
                 write(level, _id_of(subject), _WITHDRAWN, subject.started_at, subject.dimensions)
                 for subject in self._gone.get(level, ())
             ]
+        if left_out is None:
             if scorer is not None and level == "invocation" and (subjects or metric.runs_on is None or self._withdrawn):
                 total = aggregated(scorer, [_id_of(subject) for subject in subjects], outcomes)
                 if not (metric.needs_input and lacks_input(total) and not self._withdrawn):
@@ -195,6 +198,7 @@ class _Measuring:
                     reference=turn.reference,
                     turns=turns,
                     position=position,
+                    found_of_session=self._found,
                     judge=self._judge,
                     started_at=turn.started_at,
                     dimensions=turn.dimensions,
@@ -218,6 +222,7 @@ class _Measuring:
                 session=self._session,
                 reference=session_reference(turn.reference for turn in turns),
                 turns=turns,
+                found_of_session=self._found,
                 judge=self._judge,
                 started_at=self._began,
                 dimensions=self._shared,

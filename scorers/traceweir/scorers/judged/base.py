@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, ClassVar, Literal
 
@@ -100,6 +101,8 @@ class JudgedScorer(Scorer):
         dialogue = self.dialogue(subject)
         if dialogue is None:
             return FittedPrompt(prompt(template, data, texts))
+        # Each turn of a long session has a long prompt, and others wait for the event loop.
+        await asyncio.sleep(0)
         return await fitted_prompt(
             judge_of(subject),
             dialogue,
@@ -140,7 +143,9 @@ class JudgedTurn(JudgedScorer):
         wanted = self.history if self.history is not None else "all" if compat is None else 0
         left_out = 0 if wanted == "all" else max(0, len(earlier) - wanted)
         shown = earlier[left_out:]
-        return dialogue_of(shown, subject.session, first=left_out + 1) if shown else None
+        if not shown:
+            return None
+        return dialogue_of(shown, subject.session, first=left_out + 1, found=subject.found_of_session)
 
 
 def judge_of(subject: Subject) -> Judge:

@@ -83,7 +83,7 @@ class ChunkRelevancePrecision(AsksForRatings):
                 "relevant": ratings.count("yes"),
                 "rated": len(ratings),
                 "chunks": [each.details() for each in chunk_ratings[:SHOWN_CHUNKS]],
-                **next((each.fitted.details for each in chunk_ratings if each.fitted is not None), {}),
+                **next((each.fitted.details for each in chunk_ratings if each.fitted and each.fitted.left_out), {}),
             },
             cost=total_cost(each.cost for each in chunk_ratings if each.cost != NOTHING_SPENT),
         )

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from functools import cached_property
+from typing import Any, Literal
 
 from pydantic import JsonValue
 
@@ -29,7 +30,7 @@ BEGINNING_IS_MISSING = "the beginning of the conversation is not shown"
 NO_ANSWER = "the agent gave no answer"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class DialogueLine:
     """Holds one message, tool call, tool result or error, or a note on what is missing."""
 
@@ -56,6 +57,11 @@ class DialogueLine:
 
     def __str__(self) -> str:
         """Returns the line as JSON."""
+        return self._json
+
+    @cached_property
+    def _json(self) -> str:
+        # The prompt of each later turn contains the line.
         document: JsonObject = {"turn": self.turn} if self.turn else {}
         if self.kind in ("tool_call", "tool_result"):
             document[self.kind] = self.name
@@ -114,7 +120,14 @@ class Dialogue:
         return {"characters": sum(line.left_out for line in shortened), "shortened": dict(kinds)}
 
 
-def dialogue_of(turns: Sequence[Turn], session: Session | None = None, *, first: int = 1, whole: int = 1) -> Dialogue:
+def dialogue_of(
+    turns: Sequence[Turn],
+    session: Session | None = None,
+    *,
+    first: int = 1,
+    whole: int = 1,
+    found: dict[Hashable, Any] | None = None,
+) -> Dialogue:
     """Returns the dialogue of some turns.
 
     Args:
@@ -122,12 +135,16 @@ def dialogue_of(turns: Sequence[Turn], session: Session | None = None, *, first:
         session: Their session, if it is known: a later segment says that its beginning is missing.
         first: The number of the first of these turns in the session.
         whole: How many of the last turns are never shortened.
+        found: Keeps the lines of each turn, for other prompts about the session; `Subject.found_of_session`.
     """
     lines: list[DialogueLine] = []
     if first > 1 or (session is not None and session.segment > 0):
         lines.append(DialogueLine(0, "note", BEGINNING_IS_MISSING))
+    kept = {} if found is None else found
     for number, turn in enumerate(turns, first):
-        lines += _lines(number, turn.invocation)
+        if (key := ("dialogue", number)) not in kept:
+            kept[key] = [*_lines(number, turn.invocation)]
+        lines += kept[key]
     return Dialogue(lines, first + len(turns) - whole)
 
 

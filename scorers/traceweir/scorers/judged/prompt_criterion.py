@@ -16,6 +16,7 @@ from traceweir.scorers.judge import Reply
 from traceweir.scorers.judged.base import JudgedScorer, JudgedTurn, RatingOptions, judge_of
 from traceweir.scorers.judged.dialogue import Dialogue, dialogue_of
 from traceweir.scorers.judged.evidence import (
+    UNKNOWN_TOOLS,
     answer_of,
     instructions_of,
     question_of,
@@ -112,7 +113,7 @@ class InvocationPrompt(PromptCriterion, JudgedTurn):
         "question": lambda subject: _required(question_of(invocation_of(subject)), "question"),
         "answer": lambda subject: _required(answer_of(invocation_of(subject)), "answer"),
         "dialogue": lambda subject: NO_TURNS_BEFORE,
-        "tools": lambda subject: tools_of(invocation_of(subject)),
+        "tools": lambda subject: tools_of(invocation_of(subject), unknown=UNKNOWN_TOOLS),
         "instructions": lambda subject: _required(instructions_of(invocation_of(subject)), "instructions"),
         "reference": lambda subject: _required(_expected(subject.reference), "reference"),
         "context": lambda subject: _required(retrieved_context_of(invocation_of(subject)), "context"),
@@ -129,7 +130,7 @@ class SessionPrompt(PromptCriterion):
     level = "session"
     parts: ClassVar[Mapping[str, Callable[[Subject], str]]] = {
         "dialogue": lambda subject: str(len(turns_of_session(subject))),
-        "tools": lambda subject: tools_of(_last(subject)),
+        "tools": lambda subject: tools_of(_last(subject), unknown=UNKNOWN_TOOLS),
         "instructions": lambda subject: _required(instructions_of(_last(subject)), "instructions"),
         "reference": lambda subject: _required(_expected(subject.reference), "reference"),
     }

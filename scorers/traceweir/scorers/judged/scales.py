@@ -24,6 +24,7 @@ from traceweir.scorers.judged.vote import (
     SHOWN_CHARACTERS,
     Ballot,
     Vote,
+    counted_votes,
     gather_all,
     raise_first,
     total_cost,
@@ -92,9 +93,9 @@ class NumberScale(ConfigModel):
     def texts(self) -> dict[str, str]:
         """The texts of the prompt about the scale, by placeholder."""
         return {
-            "lowest": f"{self.lowest:g}",
+            "lowest": f"{self.lowest:.15g}",
             "lowest_means": self.lowest_means,
-            "highest": f"{self.highest:g}",
+            "highest": f"{self.highest:.15g}",
             "highest_means": self.highest_means,
         }
 
@@ -112,13 +113,7 @@ class NumberScale(ConfigModel):
                 return f"its score is not a number from {self.lowest:g} to {self.highest:g}"
             return "its reason is copied from this message" if is_copied(found[1], self.template) else None
 
-        limit = asyncio.Semaphore(options.parallelism_limit)
-
-        async def reply_to(sample: int) -> Reply:
-            async with limit:
-                return await ask(answer, problem, sample)
-
-        replies = raise_first(await gather_all([reply_to(sample) for sample in range(options.num_samples)]))
+        replies = await _replies(ask, answer, problem, options)
         found = [read for reply in replies if problem(reply.text) is None and (read := self._read(reply.text))]
         cost = total_cost(reply.cost for reply in replies)
         if not found:
@@ -140,8 +135,8 @@ class NumberScale(ConfigModel):
         )
 
     def _read(self, reply: str) -> tuple[float, str] | None:
-        objects, is_malformed, _ = verdict_objects(reply, "score")
-        if is_malformed or not objects:
+        objects = _objects(reply, "score")
+        if not objects:
             return None
         numbers = {_number(value_at(each, "score")) for each in objects}
         number = numbers.pop() if len(numbers) == 1 else None
@@ -184,7 +179,9 @@ class CategoryScale(ConfigModel):
         """
         answer = object_schema(rationale=TEXT, category=one_of(*sorted(self.categories)))
         ballot = Ballot([*self.categories], self._votes, self.template)
-        poll = await vote(lambda sample: ask(answer, ballot.problem, sample), ballot, options)
+        # All replies: which category has the most is open until the last one.
+        replies = await _replies(ask, answer, ballot.problem, options)
+        poll = counted_votes(replies, ballot, options)
         poll.check()
         votes = {name: tally.yes for name, tally in poll.tallies.items()}
         category = min(votes, key=lambda name: (-votes[name], self.categories[name]))
@@ -203,8 +200,8 @@ class CategoryScale(ConfigModel):
 
     def _votes(self, reply: str) -> dict[str, Vote]:
         """Returns yes for the category of a reply and no for all others; empty if it has none, or several."""
-        objects, is_malformed, _ = verdict_objects(reply, "category")
-        if is_malformed or not objects:
+        objects = _objects(reply, "category")
+        if not objects:
             return {}
         names = {_folded(name) if isinstance(name := value_at(each, "category"), str) else "" for each in objects}
         chosen = next((name for name in self.categories if {_folded(name)} == names), None)
@@ -214,8 +211,28 @@ class CategoryScale(ConfigModel):
         return {name: Vote(name == chosen, rationale) for name in self.categories}
 
 
+async def _replies(
+    ask: Ask, answer: JsonObject, problem: Callable[[str], str | None], options: JudgeModelOptions
+) -> list[Reply]:
+    """Returns all replies; `parallelism_limit` of them are asked for at a time."""
+    limit = asyncio.Semaphore(options.parallelism_limit)
+
+    async def reply_to(sample: int) -> Reply:
+        async with limit:
+            return await ask(answer, problem, sample)
+
+    return raise_first(await gather_all([reply_to(sample) for sample in range(options.num_samples)]))
+
+
+def _objects(reply: str, key: str) -> Sequence[JsonObject]:
+    """Returns the objects with the answer; none if text follows an object that prose introduces: it can be a quotation."""
+    objects, is_malformed, text_around = verdict_objects(reply, key)
+    is_followed = bool(text_around.strip()) and not reply.rstrip().rstrip("`").rstrip().endswith("}")
+    return () if is_malformed or is_followed else objects
+
+
 def _number(value: object) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
+    if isinstance(value, bool) or not isinstance(value, int | float | str) or "_" in str(value):
         return None
     try:
         number = float(value)

@@ -15,6 +15,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TypeVar
 
 from pydantic import JsonValue
@@ -226,12 +227,24 @@ async def vote(
         numbers = range(len(replies), len(replies) + wave)
         for reply in raise_first(await gather_all([ask(number) for number in numbers])):
             replies.append(reply)
-            votes = ballot.votes(reply.text)
-            unusable += all(vote.verdict is None for vote in votes.values())
-            for item, tally in tallies.items():
-                if item in votes:
-                    tally.votes.append(votes[item])
+            unusable += _count(reply, ballot, tallies)
     return Poll(tallies, replies, unusable, options.num_samples)
+
+
+def counted_votes(replies: Sequence[Reply], ballot: Ballot, options: JudgeModelOptions) -> Poll:
+    """Returns the result of a vote whose replies are all there."""
+    tallies = {item: Tally() for item in ballot.items}
+    unusable = sum(map(partial(_count, ballot=ballot, tallies=tallies), replies))
+    return Poll(tallies, replies, unusable, options.num_samples)
+
+
+def _count(reply: Reply, ballot: Ballot, tallies: Mapping[str, Tally]) -> bool:
+    """Adds the votes of a reply to the tallies, and returns whether none of them has a verdict."""
+    votes = ballot.votes(reply.text)
+    for item, tally in tallies.items():
+        if item in votes:
+            tally.votes.append(votes[item])
+    return all(vote.verdict is None for vote in votes.values())
 
 
 async def gather_all(awaitables: Sequence[Awaitable[T]]) -> list[T | BaseException]:

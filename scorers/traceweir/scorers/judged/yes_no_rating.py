@@ -111,6 +111,8 @@ def read_rating(reply: str, categories: Mapping[str, bool] = _NO_CATEGORIES) -> 
     (Vote(verdict=True, rationale='r'), Vote(verdict=None, rationale=''), None)
     >>> read_rating('{"result": "Late"}', {"late": False, "early": True}).category
     'late'
+    >>> read_rating('{"verdict": "late"}', {"late": False, "none": True}) is None
+    True
     """
     objects, is_malformed, text_around = verdict_objects(reply, "result")
     if is_malformed:
@@ -130,7 +132,10 @@ def read_rating(reply: str, categories: Mapping[str, bool] = _NO_CATEGORIES) -> 
 
 
 def _is_nothing(result: JsonValue, categories: Mapping[str, bool]) -> bool:
-    return isinstance(result, dict | list) or plain_word(result) in _NOTHING - categories.keys()
+    if categories:
+        # A category can be called `none`, so that nothing but a text is one.
+        return not isinstance(result, str)
+    return isinstance(result, dict | list) or plain_word(result) in _NOTHING
 
 
 def _verdict(result: JsonValue, categories: Mapping[str, bool]) -> bool | None:

@@ -125,3 +125,42 @@ def test_a_condition_that_cannot_be_used_is_refused(when: JsonValue, problem: st
 def test_a_criterion_that_the_gate_requires_has_no_condition() -> None:
     with pytest.raises(ConfigError, match=r"gate\.required: safety_v1 has the condition `when`"):
         _plan(gate={"required": ["safety_v1"]})
+
+
+def test_a_criterion_behind_one_that_is_asked_by_chance_is_asked_by_chance() -> None:
+    criteria: JsonValue = {
+        "response_match_score": 0.8,
+        "answered": {
+            "threshold": 1,
+            "when": {"any": [{"metric": "response_match_score", "status": "FAILED"}], "else": 0.25},
+        },
+        "safety_v1": {"threshold": 1, "when": {"any": [{"metric": "answered", "status": "PASSED"}]}},
+    }
+    plan = read_plan({"criteria": criteria})
+    names = [f"session-{n}" for n in range(60)]
+
+    found = {name: _of(_scores(plan, ["blue sky"], name))[-1] for name in names}
+
+    assert {name for name, score in found.items() if score.value is not None} == {
+        name for name in names if cascade_point(name) < 0.25
+    }
+    assert {score.inclusion_probability for score in found.values() if score.value is not None} == {0.25}
+
+
+def test_a_turn_that_was_withdrawn_keeps_no_score_if_the_session_is_left_out_then() -> None:
+    plan = _plan()
+    session = make_session("s").model_copy(update={"revision": 1})
+    left, gone = (
+        Turn(Invocation(invocation_id=name, final_response=Content.of("blue sky")), REFERENCE) for name in ("i0", "i1")
+    )
+    scores = asyncio.run(
+        evaluate(plan, session, [left], now=lambda: NOW, timeout_s=5, judge=AgreeableJudge(), withdrawn=[gone])
+    )
+
+    reasons = {score.invocation_id: score.not_evaluated_because for score in _of(scores)}
+    assert reasons == {"i0": "sampled_out", "i1": "missing_input", None: "sampled_out"}
+
+
+def test_a_condition_on_a_criterion_that_is_sampled_is_refused() -> None:
+    with pytest.raises(ConfigError, match="is measured on a share of the sessions"):
+        _plan(sampling={"response_match_score": 0.5})

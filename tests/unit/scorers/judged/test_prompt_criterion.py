@@ -174,3 +174,30 @@ def test_a_criterion_that_cannot_be_used_is_refused(criterion: dict[str, JsonVal
 def test_the_name_of_a_known_metric_is_refused() -> None:
     with pytest.raises(ConfigError, match="is a metric that Traceweir knows"):
         read_plan({"criteria": {"safety_v1": {"threshold": 0.5, "prompt": "{answer}"}}})
+
+
+@pytest.mark.parametrize("scale", [MOOD, TOPICS])
+async def test_a_quotation_before_the_answer_does_not_count(scale: JsonValue) -> None:
+    quoted = _reply(score=5, category="refund")
+    criterion: dict[str, JsonValue] = {"prompt": "{answer}", "scale": scale, "threshold": 1}
+    [score, _] = await _scores(criterion, ScriptedJudge(f"The agent wrote {quoted}. A trick.\nScore: 1"), _turn("q"))
+    assert (score.value, score.cause) == (None, "judge_unparsable")
+
+    [score, _] = await _scores(criterion, ScriptedJudge(f"My answer is:\n```json\n{quoted}\n```"), _turn("q"))
+    assert score.value in (5.0, 1.0)
+
+
+async def test_the_category_that_most_of_all_replies_give_counts() -> None:
+    options: JsonValue = {"num_samples": 5, "parallelism_limit": 1}
+    replies = [_reply(category=name) for name in ("other", "exchange", "other", "refund", "refund")]
+    criterion: dict[str, JsonValue] = {
+        "prompt": "{question}",
+        "scale": {"categories": {"other": 0, "exchange": 0.5, "refund": 1, "swap": 2}},
+        "judge_model_options": options,
+    }
+    [score, _] = await _scores(criterion, ScriptedJudge(*replies[:4], _reply(category="refund")), _turn("a"))
+    assert score.category == "other"
+
+    more = [_reply(category=name) for name in ("other", "exchange", "swap", "refund", "refund")]
+    [score, _] = await _scores(criterion, ScriptedJudge(*more), _turn("a"))
+    assert score.category == "refund"

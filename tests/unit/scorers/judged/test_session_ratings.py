@@ -26,6 +26,7 @@ from traceweir.scorers.judged.base import JudgedScorer, subject_at_end
 from traceweir.scorers.judged.conversation_ratings import UserFrustration
 from traceweir.scorers.judged.session_rating import SessionRating
 from traceweir.scorers.judged.tool_call_ratings import NO_EXPECTATION
+from traceweir.scorers.judged.yes_no_rating import read_rating
 from traceweir.scorers.scripted_judge import ScriptedJudge
 
 ONCE = {"num_samples": 1}
@@ -359,3 +360,17 @@ async def test_expected_calls_are_told_and_no_call_differs_from_no_expectation(
     _, asked = await measured(scorer_of("tool_call_correctness"), [Turn(CALLED.invocation, expected)], answer("yes"))
     block = asked[0].prompt.partition("The expected calls:")[2].partition("</expected")[0]
     assert shown in block
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "{}",
+        '{"rationale": "The user is furious.", "turns": [1], "verdict": "unresolved"}',
+        '{"rationale": "r", "result": null}',
+        '{"rationale": "r", "result": "unresolved", "Result": "none"}',
+        '{"error": "I cannot"}',
+    ],
+)
+def test_an_answer_without_a_category_is_not_taken_for_the_category_none(reply: str) -> None:
+    assert read_rating(reply, UserFrustration.categories) is None

@@ -24,6 +24,7 @@ from traceweir.scorers.base import (
     invocation_of,
     recorded_calls,
     require_accepted,
+    require_read,
 )
 from traceweir.scorers.metrics.checks.tool_use import counts_of, summed_counts, tool_uses_of
 from traceweir.scorers.metrics.efficiency import InferenceCallCount, InvocationDuration
@@ -93,6 +94,8 @@ class MaxTokens(_Limit):
 
     def score(self, subject: Subject) -> Measurement:
         """Adds the tokens."""
+        # A part of them would pass where all do not.
+        require_read(invocation_of(subject), "tokens")
         return TotalTokenCount().score(subject)
 
 

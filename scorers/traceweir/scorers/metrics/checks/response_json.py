@@ -22,13 +22,13 @@ from traceweir.scorers.metrics.checks.response_text import final_response_of
 from traceweir.scorers.text.patterns import compiled
 
 MAX_SCHEMA_CHARS = 100_000
-MAX_VALIDATED_CHARS = 1_000_000
-"""A longer response is not compared with a schema."""
-_FENCE = re.compile(r"\s*```[A-Za-z]*[ \t]*\n(.*)\n[ \t]*```\s*", re.DOTALL)
+MAX_VALIDATED_CHARS = 100_000
+"""A longer response is not compared with a schema: a comparison takes up to some microseconds a character."""
+_FENCE = re.compile(r"\s*```[A-Za-z]*[ \t]*\r?\n(.*)\r?\n[ \t]*```\s*", re.DOTALL)
 _NOT_SUPPORTED = frozenset(("patternProperties", "$id", "$anchor", "$dynamicRef", "$dynamicAnchor", "$vocabulary"))
 _MAPS = frozenset(("properties", "$defs", "definitions", "dependentSchemas"))
 """Keywords whose value has schemas by names that the author of the schema chose."""
-_DATA = frozenset(("const", "enum", "default", "examples"))
+_DATA = frozenset(("const", "enum", "default", "examples", "dependentRequired", "dependencies"))
 """Keywords whose value is no schema."""
 
 
@@ -77,6 +77,8 @@ def checked(text: str, schema: str | None) -> tuple[bool, str]:
     try:
         document = orjson.loads(text)
     except orjson.JSONDecodeError as error:
+        if "depth limit" in str(error):
+            raise ValueError("the response is nested too deeply to be read") from None
         return False, printable(f"the response is not JSON: {error}")
     if schema is None:
         return True, "the response is JSON"
@@ -167,9 +169,18 @@ def _matches(_: Any, pattern: str, instance: object, __: Any) -> Iterator[Valida
 def _are_unique(_: Any, unique: bool, instance: object, __: Any) -> Iterator[ValidationError]:
     """Yields the error of equal items; comparing all pairs would take minutes for a long list."""
     if unique and isinstance(instance, list):
-        texts = [json.dumps(item, sort_keys=True) for item in instance]
+        texts = [json.dumps(_with_whole_numbers(item), sort_keys=True) for item in instance]
         if len(set(texts)) < len(texts):
             yield ValidationError("the list has equal items")
+
+
+def _with_whole_numbers(value: object) -> object:
+    """Returns a value with 1 in place of 1.0, which JSON Schema takes for equal."""
+    if isinstance(value, list):
+        return [_with_whole_numbers(item) for item in value]
+    if isinstance(value, dict):
+        return {name: _with_whole_numbers(item) for name, item in value.items()}
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 _Validator: Any = extend(Draft202012Validator, {"pattern": _matches, "uniqueItems": _are_unique})  # type: ignore[no-untyped-call]

@@ -96,7 +96,7 @@ class ResponseMatches(Scorer):
 
     def score(self, subject: Subject) -> Measurement:
         """Searches the response."""
-        match = compiled(self.pattern).search(final_response_of(subject))
+        match = compiled(normal_form("NFC", self.pattern)).search(normal_form("NFC", final_response_of(subject)))
         rationale = f"the pattern matches {printable(match.group(), 100)!r}" if match else "the pattern matches nothing"
         return Measurement(value=float(match is not None), rationale=rationale)
 
@@ -154,6 +154,8 @@ class QuestionAnswered(Scorer):
         if question is None or not question.parts:
             raise MissingInput(reason_with_unread(invocation, "there is no question"))
         is_answered = bool(subject.response.strip())
+        if not is_answered:
+            require_read(invocation, "answer")
         reason = "the question has an answer" if is_answered else "the question has no answer"
         if not is_answered and invocation.error:
             reason += f"; the invocation failed: {printable(invocation.error, 300)}"

@@ -44,10 +44,18 @@ def metric(store: Readable, selection: Selection) -> MetricOverTime:
         worst=_results(store, selection, "value IS NOT NULL", "value", MAX_RESULTS),
         nearest=[
             *_results(
-                store, selection, "status = 'FAILED' AND threshold IS NOT NULL", "threshold - value", MAX_RESULTS // 2
+                store,
+                selection,
+                "status = 'FAILED' AND threshold IS NOT NULL",
+                "abs(threshold - value)",
+                MAX_RESULTS // 2,
             ),
             *_results(
-                store, selection, "status = 'PASSED' AND threshold IS NOT NULL", "value - threshold", MAX_RESULTS // 2
+                store,
+                selection,
+                "status = 'PASSED' AND threshold IS NOT NULL",
+                "abs(value - threshold)",
+                MAX_RESULTS // 2,
             ),
         ],
     )

@@ -229,7 +229,7 @@ def choices_of(document: JsonObject) -> list[JsonObject]:
     output = document.get("output")
     lists = (
         [each.get("message") for each in _listed(document.get("choices")) if isinstance(each, dict)],
-        [each.get("content") for each in _listed(document.get("candidates")) if isinstance(each, dict)],
+        [_of_model(each.get("content")) for each in _listed(document.get("candidates")) if isinstance(each, dict)],
         [output["message"]] if isinstance(output, dict) and "message" in output else [],
     )
     for found in lists:
@@ -237,6 +237,11 @@ def choices_of(document: JsonObject) -> list[JsonObject]:
         if messages and len(messages) == len(found):
             return messages
     return []
+
+
+def _of_model(content: JsonValue) -> JsonValue:
+    """Returns a content of Gemini's answer with its role, which the API can leave out."""
+    return {"role": "model", **content} if isinstance(content, dict) else content
 
 
 def _listed(found: JsonValue) -> list[JsonValue]:
@@ -278,8 +283,10 @@ def _messages(item: JsonValue, path: str, tools: dict[str, str], place: Transcri
         yield from (_of_tool(each, tools, at) for each in content.results)
         yield from _of_user(item, content, at)
         return
+    # The parts of a message of the AI SDK can have the same calls.
+    in_parts = {call.id for call in content.calls if call.id is not None}
     for each in _listed(item.get("toolInvocations")):
-        if isinstance(each, dict):
+        if isinstance(each, dict) and each.get("toolCallId") not in in_parts:
             read_with_result(each, content, path, place.error)
     if content.results:
         said = without_reasoning("\n".join(content.texts[: content.texts_before]))
@@ -360,8 +367,9 @@ def _calls(item: JsonObject, path: str, place: TranscriptPlace) -> Iterator[Chat
         raise place.error(f"{path}.tool_calls is {described(calls)}; tool_calls must be a list")
     yield from (call_of(call, f"{path}.tool_calls[{index}]", place.error) for index, call in enumerate(calls))
     # LangChain keeps the calls with broken arguments apart.
+    whole = {call.get("id") for call in calls if isinstance(call, dict)}
     for call in _listed(item.get("invalid_tool_calls")):
-        if isinstance(call, dict) and call.get("name"):
+        if isinstance(call, dict) and call.get("name") and (call.get("id") is None or call["id"] not in whole):
             yield call_of(call, f"{path}.invalid_tool_calls", place.error)
     if item.get("function_call") is not None:
         named = f"{path}.function_call"

@@ -50,7 +50,9 @@ def _worst_first(base: Rows, challenger: Rows) -> Indexes:
     """Returns the places of the flips; equal ones are in the order of their identity, so that runs agree."""
     flips = np.flatnonzero(base["status"] != challenger["status"])
     change = challenger["value"][flips] - base["value"][flips]
-    order = np.lexsort((change, challenger["status"][flips] == PASSED))
+    # Of a metric of which less is better, a flip to FAILED goes up. The largest changes to FAILED are the worst.
+    is_passed = challenger["status"][flips] == PASSED
+    order = np.lexsort((np.where(is_passed, np.abs(change), -np.abs(change)), is_passed))
     return flips[order]
 
 

@@ -16,7 +16,7 @@ from traceweir.scorers.base import Scorer
 from traceweir.scorers.judge import SCORE_ENDS_AT_S, BudgetSpent, Judge, JudgeFailed, Question, Reply, Room
 from traceweir.scorers.judged.vote import total_cost
 from traceweir.streams.scoring.judges.answer_watch import NO_ANSWER_S, AnswerWatch
-from traceweir.streams.scoring.judges.budget import JudgeBudget, Paid, account_of
+from traceweir.streams.scoring.judges.budget import ALL_JUDGES, JudgeBudget, Paid, account_of
 from traceweir.streams.scoring.judges.client import Access, Answered, JudgeClient, check_judge
 from traceweir.streams.scoring.judges.errors import FinalFailure, Transient
 from traceweir.streams.scoring.judges.fitness import FitnessCheck, FitnessChecks
@@ -199,6 +199,9 @@ class Judging:
             if running.cancelled():
                 continue
             if (error := running.exception()) is not None:
+                if isinstance(error, BudgetSpent):
+                    # The budget of another app or metric can have something left.
+                    continue
                 # A copy has what the error knows, and a traceback of its own. Who waits has paid nothing.
                 again = copy(error)
                 if isinstance(again, JudgeFailed):
@@ -436,10 +439,12 @@ async def _share_of_time(models: int, model: str, paid: Sequence[Paid]) -> Async
     except TimeoutError:
         if not share.expired():
             raise
+        # A payment stands once for each account.
+        own = [each for each in paid if each.account == ALL_JUDGES]
         raise JudgeFailed(
             f"{model} gave no answer in {share_s:.0f} s, its part of the time of the score",
             # Mostly prompts whose answers nobody waited for.
-            cost=Cost(input_tokens=sum(each.tokens for each in paid), usd=sum((each.usd for each in paid), 0.0)),
+            cost=Cost(input_tokens=sum(each.tokens for each in own), usd=sum((each.usd for each in own), 0.0)),
             fails_every_question=True,
         ) from None
     finally:
