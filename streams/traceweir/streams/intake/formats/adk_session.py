@@ -5,6 +5,7 @@ The events of a session become invocations as in ADK's own conversion of a sessi
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from functools import partial
@@ -28,6 +29,7 @@ from traceweir.schemas.invocation import (
     UsageMetadata,
     known_sum,
 )
+from traceweir.schemas.part_kinds import not_text
 from traceweir.streams.intake.formats.adk_invocations import (
     IGNORED_OF_CALL,
     IGNORED_OF_PART,
@@ -293,13 +295,18 @@ def _turn(invocation_id: str, events: Sequence[_Event]) -> RecordedTurn:
         for event in shown
         if event is not final or event.uses_a_tool or event.grounding_metadata
     ]
+    question = _said(asked, "user", [event.input_transcription for event in events])
+    answer = _said(final, "model", [event.output_transcription for event in events])
+    for part, source, said in (("question", asked, question), ("answer", final, answer)):
+        text = said.text if said is not None else ""
+        unread += not_text(part, text, _blobs(source, is_transcribed=bool(text)))
     began = moment((asked or events[0]).timestamp)
     ended = None if final is None else moment(final.timestamp)
     return RecordedTurn(
         Invocation(
             invocation_id=invocation_id,
-            user_content=_said(asked, "user", [event.input_transcription for event in events]),
-            final_response=_said(final, "model", [event.output_transcription for event in events]),
+            user_content=question,
+            final_response=answer,
             intermediate_data=InvocationEvents(invocation_events=steps),
             creation_timestamp=(asked or events[0]).timestamp,
             token_usage=_token_usage(events),
@@ -320,6 +327,17 @@ def _turn(invocation_id: str, events: Sequence[_Event]) -> RecordedTurn:
             }
         ),
     )
+
+
+def _blobs(event: _Event | None, *, is_transcribed: bool) -> list[Counter[str]]:
+    """Returns how many parts of an event are data of each media type; sound with a transcription is read."""
+    kinds = Counter[str]()
+    for part in event.parts if event is not None else ():
+        if part.inline_data is not None:
+            kind = part.inline_data.get("mime_type", part.inline_data.get("mimeType"))
+            kinds[kind if isinstance(kind, str) else "inline_data"] += 1
+    read = [kind for kind in kinds if is_transcribed and kind.startswith("audio/")]
+    return [kinds] if kinds and len(read) < len(kinds) else []
 
 
 def _said(event: _Event | None, role: str, spoken: Iterable[_Transcription | None]) -> Content | None:

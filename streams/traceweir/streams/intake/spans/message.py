@@ -105,9 +105,24 @@ class SpanMessage:
         return "\n".join(text for text in self.texts if text)
 
 
+def asks_without_text(messages: Sequence[SpanMessage], place: int) -> bool:
+    """Returns whether a message of the user is a question without text, such as an image after an answer.
+
+    An image after a question belongs to the question, and one after the result of a tool to the result.
+    """
+    message = messages[place]
+    before = messages[place - 1] if place > 0 else None
+    is_wordless = bool(message.unread) and not message.text and not message.results
+    return is_wordless and before is not None and before.role == "assistant" and bool(before.text) and not before.calls
+
+
 def newest_turn(messages: Sequence[SpanMessage]) -> list[SpanMessage]:
-    """Returns the messages after the newest text of the user."""
-    asked = (i for i, message in enumerate(messages) if message.role == "user" and (message.text or message.hidden))
+    """Returns the messages after the newest question of the user."""
+    asked = (
+        i
+        for i, message in enumerate(messages)
+        if message.role == "user" and (message.text or message.hidden or asks_without_text(messages, i))
+    )
     last = max(asked, default=-1)
     return list(messages[last + 1 :])
 

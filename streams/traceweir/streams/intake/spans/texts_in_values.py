@@ -8,7 +8,7 @@ from typing import Any
 from traceweir.streams.base.json_values import write_json
 from traceweir.streams.intake.spans.api_bodies import PYTHON_TEXT
 from traceweir.streams.intake.spans.attributes import ABSENT, decoded, plain, structure
-from traceweir.streams.intake.spans.message import SpanMessage, is_hidden
+from traceweir.streams.intake.spans.message import SpanMessage, asks_without_text, is_hidden
 from traceweir.streams.intake.spans.messages import read_message, read_messages
 
 _QUESTION_KEYS = ("new_message", "task", "message", "question", "query", "user_query", "user_input", "user_message")
@@ -47,7 +47,7 @@ def answer_in(value: Any) -> str:
 def newest_user_text(messages: Sequence[SpanMessage]) -> str:
     """Returns the newest text of the user; notes that a framework writes in the user's name are left out."""
     place = newest_user_place(messages)
-    # Of a message whose text is hidden, an older text is not the question.
+    # Of a message whose text is hidden, or that is an image, an older text is not the question.
     return chat_text(messages[place].text.removeprefix(_NEW_TASK)) if place >= 0 else ""
 
 
@@ -57,7 +57,9 @@ def newest_user_place(messages: Sequence[SpanMessage]) -> int:
         message = messages[place]
         if message.role == "user" and not message.results:
             text = message.text
-            if (text and not text.startswith(_CONTEXT)) or (not text and message.hidden):
+            if text and not text.startswith(_CONTEXT):
+                return place
+            if not text and (message.hidden or asks_without_text(messages, place)):
                 return place
     return -1
 

@@ -319,3 +319,12 @@ def test_a_message_with_text_begins_an_invocation_also_with_the_response_to_an_e
     ]
     assert [said(each)[0] for each in invocations(*events)] == ["Delete it", "And list the rest"]
     assert tools_of(*events) == [("confirm", {"confirmed": True})]
+
+
+def test_an_answer_or_a_question_that_is_an_image_is_said_to_be_no_text() -> None:
+    image = {"inlineData": {"mimeType": "image/png", "data": "AAAA"}}
+    [drawn] = invocations(adk_event("user", {"text": "Draw a cat."}), adk_event("agent", image))
+    [seen] = invocations(adk_event("user", {"text": "What is this?"}, image), adk_event("agent", {"text": "A cat."}))
+
+    assert drawn.unread == ["the answer is no text: 1 part of type 'image/png'"]
+    assert seen.unread == ["not all of the question is text: 1 part of type 'image/png'"]

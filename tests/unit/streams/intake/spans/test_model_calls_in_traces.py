@@ -105,3 +105,23 @@ def test_without_a_session_it_is_said_that_each_model_call_is_one() -> None:
     )
     alone = model_calls(ASKED, answered("No."), session="")
     assert "the session" not in str(alone)
+
+
+IMAGE: Message = {"role": "user", "parts": [{"type": "blob", "modality": "image", "content": "A"}]}
+
+
+def test_a_question_that_is_only_an_image_takes_nothing_of_the_turn_before() -> None:
+    call, result = called("c"), returned("c", "closed")
+    first, second = exchanges(model_calls(ASKED, call, result, answered("No."), IMAGE, answered("A cat.")))
+
+    assert (first.question, first.answer) == ("Open on Sunday?", "No.")
+    assert (second.question, second.answer, second.tools) == (None, "A cat.", [])
+    unread = second.turn.invocation.unread or []
+    assert any("question" in sentence and "blob" in sentence for sentence in unread), unread
+
+
+def test_an_image_beside_a_question_or_a_result_begins_no_turn() -> None:
+    call, result = called("c"), returned("c", "closed")
+    [only] = exchanges(model_calls(ASKED, IMAGE, call, result, IMAGE, answered("No.")))
+
+    assert (only.question, only.answer, len(only.tools)) == ("Open on Sunday?", "No.", 1)
