@@ -159,7 +159,8 @@ def _asked(models: Sequence[ModelCall], *, has_whole_history: bool) -> Iterator[
     asked = [call for model in models for call in model.all_calls]
     answered = {_told(call) for call in asked}
     if has_whole_history and models:
-        yield from _of_history(models[0], lambda call: is_first(call, seen) if call.id else _told(call) not in answered)
+        own = set() if _asks_again(models) else answered
+        yield from _of_history(models[0], lambda call: is_first(call, seen) if call.id else _told(call) not in own)
     # What an agent that goes on with a former invocation begins with belongs to that.
     known = {call.id for call in asked}
     known |= {call.id for message in (models[0].inputs if models else ()) for call in message.calls}
@@ -193,6 +194,17 @@ def _asked(models: Sequence[ModelCall], *, has_whole_history: bool) -> Iterator[
             found.append(_Asked(_identified(call), at_ns, model.agent, f"{span_id}:{index}", span.start_ns))
         if found:
             yield found
+
+
+def _asks_again(models: Sequence[ModelCall]) -> bool:
+    """Returns whether the only model call has read results and then asks for calls alone, which are further ones.
+
+    Of a span of several rounds, the messages that were read can tell the calls that the span itself asked for.
+    """
+    if len(models) != 1 or models[0].rounds or len(models[0].outputs) != 1:
+        return False
+    history = newest_turn(models[0].inputs)
+    return bool(models[0].outputs[0].calls and not models[0].outputs[0].text and history and history[-1].results)
 
 
 def _of_history(model: ModelCall, is_wanted: Callable[[RequestedCall], bool]) -> Iterator[list[_Asked]]:

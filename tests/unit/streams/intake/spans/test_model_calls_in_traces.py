@@ -125,3 +125,16 @@ def test_an_image_beside_a_question_or_a_result_begins_no_turn() -> None:
     [only] = exchanges(model_calls(ASKED, IMAGE, call, result, IMAGE, answered("No.")))
 
     assert (only.question, only.answer, len(only.tools)) == ("Open on Sunday?", "No.", 1)
+
+
+@pytest.mark.parametrize("has_ids", [True, False])
+def test_equal_calls_of_a_loop_are_as_many_calls_of_one_turn(has_ids: bool) -> None:
+    messages = [ASKED]
+    for number in range(3):
+        own = f"c{number}" if has_ids else ""
+        messages += [called(own), returned(own, f"closed {number}")]
+
+    [only] = exchanges(model_calls(*messages, answered("Closed.")))
+
+    assert (only.question, only.answer) == ("Open on Sunday?", "Closed.")
+    assert [tool.response for tool in only.tools] == ["closed 0", "closed 1", "closed 2"]
