@@ -43,7 +43,7 @@ def fill(file: Path, results: int) -> None:
         connection.execute(
             """
             INSERT INTO rollups SELECT date_trunc('minute', occurred_at), metric, level, config_digest, scorer_version,
-            app_name, agent_name, agent_version, environment, model, count(*), count(value), coalesce(sum(value), 0),
+            app_name, agent_name, agent_version, environment, model, judge, count(*), count(value), coalesce(sum(value), 0),
             coalesce(sum(value * value), 0), count(*) FILTER (status = 'PASSED'), count(*) FILTER (status = 'FAILED'),
             count(*) FILTER (not_evaluated_because = 'missing_input'), 0, 0, 0, 0, 0, 0, 0, 0 FROM results GROUP BY ALL
             """
