@@ -306,7 +306,10 @@ def test_the_metrics_at_rest_are_the_counts_of_the_committed_records(
     }
     for stage, read in inputs.items():
         assert found["records_consumed_total", stage] == sum(found["records_read_total", topic] for topic in read)
-    expected = Counter((each["metric"], each["status"], each.get("not_evaluated_because") or "") for each in results)
+    expected = Counter(
+        (each["metric"], each["status"], each.get("not_evaluated_because") or "", each.get("judge") or "")
+        for each in results
+    )
     assert {tuple(key[1:]): value for key, value in found.items() if key[0] == "scores_total"} == expected
     letters = sum(value for key, value in found.items() if key[0] == "dead_letters_total")
     assert letters == len(running.rows["dead-letters"])
