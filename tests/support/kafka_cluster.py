@@ -243,6 +243,8 @@ class KafkaCluster:
             "group.initial.rebalance.delay.ms": 0,
             "auto.create.topics.enable": "false",
             "log.cleaner.dedupe.buffer.size": 4_194_304,  # 128 MB by default: half of the heap
+            # Tests write records of fixed, old times. Each check would delete them, at a moment that no test knows.
+            "log.retention.check.interval.ms": 86_400_000,
         }
         options |= self._options
         if self._certificates is not None:
