@@ -9,6 +9,7 @@ from pathlib import Path
 from tests.support.kafka_cluster import KafkaCluster
 
 from benchmarks import (
+    checks,
     clickhouse_store,
     client,
     collect,
@@ -54,6 +55,7 @@ NEEDS_KAFKA = {
     "exactly-once",
     "spans",
     "tracing",
+    "checks",
     "judge-outage",
     "shadow",
 }
@@ -103,6 +105,7 @@ def main(names: list[str]) -> None:
             "endpoint": endpoint.run,
             "spans": lambda: spans.run(servers),
             "tracing": lambda: tracing.run(servers),
+            "checks": lambda: checks.run(servers, broker),
             "cosine": cosine.main,
             "hot-scope": hot_scope.run,
             "response-match": response_match.main,

@@ -1,6 +1,6 @@
 """Runs a worker that ends when a known load and its output are committed, and prints the time.
 
-`python -m benchmarks.timed_worker STAGES RECORDS SESSIONS`, with the settings in the environment.
+`python -m benchmarks.timed_worker STAGES RECORDS SESSIONS`, with the settings in the environment, and with `MORE_CRITERIA`.
 """
 
 import cProfile
@@ -14,6 +14,7 @@ from typing import Any
 
 import faust
 import uvloop
+from pydantic import JsonValue
 
 from benchmarks.workload import CONFIG
 from traceweir.scorers.evaluation.plan import read_plan
@@ -23,6 +24,9 @@ from traceweir.streams.scoring.tracing.switch import spans_of_environment
 from traceweir.streams.worker.app import create_app
 from traceweir.streams.worker.kafka.faust_adapter import PartitionTable
 from traceweir.streams.worker.runtime.checkpoint import Checkpoints
+
+MORE_CRITERIA = "BENCH_CRITERIA"
+"""The variable with criteria beside those of the load, as a JSON object."""
 
 
 class Stopwatch:
@@ -93,7 +97,8 @@ def main(stages: list[Any], records: int, sessions: int) -> None:
     uvloop.install()
     settings = load_settings()
     transactions = settings.delivery != "at_least_once"
-    plan = read_plan(CONFIG)
+    more: dict[str, JsonValue] = json.loads(os.environ.get(MORE_CRITERIA, "{}"))
+    plan = read_plan({"criteria": {**CONFIG["criteria"], **more}})  # type: ignore[dict-item]
     app, checkpoints, *_ = create_app(settings, plan, stages, transactions=transactions, spans=spans_of_environment())
     watch = Stopwatch(checkpoints, stages, records, sessions)
     if os.environ.get("BREAKDOWN"):
