@@ -45,23 +45,30 @@ def mean_difference_interval(first: tuple[int, float, float], second: tuple[int,
     """Returns the 95 % interval of the second mean minus the first one; None if a side has fewer than two values.
 
     Each side is (number of values, their sum, the sum of their squares). The variances can differ (Welch 1947,
-    doi:10.2307/2332510). The quantile is that of the normal distribution, so that the interval is too narrow for fewer
-    than about 30 values.
+    doi:10.2307/2332510): the quantile is that of Student's t with the degrees of freedom by Satterthwaite (1946,
+    doi:10.2307/3002019). Values are taken as independent.
 
     >>> [round(bound, 4) for bound in mean_difference_interval((100, 50.0, 30.0), (100, 60.0, 40.0))]
-    [0.0409, 0.1591]
+    [0.0405, 0.1595]
     >>> mean_difference_interval((1, 0.5, 0.25), (100, 60.0, 40.0))
     """
     if min(first[0], second[0]) < 2:
         return None
-    means = []
-    errors = 0.0
-    for number, total, squares in (first, second):
-        mean = total / number
-        # The sum of squares can be less than the exact one by rounding.
-        variance = max(0.0, squares - number * mean * mean) / (number - 1)
-        means.append(mean)
-        errors += variance / number
-    difference = means[1] - means[0]
-    half = _Z_95 * math.sqrt(errors)
+    (first_mean, first_error), (second_mean, second_error) = (_mean_and_error(*side) for side in (first, second))
+    difference = second_mean - first_mean
+    error = first_error + second_error
+    if not error:
+        return difference, difference
+    # SciPy takes a third of a second to import, and only pages with means need it.
+    from scipy.stats import t
+
+    freedom = error**2 / (first_error**2 / (first[0] - 1) + second_error**2 / (second[0] - 1))
+    half = float(t.ppf(0.975, freedom)) * math.sqrt(error)
     return difference - half, difference + half
+
+
+def _mean_and_error(number: int, total: float, squares: float) -> tuple[float, float]:
+    """Returns the mean of a side, and the square of its standard error."""
+    mean = total / number
+    # The sum of squares can be less than the exact one by rounding.
+    return mean, max(0.0, squares - number * mean * mean) / (number - 1) / number

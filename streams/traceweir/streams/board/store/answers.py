@@ -294,12 +294,27 @@ class Slice(Figures):
     """Name of the dimension."""
     value: str
     """The value of the dimension."""
-    difference: float | None
-    """Pass rate of the slice minus the pass rate of the other results; null if a side has no value."""
-    difference_low: float | None
+    difference: float
+    """Pass rate of the slice minus the pass rate of the other results."""
+    difference_low: float
     """Lower bound of the 95 % interval of the difference (Newcombe)."""
-    difference_high: float | None
+    difference_high: float
     """Upper bound of the 95 % interval of the difference (Newcombe)."""
+    p_value: float
+    """P-value of Fisher's exact test, corrected by Holm for all slices that were tested."""
+    differs: bool
+    """Whether the p-value is 0.05 at most."""
+
+
+class Slices(BaseModel):
+    """The values of dimensions whose pass rates differ most from all other results of the metric."""
+
+    level: str | None
+    """The level whose results are compared; null without a verdict."""
+    tested: int
+    """Number of values with enough verdicts to be compared; all of them were."""
+    differing: list[Slice]
+    """Those that differ most: first those that differ beyond chance, by the bound of the interval that is nearest to zero."""
 
 
 class MetricResult(BaseModel):
@@ -340,8 +355,8 @@ class MetricOverTime(BaseModel):
     """Agent versions and configs whose first results are in the span, by time."""
     distribution: list[Bin]
     """How many results have which value, in ranges of the same width, from the least value to the largest one."""
-    slices: list[Slice]
-    """The values of dimensions whose pass rates differ most from the others, the largest difference first."""
+    slices: Slices
+    """The values of dimensions whose pass rates differ most from the others."""
     worst: list[MetricResult]
     """The results with the least values, the least first."""
     nearest: list[MetricResult]

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
-from traceweir.streams.base.statistics.rate_intervals import rate_difference_interval
-from traceweir.streams.board.store.answers import Bin, DimensionValues, MetricOverTime, MetricResult, Slice
-from traceweir.streams.board.store.figures import figures_of, rollups_of, sums
+from traceweir.streams.board.store.answers import Bin, DimensionValues, MetricOverTime, MetricResult
+from traceweir.streams.board.store.figures import rollups_of
 from traceweir.streams.board.store.overview import changes_in, figures_by_metric, series_of, step_of
 from traceweir.streams.board.store.selection import Readable, Selection, in_utc
+from traceweir.streams.board.store.slices import slices_of
 from traceweir.streams.board.store.tables import RESULT_DIMENSIONS
 
 BINS = 20
 """Number of ranges of a distribution."""
-MAX_SLICES = 12
 MAX_RESULTS = 10
 MAX_VALUES = 100
 """Maximum number of values of a dimension that `dimension_values` returns."""
-_SLICED_BY = (*RESULT_DIMENSIONS, "scorer_version", "config_digest")
 
 
 def metric(store: Readable, selection: Selection) -> MetricOverTime:
@@ -31,16 +28,17 @@ def metric(store: Readable, selection: Selection) -> MetricOverTime:
     if selection.metric is None:
         raise ValueError("a metric has to be selected")
     step_s = step_of((selection.until - selection.since).total_seconds())
+    figures = figures_by_metric(store, selection)
     return MetricOverTime(
         metric=selection.metric,
         since=selection.since,
         until=selection.until,
         step_s=step_s,
-        figures=figures_by_metric(store, selection),
+        figures=figures,
         series=series_of(store, selection, step_s),
         changes=changes_in(store, selection),
         distribution=_distribution(store, selection),
-        slices=_slices(store, selection),
+        slices=slices_of(store, selection, figures),
         worst=_results(store, selection, "value IS NOT NULL", "value", MAX_RESULTS),
         nearest=[
             *_results(
@@ -105,39 +103,6 @@ def _distribution(store: Readable, selection: Selection) -> list[Bin]:
         Bin(low=low + at * width, high=low + (at + 1) * width if at < BINS - 1 else high, results=numbers.get(at, 0))
         for at in range(BINS)
     ]
-
-
-def _slices(store: Readable, selection: Selection) -> list[Slice]:
-    source, where, parameters = rollups_of(selection)
-    found = []
-    for name in _SLICED_BY:
-        rows = store.query(
-            f"SELECT {name} AS slice_value, {sums()} FROM {source} WHERE {where} GROUP BY {name} HAVING sum(n) > 0 "
-            f"ORDER BY sum(n) DESC, slice_value LIMIT {MAX_VALUES}",
-            parameters,
-        )
-        if len(rows) > 1:
-            found += [_slice(name, row, rows) for row in rows if row["slice_value"] is not None]
-    ranked = sorted(found, key=lambda each: (-abs(each.difference or 0.0), each.dimension, each.value))
-    return ranked[:MAX_SLICES]
-
-
-def _slice(name: str, row: dict[str, Any], rows: list[dict[str, Any]]) -> Slice:
-    figures = figures_of(row)
-    passed = sum(int(each["passed"]) for each in rows) - figures.passed
-    judged = sum(int(each["passed"] + each["failed"]) for each in rows) - figures.passed - figures.failed
-    difference = bounds = None
-    if judged and figures.pass_rate is not None:
-        difference = figures.pass_rate - passed / judged
-        bounds = rate_difference_interval((passed, judged), (figures.passed, figures.passed + figures.failed))
-    return Slice(
-        dimension=name,
-        value=row["slice_value"],
-        difference=difference,
-        difference_low=bounds and bounds[0],
-        difference_high=bounds and bounds[1],
-        **figures.model_dump(),
-    )
 
 
 def _results(store: Readable, selection: Selection, condition: str, order: str, limit: int) -> list[MetricResult]:

@@ -238,7 +238,7 @@ async def test_a_metric_has_its_values_slices_and_the_results_to_look_at(client:
 
     assert [each["results"] for each in found["distribution"] if each["results"]] == [1] * 20
     assert (found["distribution"][0]["low"], found["distribution"][-1]["high"]) == (0.0, 0.95)
-    assert [(each["dimension"], each["value"], each["difference"]) for each in found["slices"]] == [
+    assert [(each["dimension"], each["value"], each["difference"]) for each in found["slices"]["differing"]] == [
         ("agent_version", "1", -0.5),
         ("agent_version", "2", 0.5),
     ]
