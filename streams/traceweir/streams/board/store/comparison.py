@@ -7,8 +7,11 @@ from typing import Any
 
 from traceweir.streams.base.statistics.rate_intervals import mean_difference_interval, rate_difference_interval
 from traceweir.streams.board.store.answers import Comparison, MetricDifference
-from traceweir.streams.board.store.figures import added, judged_figures_of, rows_by_place
+from traceweir.streams.board.store.figures import added, judged_figures_of, rollups_of, rows_by_place
 from traceweir.streams.board.store.selection import Readable, Selection
+
+_VERSIONS = 200
+"""How many versions of all agents are looked at."""
 
 
 def compare(store: Readable, first: Selection, second: Selection) -> Comparison:
@@ -25,6 +28,30 @@ def compare(store: Readable, first: Selection, second: Selection) -> Comparison:
             for place in sorted(before.keys() | after.keys())
         ]
     )
+
+
+def last_versions(store: Readable, selection: Selection) -> tuple[str, str] | None:
+    """Returns the two versions of an agent of which the newer one appeared last in a span, the older one first.
+
+    None if no agent has two versions there.
+
+    Raises:
+        StoreError: the store cannot answer.
+    """
+    source, where, parameters = rollups_of(selection)
+    rows = store.query(
+        f"SELECT agent_name, agent_version FROM {source} WHERE {where} AND agent_version IS NOT NULL "
+        "GROUP BY agent_name, agent_version HAVING sum(n) > 0 "
+        f"ORDER BY min(minute) DESC, agent_version DESC, agent_name LIMIT {_VERSIONS}",
+        parameters,
+    )
+    newest: dict[str | None, str] = {}
+    for row in rows:
+        agent = row["agent_name"]
+        if agent in newest:
+            return row["agent_version"], newest[agent]
+        newest[agent] = row["agent_version"]
+    return None
 
 
 def _difference(

@@ -649,3 +649,37 @@ async def test_the_api_and_the_health_page_have_the_parts_of_the_health(site: Si
     well = await visit(site).get("/healthz")
     assert (well.status_code, well.json()) == (200, {"healthy": True, "problems": []})
     assert (await visit(replace(site, token=TOKEN)).get("/healthz", headers={"accept": "*/*"})).status_code == 401
+
+
+async def test_compare_opens_on_the_last_two_versions_of_an_agent(tmp_path: Path, visit: Open) -> None:
+    site = Site(open_store(tmp_path / "store.duckdb"), now=NOW + timedelta(minutes=1))
+    assert "Both sides are the same" in (await visit(site).get("/compare")).text
+    for age, (agent, version) in enumerate([("a", "3"), ("b", "9"), ("a", "2"), ("a", "1")]):
+        at = NOW - timedelta(minutes=10 * age)
+        site.add(make_score(f"s{age}", agent_name=agent, agent_version=version, occurred_at=at))
+
+    page = Tags((await visit(site).get("/compare")).text)
+
+    given = {found.get("name"): found.get("value") for tag, found in page.found if tag == "input"}
+    assert (given["first_agent_version"], given["second_agent_version"]) == ("2", "3")
+    chosen = (await visit(site).get("/compare?first_agent_version=1&second_agent_version=")).text
+    given = {found.get("name"): found.get("value") for tag, found in Tags(chosen).found if tag == "input"}
+    assert (given["first_agent_version"], given["second_agent_version"]) == ("1", "")
+
+
+async def test_noise_against_the_span_before_has_no_colour_and_few_sessions_give_no_percentage(
+    tmp_path: Path, visit: Open
+) -> None:
+    site = Site(open_store(tmp_path / "store.duckdb"), now=NOW + timedelta(minutes=1))
+    for day, passed in [(1, 14), (0, 12)]:
+        at = NOW - timedelta(days=day)
+        site.add(*(make_score(f"{day}-{n}", value=float(n < passed), occurred_at=at) for n in range(20)))
+
+    for view in ("/", "/metrics"):
+        text = (await visit(site).get(view)).text
+        assert "−10.0 points" in text
+        assert 'class="bad">−10.0 points' not in text
+        assert "corrected by Holm for one metric" in text
+    site.add(*(make_score(f"worse-{n}", value=0.0, occurred_at=NOW) for n in range(60)))
+    assert 'class="bad">−55.0 points' in (await visit(site).get("/metrics")).text
+    assert " % against the span before" not in (await visit(site).get("/")).text

@@ -30,8 +30,9 @@ from traceweir.streams.board.dashboard.page.filters import FilterError, Filters,
 from traceweir.streams.board.dashboard.page.rendering import rendered
 from traceweir.streams.board.dashboard.result_diff import NoDiffError, shown_diff
 from traceweir.streams.board.store.answers import MetricFigures, SeriesPoint
-from traceweir.streams.board.store.comparison import compare
+from traceweir.streams.board.store.comparison import compare, last_versions
 from traceweir.streams.board.store.metric import dimension_values, metric
+from traceweir.streams.board.store.moves import moves_of
 from traceweir.streams.board.store.overview import (
     closed_sessions,
     figures_by_metric,
@@ -41,7 +42,7 @@ from traceweir.streams.board.store.overview import (
     step_of,
 )
 from traceweir.streams.board.store.paging import Position
-from traceweir.streams.board.store.selection import Readable
+from traceweir.streams.board.store.selection import Readable, Selection
 from traceweir.streams.board.store.sessions import (
     NO_CAUSE,
     TRACE_VALUE,
@@ -63,6 +64,9 @@ PAGE_LENGTHS = (50, 200, 500)
 _STATUSES = get_args(Status)
 _REASONS = get_args(NotEvaluated)
 _CAUSES = (*get_args(Cause), NO_CAUSE)
+_SIDES = ("first", "second")
+Sides = tuple[Mapping[str, str], Mapping[str, str]]
+"""The filters of both sides of a comparison, beside those of the page."""
 
 
 @dataclass(frozen=True)
@@ -129,6 +133,7 @@ def page_routes(store: Readable, options: PageOptions) -> APIRouter:
             gate_before=next((each for each in earlier if each.metric == GATE), None),
             criteria=criteria,
             earlier=_by_place(earlier),
+            moves=moves_of(criteria, earlier),
             total=_total(found.metrics),
             total_before=_total(earlier),
             judged=sorted((each for each in criteria if each.usd or each.input_tokens), key=lambda each: -each.usd),
@@ -226,7 +231,7 @@ def page_routes(store: Readable, options: PageOptions) -> APIRouter:
             "metrics",
             filters,
             criteria=found,
-            earlier=_by_place(figures_by_metric(store, filters.before())),
+            moves=moves_of(found, figures_by_metric(store, filters.before())),
             sparklines=_sparklines(found, series_of(store, filters.selection, step_s), step_s),
             values=dimension_values(store, filters.selection),
         )
@@ -274,16 +279,24 @@ def page_routes(store: Readable, options: PageOptions) -> APIRouter:
     @router.get("/compare")
     def show_comparison(request: Request) -> HTMLResponse:
         filters = filters_from(request)
-        first = filters_of({**filters.kept, **_side(request.query_params, "first_")}, options.now())
-        second = filters_of({**filters.kept, **_side(request.query_params, "second_")}, options.now())
+        sides = _sides(request.query_params) or _last_versions(store, filters.selection)
+        first, second = (filters_of({**filters.kept, **side}, filters.selection.until) for side in sides)
         return page(
             request,
             "compare",
             filters,
+            sides=sides,
             first=first,
             second=second,
             found=compare(store, first.selection, second.selection),
-            query=urlencode(request.query_params),
+            query=urlencode(
+                filters.kept
+                | {
+                    f"{name}_{key}": value
+                    for name, side in zip(_SIDES, sides, strict=True)
+                    for key, value in side.items()
+                }
+            ),
             same=first.selection == second.selection,
             values=dimension_values(store, filters.selection),
         )
@@ -291,8 +304,8 @@ def page_routes(store: Readable, options: PageOptions) -> APIRouter:
     @router.get("/diff")
     def show_diff(request: Request) -> HTMLResponse:
         filters = filters_from(request)
-        first = filters_of({**filters.kept, **_side(request.query_params, "first_")}, options.now())
-        second = filters_of({**filters.kept, **_side(request.query_params, "second_")}, options.now())
+        sides = _sides(request.query_params) or ({}, {})
+        first, second = (filters_of({**filters.kept, **side}, filters.selection.until) for side in sides)
         found = None
         problem = ""
         try:
@@ -423,8 +436,23 @@ def _number(given: Mapping[str, str], name: str) -> float | None:
     return value
 
 
-def _side(parameters: Mapping[str, str], prefix: str) -> dict[str, str]:
-    return {name.removeprefix(prefix): value for name, value in parameters.items() if name.startswith(prefix)}
+def _sides(parameters: Mapping[str, str]) -> Sides | None:
+    """Returns the filters of the two sides of a comparison; None if the address names none."""
+    first, second = (
+        {
+            name.removeprefix(f"{side}_"): value
+            for name, value in parameters.items()
+            if name.startswith(f"{side}_") and value.strip()
+        }
+        for side in _SIDES
+    )
+    return (first, second) if first or second else None
+
+
+def _last_versions(store: Readable, selection: Selection) -> Sides:
+    """Returns the two agent versions that appeared last in a span, the older one first; no filters if there are none."""
+    versions = last_versions(store, selection)
+    return ({"agent_version": versions[0]}, {"agent_version": versions[1]}) if versions else ({}, {})
 
 
 def _nearest(
