@@ -36,6 +36,9 @@ class Say:
     choices: int = 1
 
 
+_JSON = {"Content-Type": "application/json"}
+
+
 def busy(after: str | None = "0", status: int = 429, message: str = "slow down") -> Say:
     """Returns an error of the server, with a Retry-After header if `after` is given."""
     headers = {} if after is None else {"Retry-After": after}
@@ -98,8 +101,8 @@ class OpenAiServer:
             return web.Response(status=say.status, text=text, content_type="application/json")
         raw = say.body if say.body is not None else json.dumps(_completion(asked, say)).encode()
         if say.drip_s is None and not say.hang_up:
-            return web.Response(status=say.status, body=raw, headers=say.headers, content_type="application/json")
-        response = web.StreamResponse(status=say.status, headers={**say.headers, "Content-Type": "application/json"})
+            return web.Response(status=say.status, body=raw, headers={**_JSON, **say.headers})
+        response = web.StreamResponse(status=say.status, headers={**_JSON, **say.headers})
         response.content_length = len(raw)
         await response.prepare(request)
         if say.hang_up:

@@ -159,7 +159,7 @@ def text_verdicts(text: str) -> list[Vote]:
     return [Vote(yes_or_no(each[1])) for each in found if each]
 
 
-_VERDICT = re.compile(r"[*_`]*verdict[*_`]*: *[*_`]*(yes|no)[*_`.!]*", re.IGNORECASE)
+_VERDICT = re.compile(r"[*_`]*verdict[*_`]*:[*_`]* *[*_`]*(yes|no)[*_`.!]*", re.IGNORECASE)
 
 
 def _reasoning(answer: JsonObject) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from unicodedata import normalize
 
 from pydantic import JsonValue
 
@@ -13,12 +14,12 @@ _WORDS = re.compile(r"[^\W_](?:.*[^\W_])?", re.DOTALL)
 
 
 def unmarked(text: str) -> str:
-    """Returns a text without blanks, punctuation and Markdown around it.
+    """Returns a text without blanks, punctuation and Markdown around it, in letters of usual width.
 
-    >>> unmarked("**Yes.**")
-    'Yes'
+    >>> unmarked("**Yes.**"), unmarked("\uff4e\uff4f")
+    ('Yes', 'no')
     """
-    found = _WORDS.search(text)
+    found = _WORDS.search(normalize("NFKC", text))
     return found[0] if found else ""
 
 

@@ -374,13 +374,15 @@ class JudgeClient:
         # For a missing key or an answer of an unexpected shape, litellm appends a whole traceback to the message.
         text = str(error).removeprefix("litellm.").partition("Traceback (most recent call last)")[0].rstrip()
         message = f"{model}: {self.secrets.hide(prompt.masked(text)) or type(error).__name__}"
-        if isinstance(error, self._litellm.ContextWindowExceededError):
+        headers = exchange.headers if exchange.headers is not None else getattr(error, "litellm_response_headers", None)
+        refused = refusal(headers, exchange.body, utc_now())
+        if refused.is_too_long or isinstance(error, self._litellm.ContextWindowExceededError):
             way_out = (
                 "the question and the longest answer do not fit into the model: ask a model with a longer context, or "
                 "lower judge.max_output_tokens"
             )
             return FinalFailure(f"{message}; {way_out}", cause="too_long")
-        if isinstance(error, self._litellm.ContentPolicyViolationError):
+        if refused.is_filtered or isinstance(error, self._litellm.ContentPolicyViolationError):
             way_out = "the provider's filter refused the question: loosen the filter of the judge, or ask another model"
             return FinalFailure(f"{message}; {way_out}", cause="judge_refused")
         if not isinstance(status, int):
@@ -390,8 +392,6 @@ class JudgeClient:
             lacking = missing_key(self._litellm, model, exchange)
             if lacking or is_not_sent:
                 return FinalFailure(_asking_for_key(message, lacking), down=True)
-        headers = exchange.headers if exchange.headers is not None else getattr(error, "litellm_response_headers", None)
-        refused = refusal(headers, exchange.body, utc_now())
         if refused.is_spent:
             return FinalFailure(message, down=True, spent=True)
         if status in _TRANSIENT:

@@ -52,6 +52,13 @@ def why_stopped(
         )
     if getattr(message, "tool_calls", None):
         return Stopped("called a tool in place of an answer: use a model that answers with text", "judge_unparsable")
+    thoughts = getattr(message, "reasoning_content", None)
+    if isinstance(thoughts, str) and thoughts.strip() and not getattr(message, "content", None):
+        return Stopped(
+            f"sent {len(thoughts):,} characters of reasoning and no answer: set the reasoning parser of its server that fits "
+            "the model, or none",
+            "judge_unparsable",
+        )
     return None
 
 

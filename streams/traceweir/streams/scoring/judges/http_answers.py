@@ -1,9 +1,10 @@
-"""Reads an answer of a provider before litellm does: what is no answer of such an API, and a content in parts."""
+"""Reads an answer of a provider before litellm does: what is no answer of such an API, and what servers write otherwise."""
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 _PAGE = re.compile(rb"\s*<(?:!doctype|html|head|body|\?xml)", re.IGNORECASE)
 _EVENTS = re.compile(rb"\s*(?:data|event|id|retry)?:")
 _SEARCHED_BYTES = 1_000
+_NAMED_FIELDS = 8
 
 
 class NotAnAnswerError(Exception):
@@ -44,30 +46,99 @@ def check_answer(response: httpx.Response) -> None:
         )
 
 
-def joined_content(body: bytes) -> bytes | None:
-    """Returns a chat completion whose message has a list of parts as content, with the text of the parts in its place.
+class ReadableAnswer(NamedTuple):
+    """An answer as litellm reads it."""
 
-    Returns:
-        None if nothing is to be changed.
+    status: int
+    body: bytes
 
-    >>> joined_content(b'{"choices":[{"message":{"content":[{"type":"text","text":"ye"},{"type":"text","text":"s"}]}}]}')
-    b'{"choices":[{"message":{"content":"yes"}}]}'
+
+def readable_answer(response: httpx.Response) -> ReadableAnswer | None:
+    """Returns the answer to a question as litellm reads it; None if it is so already.
+
+    An error in the body of a successful answer gets its status: what stands between a client and a provider can have
+    sent the status before the provider failed. A content in parts becomes their text, one that the server has parsed
+    becomes JSON again, and a field that some servers leave out is filled in.
+
+    Raises:
+        NotAnAnswerError: the answer is not that of the API of chat completions, though the question is.
     """
-    # A part that is no text, for example what the model thought, is no part of the answer.
-    if b'"content"' not in body:
+    if not response.is_success or not response.request.url.path.endswith("/chat/completions"):
         return None
     try:
-        document = orjson.loads(body)
+        document = orjson.loads(response.content)
     except orjson.JSONDecodeError:
         return None
-    choices = document.get("choices") if isinstance(document, dict) else None
-    messages = [each.get("message") for each in choices if isinstance(each, dict)] if isinstance(choices, list) else []
+    if not isinstance(document, dict):
+        raise NotAnAnswerError(_other_api(response, f"sent JSON that is {_kind_of(document)}"))
+    if (status := _status_of_error(document)) is not None:
+        return ReadableAnswer(status, response.content)
+    if "choices" not in document:
+        named = ", ".join(printable(name, 30) for name in [*document][:_NAMED_FIELDS]) or "none"
+        raise NotAnAnswerError(_other_api(response, f"sent an answer without `choices` (its fields: {named})"))
+    return ReadableAnswer(response.status_code, orjson.dumps(document)) if _is_completed(document) else None
+
+
+def _other_api(response: httpx.Response, what: str) -> str:
+    host = printable(response.request.url.host, 100)
+    return (
+        f"{host} {what}, which is not the API of chat completions: check the base URL (TRACEWEIR_JUDGE_API_BASE) and the "
+        "provider in the name of the model"
+    )
+
+
+def _kind_of(document: Any) -> str:
+    return "null" if document is None else "a list" if isinstance(document, list) else "a single value"
+
+
+def _status_of_error(document: Mapping[str, Any]) -> int | None:
+    """Returns the status of an error in place of an answer, or of the first choice; None if there is none."""
+    errors = [document.get("error"), *(each.get("error") for each in _choices(document)[:1])]
+    error = next((each for each in errors if each), None)
+    if error is None or any(_has_text(each) for each in _choices(document)):
+        return None
+    code = str(error.get("code", "") if isinstance(error, dict) else "")
+    # Without a status it is a failure of the server, which can pass.
+    return int(code) if re.fullmatch(r"[45][0-9][0-9]", code) else 500
+
+
+def _choices(document: Mapping[str, Any]) -> list[dict[str, Any]]:
+    choices = document.get("choices")
+    return [each for each in choices if isinstance(each, dict)] if isinstance(choices, list) else []
+
+
+def _has_text(choice: Mapping[str, Any]) -> bool:
+    message = choice.get("message")
+    return isinstance(message, dict) and bool(message.get("content"))
+
+
+def _is_completed(document: dict[str, Any]) -> bool:
+    """Fills in what litellm requires, and returns whether anything was changed."""
     is_changed = False
-    for message in messages:
-        if isinstance(message, dict) and isinstance(message.get("content"), list):
-            message["content"] = "".join(map(_text_of, message["content"]))
+    if document["choices"] is None:
+        document["choices"] = []
+        is_changed = True
+    for choice in _choices(document):
+        reason = choice.get("finish_reason")
+        if isinstance(reason, str) and ":" in reason:
+            # Google writes `content_filter: SAFETY`.
+            choice["finish_reason"] = reason.partition(":")[0]
             is_changed = True
-    return orjson.dumps(document) if is_changed else None
+        message = choice.get("message")
+        if not isinstance(message, dict):
+            message = choice["message"] = {}
+        content = message.get("content")
+        if isinstance(content, list | dict):
+            # A part that is no text, for example what the model thought, is no part of the answer.
+            message["content"] = (
+                "".join(map(_text_of, content)) if isinstance(content, list) else orjson.dumps(content).decode()
+            )
+            is_changed = True
+        for name, value in (("role", "assistant"), ("content", None)):
+            if name not in message:
+                message[name] = value
+                is_changed = True
+    return is_changed
 
 
 def _text_of(part: Any) -> str:

@@ -15,7 +15,7 @@ from functools import cache, wraps
 from typing import TYPE_CHECKING, Any
 
 from traceweir.schemas.text import printable
-from traceweir.streams.scoring.judges.http_answers import NotAnAnswerError, check_answer, joined_content
+from traceweir.streams.scoring.judges.http_answers import NotAnAnswerError, check_answer, readable_answer
 
 if TYPE_CHECKING:
     import httpx
@@ -203,10 +203,10 @@ def _read(response: httpx.Response, exchange: HttpExchange) -> httpx.Response:
     exchange.headers = response.headers
     exchange.body = response.content
     check_answer(response)
-    if not response.is_success or (body := joined_content(response.content)) is None:
+    if (readable := readable_answer(response)) is None:
         return response
     headers = {name: value for name, value in response.headers.items() if name != "content-length"}
-    return httpx.Response(response.status_code, headers=headers, content=body, request=response.request)
+    return httpx.Response(readable.status, headers=headers, content=readable.body, request=response.request)
 
 
 def _check_head(response: httpx.Response) -> None:

@@ -1,4 +1,4 @@
-"""Reads from a refusal of a provider when the next attempt can succeed, and whether the account has nothing left."""
+"""Reads from a refusal of a provider when the next attempt can succeed, and of what kind it is."""
 
 from __future__ import annotations
 
@@ -13,6 +13,9 @@ import orjson
 _MAX_PAUSE_S = 1e9
 _SPENT_CODES = ("insufficient_quota", "billing_hard_limit_reached")
 """`error.code` or `error.type` of OpenAI and of servers with its API."""
+_FILTER_CODES = ("content_filter", "content_policy_violation")
+_LENGTH_CODES = ("context_length_exceeded", "exceed_context_size_error")
+"""The same for a question that a filter refuses, and for one that is too long (OpenAI, Azure; OpenAI, llama.cpp)."""
 _SPENT_MESSAGE = re.compile(
     r"\s*(?:Error code: \d+ - )?(?:Your credit balance is too low|insufficient_quota)", re.IGNORECASE
 )
@@ -29,6 +32,10 @@ class RefusalHints(NamedTuple):
     """Seconds until an attempt can succeed; None: the provider says nothing."""
     is_spent: bool = False
     """Whether a daily quota or the credit is spent, so that no attempt succeeds for hours."""
+    is_filtered: bool = False
+    """Whether a filter of the provider refuses the question."""
+    is_too_long: bool = False
+    """Whether the question does not fit into the model."""
 
 
 def refusal(headers: Mapping[str, str] | None, body: bytes, now: datetime) -> RefusalHints:
@@ -45,7 +52,7 @@ def refusal(headers: Mapping[str, str] | None, body: bytes, now: datetime) -> Re
     >>> from datetime import UTC
     >>> now = datetime(2026, 1, 31, 12, tzinfo=UTC)
     >>> refusal({"retry-after-ms": "1500", "retry-after": "2"}, b"", now)
-    RefusalHints(after_s=1.5, is_spent=False)
+    RefusalHints(after_s=1.5, is_spent=False, is_filtered=False, is_too_long=False)
     >>> refusal(None, b'{"error": {"details": [{"retryDelay": "27s"}]}}', now).after_s
     27.0
     >>> refusal(None, b'{"error": {"code": "insufficient_quota", "message": "Check your plan."}}', now).is_spent
@@ -55,7 +62,13 @@ def refusal(headers: Mapping[str, str] | None, body: bytes, now: datetime) -> Re
     after_s = retry_after(headers, now)
     if after_s is None:
         after_s = next((delay for error in errors if (delay := _retry_delay_s(error)) is not None), None)
-    return RefusalHints(after_s, any(map(_is_spent, errors)))
+    codes = {str(error.get(name)) for error in errors for name in ("code", "type")}
+    return RefusalHints(
+        after_s,
+        any(map(_is_spent, errors)),
+        is_filtered=not codes.isdisjoint(_FILTER_CODES),
+        is_too_long=not codes.isdisjoint(_LENGTH_CODES),
+    )
 
 
 def retry_after(headers: Mapping[str, str] | None, now: datetime) -> float | None:

@@ -24,7 +24,6 @@ pytestmark = [
         busy("0", 503),
         Say(body=b"{no json"),
         Say(body=b""),
-        Say(body=b"[1]"),
         Say(hang_up=True),
         Say(status=500, echo=True),
     ],
@@ -37,7 +36,7 @@ async def test_transient_failures_are_retried(trouble: Say) -> None:
 
 
 async def test_the_error_of_an_unexpected_answer_has_no_traceback() -> None:
-    async with openai_server(default=lambda body: Say(body=b"[1]")) as server:
+    async with openai_server(default=lambda body: Say(body=b'{"choices": [1]}')) as server:
         why = await error_message(judging(server.url, config={"retries": {"attempts": 1}}).session().ask(question()))
     assert "openai/stub" in why
     assert not any(text in why for text in ("Traceback", ".py", "site-packages"))
