@@ -22,7 +22,7 @@ from traceweir.scorers.judged.base import JudgedScorer
 from traceweir.scorers.judged.labelled_cases import CasesError, LabelledCase, labelled_cases, read_cases
 from traceweir.streams.base.statistics.rate_intervals import Interval
 from traceweir.streams.cli.errors import FAILED
-from traceweir.streams.cli.judge_plan import chosen_criteria, judging_of, plan_of, without_fallback
+from traceweir.streams.cli.judge_plan import chosen_criteria, judging_of, passing_value, plan_of, without_fallback
 from traceweir.streams.cli.terminal import complain, progress_bar
 from traceweir.streams.intake.formats.documents import InputError
 from traceweir.streams.lab.judge_agreement import Agreement, QuestionsEstimate, Rate, by_language
@@ -149,7 +149,13 @@ async def _agree(plan: Plan, asked: Sequence[_Asked], *, only_estimate: bool) ->
                 advance(done, total)
 
             for each in asked:
-                judged = await judge_cases(each.scorer, each.cases, judging.session(), judged=count)
+                judged = await judge_cases(
+                    each.scorer,
+                    each.cases,
+                    judging.session(),
+                    passes_from=passing_value(plan, each.scorer),
+                    judged=count,
+                )
                 answered.append(_Answered(each.scorer, judged, Agreement.of(judged.cases)))
         return answered
 

@@ -12,6 +12,7 @@ from traceweir.scorers.databricks_names import full_name
 from traceweir.scorers.evaluation.plan import ConfigError, Plan, read_plan
 from traceweir.scorers.evaluation.registry import PLACES
 from traceweir.scorers.judged.base import JudgedScorer
+from traceweir.scorers.judged.prompt_criterion import PromptCriterion
 from traceweir.streams.base.settings import load_settings
 from traceweir.streams.cli.score.commands import read_config
 from traceweir.streams.scoring.judges.offline import judging_from_file
@@ -55,6 +56,18 @@ def chosen_criteria(plan: Plan, criteria: Sequence[str]) -> list[JudgedScorer]:
     if not found:
         raise ConfigError(["criteria: none of them asks a judge; leave --config out to check every criterion"])
     return [found[name] for name in wanted or found]
+
+
+def passing_value(plan: Plan, scorer: JudgedScorer) -> float:
+    """Returns the least value with which a labelled case passes.
+
+    It is the threshold for a criterion of one's own, whose scale the config defines. For every other criterion it is 1:
+    a label says that all that the case asks for is met.
+    """
+    if not isinstance(scorer, PromptCriterion):
+        return 1.0
+    thresholds = [metric.threshold for metric in plan.metrics if metric.scorer is scorer]
+    return next((each for each in thresholds if each is not None), scorer.value_range[1])
 
 
 @contextmanager

@@ -23,7 +23,7 @@ class JudgedCase:
 
     case: LabelledCase
     passes: bool | None
-    """Whether the value of the case is 1; None if there is no value."""
+    """Whether the value of the case reaches the least that passes; None if there is no value."""
     cause: str
     """Why there is no value, in a word: a cause of a Score, `budget`, `missing_input` or `error`; empty if there is one."""
     problem: str
@@ -120,6 +120,7 @@ async def judge_cases(
     cases: Sequence[LabelledCase],
     judge: Judge,
     *,
+    passes_from: float = 1.0,
     judged: Callable[[JudgedCase], object] = lambda found: None,
 ) -> JudgedCases:
     """Asks a judge once about each case.
@@ -128,6 +129,7 @@ async def judge_cases(
         scorer: The criterion, with the options of the config.
         cases: The cases.
         judge: The judge.
+        passes_from: The least value with which a case passes.
         judged: Called with each case when its verdict is there, or the reason why there is none.
     """
     noting = NotingJudge(judge)
@@ -135,7 +137,7 @@ async def judge_cases(
     async def ask(case: LabelledCase) -> JudgedCase:
         asking = case.scorer(scorer)
         measured, cause, problem = await measured_case(asking, case.subject(asking, noting))
-        found = JudgedCase(case, None if measured is None else measured.value >= 1, cause, problem)
+        found = JudgedCase(case, None if measured is None else measured.value >= passes_from, cause, problem)
         judged(found)
         return found
 

@@ -171,3 +171,19 @@ def test_options_that_do_not_fit_are_refused(capfd: pytest.CaptureFixture[str]) 
     assert (code, "bytes.jsonl: is not UTF-8; save it as UTF-8" in err) == (2, True)
     code, _, err = run(capfd, "response_match_score")
     assert (code, "asks no judge here" in err) == (2, True)
+
+
+@pytest.mark.parametrize(("threshold", "agreement"), [(3, 1.0), (4.5, 0.5)])
+def test_a_case_of_a_criterion_of_ones_own_passes_from_its_threshold_on(
+    threshold: float, agreement: float, server: OpenAiServer, capfd: pytest.CaptureFixture[str]
+) -> None:
+    server.default = lambda body: Say(
+        text=json.dumps({"rationale": "So.", "score": 1 if "frapper" in str(body) else 4})
+    )
+    scale = {"lowest": 1, "lowest_means": "Rude.", "highest": 5, "highest_means": "Kind."}
+    own = {"threshold": threshold, "prompt": "How kind is it?\n\n{answer}", "scale": scale}
+    own["judge_model_options"] = {"judge_model": "openai/local"}
+    Path("eval.json").write_text(json.dumps({"criteria": {"kindness": own}}), "utf-8")
+    Path("two.jsonl").write_text("\n".join(map(json.dumps, MINE[:2])), "utf-8")
+    code, out, _ = run(capfd, "kindness", "--config", "eval.json", "--cases", "two.jsonl", "--json")
+    assert (code, json.loads(out)["agreement"]) == (0, agreement)
