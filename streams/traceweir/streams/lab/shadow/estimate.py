@@ -52,7 +52,9 @@ class CostEstimate:
     questions: int
     """Questions to judges: the number for the chosen sessions that were read, extrapolated to all sessions.
 
-    Each vote counts with all its replies, although it ends as soon as it is decided.
+    Each vote counts with all its replies, although it ends as soon as it is decided. A criterion with a condition on a
+    criterion that asks a judge counts as if the condition held, because nobody has asked yet. A question that two
+    criteria share counts once.
     """
     known: int
     """Further questions whose verdict is known; they cost nothing."""
@@ -123,13 +125,14 @@ async def estimated(
     if not judged:
         for model in models_of(plan):
             prices.of(model)
+    plan = _foreseen(plan)
     votes = _votes(plan)
     new = known = 0
     usd = 0.0
     for record in judged:
         stored = _keys(verdicts.get(record.partition, {}), record.key or b"")
-        for question in await _questions(plan, record.value):
-            count = votes.get(question.metric, 1) * _IN_SEQUENCE.get(question.metric, 1)
+        for question in await _questions(plan, prices, record.value):
+            count = votes.get((question.metric, question.model), 1) * _IN_SEQUENCE.get(question.metric, 1)
             if any(key in stored for key in _verdict_keys(question, plan, prices)):
                 known += count
             else:
@@ -222,15 +225,27 @@ async def _before(records: AsyncIterator[Any], end: int) -> AsyncIterator[Any]:
         yield record
 
 
-async def _questions(plan: Plan, value: bytes | None) -> list[Question]:
+def _foreseen(plan: Plan) -> Plan:
+    """Returns the plan in which each criterion is measured whose conditions the answers of a judge decide."""
+    undecided = set(plan.judged)
+    metrics = {metric.name: metric for each in plan.rounds for metric in each}
+    for name, metric in metrics.items():
+        if metric.when is not None and any(each.metric in undecided for each in metric.when.any):
+            undecided.add(name)
+            metrics[name] = replace(metric, when=None)
+    return replace(plan, metrics=tuple(metrics[metric.name] for metric in plan.metrics))
+
+
+async def _questions(plan: Plan, prices: _Prices, value: bytes | None) -> list[Question]:
     try:
         session = Session.model_validate_json(value or b"")
     except ValidationError:
         return []
     judge = _Questions()
     await evaluate(plan, session, turns_of(session), now=utc_now, timeout_s=10, judge=judge)
-    # A vote repeats its question.
-    return [question for question in judge.asked if not question.sample]
+    # A vote repeats its question, and two criteria can share one.
+    first = (question for question in judge.asked if not question.sample)
+    return list({next(_verdict_keys(question, plan, prices)): question for question in first}.values())
 
 
 def _verdict_keys(question: Question, plan: Plan, prices: _Prices) -> Iterator[bytes]:
@@ -240,13 +255,19 @@ def _verdict_keys(question: Question, plan: Plan, prices: _Prices) -> Iterator[b
         yield verdict_key(replace(question, model=model), prices.name_of(model), sampling)
 
 
-def _votes(plan: Plan) -> Mapping[str, int]:
-    """Returns the most replies to one question by criterion: the first reply fails here, so that no vote goes on."""
-    return {
-        scorer.metric: scorer.judge_model_options.num_samples
-        for metric in plan.metrics
-        if isinstance(scorer := metric.scorer, JudgedScorer) and scorer.metric not in _IN_SEQUENCE
-    }
+def _votes(plan: Plan) -> Mapping[tuple[str, str], int]:
+    """Returns the most replies to one question by the criterion of the question and its model.
+
+    The first reply fails here, so that no vote goes on.
+    """
+    votes: dict[tuple[str, str], int] = {}
+    for metric in plan.metrics:
+        scorer = metric.scorer
+        if not isinstance(scorer, JudgedScorer) or scorer.metric in _IN_SEQUENCE:
+            continue
+        question = (scorer.asks_as or scorer.metric, scorer.judge_model)
+        votes[question] = max(votes.get(question, 0), scorer.judge_model_options.num_samples)
+    return votes
 
 
 def _keys(rows: Mapping[bytes, bytes], session: bytes) -> set[bytes]:

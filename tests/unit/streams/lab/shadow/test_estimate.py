@@ -135,3 +135,27 @@ async def test_a_verdict_of_a_fallback_is_known(
     row = ROWS_OF_SCORE + verdict_prefix(b"s0") + of_second
     found = await estimate_of(["shop"], config, {row: b""})
     assert (found.known, found.questions) == (known, VOTES - known)
+
+
+async def test_a_question_that_two_criteria_share_counts_once_with_the_votes_of_the_larger_number() -> None:
+    shared = {"response/llm_judged/safety/rating": {"threshold": 1.0, "judge_model_options": {"num_samples": 5}}}
+    alone = await estimate_of(["shop"] * 10, {"criteria": shared} | PRICE)
+    both = await estimate_of(["shop"] * 10, {"criteria": JUDGED["criteria"] | shared} | PRICE)
+    assert (alone.questions, both.questions) == (50, 50)
+    assert both.usd == pytest.approx(alone.usd)
+
+
+async def test_a_criterion_behind_conditions_on_judged_criteria_counts_as_if_they_held() -> None:
+    def own(metric: str, **condition: object) -> dict[str, object]:
+        when = {"any": [{"metric": metric, **condition}]}
+        return {"threshold": 1.0, "prompt": "Is it kind?\n\n{answer}", "when": when}
+
+    criteria = {
+        **JUDGED["criteria"],
+        "second": own("safety_v1", status="FAILED"),
+        "third": own("second", below=1),
+        "never": own("answered", above=2),
+        "answered": {"threshold": 1.0},
+    }
+    found = await estimate_of(["shop"] * 10, {"criteria": criteria} | PRICE)
+    assert found.questions == 10 * (VOTES + 1 + 1)
