@@ -142,7 +142,8 @@ class JudgeConfig(ConfigModel):
     window_tokens: dict[NonEmpty, Whole] = {}
     """Tokens of a question and its longest answer, by litellm's name of the model; they take precedence over litellm's.
 
-    A question that does not fit is never sent. Set it for a server of your own, of which litellm knows no window.
+    A question that does not fit is never sent. Set it for a server of your own, of which litellm knows no window. The
+    window decides what a judge reads of a long session, so it is part of the result ids of the criteria that ask the model.
     """
     structured_output: Literal["auto", "always", "never"] = "auto"
     """Whether a question contains the JSON Schema of its answer.
@@ -200,6 +201,16 @@ class JudgeConfig(ConfigModel):
     def sampling_of(self, model: str) -> JsonObject:
         """Returns the sampling parameters of a model, as the criteria write its name; empty if none is set."""
         return self.options[model].sent() if model in self.options else {}
+
+    def windows_of(self, *models: str) -> JsonObject:
+        """Returns the entries of `window_tokens` for models, as the criteria write their names."""
+        names = {self.models.get(model, model) for model in models}
+        # litellm's name has the provider before the name.
+        return {
+            window: tokens
+            for window, tokens in self.window_tokens.items()
+            if any(window == name or window.endswith(f"/{name}") for name in names)
+        }
 
     @model_validator(mode="after")
     def _check_fallback_names_other_models(self) -> JudgeConfig:

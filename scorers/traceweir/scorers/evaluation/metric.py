@@ -80,7 +80,11 @@ class Metric:
 
 
 def digest_of(
-    name: str, scorer: Scorer, sampling: Mapping[str, JsonValue] | None = None, fallback: Sequence[str] = ()
+    name: str,
+    scorer: Scorer,
+    sampling: Mapping[str, JsonValue] | None = None,
+    fallback: Sequence[str] = (),
+    windows: Mapping[str, JsonValue] | None = None,
 ) -> str:
     """Returns the metric digest of a scorer's values.
 
@@ -91,8 +95,10 @@ def digest_of(
         scorer: What computes the values.
         sampling: The sampling parameters of the scorer's model in the judge section, if any is set.
         fallback: The models that are asked when the scorer's own is unavailable.
+        windows: The windows of these models in the judge section, if any is set; they decide what a judge reads.
     """
     options = scorer.decisive_options() | ({"judge.options": dict(sampling)} if sampling else {})
+    options |= {"judge.window_tokens": dict(windows)} if windows else {}
     judge = scorer.judge_model if not fallback else canonical([scorer.judge_model, *fallback])
     return metric_digest(name, scorer.version, canonical(options), judge=judge)
 

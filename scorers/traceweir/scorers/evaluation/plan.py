@@ -214,6 +214,12 @@ def read_plan(document: str | bytes | Mapping[str, JsonValue] | None) -> Plan:
         digest_parts["judge.options"] = sampled
     if config.judge.fallback:
         digest_parts["fallback"] = dict(config.judge.fallback)
+    if config.judge.window_tokens:
+        digest_parts["judge.window_tokens"] = dict(config.judge.window_tokens)
+    # The longest answer decides which answers are cut off, and what is left of a window. It is no part of a metric's digest,
+    # so that a score whose answer was cut off is replaced when the limit is raised.
+    if config.judge.max_output_tokens != JudgeConfig.model_fields["max_output_tokens"].default:
+        digest_parts["judge.max_output_tokens"] = config.judge.max_output_tokens
     if document is None:
         digest_parts["default"] = True
     if config.agent_evaluation:
@@ -378,16 +384,17 @@ def _challenger(sections: dict[str, JsonValue], problems: list[str]) -> Challeng
 
 
 def _as_judged(metric: Metric, judge: JudgeConfig) -> Metric:
-    """Returns the metric with the sampling parameters and the fallback of its judge in its digest."""
+    """Returns the metric with the sampling parameters, the fallback and the windows of its judge in its digest."""
     scorer = metric.scorer
     if scorer is None or scorer.judge_model is None:
         return metric
     sampling = judge.sampling_of(scorer.judge_model)
     others = judge.fallback.get(scorer.judge_model, ())
     fallback = [canonical([each, sent]) if (sent := judge.sampling_of(each)) else each for each in others]
-    if not sampling and not fallback:
+    windows = judge.windows_of(scorer.judge_model, *others)
+    if not sampling and not fallback and not windows:
         return metric
-    return replace(metric, digest=digest_of(metric.name, scorer, sampling, fallback))
+    return replace(metric, digest=digest_of(metric.name, scorer, sampling, fallback, windows))
 
 
 def _metric(name: str, criterion: JsonValue, code: str | None) -> Metric:

@@ -10,7 +10,7 @@ from pydantic import JsonValue
 
 from traceweir.schemas.config import GateConfig
 from traceweir.schemas.invocation import Rubric
-from traceweir.scorers import ConfigError, ResponseMatch, ToolTrajectory, TraceValue, read_plan
+from traceweir.scorers import ConfigError, Plan, ResponseMatch, ToolTrajectory, TraceValue, read_plan
 from traceweir.scorers.judged.base import JudgeModelOptions
 from traceweir.scorers.judged.final_response_match_v2 import FinalResponseMatch
 from traceweir.scorers.judged.rubric_based_tool_use_quality_v1 import RubricBasedToolUseQuality
@@ -233,6 +233,31 @@ def test_the_metric_digest_depends_on_the_judge_model_its_samples_and_sampling()
         judged_by(judge_model_config={"temperature": 0}),
     ]
     assert len({judged_by(), *changed}) == 4
+
+
+def test_the_window_of_a_judge_is_part_of_the_digests_of_the_criteria_that_ask_it() -> None:
+    def plan(**judge: JsonValue) -> Plan:
+        own = {"threshold": 1, "judge_model_options": {"judge_model": "openai/qwen"}}
+        return read_plan({"criteria": {"safety_v1": own, "correctness": 1}, "judge": judge})
+
+    def digests(found: Plan) -> list[str]:
+        return [metric.digest for metric in found.metrics]
+
+    plain = plan()
+    for windows in ({"openai/qwen": 32_768}, {"openai/qwen": 65_536}, {"hosted/openai/qwen": 32_768}):
+        narrow = plan(window_tokens=windows)
+        assert (digests(narrow)[0] == digests(plain)[0], digests(narrow)[1] == digests(plain)[1]) == (False, True)
+        assert narrow.digest != plain.digest
+    of_fallback = plan(window_tokens={"openai/other": 32_768}, fallback={"openai/qwen": ["other"]})
+    assert digests(of_fallback)[0] != digests(plan(fallback={"openai/qwen": ["other"]}))[0]
+
+
+def test_the_longest_answer_of_a_judge_is_part_of_the_config_digest_alone() -> None:
+    plain = read_plan({"criteria": {"safety_v1": 1}})
+    longer = read_plan({"criteria": {"safety_v1": 1}, "judge": {"max_output_tokens": 16_384}})
+    same = read_plan({"criteria": {"safety_v1": 1}, "judge": {"max_output_tokens": 8_192}})
+    assert (plain.digest == same.digest, plain.digest == longer.digest) == (True, False)
+    assert plain.metrics[0].digest == longer.metrics[0].digest
 
 
 @pytest.mark.parametrize(
