@@ -10,7 +10,9 @@ from tests.audit.committed import CommittedRecords, Row
 from tests.audit.evidence import Claim, Evidence, Letter, letter_of, replay_mark
 from tests.audit.replays import BY_TIME
 from tests.audit.sessions import life_of
-from tests.support.ledger import PARTITIONS, Ledger, Refused, canonical, home
+from tests.support.ledger import PARTITIONS, Ledger, Refused, canonical, home, home_of_refused
+
+from traceweir.streams.pipeline.assemble.refusals import REFUSED_SESSION
 
 INPUTS = ("traces", "invocations", "strays")
 
@@ -31,14 +33,16 @@ def account(ledger: Ledger, committed: CommittedRecords) -> None:
     records = set()
     for topic in INPUTS:
         for row in committed.rows[topic]:
+            if REFUSED_SESSION in dict(row.headers):
+                continue
             verdict, value = verdicts.get((topic, row.partition, row.offset)), row.value or b""
             reason = unusable.get((topic, value))
             if reason is not None:
                 found = verdict if verdict == "future_timestamp" else reason
-                ledger.refused.append(Refused(topic, row.key, value, found))
+                _refuse(ledger, Refused(topic, row.key, value, found), row.partition)
                 continue
             if verdict in BY_TIME:
-                ledger.refused.append(Refused(topic, row.key, value, verdict))
+                _refuse(ledger, Refused(topic, row.key, value, verdict), row.partition)
                 continue
             session = _session_of(ledger, row)
             if topic != "strays" and row.partition % PARTITIONS != home(session):
@@ -86,6 +90,11 @@ def _set_backs(committed: CommittedRecords) -> Mapping[int, int]:
 def _session_of(ledger: Ledger, row: Row) -> str:
     document = row.document
     return str(document["session_id"]) if "session_id" in document else ledger.session_of[document["id"]]
+
+
+def _refuse(ledger: Ledger, record: Refused, partition: int) -> None:
+    ledger.refused.append(record)
+    ledger.sent["forwarded"] += partition % PARTITIONS != home_of_refused(partition, record)
 
 
 def _letters(rows: Collection[Row]) -> Iterator[Letter]:

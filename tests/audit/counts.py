@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from tests.audit.committed import STAGES
 from tests.audit.evidence import Evidence, accepted
-from tests.support.ledger import PARTITIONS
+from tests.support.ledger import Refused, home_of_refused
 
 
 def garbage_is_a_dead_letter(e: Evidence) -> Iterator[str]:
@@ -17,16 +17,17 @@ def garbage_is_a_dead_letter(e: Evidence) -> Iterator[str]:
 
 
 def nothing_else_is_a_dead_letter(e: Evidence) -> Iterator[str]:
-    """Each dead letter is written once, to the partition of its record, or to that of the worker of an added partition."""
+    """Each dead letter is written once, by the worker of its record's partition, or by that of its session's home."""
     expected, found = _expected_letters(e), _found_letters(e)
     yield from (f"unexpected dead letter: {record}" for record in (found - expected).elements())
     for letter in e.letters:
-        if letter.partition % PARTITIONS != letter.row.partition or not letter.detail:
+        record = Refused(letter.topic, letter.row.key, letter.row.value or b"", letter.reason)
+        if home_of_refused(letter.partition, record) != letter.row.partition or not letter.detail:
             yield f"dead letter {letter} in partition {letter.row.partition}"
 
 
 def strays_were_forwarded_once(e: Evidence) -> Iterator[str]:
-    """As many records are forwarded as were sent to a wrong partition."""
+    """As many records, and dead letters of them, are forwarded as were sent to a wrong partition."""
     if len(e.rows["strays"]) != e.ledger.sent["forwarded"]:
         yield f"{len(e.rows['strays'])} strays, {e.ledger.sent['forwarded']} sent to a wrong partition"
 

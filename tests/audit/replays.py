@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from tests.audit import claims
 from tests.audit.committed import CONFIGS, CommittedRecords, Row
 from tests.audit.evidence import Claim, Evidence, replay_mark
-from tests.support.ledger import PARTITIONS, Ledger, Refused, canonical, home
+from tests.support.ledger import PARTITIONS, Ledger, Refused, canonical, home, home_of_refused
 
 BY_TIME = {"late", "future_timestamp"}
 """Reasons that a record no longer has when it is replayed, because its timestamp is that of the replay."""
@@ -24,7 +24,9 @@ def account(ledger: Ledger, committed: CommittedRecords) -> None:
     for topic, row, letter in _replayed(committed):
         reason = reasons[letter]
         if reason not in BY_TIME:
-            ledger.refused.append(Refused(topic, row.key, row.value or b"", reason))
+            refused = Refused(topic, row.key, row.value or b"", reason)
+            ledger.refused.append(refused)
+            ledger.sent["forwarded"] += row.partition % PARTITIONS != home_of_refused(row.partition, refused)
             continue
         session = str(row.document["session_id"])
         if session in ledger.events:

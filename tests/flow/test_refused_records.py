@@ -6,11 +6,12 @@ from typing import Any
 
 import orjson
 import pytest
-from tests.support.flow import TOPICS
+from tests.support.flow import TOPICS, assemble_only
+from tests.support.refused_records import VALUES, broken, came_back, completed, refused, started
 
 from traceweir.schemas.base import JsonObject
-from traceweir.schemas.dead_letter import FIRST_PLACE, REPLAY
 from traceweir.scorers.evaluation.plan import read_plan
+from traceweir.streams.pipeline.assemble.waiting_refusals import MAX_WAITING
 from traceweir.streams.testing import Flow, event, trace
 
 CONFIG: JsonObject = {
@@ -23,29 +24,8 @@ CONFIG: JsonObject = {
         "token_usage_v1": None,
     }
 }
-REFERENCE = {
-    "final_response": {"parts": [{"text": "42"}]},
-    "tool_uses": [{"name": "find"}, {"name": "book"}],
-    "retrieved_context": [{"doc_uri": "d1"}, {"doc_uri": "d2"}],
-}
-SPACE = b'"x": "' + b"x" * 900_000 + b'"'
-
-
-def started(name: str = "i1") -> dict[str, Any]:
-    question = {"parts": [{"text": "why"}]}
-    return event("invocation.started", "s", invocation_id=name, at=0, user_content=question, reference=REFERENCE)
-
-
-def completed(name: str = "i1") -> dict[str, Any]:
-    answer = {"parts": [{"text": "42"}]}
-    return event("invocation.completed", "s", invocation_id=name, at=9, final_response=answer)
-
-
-def broken(kind: str, name: str | None = "i1", **fields: Any) -> dict[str, Any]:
-    # The wrong value is one that no event has.
-    return {**event(kind, "s", invocation_id=name or "", at=1, **fields), "app_name": 7}
-
-
+AWAY = "traceweir.invocations-0@900"
+"""Where a record was before its producer sent it once more."""
 PARTS = (
     event("tool.called", "s", invocation_id="i1", at=2, name="find"),
     event("retrieval.returned", "s", invocation_id="i1", at=3, chunks=[{"doc_uri": "d9"}]),
@@ -68,15 +48,6 @@ def outcomes(flow: Flow, level: str = "invocation", subject: str | None = "i1") 
         for score in flow.results()
         if score["level"] == level and score["invocation_id"] == (subject if level == "invocation" else None)
     }
-
-
-def refused(flow: Flow) -> list[list[str]]:
-    return [[each["place"] for each in session.get("refused", [])] for session in flow.sessions()]
-
-
-def came_back(where: str) -> list[tuple[str, bytes]]:
-    """Returns the headers of a replay."""
-    return [(REPLAY, b"0:1"), (FIRST_PLACE, where.encode())]
 
 
 def place(offset: int) -> str:
@@ -167,24 +138,6 @@ async def test_a_session_without_refused_records_has_the_record_that_it_had() ->
     assert "refused" not in flow.sessions()[0]
 
 
-VALUES: dict[str, tuple[bytes | None, bytes | None, str]] = {
-    "cut off": (b'{"type": "invocation.completed", "session_id": "s", "final_response": {"pa', None, "not_json"),
-    "broken behind the id": (b'{"session_id": "s", "type": "tool.called", "name": "\x01"}', None, "not_json"),
-    "behind other letters": ('{"a": "침실", "session_id": "s", "x": NaN}'.encode(), None, "not_json"),
-    "half a character": (b'{"session_id": "s", "x": "\\ud800"}', None, "not_json"),
-    "nested deeply": (b'{"session_id": "s", "x": ' + b"[" * 9_000, None, "not_json"),
-    "broken with a key": (b"{", b"s", "not_json"),
-    "bytes with a key": (b"\xff\xfe\x00", b"s", "not_json"),
-    "a list with a key": (b"[]", b"s", "not_an_object"),
-    "an empty value with a key": (b"", b"s", "empty"),
-    "a tombstone with a key": (None, b"s", "empty"),
-    "too large": (b'{"type": "tool.called", "session_id": "s", ' + SPACE + b"}", None, "too_large"),
-    "too large with a key": (b"{" + SPACE + b"}", b"s", "too_large"),
-    "in the five bytes of a registry": (b'\0\0\0\0\1{"type": "tool.called", "session_id": "s"}', None, "invalid"),
-    "of another key": (b'{"type": "tool.called", "session_id": "s"}', b"other", "invalid"),
-}
-
-
 @pytest.mark.parametrize(("value", "key", "reason"), VALUES.values(), ids=VALUES)
 async def test_an_open_session_knows_of_a_refused_record_whatever_is_wrong_with_it(
     value: bytes | None, key: bytes | None, reason: str
@@ -232,15 +185,13 @@ async def test_an_event_that_was_sent_as_a_trace_is_known() -> None:
 
 async def test_a_refused_record_opens_no_session_and_keeps_none_open() -> None:
     flow = Flow(idle_gap_s=300)
-    flow.send(TOPICS.invocations, broken("tool.called"), b"s", at=0)
+    flow.send(TOPICS.invocations, broken("tool.called"), b"other", at=0)
     flow.send(TOPICS.invocations, started(), b"s", at=1)
     flow.send(TOPICS.invocations, broken("invocation.completed"), b"s", at=200)
-    flow.send(TOPICS.invocations, broken("invocation.completed"), b"s", at=302)
     flow.pass_time(310)
     await flow.finish()
 
     (session,) = flow.sessions()
-    assert [each["place"] for each in session["refused"]] == [place(2)]
     assert session["first_record_at"] == session["last_record_at"]
     assert (flow.counters("assemble")["joined"], flow.counters("assemble")["opened"]) == (1, 1)
 
@@ -381,3 +332,119 @@ async def test_a_full_session_takes_no_note_and_stays_whole() -> None:
     (session,) = flow.sessions()
     assert 0 < len(session["refused"]) < 20
     assert len(flow.dead_letters()) == 20
+
+
+async def test_a_refused_record_waits_for_its_session_for_the_idle_gap() -> None:
+    flow = Flow(idle_gap_s=300)
+    for at in (0, 100):
+        flow.send(TOPICS.invocations, broken("tool.called"), b"s", at=at)
+    flow.send(TOPICS.invocations, started(), b"s", at=350)
+    flow.pass_time(360)
+    await flow.finish()
+
+    assert refused(flow) == [[place(1)]]
+    assert (flow.counters("assemble")["joined"], flow.counters("assemble")["opened"]) == (1, 1)
+
+
+async def test_a_refused_answer_before_its_session_is_no_silence() -> None:
+    flow = await scored(broken("invocation.completed"), started())
+
+    assert outcomes(flow)["response_match_score"] == "missing_input"
+
+
+@pytest.mark.parametrize("crashes", [False, True])
+async def test_a_refused_record_reopens_its_session_once(crashes: bool) -> None:
+    flow = await scored(started(), event("session.ended", "s", at=10))
+    assert outcomes(flow)["response_match_score"] == "FAILED"
+    for _ in range(2):
+        flow.send(TOPICS.invocations, broken("invocation.completed"), b"s", headers=came_back(AWAY))
+        await flow.settle()
+        if crashes:
+            flow.crash()
+        await flow.finish()
+
+    assert [(each["segment"], each["revision"]) for each in flow.sessions()] == [(0, 0), (0, 1)]
+    assert refused(flow) == [[], [f"the dead letter of {AWAY}"]]
+    assert outcomes(flow)["response_match_score"] == "missing_input"
+
+
+async def test_a_session_that_was_reopened_for_a_note_closes_after_the_linger() -> None:
+    flow = Flow(idle_gap_s=300, close_linger_s=5)
+    flow.send(TOPICS.invocations, started(), b"s")
+    flow.send(TOPICS.invocations, event("session.ended", "s"), b"s")
+    await flow.finish()
+    flow.send(TOPICS.invocations, broken("invocation.completed"), b"s")
+    await flow.settle()
+    flow.pass_time(6)
+    await flow.settle()
+
+    assert len(flow.sessions()) == 2
+
+
+async def test_refused_records_reopen_a_session_as_rarely_as_late_records_do() -> None:
+    flow = Flow(segment_max_revisions=3, grace_s=36_000, guard_s=72_000)
+    flow.send(TOPICS.invocations, started(), b"s")
+    await flow.finish()
+    for _ in range(10):
+        flow.send(TOPICS.invocations, broken("tool.called"), b"s")
+        await flow.finish()
+
+    assert {(each["segment"], each["revision"]) for each in flow.sessions()} == {(0, n) for n in range(4)}
+    assert len(flow.dead_letters()) == 10
+
+
+async def test_a_record_that_is_refused_after_the_grace_waits_for_the_next_segment() -> None:
+    flow = Flow(idle_gap_s=300, grace_s=60)
+    flow.send(TOPICS.invocations, started(), b"s")
+    await flow.finish()
+    flow.pass_time(1_000)
+    flow.send(TOPICS.invocations, broken("tool.called"), b"s")
+    await flow.settle()
+    flow.crash()
+    flow.send(TOPICS.invocations, started("i2"), b"s")
+    await flow.finish()
+
+    assert [each["segment"] for each in flow.sessions()] == [0, 1]
+    assert refused(flow) == [[], [place(1)]]
+
+
+async def test_a_replay_takes_a_waiting_refusal_back() -> None:
+    flow = Flow()
+    flow.send(TOPICS.invocations, broken("tool.called"), b"s")
+    await flow.settle()
+    mended = event("tool.called", "s", invocation_id="i1", at=1, name="find")
+    flow.send(TOPICS.invocations, mended, b"s", headers=came_back(flow.dead_letters()[0].refused_at))
+    await flow.finish()
+
+    assert refused(flow) == [[]]
+
+
+@pytest.mark.parametrize("crashes", [False, True])
+async def test_refused_records_of_ever_other_sessions_take_no_more_room(crashes: bool) -> None:
+    flow = assemble_only(idle_gap_s=300)
+    for number in range(MAX_WAITING + 50):
+        flow.send(TOPICS.invocations, b"{", b"forged-%d" % number)
+    await flow.settle()
+    if crashes:
+        flow.crash()
+    assert sum(key.startswith(b"assemble/n") for key in flow.rows()) == MAX_WAITING
+    for number in (49, 50):
+        flow.send(TOPICS.invocations, event("tool.called", f"forged-{number}", name="find"))
+    await flow.settle()
+    flow.pass_time(400)
+    await flow.finish()
+
+    assert sum(key.startswith(b"assemble/n") for key in flow.rows()) == 0
+    assert [len(each.get("refused", [])) for each in flow.sessions()] == [0, 1]
+
+
+async def test_waiting_notes_leave_room_for_the_record_that_begins_the_session() -> None:
+    flow = Flow(segment_max_bytes=2_000)
+    for _ in range(20):
+        flow.send(TOPICS.invocations, b"{", b"s")
+    flow.send(TOPICS.invocations, {**started(), "ballast": "x" * 1_000}, b"s")
+    await flow.finish()
+
+    (session,) = flow.sessions()
+    assert 0 < len(session["refused"]) < 10
+    assert len(session["events"]) == 1

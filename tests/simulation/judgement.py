@@ -25,6 +25,7 @@ def judged(world: World, load: Ledger | SpanLedger) -> claims.Faults:
     load.refused += world.refused
     if isinstance(load, SpanLedger):
         return bounds | spans.faults(load, world.committed, spans.late_traces(world.committed))
+    load.sent["forwarded"] += world.forwarded
     wrong_clocks = world.scenario.wrong_clocks
     (clocks if wrong_clocks else replays).account(load, world.committed)
     evidence = Evidence(

@@ -27,7 +27,7 @@ from tests.simulation.replays import Replays
 from tests.simulation.scenario import APPS, BYTES_SCALE, DELETE_RETENTION_S, Scenario
 from tests.simulation.scorer import ScorerFaults, SimulatedScoringProcess
 from tests.simulation.worker import SimulatedWorker
-from tests.support.ledger import PARTITIONS, Refused, Sending
+from tests.support.ledger import PARTITIONS, Refused, Sending, home_of_refused
 from tests.support.next_format import NEXT_FORMATS, of_next_version
 
 from traceweir.scorers.evaluation.plan import read_plan
@@ -118,6 +118,8 @@ class World:
         self.poison: set[bytes] = set()
         """The values of records on which the stage assemble raises each time."""
         self.refused: list[Refused] = []
+        self.forwarded = 0
+        """Number of refused records that were sent to another partition than the home of their session."""
         """The records of people and agents outside the load that must become dead letters."""
         self.clock_errors_s: dict[str, float] = {}
         """Seconds by which the clocks of machines are ahead, also of the processes that start there later."""
@@ -303,8 +305,10 @@ class World:
         self._send_refused(rnd, Refused("invocations", b"poison", value, "poison"))
 
     def _send_refused(self, rnd: random.Random, record: Refused) -> None:
+        partition = rnd.randrange(PARTITIONS)
         self.refused.append(record)
-        self.send([Sending(record.topic, rnd.randrange(PARTITIONS), record.key, record.value)])
+        self.forwarded += partition != home_of_refused(partition, record)
+        self.send([Sending(record.topic, partition, record.key, record.value)])
 
     # What nodes do to records over time
 

@@ -15,6 +15,8 @@ from typing import Any, NamedTuple
 from aiokafka.partitioner import murmur2
 from tests.support.scripts import Step, former_life, steps
 
+from traceweir.streams.pipeline.assemble.refusals import refusal_of
+
 Document = dict[str, Any]
 
 PARTITIONS = 4
@@ -278,7 +280,9 @@ class Ledger:
             return self._of_absent(f"away{number}", {**event, "session_id": f"away{number}"}, partition)
         if value == cut_off and number % 2:
             key, partition = session.encode(), home(session)
-        self.refused.append(Refused(topic, key, value, reason))
+        refused = Refused(topic, key, value, reason)
+        self.refused.append(refused)
+        self.sent["forwarded"] += partition != home_of_refused(partition, refused)
         return Sending(topic, partition, key, value, at=timestamp)
 
     def _of_absent(self, session: str, end: Document, partition: int) -> Sending:
@@ -293,6 +297,18 @@ class Ledger:
 def home(session: str) -> int:
     """Returns the home partition of a session: Kafka's default partition for its id."""
     return int(murmur2(session.encode()) & 0x7FFFFFFF) % PARTITIONS
+
+
+def home_of_refused(partition: int, record: Refused) -> int:
+    """Returns the partition that writes the dead letter of a refused record: the home of the session of an event.
+
+    A record that made the stage raise stays where it is. A record can be late at its home only.
+    """
+    topic, key, value, reason = record
+    known = None
+    if topic in ("traces", "invocations") and reason not in ("poison", "late"):
+        known = refusal_of(Sending(topic, partition, key, value), "", reason, is_trace=topic == "traces")
+    return partition % PARTITIONS if known is None else home(known.session_id.decode())
 
 
 def canonical(document: object) -> str:

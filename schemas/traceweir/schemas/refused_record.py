@@ -39,7 +39,7 @@ def refused_part(part: str) -> str:
 
 
 class RefusedRecord(WireModel):
-    """A record of a session that became a dead letter while the session was open."""
+    """A record of a session that became a dead letter."""
 
     place: str
     """Where the record is, for a person: the dead letter of a topic, partition and offset, or a document of a file."""

@@ -84,7 +84,7 @@ class Session(WireModel):
     traces: list[PipelineTrace]
     """The traces, in order of `created_at`."""
     refused: list[RefusedRecord] | None = None
-    """The records that became dead letters while the segment was open, and were not replayed; null if there are none."""
+    """The records of the segment that became dead letters, and were not replayed; null if there are none."""
 
     @property
     def current_events(self) -> list[InvocationEvent]:

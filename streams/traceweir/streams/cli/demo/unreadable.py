@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
@@ -31,9 +32,11 @@ def unreadable(rng: random.Random, start: datetime, name: str, seconds: float, r
         for broken in _kinds(start, key.decode()):
             partition = rng.randrange(PARTITIONS)
             due = rng.uniform(0.5, seconds)
-            found.append(
-                Emission(due, broken.topic, partition, key, broken.value, fate=broken.reason, ahead_s=broken.ahead_s)
+            emission = Emission(
+                due, broken.topic, partition, key, broken.value, fate=broken.reason, ahead_s=broken.ahead_s
             )
+            # A session knows of its refused events, so these go to its home.
+            found.append(replace(emission, session=key.decode()) if broken.topic == "invocations" else emission)
     return found
 
 

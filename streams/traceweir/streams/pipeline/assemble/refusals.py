@@ -1,21 +1,26 @@
-"""Reads which session a refused record belongs to, as far as that can be read, for the note in that session."""
+"""Reads which session a refused record belongs to, as far as that can be read, for the note in that session.
+
+The session's home is the partition that can note it. A record that another partition has refused goes there as its dead
+letter, through the topic `strays`, with a header more.
+"""
 
 from __future__ import annotations
 
 from hashlib import blake2b
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import orjson
 from pydantic_core import from_json
 
 from traceweir.schemas.base import MAX_IDENTIFIER_CHARS
-from traceweir.schemas.dead_letter import KEPT_BYTES, Headers, Reason, first_place, place_text
+from traceweir.schemas.dead_letter import KEPT_BYTES, PREFIX, DeadLetter, Headers
 from traceweir.schemas.events import TYPES
 from traceweir.streams.base.stages.base import Record
-from traceweir.streams.base.stages.inputs import Place
 from traceweir.streams.pipeline.decoding.envelopes import opened
 
-_NOT_OF_ONE_RECORD: frozenset[Reason] = frozenset(("late", "missed", "unreadable_batch"))
+REFUSED_SESSION = PREFIX + "session"
+"""Last header of a dead letter on its way to the home of its session: the session."""
+_NOT_OF_ONE_RECORD = frozenset(("late", "missed", "unreadable_batch"))
 """Reasons without a note: a late record can have joined its session before, and the others are of no single record."""
 
 MAX_NOTES = 100
@@ -39,22 +44,38 @@ class RefusalNote(NamedTuple):
     """A `RefusedRecord` in JSON."""
 
 
-def refusal_of(record: Record, place: Place, reason: Reason, *, is_trace: bool) -> RefusalNote | None:
+class RefusedContent(Protocol):
+    """What is read of a refused record, or of its dead letter."""
+
+    @property
+    def key(self) -> bytes | None: ...
+    @property
+    def value(self) -> bytes | None: ...
+    @property
+    def headers(self) -> Headers: ...
+
+
+def refusal_of(refused: RefusedContent, where: str, reason: str, *, is_trace: bool) -> RefusalNote | None:
     """Returns what the session of a refused record is told; None if the record names no session or is no event.
 
     The session is the one that the value names before the place where it is broken, else that of the key. Of a record on
     which the stage has raised, only the key is read: what has raised on the value can raise again. A refused trace needs
     no note: scores of a trace that did not come do not exist.
+
+    Args:
+        refused: The record, or its dead letter.
+        where: Where the record was when it was refused first, as `place_text` writes it.
+        reason: The reason of the dead letter.
+        is_trace: Whether the record was sent as a trace.
     """
     if reason in _NOT_OF_ONE_RECORD:
         return None
-    found = {} if reason == "poison" else _readable_event(record.value or b"", record.headers)
+    found = {} if reason == "poison" else _readable_event(refused.value or b"", refused.headers)
     kind = found.get("type")
     known_type = kind if isinstance(kind, str) and kind in TYPES else None
-    session_id = _identifier(found.get("session_id")) or _of_key(record.key)
+    session_id = _identifier(found.get("session_id")) or _of_key(refused.key)
     if session_id is None or (is_trace and known_type is None):
         return None
-    where = first_place(record.headers) or place_text(*place, record.offset)
     note = {
         "place": place_of_letter(where),
         "reason": reason,
@@ -67,6 +88,20 @@ def refusal_of(record: Record, place: Place, reason: Reason, *, is_trace: bool) 
     if len(raw) > MAX_NOTE_BYTES:
         raw = orjson.dumps({name: text for name, text in known.items() if not name.endswith("_id")})
     return RefusalNote(session_id.encode(), refused_identity(where), raw)
+
+
+def letter_in_stray(stray: Record) -> DeadLetter | None:
+    """Returns the dead letter that another partition has sent to the home of its session; None for any other stray.
+
+    The worker appends its header as the last, so that a header of a producer is none.
+    """
+    if not stray.headers or stray.headers[-1][0] != REFUSED_SESSION:
+        return None
+    try:
+        return DeadLetter.read(stray.key, stray.value, stray.headers)
+    except ValueError:
+        # Another program writes to the topic.
+        return None
 
 
 def readable_session(value: bytes) -> str | None:

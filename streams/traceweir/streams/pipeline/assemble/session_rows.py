@@ -190,6 +190,11 @@ class Guard(NamedTuple):
         """Whether identities of earlier segments can have been left out."""
         return len(self.identities) >= 16 * GUARDED
 
+    @property
+    def own_identities(self) -> bytes:
+        """The identities of the last segment."""
+        return self.identities[len(self.identities) - 16 * self.own :]
+
     def knows(self, identity: bytes) -> bool:
         """Returns whether the session joined a record with this identity."""
         return is_among(identity, self.identities)

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NoReturn
 
-from traceweir.schemas.dead_letter import KEPT_BYTES, ORIGIN, first_place
+from traceweir.schemas.dead_letter import KEPT_BYTES, ORIGIN, DeadLetter, first_place, place_text
 from traceweir.schemas.session import ClosingReason
 from traceweir.streams.base.stages.base import CUT_BYTES, Cut, Output, Read, Record, Rows, dead_letter
 from traceweir.streams.base.stages.counters import Counters
@@ -27,6 +27,11 @@ from traceweir.streams.pipeline.assemble.open_session import OpenSession
 from traceweir.streams.pipeline.assemble.parse import InOtherForm, checked_value, read_event, read_trace
 from traceweir.streams.pipeline.assemble.poison_session import dead_letters
 from traceweir.streams.pipeline.assemble.refusals import (
+    REFUSED_SESSION,
+    RefusalNote,
+    RefusedContent,
+    has_all_notes,
+    letter_in_stray,
     place_of_letter,
     refusal_of,
     refused_identity,
@@ -41,6 +46,7 @@ from traceweir.streams.pipeline.assemble.session_rows import (
     split,
     split_chunk_key,
 )
+from traceweir.streams.pipeline.assemble.waiting_refusals import WaitingRefusals
 
 # OpenTelemetry's SDK is loaded only where traces are on.
 if TYPE_CHECKING:
@@ -78,6 +84,7 @@ class AssembleStage:
         self._closed = ClosedSessions(
             read, closing.grace_ms, closing.guard_ms, closing.longest_gap_ms, closing.max_closed_sessions
         )
+        self._waiting = WaitingRefusals()
         self._due: list[tuple[int, bytes]] = []
         self._dirty: list[OpenSession] = []
         self._watermark = Watermark(FORGOTTEN_ARE_KEPT)
@@ -90,7 +97,8 @@ class AssembleStage:
     @property
     def held_bytes(self) -> int:
         """Size in bytes of the records in memory; the table contains all other records."""
-        return sum(session.held_bytes for session in self._open.values()) + self._closed.held_bytes
+        opened = sum(session.held_bytes for session in self._open.values())
+        return opened + self._closed.held_bytes + self._waiting.held_bytes
 
     @property
     def open_sessions(self) -> int:
@@ -119,6 +127,7 @@ class AssembleStage:
         contents = [session for session in self._open.values() if _has_closed(session, guards.get(session.id))]
         for session in contents:
             del self._open[session.id]
+        self._waiting.load(rows)
         self._watermark.load(rows)
         knows_all = self._watermark.written_by >= FORGOTTEN_ARE_KEPT
         self._closed.load(
@@ -156,10 +165,13 @@ class AssembleStage:
         for record in records:
             try:
                 timestamp = record.timestamp
-                if timestamp > latest:
-                    self._refuse_future(f"the record's timestamp {timestamp}")
                 if high < timestamp <= now:
                     high = timestamp
+                if strays and (letter := letter_in_stray(record)) is not None:
+                    self._take_letter(record, letter)
+                    continue
+                if timestamp > latest:
+                    self._refuse_future(f"the record's timestamp {timestamp}")
                 value = record.value
                 if not value or record.headers or len(value) > max_bytes or len(record.key or b"") > KEPT_BYTES:
                     value = checked_value(record, max_bytes)
@@ -242,6 +254,7 @@ class AssembleStage:
                 self._await(session, session.deadline)
         if forgotten := self._closed.forget(watermark, self._watermark.now + self._closing.max_future_ms):
             self.counters["forgotten_early"] += forgotten
+        self._waiting.forget(watermark)
 
     def has_outputs(self) -> bool:
         """Returns whether sessions have closed, or records were forwarded or rejected, since the last cut."""
@@ -272,6 +285,7 @@ class AssembleStage:
         # Deletions come first: a forgotten session can have started again under the same keys.
         rows += self._closed.rows()
         rows += written
+        rows += self._waiting.rows()
         for session in self._dirty:
             session.dirty = False
         rows += self.counters.rows()
@@ -321,7 +335,7 @@ class AssembleStage:
                 return session
             else:
                 self._close(session, ClosingReason.SIZE_LIMIT)
-        return self._reopen(session_id, record.timestamp, size) or self._begin(session_id, record.timestamp)
+        return self._reopen(session_id, record.timestamp, size) or self._begin(session_id, record.timestamp, size)
 
     def reject(self, source: str, record: Record, why: RecordRejected) -> None:
         """Turns the next record of an input into a dead letter. Only its timestamp counts, as that of every dead letter."""
@@ -343,28 +357,83 @@ class AssembleStage:
         self.counters["reopened" if found.revision else "opened"] -= 1
 
     def _reject(self, source: str, record: Record, why: RecordRejected) -> None:
-        self.counters[f"dead_lettered.{why.reason}"] += 1
-        target = self._topics.dead_letters
-        number = self._partition
-        self._outputs.append(dead_letter(target, source, number, record, "assemble", why.reason, why.detail))
-        self._note_refusal(source, record, why)
-
-    def _note_refusal(self, source: str, record: Record, why: RecordRejected) -> None:
-        """Notes in an open session that a record of it was refused. The note opens and keeps open no session."""
+        """Makes a dead letter of a record. If the record's session has another home, the letter goes there for its note."""
+        reason = why.reason
+        letter = dead_letter(self._topics.dead_letters, source, self._partition, record, "assemble", reason, why.detail)
         place = place_of(source, self._partition)
-        topics = self._topics
-        is_trace = place.topic == topics.traces or (place.topic == topics.strays and self._was_trace(record))
-        refusal = refusal_of(record, place, why.reason, is_trace=is_trace)
-        session = self._open.get(refusal.session_id) if refusal is not None else None
-        if refusal is None or session is None:
+        origin = self._topics.traces if self._was_trace(record) else None
+        where = first_place(record.headers) or place_text(*place, record.offset)
+        refusal = self._refusal_of(record, where, reason, place.topic, origin)
+        home = self._partition if refusal is None else partition_of(refusal.session_id, self._partitions)
+        at = self._time_of_note(record.timestamp, reason)
+        if refusal is not None and home != self._partition:
+            strays = self._topics.strays
+            headers = [*letter.headers, (REFUSED_SESSION, refusal.session_id)]
+            fits = self._limits.problem(strays, letter.key, letter.value, headers) is None
+            # What has made this stage raise can make the stage of another partition raise too.
+            if fits and reason != "poison" and place.topic != strays:
+                self.counters["forwarded"] += 1
+                self._outputs.append(Output(strays, home, letter.key, letter.value, headers, at))
+                return
+            refusal = None
+        self._write(letter, reason)
+        if refusal is not None:
+            self._note_refusal(refusal, at)
+
+    def _take_letter(self, stray: Record, letter: DeadLetter) -> None:
+        """Writes the dead letter of a record that another partition has refused, and notes it in the session."""
+        headers = list(stray.headers[:-1])
+        self._write(Output(self._topics.dead_letters, self._partition, stray.key, stray.value, headers), letter.reason)
+        refusal = self._refusal_of(letter, letter.refused_at, letter.reason, letter.topic, letter.origin)
+        if refusal is not None:
+            timestamp = stray.timestamp if letter.timestamp is None else letter.timestamp
+            self._note_refusal(refusal, self._time_of_note(timestamp, letter.reason))
+
+    def _write(self, letter: Output, reason: str) -> None:
+        self.counters[f"dead_lettered.{reason}"] += 1
+        self._outputs.append(letter)
+
+    def _refusal_of(
+        self, refused: RefusedContent, where: str, reason: str, topic: str, origin: str | None
+    ) -> RefusalNote | None:
+        traces = self._topics.traces
+        is_trace = traces in (topic, origin if topic == self._topics.strays else None)
+        return refusal_of(refused, where, reason, is_trace=is_trace)
+
+    def _time_of_note(self, timestamp: int, reason: str) -> int:
+        return min(timestamp, self._watermark.now) if reason == "future_timestamp" else timestamp
+
+    def _note_refusal(self, refusal: RefusalNote, at: int) -> None:
+        """Notes in a session that a record of it was refused.
+
+        A closed session is reopened for the note, as for a late record. If there is none, the note waits for the session:
+        for the idle gap, in which a valid record would have kept it open. The note begins no session, and keeps none open.
+
+        Args:
+            refusal: The note.
+            at: The time of the record, in milliseconds since 1970.
+        """
+        session_id, identity, raw = refusal
+        session = self._open.get(session_id)
+        guard = self._closed.guard_of(session_id) if session is None or session.segment else None
+        if guard is not None and guard.knows(identity):
             return
-        at = min(record.timestamp, self._watermark.now) if why.reason == "future_timestamp" else record.timestamp
-        if at > session.deadline:
-            # When reading live, the clock would have closed the session before this record arrived.
-            return
-        if session.bytes + len(refusal.note) <= self._closing.max_bytes and session.note(
-            REFUSED, refusal.identity, refusal.note
-        ):
+        if session is not None and at > session.deadline + self._closing.grace_ms:
+            # When reading live, the clock would have closed the session, and forgotten its content.
+            session = None
+        elif session is None:
+            if guard is not None and has_all_notes(guard.own_identities):
+                return
+            session = self._reopen(session_id, at, len(raw), for_note=True)
+        if session is None:
+            self._waiting.add(refusal, max(at, self._watermark.at) + self._closing.idle_gap_ms)
+        else:
+            self._add_note(session, refusal, 0)
+
+    def _add_note(self, session: OpenSession, refusal: RefusalNote, size: int) -> None:
+        """Notes a refused record in an open session, if there is room for it beside a record of a size in bytes."""
+        _, identity, raw = refusal
+        if session.bytes + len(raw) + size <= self._closing.max_bytes and session.note(REFUSED, identity, raw):
             self._mark_changed(session)
 
     def _note_replay(self, session: OpenSession, record: Record) -> None:
@@ -395,10 +464,19 @@ class AssembleStage:
         self.counters["forwarded"] += 1
         self._outputs.append(Output(self._topics.strays, home, session_id, record.value, headers, record.timestamp))
 
-    def _reopen(self, session_id: bytes, timestamp: int, size: int) -> OpenSession | None:
+    def _reopen(self, session_id: bytes, timestamp: int, size: int, *, for_note: bool = False) -> OpenSession | None:
+        """Returns a closed session as open again; None if it cannot be reopened.
+
+        Args:
+            session_id: The session.
+            timestamp: The time of the record, in milliseconds since 1970.
+            size: Its size in bytes, or that of its note.
+            for_note: Whether the record was refused, so that it does not count and keeps the session open for the hold only.
+        """
         closing = self._closing
         moment = max(timestamp, self._watermark.at)
-        if not self._closed.can_reopen(session_id, moment, closing.max_events - 1, closing.max_bytes - size):
+        most_events = closing.max_events if for_note else closing.max_events - 1
+        if not self._closed.can_reopen(session_id, moment, most_events, closing.max_bytes - size):
             return None
         session = self._closed.take_back(session_id)
         if session is not None:
@@ -407,7 +485,8 @@ class AssembleStage:
                 self.counters["session_limit"] -= 1
             hold_until = max(session.due, moment + closing.linger_ms)
         elif self._closed.revision_of(session_id) >= closing.max_revisions:
-            self.counters["revision_limit"] += 1
+            if not for_note:
+                self.counters["revision_limit"] += 1
             return None
         else:
             session = self._closed.reopen(session_id)
@@ -416,8 +495,9 @@ class AssembleStage:
         session.closed_because = None
         self._make_room()
         self._open[session_id] = session
-        gap_ms = closing.idle_gap_ms if session.closes_because is ClosingReason.IDLE else closing.linger_ms
-        session.deadline = max(session.deadline, timestamp + gap_ms)
+        if not for_note:
+            gap_ms = closing.idle_gap_ms if session.closes_because is ClosingReason.IDLE else closing.linger_ms
+            session.deadline = max(session.deadline, timestamp + gap_ms)
         self._await(session, hold_until or self._hold_until(session, moment))
         return session
 
@@ -426,7 +506,7 @@ class AssembleStage:
         remaining_ms = session.deadline + self._closing.grace_ms - moment
         return moment + self._closing.hold_ms(session.revision, remaining_ms)
 
-    def _begin(self, session_id: bytes, timestamp: int) -> OpenSession:
+    def _begin(self, session_id: bytes, timestamp: int, size: int) -> OpenSession:
         self.counters["opened"] += 1
         guard = self._closed.guard_of(session_id)
         self._closed.drop_content(session_id)
@@ -435,6 +515,8 @@ class AssembleStage:
             session_id, guard.segment + 1 if guard else self._first_segment(), timestamp
         )
         closing = self._closing
+        for refusal in self._waiting.take(session_id, timestamp):
+            self._add_note(session, refusal, size)
         # More records can be as late as this record, so the session stays open for at least the linger.
         self._await(session, max(timestamp + closing.idle_gap_ms, self._watermark.at + closing.linger_ms))
         return session
