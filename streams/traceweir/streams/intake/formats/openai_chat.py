@@ -33,6 +33,7 @@ from traceweir.streams.intake.formats.chat_times import LATEST_START, time_of
 from traceweir.streams.intake.formats.cumulative_logs import CumulativeLogs
 from traceweir.streams.intake.formats.documents import Document
 from traceweir.streams.intake.formats.openai_chat_messages import (
+    NO_TIMES,
     ChatMessage,
     ChatTurn,
     TranscriptPlace,
@@ -41,6 +42,7 @@ from traceweir.streams.intake.formats.openai_chat_messages import (
     turns_of,
 )
 from traceweir.streams.intake.formats.session_records import RecordRules, SessionRecords, digest
+from traceweir.streams.intake.formats.stored_endings import error_of, lacks_of_ending
 
 _RULES = RecordRules(
     namespace=UUID("b4d1d1d8-7c4b-5c0e-9a53-3f0f1f6f2a77"),
@@ -98,7 +100,8 @@ def _session(
         task_domain: The domain of a transcript without one.
         start_time: The time of the first record; None: as the transcript or its messages say.
     """
-    trace = _trace(document, messages, task_domain, place)
+    error = _error_of_last_turn(document, messages)
+    trace = _trace(document, messages, task_domain, place, error)
     session_id = _session_id(document, place)
     if start_time is None:
         start_time = _first_time(messages, _start_time(document, base_time, place) + _RULES.interval)
@@ -118,17 +121,31 @@ def _session(
         if further > 0 and turn is turns[-1]:
             verb = "was" if further == 1 else "were"
             lacks.append(f"{counted(further, 'further choice')} of the model {verb} not read")
-        events += _events_of_turn(f"turn-{number}", turn, lacks)
+        if turn is turns[-1] and error:
+            lacks = [*dict.fromkeys([*lacks, NO_TIMES])]
+        elif turn is turns[-1]:
+            lacks += lacks_of_ending(document)
+        events += _events_of_turn(f"turn-{number}", turn, lacks, error if turn is turns[-1] else "")
     # A late result of a tool stands between the messages of a later turn.
     for _, message, event in sorted(events, key=itemgetter(0)):
         session.event(event, at=message.at)
     _add_usage(session, document, f"turn-{len(turns) - (turns[0].question is None)}")
-    session.trace(trace)
+    if trace is not None:
+        session.trace(trace)
     return session
 
 
+def _error_of_last_turn(document: JsonObject, messages: Sequence[ChatMessage]) -> str:
+    """Returns the error for which the last turn has no answer, if its question is known; empty without one."""
+    error = error_of(document)
+    if not error or not any(message.role == "user" for message in messages):
+        return ""
+    last = turns_of(messages)[-1]
+    return "" if messages[-1].role == "assistant" and last.final is not None else error
+
+
 def _events_of_turn(
-    invocation_id: str, turn: ChatTurn, missing: Sequence[str]
+    invocation_id: str, turn: ChatTurn, missing: Sequence[str], error: str
 ) -> Iterator[tuple[int, ChatMessage, JsonObject]]:
     """Yields the events of a turn, each with its message and the message's place in the transcript."""
     # The first event of the turn tells what the transcript lacks.
@@ -141,7 +158,7 @@ def _events_of_turn(
     if turn.question is not None:
         started = event("invocation.started", {"user_content": _content(turn.question.text, "user")})
         yield next(places), turn.question, started
-    final_place = turn.final
+    final_place = None if error else turn.final
     for number, (message, place) in enumerate(zip(turn.messages, places, strict=True)):
         if message.role == "tool":
             outcome = "error" if message.failed else "response"
@@ -157,6 +174,10 @@ def _events_of_turn(
         final = turn.messages[final_place]
         completed = event("invocation.completed", {"final_response": _content(final.text, "model")})
         yield turn.places[-1], final, completed
+    elif error:
+        last = turn.messages[-1] if turn.messages else turn.question
+        assert last is not None  # noqa: S101  # a turn has a message
+        yield turn.places[-1], last, event("invocation.completed", {"error": error})
 
 
 def _add_usage(session: SessionRecords, document: JsonObject, invocation_id: str) -> None:
@@ -177,10 +198,12 @@ def _add_usage(session: SessionRecords, document: JsonObject, invocation_id: str
 
 
 def _trace(
-    document: JsonObject, messages: Sequence[ChatMessage], task_domain: str, place: TranscriptPlace
-) -> JsonObject:
-    """Returns the trace without ids and time."""
+    document: JsonObject, messages: Sequence[ChatMessage], task_domain: str, place: TranscriptPlace, error: str
+) -> JsonObject | None:
+    """Returns the trace without ids and time; None if the model's provider failed before the agent did anything."""
     steps = _steps(messages)
+    if not steps and error:
+        return None
     if not steps:
         raise place.error(
             "contains no message of an assistant or a tool with a text or a call (reasoning is neither), so there is nothing "

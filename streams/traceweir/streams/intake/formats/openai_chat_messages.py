@@ -54,6 +54,7 @@ _IGNORED_ROLES = ("system", "developer")
 _KNOWN_ROLES = "system, developer, user, assistant, tool, function"
 _ITEM = "_call"
 """How the kinds of calls of OpenAI's Responses API end."""
+NO_TIMES = "the times of the messages are not in the transcript"
 _REMINDER = "<system-reminder>"
 """How a text begins that Claude Code puts beside the results of tools in the user's name."""
 
@@ -127,7 +128,7 @@ class ChatTurn:
                 found += not_text(f"result of tool {printable(each.tool, 80)!r}", each.text, [each.unread])
         final = None if self.final is None else self.messages[self.final]
         if self.question is not None and final is not None and None in (self.question.at, final.at):
-            found.append("the times of the messages are not in the transcript")
+            found.append(NO_TIMES)
         if self.approved_in_words:
             found.append(APPROVED_IN_WORDS)
         return found

@@ -76,6 +76,14 @@ def _is_eval_case(found: JsonObject) -> bool:
     return has_id and bool({"conversation", "conversation_scenario", "conversationScenario"} & found.keys())
 
 
+def _is_stored_error(found: JsonObject) -> Sureness:
+    # The error of a provider's answer, or of a line of a batch, without the request.
+    about = {"error", "type", "request_id", "custom_id", "code", "status", "message", "event_id", "sequence_number"}
+    blocked = isinstance(found.get("promptFeedback"), dict) and "contents" not in found
+    said = bool(found.get("error")) or found.get("type") == "error"
+    return _possible(blocked or (said and found.keys() <= about))
+
+
 EVAL_SET = OtherDocument(
     "an eval set of Google ADK",
     "`traceweir eval EVALSET --sessions FILE` compares recorded sessions with an eval set",
@@ -144,6 +152,11 @@ OTHER_DOCUMENTS = (
         "an entry of the Berkeley Function Calling Leaderboard",
         "it has questions and no answers; write what the agent said and called as a chat transcript",
         _is_entry_of_bfcl,
+    ),
+    OtherDocument(
+        "a stored error of a model's provider, without the question",
+        'write the messages of the request beside it, so that the turn counts as failed: {"messages": [...], "error": ...}',
+        _is_stored_error,
     ),
     OtherDocument(
         "a single message of a chat",

@@ -10,6 +10,7 @@ from typing import TypeVar
 from pydantic import JsonValue
 
 from traceweir.schemas.base import JsonObject
+from traceweir.streams.intake.formats.answer_streams import with_whole_answers
 from traceweir.streams.intake.formats.base import (
     DocumentRecords,
     InputContext,
@@ -21,6 +22,7 @@ from traceweir.streams.intake.formats.base import (
 )
 from traceweir.streams.intake.formats.databricks_rows import AGENT_EVALUATION, EvaluationRows
 from traceweir.streams.intake.formats.documents import NO_JSON, Document, InputError, json_of, read_document
+from traceweir.streams.intake.formats.openai_chat import OPENAI_CHAT
 from traceweir.streams.intake.formats.other_documents import OTHER_DOCUMENTS, OtherDocument
 from traceweir.streams.intake.formats.registry import BUILT_IN, installed_formats
 from traceweir.streams.intake.formats.tables import Row
@@ -119,6 +121,8 @@ def read_recognized(
     becomes a record as it is. With any other format, a document that cannot be used has a message that names the
     document's own kind.
     """
+    if input_format.name in {TRACEWEIR.name, OPENAI_CHAT.name}:
+        documents = with_whole_answers(documents)
     return (
         _mixed(documents, context) if input_format.name == TRACEWEIR.name else _named(input_format, documents, context)
     )

@@ -1,0 +1,260 @@
+"""Joins the pieces of one streamed answer, as the APIs of OpenAI, Anthropic and Gemini send them, into a stored answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Protocol
+
+from pydantic import JsonValue
+
+from traceweir.schemas.base import JsonObject
+
+CUT_OFF = "cut_off"
+"""Why a stored answer has finished of whose stream pieces are missing; no provider gives this reason."""
+_STORED = "chat.completion"
+
+
+class AnswerStream(Protocol):
+    """The pieces of one answer."""
+
+    def begins_with(self, piece: JsonObject) -> bool:
+        """Returns whether a stream can begin with a piece."""
+
+    def continues_with(self, piece: JsonObject) -> bool:
+        """Returns whether a piece belongs to this stream, whose kind and id it has; False if it begins the next one."""
+
+    def add(self, piece: JsonObject) -> None:
+        """Adds the next piece."""
+
+    def whole(self) -> JsonObject:
+        """Returns the answer as its API stores it, with what came of it."""
+
+
+class ChunksOfOpenAI:
+    """A stream of `chat.completion.chunk`."""
+
+    def __init__(self) -> None:
+        self._about: JsonObject = {}
+        self._messages: dict[int, JsonObject] = {}
+        self._calls: dict[int, dict[int, JsonObject]] = {}
+        self._finished: dict[int, JsonValue] = {}
+
+    def begins_with(self, piece: JsonObject) -> bool:
+        # Azure sends the verdict of its filter before, and others the tokens after, without a choice.
+        return bool(_objects(piece.get("choices")))
+
+    def continues_with(self, piece: JsonObject) -> bool:
+        return not any(_index(choice) in self._finished for choice in _objects(piece.get("choices")))
+
+    def add(self, piece: JsonObject) -> None:
+        self._about |= {name: piece[name] for name in ("id", "created", "model", "usage") if piece.get(name)}
+        for choice in _objects(piece.get("choices")):
+            index = _index(choice)
+            delta = choice.get("delta")
+            self._add(index, delta if isinstance(delta, dict) else {})
+            if choice.get("finish_reason") is not None:
+                self._finished[index] = choice["finish_reason"]
+
+    def whole(self) -> JsonObject:
+        choices: list[JsonValue] = []
+        for index in sorted(self._messages):
+            calls: list[JsonValue] = [call for _, call in sorted(self._calls.get(index, {}).items())]
+            message = self._messages[index] | ({"tool_calls": calls} if calls else {})
+            choices.append({"index": index, "message": message, "finish_reason": self._finished.get(index, CUT_OFF)})
+        return {**self._about, "object": _STORED, "choices": choices}
+
+    def _add(self, index: int, delta: JsonObject) -> None:
+        message = self._messages.setdefault(index, {"role": "assistant", "content": ""})
+        _join(message, delta, "content", "refusal")
+        function = delta.get("function_call")
+        if isinstance(function, dict):
+            _join_call(message.setdefault("function_call", {}), function)
+        audio = delta.get("audio")
+        if isinstance(audio, dict):
+            into = message.setdefault("audio", {})
+            assert isinstance(into, dict)  # noqa: S101  # set above
+            _join(into, audio, "transcript")
+        calls = self._calls.setdefault(index, {})
+        for each in _objects(delta.get("tool_calls")):
+            call = calls.setdefault(_index(each, len(calls)), {"type": "function", "function": {}})
+            call |= {"id": each["id"]} if each.get("id") else {}
+            function = each.get("function")
+            if isinstance(function, dict):
+                _join_call(call["function"], function)
+
+
+class EventsOfAnthropic:
+    """A stream of events from `message_start` to `message_stop`."""
+
+    def __init__(self) -> None:
+        self._message: JsonObject = {}
+        self._blocks: dict[int, JsonObject] = {}
+        self._inputs: dict[int, str] = {}
+        self._error: JsonValue = None
+
+    @staticmethod
+    def stored(message: JsonObject) -> JsonObject:
+        """Returns a message of the API as a stored answer."""
+        about = {name: message[name] for name in ("id", "model", "usage") if message.get(name)}
+        content = {"role": "assistant", "content": message.get("content")}
+        choice: JsonObject = {"index": 0, "message": content, "finish_reason": message.get("stop_reason")}
+        return {**about, "object": _STORED, "choices": [choice]}
+
+    def begins_with(self, piece: JsonObject) -> bool:
+        return piece.get("type") not in {"ping", "error"}
+
+    def continues_with(self, piece: JsonObject) -> bool:
+        return piece.get("type") != "message_start"
+
+    def add(self, piece: JsonObject) -> None:
+        index = _index(piece)
+        match piece:
+            case {"type": "message_start", "message": dict(message)}:
+                self._message = dict(message)
+            case {"type": "content_block_start", "content_block": dict(block)}:
+                self._blocks[index] = dict(block)
+            case {"delta": {"type": "text_delta", "text": str(text)}}:
+                block = self._blocks.setdefault(index, {"type": "text"})
+                block["text"] = f"{block.get('text') or ''}{text}"
+            case {"delta": {"type": "input_json_delta", "partial_json": str(text)}}:
+                self._inputs[index] = self._inputs.get(index, "") + text
+            case {"type": "message_delta"}:
+                self._end(piece)
+            case {"type": "error", "error": error}:
+                self._error = error
+            case _:
+                # Signatures, citations and reasoning are no part of the answer; other events have no content.
+                pass
+
+    def whole(self) -> JsonObject:
+        for index, text in self._inputs.items():
+            self._blocks.setdefault(index, {"type": "tool_use"})["input"] = text
+        blocks: list[JsonValue] = [block for _, block in sorted(self._blocks.items())]
+        reason = self._message.get("stop_reason") if "role" in self._message else None
+        found = self.stored(self._message | {"content": blocks, "stop_reason": reason or CUT_OFF})
+        return found if self._error is None else {**found, "error": self._error}
+
+    def _end(self, piece: JsonObject) -> None:
+        delta = piece.get("delta")
+        if isinstance(delta, dict) and delta.get("stop_reason"):
+            self._message["stop_reason"] = delta["stop_reason"]
+        usage = piece.get("usage")
+        former = self._message.get("usage")
+        if isinstance(usage, dict):
+            self._message["usage"] = (former if isinstance(former, dict) else {}) | usage
+
+
+class EventsOfResponses:
+    """A stream of events `response.*` of the Responses API."""
+
+    def __init__(self) -> None:
+        self._response: JsonObject = {}
+        self._ended = False
+        self._items: dict[int, JsonObject] = {}
+        self._texts: dict[int, str] = {}
+
+    def begins_with(self, piece: JsonObject) -> bool:
+        return True
+
+    def continues_with(self, piece: JsonObject) -> bool:
+        return not self._ended and (piece.get("type") != "response.created" or not self._response)
+
+    def add(self, piece: JsonObject) -> None:
+        index = _index(piece, name="output_index")
+        match piece:
+            case {"type": str(kind), "response": dict(response)}:
+                self._response = {**self._response, **response}
+                self._ended = kind in {"response.completed", "response.failed", "response.incomplete"}
+            case {"type": "response.output_item.added" | "response.output_item.done", "item": dict(item)}:
+                self._items[index] = item
+            case {
+                "type": "response.output_text.delta" | "response.function_call_arguments.delta",
+                "delta": str(text),
+            }:
+                self._texts[index] = self._texts.get(index, "") + text
+            case _:
+                # What an event of the end repeats, and progress of tools that the provider runs.
+                pass
+
+    def whole(self) -> JsonObject:
+        if self._ended:
+            return {**self._response, "object": "response"}
+        for index, text in self._texts.items():
+            item = self._items.setdefault(index, {"type": "message"})
+            if item.get("type") == "function_call":
+                item["arguments"] = item.get("arguments") or text
+            elif not item.get("content"):
+                item |= {"role": "assistant", "content": [{"type": "output_text", "text": text}]}
+        output: list[JsonValue] = [item for _, item in sorted(self._items.items())]
+        cut: JsonObject = {"status": "incomplete", "incomplete_details": {"reason": CUT_OFF}, "output": output}
+        return {**self._response, "object": "response", **cut}
+
+
+class PiecesOfGemini:
+    """A stream of responses of `generateContent`; a single response is a stream of one piece."""
+
+    def __init__(self) -> None:
+        self._about: JsonObject = {}
+        self._parts: dict[int, list[JsonValue]] = {}
+        self._finished: dict[int, JsonValue] = {}
+
+    def begins_with(self, piece: JsonObject) -> bool:
+        return True
+
+    def continues_with(self, piece: JsonObject) -> bool:
+        return not any(_index(candidate) in self._finished for candidate in _objects(piece.get("candidates")))
+
+    def add(self, piece: JsonObject) -> None:
+        names = {"id": "response_id", "modelVersion": "model_version", "usageMetadata": "usage_metadata"}
+        for name, other in names.items():
+            value = piece.get("responseId" if name == "id" else name) or piece.get(other)
+            self._about |= {name: value} if value else {}
+        for candidate in _objects(piece.get("candidates")):
+            index = _index(candidate)
+            content = candidate.get("content")
+            parts = self._parts.setdefault(index, [])
+            for part in _objects(content.get("parts")) if isinstance(content, dict) else ():
+                _add_part(parts, part)
+            reason = candidate.get("finishReason") or candidate.get("finish_reason")
+            if reason:
+                self._finished[index] = reason
+
+    def whole(self) -> JsonObject:
+        candidates: list[JsonValue] = [
+            {"content": {"role": "model", "parts": parts}, "finishReason": self._finished.get(index, CUT_OFF)}
+            for index, parts in sorted(self._parts.items())
+        ]
+        return {**self._about, "object": _STORED, "candidates": candidates}
+
+
+def _add_part(parts: list[JsonValue], part: JsonObject) -> None:
+    """Adds a part of Gemini, whose text continues that of a part of the same kind before it."""
+    last = parts[-1] if parts else None
+    text = part.get("text")
+    is_text = isinstance(text, str) and isinstance(last, dict) and isinstance(last.get("text"), str)
+    if is_text and isinstance(last, dict) and bool(last.get("thought")) == bool(part.get("thought")):
+        last["text"] = f"{last['text']}{text}"
+    else:
+        parts.append(dict(part))
+
+
+def _join_call(into: JsonValue, function: JsonObject) -> None:
+    if isinstance(into, dict):
+        _join(into, function, "arguments")
+        into |= {"name": function["name"]} if function.get("name") else {}
+
+
+def _join(into: JsonObject, delta: JsonObject, *names: str) -> None:
+    for name in names:
+        text = delta.get(name)
+        if isinstance(text, str) and text:
+            into[name] = f"{into.get(name) or ''}{text}"
+
+
+def _index(found: JsonObject, otherwise: int = 0, *, name: str = "index") -> int:
+    index = found.get(name)
+    return index if isinstance(index, int) else otherwise
+
+
+def _objects(found: JsonValue) -> Iterable[JsonObject]:
+    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []

@@ -1,0 +1,172 @@
+"""Joins the pieces of streamed answers into stored answers, and takes stored answers out of the lines of a batch.
+
+A stream is read as a whole: its first piece is no answer. The formats see the stored answer in place of the pieces.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Protocol
+
+import orjson
+from pydantic import JsonValue
+
+from traceweir.schemas.base import JsonObject
+from traceweir.schemas.events import TYPES
+from traceweir.streams.intake.formats.answer_pieces import (
+    AnswerStream,
+    ChunksOfOpenAI,
+    EventsOfAnthropic,
+    EventsOfResponses,
+    PiecesOfGemini,
+)
+from traceweir.streams.intake.formats.documents import Document, read_document
+
+_CAN_BE_PIECE = re.compile(
+    rb'"(?:chat\.completion\.chunk|message_(?:start|delta|stop)|content_block_(?:start|delta|stop)|ping|error'
+    rb'|response\.[a-z_.]+|candidates|custom_id)"'
+)
+"""What a document contains that can be a piece or a line of a batch. Quotation marks inside of texts are escaped."""
+_OF_GEMINI = {
+    *("candidates", "usageMetadata", "usage_metadata", "modelVersion", "model_version", "responseId", "response_id"),
+    *("promptFeedback", "prompt_feedback", "createTime", "create_time", "sdkHttpResponse", "sdk_http_response"),
+    *("automaticFunctionCallingHistory", "automatic_function_calling_history", "parsed"),
+}
+_OF_ANTHROPIC = {
+    *("message_start", "message_delta", "message_stop", "content_block_start", "content_block_delta"),
+    *("content_block_stop", "ping", "error"),
+}
+_OF_BATCH = {"id", "custom_id", "response", "result", "error"}
+_MAX_OPEN = 1_000
+"""Most streams that are joined at the same time; beyond it, the oldest counts as cut off."""
+
+
+class _NewStream(Protocol):
+    def __call__(self) -> AnswerStream: ...
+
+
+def with_whole_answers(documents: Iterable[Document]) -> Iterator[Document]:
+    """Yields the documents of a file, with a stored answer in place of the pieces of each stream and of each batch line.
+
+    Lines of server-sent events are read, too. A stream that ends early is a stored answer whose reason of finishing is
+    `cut_off`. An answer has the number of its first piece, and comes when the next document is none of its pieces.
+    """
+    streams = _OpenStreams()
+    frames: list[Document] = []
+    for document in documents:
+        raw = document.raw
+        if raw.startswith((b"event:", b"id:", b"retry:")):
+            # A frame of server-sent events, unless something else follows.
+            frames.append(document)
+            continue
+        if raw.startswith(b"data:"):
+            frames.clear()
+            raw = raw.removeprefix(b"data:").strip()
+            if raw == b"[DONE]":
+                yield from streams.close()
+                continue
+        yield from frames
+        frames.clear()
+        found = _parsed(raw)
+        if found is not None and streams.take(found, document.number):
+            yield from streams.ended()
+            continue
+        yield from streams.close()
+        answer = None if found is None else _answer_of_batch(found)
+        yield Document(document.number, raw) if answer is None else _document(document.number, answer)
+    yield from frames
+    yield from streams.close()
+
+
+class _OpenStreams:
+    """The streams whose pieces are being joined, in the order of their first pieces."""
+
+    def __init__(self) -> None:
+        self._open: dict[tuple[_NewStream, str], tuple[int, AnswerStream]] = {}
+        self._whole: list[Document] = []
+
+    def take(self, found: JsonObject, number: int) -> bool:
+        """Adds a piece to its stream. Returns False if the document is no piece."""
+        kind = _kind_of(found)
+        if kind is None:
+            return False
+        new, name = kind
+        key = new, name
+        opened = self._open.get(key)
+        if opened is None and not new().begins_with(found):
+            # An error alone is a document of its own. Other pieces that begin no stream have no content.
+            return found.get("type") != "error"
+        if opened is not None and not opened[1].continues_with(found):
+            self._end(key)
+            opened = None
+        if opened is None:
+            if len(self._open) >= _MAX_OPEN:
+                self._end(next(iter(self._open)))
+            opened = self._open[key] = number, new()
+        opened[1].add(found)
+        return True
+
+    def ended(self) -> Iterator[Document]:
+        """Yields the answers of streams that another stream with the same name has ended."""
+        yield from self._whole
+        self._whole.clear()
+
+    def close(self) -> Iterator[Document]:
+        """Yields the answers of all streams."""
+        for key in list(self._open):
+            self._end(key)
+        yield from self.ended()
+
+    def _end(self, key: tuple[_NewStream, str]) -> None:
+        number, stream = self._open.pop(key)
+        self._whole.append(_document(number, stream.whole()))
+
+
+def _kind_of(found: JsonObject) -> tuple[_NewStream, str] | None:
+    """Returns the kind of stream of which a document is a piece, and the id of the stream; None if it is no piece."""
+    kind = found.get("type")
+    if found.get("object") == "chat.completion.chunk":
+        return ChunksOfOpenAI, _name(found, "id")
+    if isinstance(kind, str) and kind.startswith("response.") and kind not in TYPES:
+        return EventsOfResponses, ""
+    if kind in _OF_ANTHROPIC:
+        return EventsOfAnthropic, ""
+    if isinstance(found.get("candidates"), list) and found.keys() <= _OF_GEMINI:
+        return PiecesOfGemini, _name(found, "responseId", "response_id")
+    return None
+
+
+def _answer_of_batch(found: JsonObject) -> JsonObject | None:
+    """Returns the stored answer, or the stored error, in a line of a batch of OpenAI or Anthropic; None for no such line."""
+    name, response, result = found.get("custom_id"), found.get("response"), found.get("result")
+    if not isinstance(name, str) or not found.keys() <= _OF_BATCH or {"response", "result"}.isdisjoint(found):
+        return None
+    match response, result:
+        case {"body": {"error": error}}, _ if error:
+            return {"custom_id": name, "error": error}
+        case {"body": dict(body)}, _:
+            return {**body, "session_id": name}
+        case _, {"message": dict(message)}:
+            return {**EventsOfAnthropic.stored(message), "session_id": name}
+        case _:
+            error = found.get("error") or (result if isinstance(result, dict) else None)
+            return None if error is None else {"custom_id": name, "error": error}
+
+
+def _parsed(raw: bytes) -> JsonObject | None:
+    if _CAN_BE_PIECE.search(raw) is None:
+        return None
+    try:
+        found = read_document(raw).value
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _document(number: int, answer: Mapping[str, JsonValue]) -> Document:
+    return Document(number, orjson.dumps(answer))
+
+
+def _name(found: JsonObject, *keys: str) -> str:
+    return next((name for key in keys if isinstance(name := found.get(key), str)), "")

@@ -1,0 +1,362 @@
+"""Tests that the pieces of a streamed answer are one stored answer, and that a stored failure is a failed turn."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from typing import Any
+
+import orjson
+import pytest
+from tests.support.openai_chat import NOON, events_of
+
+from traceweir.schemas.invocation import Invocation
+from traceweir.schemas.session import ClosingReason, Session
+from traceweir.schemas.turns import turns_of
+from traceweir.streams.intake.formats.base import DocumentRecords, InputContext
+from traceweir.streams.intake.formats.documents import read_documents
+from traceweir.streams.intake.formats.openai_chat import OPENAI_CHAT
+from traceweir.streams.intake.formats.recognition import read_recognized
+from traceweir.streams.intake.formats.traceweir_json import TRACEWEIR
+
+Document = dict[str, Any]
+
+WEATHER = {"name": "weather", "args": {"city": "Oslo"}}
+
+
+def read(text: str) -> list[DocumentRecords]:
+    """Returns what is read of a file, which must be the same with the format named."""
+    context = InputContext("f", NOON)
+    found = list(read_recognized(TRACEWEIR, read_documents(io.BytesIO(text.encode())), context))
+    named = list(read_recognized(OPENAI_CHAT, read_documents(io.BytesIO(text.encode())), context))
+    assert [each.records for each in found] == [each.records for each in named]
+    return found
+
+
+def lines(*documents: Document) -> str:
+    return "".join(orjson.dumps(document).decode() + "\n" for document in documents)
+
+
+def invocations(text: str) -> list[Invocation]:
+    found: list[Invocation] = []
+    for document in read(text):
+        if document.records:
+            session = Session(
+                session_id="s",
+                segment=0,
+                revision=0,
+                closed_because=ClosingReason.IDLE,
+                first_record_at=NOON,
+                last_record_at=NOON,
+                events=events_of(document.records),
+                traces=[],
+            )
+            found += [turn.invocation for turn in turns_of(session)]
+    return found
+
+
+def answer(invocation: Invocation) -> str | None:
+    return None if invocation.final_response is None else invocation.final_response.text
+
+
+def chunk(delta: Document, finish: str | None = None, *, name: str = "c1", index: int = 0) -> Document:
+    choice: Document = {"index": index, "delta": delta, "finish_reason": finish}
+    return {"id": name, "object": "chat.completion.chunk", "model": "m", "choices": [choice]}
+
+
+def call_piece(**function: Any) -> Document:
+    return {"tool_calls": [{"index": 0, "function": function}]}
+
+
+USAGE: Document = {"prompt_tokens": 3, "completion_tokens": 4}
+OPENAI: tuple[Document, ...] = (
+    {"id": "", "object": "chat.completion.chunk", "choices": [], "prompt_filter_results": []},
+    chunk({"role": "assistant", "content": ""}),
+    chunk({"content": "It "}),
+    chunk({"content": "rains."}),
+    chunk(
+        {"tool_calls": [{"index": 0, "id": "k1", "type": "function", "function": {"name": "weather", "arguments": ""}}]}
+    ),
+    chunk(call_piece(arguments='{"city": ')),
+    chunk(call_piece(arguments='"Oslo"}')),
+    chunk({}, "tool_calls"),
+    {"id": "c1", "object": "chat.completion.chunk", "choices": [], "usage": USAGE},
+)
+
+
+def block(index: int, **content: Any) -> Document:
+    return {"type": "content_block_start", "index": index, "content_block": content}
+
+
+def delta(index: int, **content: Any) -> Document:
+    return {"type": "content_block_delta", "index": index, "delta": content}
+
+
+ANTHROPIC: tuple[Document, ...] = (
+    {
+        "type": "message_start",
+        "message": {"id": "c1", "role": "assistant", "content": [], "usage": {"input_tokens": 3}},
+    },
+    block(0, type="thinking", thinking=""),
+    delta(0, type="thinking_delta", thinking="They ask for the weather."),
+    block(1, type="text", text=""),
+    {"type": "ping"},
+    delta(1, type="text_delta", text="It "),
+    delta(1, type="text_delta", text="rains."),
+    block(2, type="tool_use", id="k1", name="weather", input={}),
+    delta(2, type="input_json_delta", partial_json='{"city": '),
+    delta(2, type="input_json_delta", partial_json='"Oslo"}'),
+    {"type": "content_block_stop", "index": 2},
+    {"type": "message_delta", "delta": {"stop_reason": "tool_use"}, "usage": {"output_tokens": 4}},
+    {"type": "message_stop"},
+)
+
+
+def text_piece(index: int, text: str) -> Document:
+    return {"type": "response.output_text.delta", "output_index": index, "content_index": 0, "delta": text}
+
+
+CALL_ITEM = {"type": "function_call", "call_id": "k1", "name": "weather", "arguments": ""}
+RESPONSES_BEGIN: tuple[Document, ...] = (
+    {"type": "response.created", "response": {"id": "c1", "object": "response", "status": "in_progress", "output": []}},
+    {
+        "type": "response.output_item.added",
+        "output_index": 0,
+        "item": {"type": "message", "role": "assistant", "content": []},
+    },
+    text_piece(0, "It "),
+    text_piece(0, "rains."),
+    {"type": "response.output_item.added", "output_index": 1, "item": CALL_ITEM},
+    {"type": "response.function_call_arguments.delta", "output_index": 1, "delta": '{"city": '},
+    {"type": "response.function_call_arguments.delta", "output_index": 1, "delta": '"Oslo"}'},
+)
+OUTPUT = [
+    {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "It rains."}]},
+    {**CALL_ITEM, "arguments": '{"city": "Oslo"}'},
+]
+TOKENS = {"input_tokens": 3, "output_tokens": 4}
+RESPONSES: tuple[Document, ...] = (
+    *RESPONSES_BEGIN,
+    {
+        "type": "response.completed",
+        "response": {"id": "c1", "object": "response", "status": "completed", "output": OUTPUT, "usage": TOKENS},
+    },
+)
+
+
+def candidate(*parts: Document, finish: str | None = None, **others: Any) -> Document:
+    content: Document = {"content": {"role": "model", "parts": list(parts)}, "index": 0}
+    return {"candidates": [content | ({"finishReason": finish} if finish else {})], "responseId": "c1", **others}
+
+
+GEMINI: tuple[Document, ...] = (
+    candidate({"text": "They ask", "thought": True}),
+    candidate({"text": " for the weather.", "thought": True}),
+    candidate({"text": "It "}),
+    candidate({"text": "rains."}),
+    candidate(
+        {"functionCall": WEATHER}, finish="STOP", usageMetadata={"promptTokenCount": 3, "candidatesTokenCount": 4}
+    ),
+)
+STREAMS = {"openai": OPENAI, "anthropic": ANTHROPIC, "responses": RESPONSES, "gemini": GEMINI}
+EACH = pytest.mark.parametrize("pieces", STREAMS.values(), ids=STREAMS)
+
+
+def sent_events(pieces: Sequence[Document]) -> str:
+    named = (f"event: {piece['type']}\n" if "type" in piece else "" for piece in pieces)
+    frames = (f"{name}data: {orjson.dumps(piece).decode()}\n\n" for name, piece in zip(named, pieces, strict=True))
+    return "".join(frames) + "data: [DONE]\n"
+
+
+@EACH
+@pytest.mark.parametrize("written", [lambda pieces: lines(*pieces), sent_events, lambda p: orjson.dumps(p).decode()])
+def test_the_pieces_of_a_stream_are_one_answer(pieces: Sequence[Document], written: Any) -> None:
+    (found,) = invocations(written(pieces))
+
+    assert answer(found) == "It rains."
+    assert [(call.name, call.args) for call in found.tool_uses] == [("weather", {"city": "Oslo"})]
+    assert not any("whole" in each for each in found.unread or ())
+    tokens = found.reported_tokens
+    assert tokens is not None
+    assert (tokens.input_tokens, tokens.output_tokens) == (3, 4)
+
+
+@EACH
+def test_a_stream_that_is_cut_off_says_so(pieces: Sequence[Document]) -> None:
+    shorter = pieces[:-1] if pieces is GEMINI else pieces[: len(pieces) - 3]
+    (found,) = invocations(lines(*shorter))
+
+    assert (answer(found) or "").startswith("It rains.")
+    assert "the answer is not whole: pieces of its stream are missing" in (found.unread or ())
+
+
+def test_a_stream_without_its_beginning_is_not_whole() -> None:
+    (found,) = invocations(lines(*ANTHROPIC[6:]))
+
+    assert "the answer is not whole: pieces of its stream are missing" in (found.unread or ())
+
+
+def test_streams_that_are_mixed_are_answers_of_their_own() -> None:
+    first = [chunk({"content": "A"}), chunk({"content": "B"}, "stop")]
+    second = [chunk({"content": "1"}, name="c2"), chunk({"content": "2"}, "stop", name="c2")]
+
+    assert [answer(each) for each in invocations(lines(first[0], second[0], second[1], first[1]))] == ["AB", "12"]
+
+
+@EACH
+def test_each_of_two_streams_is_an_answer(pieces: Sequence[Document]) -> None:
+    again = [orjson.loads(orjson.dumps(piece).replace(b'"c1"', b'"c2"')) for piece in pieces]
+
+    assert [answer(each) for each in invocations(lines(*pieces, *again))] == ["It rains."] * 2
+
+
+def test_a_second_choice_is_said_and_not_joined() -> None:
+    pieces = [chunk({"content": "A"}, "stop"), chunk({"content": "B"}, "stop", index=1)]
+    (found,) = invocations(lines(*pieces))
+
+    assert answer(found) == "A"
+    assert "1 further choice of the model was not read" in (found.unread or ())
+
+
+def test_other_documents_of_the_file_are_read_between_streams() -> None:
+    chat: Document = {"messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Yes?"}]}
+
+    assert [answer(each) for each in invocations(lines(chat, *OPENAI, chat))] == ["Yes?", "It rains.", "Yes?"]
+
+
+def test_lines_of_server_sent_events_without_a_stream_are_refused() -> None:
+    assert [each.document.raw for each in read_traceweir("event: hello\nnot JSON\n")] == [b"event: hello", b"not JSON"]
+
+
+QUESTION: Document = {"role": "user", "content": "Why?"}
+FAILED: dict[str, tuple[Document, str]] = {
+    "a request with its error": (
+        {"messages": [QUESTION], "error": {"message": "slow down", "code": "rate_limit_exceeded"}},
+        "rate_limit_exceeded: slow down",
+    ),
+    "a text": ({"messages": [QUESTION], "error": "timeout"}, "timeout"),
+    "Anthropic's": (
+        {
+            "messages": [QUESTION],
+            "error": {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}},
+        },
+        "overloaded_error: Overloaded",
+    ),
+    "a failed response": (
+        {
+            "object": "response",
+            "status": "failed",
+            "input": "Why?",
+            "output": [],
+            "error": {"code": "x", "message": "boom"},
+        },
+        "x: boom",
+    ),
+    "a cancelled response": (
+        {"object": "response", "status": "cancelled", "input": "Why?", "output": [], "error": None},
+        "the response is cancelled",
+    ),
+    "a failed stream": (
+        {"type": "response.failed", "response": {"status": "failed", "input": "Why?", "error": {"message": "boom"}}},
+        "boom",
+    ),
+}
+
+
+@pytest.mark.parametrize(("document", "error"), FAILED.values(), ids=FAILED)
+def test_a_stored_failure_is_a_failed_turn(document: Document, error: str) -> None:
+    (found,) = invocations(lines(document))
+
+    assert found.user_content is not None
+    assert (found.user_content.text, answer(found), found.error) == ("Why?", None, error)
+    assert found.latency_seconds is None
+
+
+def test_only_the_last_turn_of_a_failed_request_has_failed() -> None:
+    told: Document = {"role": "assistant", "content": "Because."}
+    first, second = invocations(lines({"messages": [QUESTION, told, QUESTION], "error": "timeout"}))
+
+    assert (answer(first), first.error, second.error) == ("Because.", None, "timeout")
+
+
+def test_a_transcript_that_has_its_answer_has_not_failed() -> None:
+    told: Document = {"role": "assistant", "content": "Because."}
+    (found,) = invocations(lines({"messages": [QUESTION, told], "error": "the label was lost"}))
+
+    assert (answer(found), found.error) == ("Because.", None)
+
+
+ERRORS: dict[str, Document] = {
+    "OpenAI's": {"error": {"message": "bad", "type": "invalid_request_error"}},
+    "Anthropic's": {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}},
+    "an event of a response": {"type": "error", "code": "x", "message": "boom", "sequence_number": 3},
+    "a blocked prompt": {"promptFeedback": {"blockReason": "SAFETY"}, "usageMetadata": {}},
+    "a line of OpenAI's batch": {
+        "id": "b1",
+        "custom_id": "q1",
+        "response": {"status_code": 400, "body": {"error": {"message": "bad"}}},
+        "error": None,
+    },
+    "an expired line": {"id": "b1", "custom_id": "q1", "response": None, "error": {"code": "batch_expired"}},
+    "a line of Anthropic's batch": {"custom_id": "q1", "result": {"type": "errored", "error": {"type": "error"}}},
+}
+
+
+@pytest.mark.parametrize("document", ERRORS.values(), ids=ERRORS)
+def test_a_failure_without_its_question_is_refused_by_name(document: Document) -> None:
+    (problem,) = (str(each.problem) for each in read_traceweir(lines(document)))
+
+    assert "looks like a stored error of a model's provider, without the question" in problem
+
+
+def read_traceweir(text: str) -> list[DocumentRecords]:
+    documents = read_documents(io.BytesIO(text.encode()))
+    return list(read_recognized(TRACEWEIR, documents, InputContext("f", NOON)))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        {
+            "response": {
+                "status_code": 200,
+                "body": {"object": "chat.completion", "choices": [{"message": {"content": "A", "role": "assistant"}}]},
+            }
+        },
+        {
+            "result": {
+                "type": "succeeded",
+                "message": {"type": "message", "role": "assistant", "content": [{"type": "text", "text": "A"}]},
+            }
+        },
+    ],
+    ids=["openai", "anthropic"],
+)
+def test_the_answer_in_a_line_of_a_batch_is_read_under_its_custom_id(line: Document) -> None:
+    (found,) = read(lines({"custom_id": "q1", **line}))
+
+    assert {record.session_id for record in found.records} == {"q1"}
+    assert [answer(each) for each in invocations(lines({"custom_id": "q1", **line}))] == ["A"]
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {
+            "object": "chat.completion",
+            "choices": [{"message": {"role": "assistant", "content": "A"}, "finish_reason": "length"}],
+        },
+        {"candidates": [{"content": {"parts": [{"text": "A"}]}, "finishReason": "MAX_TOKENS"}]},
+        {
+            "object": "response",
+            "output": OUTPUT[:1],
+            "status": "incomplete",
+            "incomplete_details": {"reason": "max_output_tokens"},
+        },
+    ],
+    ids=["openai", "gemini", "responses"],
+)
+def test_an_answer_that_stopped_at_the_models_limit_says_so(document: Document) -> None:
+    (found,) = invocations(lines(document))
+
+    assert any("the model stopped at its limit" in each for each in found.unread or ())
