@@ -25,7 +25,9 @@ def every_question_is_answered_in_the_end(e: Evidence) -> Iterator[str]:
         }
         found = attempts.get(each.version, {0: []})
         for score in found[max(found)]:
-            if score["level"] == "invocation" and _waits(e, score):
+            if _settles(score):
+                yield f"{each.version}: {score['metric']} still waits for a later revision"
+            elif score["level"] == "invocation" and _waits(e, score):
                 response = responses[score["invocation_id"]]
                 if not any(response in prompt for prompt in e.useless):
                     yield f"{each.version}: {score['invocation_id']} is not evaluated: {score['rationale']}"
@@ -46,9 +48,10 @@ def attempts_are_whole(e: Evidence) -> Iterator[str]:
 
 
 def each_attempt_has_more_values(e: Evidence) -> Iterator[str]:
-    """A later attempt is published only if more questions have a verdict than before."""
+    """A later attempt is published only if more questions have a verdict than before, or if they were not asked."""
     for version, attempts in _attempts(e).items():
-        waiting = [sum(_waits(e, each) for each in attempts[number]) for number in sorted(attempts)]
+        asked = [number for number in sorted(attempts) if not any(map(_settles, attempts[number]))]
+        waiting = [sum(_waits(e, each) for each in attempts[number]) for number in asked]
         if waiting != sorted(set(waiting), reverse=True):
             yield f"{version}: {waiting} questions without a verdict, by attempt"
 
@@ -75,6 +78,18 @@ def _waits(e: Evidence, found: Document) -> bool:
     return found["metric"] == e.judged and found["not_evaluated_because"] in UNANSWERED
 
 
+def _settles(found: Document) -> bool:
+    return found.get("cause") == "settling"
+
+
+def a_revision_settles_once(e: Evidence) -> Iterator[str]:
+    """Only the first attempt at a revision leaves criteria out that wait for a later revision."""
+    for version, attempts in _attempts(e).items():
+        late = [number for number, found in attempts.items() if number and any(map(_settles, found))]
+        if late:
+            yield f"{version}: the attempts {late} wait for a later revision"
+
+
 def _attempts(e: Evidence) -> dict[Version, dict[int, list[Document]]]:
     """Returns the scores of each revision by attempt, without those of the gate."""
     found: dict[Version, dict[int, list[Document]]] = defaultdict(lambda: defaultdict(list))
@@ -86,7 +101,7 @@ def _attempts(e: Evidence) -> dict[Version, dict[int, list[Document]]]:
 
 CLAIMS: Mapping[str, tuple[Claim, ...]] = {
     claims.LOST: (every_question_is_answered_in_the_end,),
-    claims.WRONG: (attempts_are_whole, each_attempt_has_more_values),
+    claims.WRONG: (attempts_are_whole, each_attempt_has_more_values, a_revision_settles_once),
     claims.DIFFERENT: (a_verdict_holds,),
 }
 """Claims that hold if the judges answer in the end."""

@@ -129,5 +129,5 @@ async def test_a_retry_expires_if_its_offset_holds_another_session(provider: Pro
 def test_the_first_offset_is_the_lowest_although_sessions_begin_to_wait_in_any_order() -> None:
     retries = JudgeRetries(RetryLater())
     for name, offset in ((b"b", 8), (b"a", 5), (b"c", 9)):
-        retries.note(name, offset, ScoringResult(0, 0, 0, 1_000, [], [], {}, unanswered=1))
+        retries.note(name, offset, 1_000, ScoringResult(0, 0, 0, 1_000, [], [], {}, unanswered=1))
     assert retries.first_offset == 5

@@ -20,6 +20,7 @@ from traceweir.streams.scoring.sessions.session_scoring import Measure
 from traceweir.streams.testing import Flow, event, instant
 
 AFTER_S = 60
+SETTLE_S = 30.0
 METRICS = ("a", "b")
 PLAN = judged_plan(retry_later={"after_s": AFTER_S, "attempts": 1_000})
 
@@ -29,13 +30,18 @@ class Answering:
 
     def __init__(self, inner: Measure) -> None:
         self.answering: Sequence[str] = ()
+        self.settling = ""
+        """The session whose criteria wait for a later revision."""
 
     async def __call__(self, session: Session, known: Sequence[JudgeVerdict] = (), attempt: int = 0) -> ScoringResult:
         name, revision = session.session_id, session.revision
         answered = {metric: metric in self.answering for metric in METRICS}
         await asyncio.sleep(0)
+        settles = self.settling == name and attempt == 0
         scores = [
-            orjson.dumps({"id": f"{name}/{metric}", "revision": revision, "attempt": attempt, "value": value})
+            orjson.dumps(
+                {"id": f"{name}/{metric}", "revision": revision, "attempt": attempt, "value": value and not settles}
+            )
             for metric, value in answered.items()
         ]
         last_record_ms = int(session.last_record_at.timestamp() * 1000)
@@ -47,7 +53,8 @@ class Answering:
             scores,
             (),
             {},
-            unanswered=[*answered.values()].count(False),
+            unanswered=0 if settles else [*answered.values()].count(False),
+            settle_s=SETTLE_S if settles else 0.0,
         )
 
 
@@ -76,10 +83,11 @@ def send(flow: Flow, name: str, revision: int) -> None:
     flow.send(TOPICS.sessions, document, name.encode())
 
 
-async def play(steps: Sequence[tuple[str, Any]]) -> None:
+async def play(steps: Sequence[tuple[str, Any]], settling: str = "") -> None:
     flow = Flow(PLAN, stages=("score",), hold=Answering)
     judge = flow.scoring
     assert isinstance(judge, Answering)
+    judge.settling = settling
     revisions: dict[str, int] = defaultdict(int)
     aside: dict[str, list[int]] = defaultdict(list)
     for step, argument in steps:
@@ -139,3 +147,9 @@ def test_each_attempt_is_published_once_and_the_highest_attempt_has_the_values_o
     steps: list[tuple[str, Any]],
 ) -> None:
     asyncio.run(play(steps))
+
+
+@settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow])
+@given(STEPS)
+def test_the_same_holds_if_the_criteria_of_a_session_wait_for_a_later_revision(steps: list[tuple[str, Any]]) -> None:
+    asyncio.run(play(steps, settling="s"))

@@ -176,6 +176,11 @@ BACKLOG = 200
 REPLAYS_TOGETHER = 0.5
 """The share of the seeds above `LOW_SEEDS` that have nothing of the above, and no spans, in which replays come in pairs."""
 
+SETTLING = 0.5
+"""The share of the higher seeds with a judge in which the judge waits for later revisions."""
+SETTLE_S = 6.0
+"""How long it waits, in seconds: some later revisions come in this time, and some after it."""
+
 PARTITIONS_ADDED = 0.15
 """The share of the higher seeds without spans in which inputs get more partitions while the workers run.
 
@@ -210,6 +215,8 @@ def draw(seed: int) -> Scenario:
     if kind == "judged":
         criteria[JUDGED] = {"threshold": 0.5, "judge_model_options": {"judge_model": "openai/judge", "num_samples": 1}}
         config["judge"] = JUDGE
+        if settles(seed):
+            criteria[JUDGED]["settle_s"] = SETTLE_S
     else:
         criteria[UNSTEADY] = {"threshold": 0, "notes": "nowhere"}  # the scorer ends no process here
     changed = config | {"criteria": {**criteria, ADDED: 0.5}}
@@ -233,6 +240,11 @@ def draw(seed: int) -> Scenario:
         replays_together=_has_replays_together(seed),
         partitions_added=seed > LOW_SEEDS and random.Random(f"more partitions {seed}").random() < PARTITIONS_ADDED,
     )
+
+
+def settles(seed: int) -> bool:
+    """Returns whether the judge of a seed waits for later revisions."""
+    return seed > LOW_SEEDS and random.Random(f"settles {seed}").random() < SETTLING
 
 
 def _is_away(seed: int) -> bool:

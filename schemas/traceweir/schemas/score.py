@@ -31,6 +31,7 @@ Cause = Literal[
     "not_recorded",
     "record_refused",
     "cascade",
+    "settling",
 ]
 """What a judge lacked for a verdict, where the reason is `error`; or why an input is missing, where it is `missing_input`.
 
@@ -43,9 +44,15 @@ Cause = Literal[
 - `not_recorded`: the source of the session does not have the input, or has cut it.
 - `record_refused`: the input can be in a record that became a dead letter.
 - `cascade`: no condition of the criterion holds, and the session is not in the random share; with `sampled_out`.
+- `settling`: the criterion is asked after its `settle_s`, if no later revision comes until then; with `missing_input`.
 """
 REASON_OF: Mapping[Cause, NotEvaluated] = MappingProxyType(
-    {"not_recorded": "missing_input", "record_refused": "missing_input", "cascade": "sampled_out"}
+    {
+        "not_recorded": "missing_input",
+        "record_refused": "missing_input",
+        "cascade": "sampled_out",
+        "settling": "missing_input",
+    }
 )
 """The reason of a score that is NOT_EVALUATED with a cause; that of the other causes is `error`."""
 Source = Literal["code", "model", "human"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 from pydantic import Field, model_validator
@@ -58,6 +58,11 @@ class When(ConfigModel):
         """Returns the scores of the session that fulfil a condition."""
         return [totals[each.metric] for each in self.any if each.holds(totals.get(each.metric))]
 
+    def settling(self, totals: Mapping[str, Score]) -> str | None:
+        """Returns the name of a criterion of the conditions that is not measured yet; None if all are."""
+        named = (each.metric for each in self.any)
+        return next((name for name in named if name in totals and totals[name].cause == "settling"), None)
+
     def __str__(self) -> str:
         """Returns the conditions for a person."""
         named = " or ".join(map(_described, self.any))
@@ -82,6 +87,8 @@ class SessionChoice:
     """The probability with which a session like it is measured; None: 1."""
     is_by_cascade: bool = False
     """Whether the cascade leaves it out, which can change with the revision."""
+    settling: Unmeasured | None = None
+    """Why its subjects have no value yet, because a later revision can come; None: they are measured now."""
 
 
 def choice_of(
@@ -104,11 +111,18 @@ def choice_of(
     probability = share * of_cascade if share * of_cascade < 1 else None
     if point >= share:
         return SessionChoice(Unmeasured("sampled_out", f"{share:g} of all sessions are measured"), probability)
+    if when is not None and (waits_for := when.settling(totals)):
+        return settling_choice(f"{name} is measured after {waits_for}", SessionChoice(None, probability))
     if when is not None and not fulfilled and cascade_point(session_id) >= when.otherwise:
         return SessionChoice(
             Unmeasured("sampled_out", f"{name} is measured if {when}", cause="cascade"), probability, is_by_cascade=True
         )
     return SessionChoice(None, probability)
+
+
+def settling_choice(why: str, choice: SessionChoice) -> SessionChoice:
+    """Returns a choice whose subjects are not measured yet; `why` is a sentence for people."""
+    return replace(choice, settling=Unmeasured("missing_input", why, cause="settling"))
 
 
 def cascade_point(session_id: str) -> float:

@@ -8,7 +8,7 @@ from traceweir.scorers.evaluation.plan import Plan
 
 
 def limited(plan: Plan, budget_usd: float | None) -> Plan:
-    """Returns a plan with the same scores that costs at most this amount in all, and never retries a session.
+    """Returns a plan with the same scores that costs at most this amount in all, and scores each session once.
 
     It has no challenger.
 
@@ -19,4 +19,5 @@ def limited(plan: Plan, budget_usd: float | None) -> Plan:
     limits = [usd for usd in (budget_usd, plan.judge.budget.usd) if usd is not None]
     budget = plan.judge.budget.model_copy(update={"usd": min(limits, default=None)})
     judge = plan.judge.model_copy(update={"retry_later": None, "budget": budget})
-    return replace(plan, judge=judge, challenger=None)
+    metrics = tuple(replace(metric, settle_s=0.0) for metric in plan.metrics)
+    return replace(plan, metrics=metrics, judge=judge, challenger=None)

@@ -15,7 +15,7 @@ from traceweir.schemas.score import Score, Source, Status
 from traceweir.schemas.text import printable
 from traceweir.scorers.base import Scorer
 from traceweir.scorers.databricks_names import ExpectedParts, expected_of
-from traceweir.scorers.evaluation.cascade import SessionChoice, When, choice_of
+from traceweir.scorers.evaluation.cascade import SessionChoice, When, choice_of, settling_choice
 from traceweir.scorers.evaluation.outcome import Unmeasured
 from traceweir.scorers.evaluation.thresholds import status_of
 
@@ -39,6 +39,9 @@ class Metric:
     when: When | None = None
     """When a session is measured, by the scores of other criteria; None: always."""
 
+    settle_s: float = 0.0
+    """Seconds that a worker waits for a later revision before it measures a session; 0: it does not wait."""
+
     needs_input: bool = False
     """Whether a subject without the metric's input has no Score, in place of a NOT_EVALUATED `missing_input`."""
 
@@ -50,11 +53,26 @@ class Metric:
         """Returns the status of a value: PASSED on the threshold and on the better side of it, or without a threshold."""
         return status_of(value, self.threshold, self.scorer.direction if self.scorer else "higher")
 
-    def choice(self, share: float, point: float, session_id: str, totals: Mapping[str, Score]) -> SessionChoice:
-        """Returns whether a session is measured; the arguments are those of `choice_of`."""
+    def choice(
+        self, share: float, point: float, session_id: str, totals: Mapping[str, Score], *, settling: bool = False
+    ) -> SessionChoice:
+        """Returns whether a session is measured.
+
+        Args:
+            share: As for `choice_of`, like the next three.
+            point: The session's number for the sampling.
+            session_id: The session.
+            totals: The session's scores of the criteria that were measured before.
+            settling: Whether a criterion with `settle_s` is not measured yet.
+        """
         if self.scorer is None:
             return SessionChoice(Unmeasured("unsupported", self.unsupported_because), None)
-        return choice_of(self.name, self.when, share, point, session_id, totals)
+        choice = choice_of(self.name, self.when, share, point, session_id, totals)
+        if settling and self.settle_s and choice.left_out is None:
+            return settling_choice(
+                f"{self.name} is measured after {self.settle_s:g} s without a later revision", choice
+            )
+        return choice
 
     @property
     def unsupported_because(self) -> str:

@@ -35,6 +35,7 @@ from traceweir.scorers.evaluation.registry import (
     UnusableMetric,
     scorer_class,
 )
+from traceweir.scorers.evaluation.settling import needless_wait, settle_s_of
 from traceweir.scorers.evaluation.thresholds import ANY_NUMBER, threshold_of
 from traceweir.scorers.judged.base import JudgedScorer, RatingOptions
 from traceweir.scorers.metrics.trace_value import TraceValue
@@ -404,14 +405,18 @@ def _metric(name: str, criterion: JsonValue, code: str | None) -> Metric:
         )
     problems: list[str] = []
     when: When | None = None
-    if isinstance(criterion, dict) and "when" in criterion:
+    settle_s = 0.0
+    if isinstance(criterion, dict):
         criterion = dict(criterion)
-        when = _when(name, criterion.pop("when"), problems)
+        if "when" in criterion:
+            when = _when(name, criterion.pop("when"), problems)
+        if "settle_s" in criterion:
+            settle_s = settle_s_of(name, criterion.pop("settle_s"), problems)
     if is_own(criterion):
         own = own_metric(name, criterion, problems)
         if own is None or problems:
             raise ConfigError(problems)
-        return replace(own, when=when)
+        return replace(own, when=when, settle_s=settle_s)
     spelled = name
     name = full_name(name)
     options: JsonObject = dict(criterion) if isinstance(criterion, dict) else {"threshold": criterion}
@@ -425,11 +430,11 @@ def _metric(name: str, criterion: JsonValue, code: str | None) -> Metric:
         scorer = validated(kind, options, spelled, problems)
         within = None if kind.informational else kind.range
     threshold = threshold_of(spelled, value, within, problems)
+    problems += needless_wait(spelled, settle_s, scorer)
     if problems:
         raise ConfigError(problems)
-    if scorer is None:
-        return Metric(name, threshold, None, metric_digest(name, "", canonical(options)), code=code, when=when)
-    return Metric(name, threshold, scorer, digest_of(name, scorer), code=code, when=when)
+    digest = digest_of(name, scorer) if scorer is not None else metric_digest(name, "", canonical(options))
+    return Metric(name, threshold, scorer, digest, code=code, when=when, settle_s=settle_s)
 
 
 def _when(name: str, value: JsonValue, problems: list[str]) -> When | None:

@@ -49,6 +49,7 @@ async def evaluate(
     attempt: int = 0,
     watch: Watch | None = None,
     withdrawn: Sequence[Turn] = (),
+    settling: bool = False,
 ) -> list[Score]:
     """Returns the Scores of all criteria for a session.
 
@@ -76,13 +77,17 @@ async def evaluate(
         attempt: The attempt number of the Scores.
         watch: Is entered for each run of a scorer on a subject; None: nobody watches.
         withdrawn: The invocations of the session that count no more.
+        settling: Whether a later revision can come soon, so that criteria with `settle_s` are not measured yet.
     """
     point = sampling_point(session.session_id)
     measuring = _Measuring(session, turns, withdrawn, judge, timeout_s, judge_timeout_s, attempt, watch)
     by_metric: dict[str, list[Score]] = {}
     totals: dict[str, Score] = {}
     for metrics in plan.rounds:
-        choices = [metric.choice(plan.sampling[metric.name], point, session.session_id, totals) for metric in metrics]
+        choices = [
+            metric.choice(plan.sampling[metric.name], point, session.session_id, totals, settling=settling)
+            for metric in metrics
+        ]
         measured = [measuring.subjects(*each) for each in zip(metrics, choices, strict=True)]
         started = [measuring.start(*each) for each in zip(metrics, choices, measured, strict=True)]
         outcomes = await _await_all(started)
@@ -150,6 +155,8 @@ class _Measuring:
             return [choice.left_out for _ in subjects if choice.left_out is not None]
         if scorer.level == "session" and self._is_empty:
             return [_WITHDRAWN]
+        if choice.settling is not None:
+            return [choice.settling] * len(subjects)
         is_quick = self._judge_timeout_s is None or not scorer.judged
         wait_s = self._timeout_s if is_quick or self._judge_timeout_s is None else self._judge_timeout_s
         if self._watch is None:

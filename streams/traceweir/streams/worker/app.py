@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -121,7 +122,7 @@ def create_app(
     application = application or Application.live(settings, stages)
     folder = settings.state_dir / application.id
     if "score" in stages:
-        setup = Setup.of(settings, plan)
+        setup = replace(Setup.of(settings, plan), settles=True)
         count = number_of_processes(settings.scoring_processes, setup)
         scoring = ScoringProcesses(
             setup, folder / "scoring-attempts.json", count, launched=[launched] if launched else []

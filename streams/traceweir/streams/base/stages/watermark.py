@@ -128,8 +128,8 @@ class Watermark:
         self.set_back_at = self.now
         return ahead
 
-    def note_rejected(self, source: str, timestamp: int) -> None:
-        """Notes the timestamp of a record that no stage takes: its input has reached that time, unless it is in the future."""
+    def note_reached(self, source: str, timestamp: int) -> None:
+        """Notes the timestamp of a record: its input has reached that time, unless it is in the future."""
         high = self.high.setdefault(source, 0)
         if high < timestamp <= self.now:
             self.high[source] = timestamp

@@ -60,6 +60,7 @@ AFTER_A_CAUSE: Mapping[str, str] = {
     "not_recorded": "The source of the session does not have what the metric reads. The rationale names the part, and the "
     "setting that brings it.",
     "cascade": "No condition of the criterion's `when` holds, and the session is not in the share of `else`.",
+    "settling": "The criterion waits for late events (`settle_s`); its score comes when no later revision has come.",
     "record_refused": "What the metric reads can be in a record that became a dead letter: mend it, and replay it.",
 }
 """How to get a value, by what a judge lacked or why an input is missing."""

@@ -46,6 +46,8 @@ def validate_file(file: Path, *, as_json: bool) -> int:
         write([f"{file} can be used: digest {plan.digest}, criteria {', '.join(names) or 'none'}"])
         later = [metric for metrics in plan.rounds for metric in metrics if metric.when is not None]
         write([f"{metric.name} is measured if {metric.when}" for metric in later])
+        settling = [metric for metric in plan.metrics if metric.settle_s]
+        write([f"{each.name} is measured after {each.settle_s:g} s without a later revision" for each in settling])
     return 0
 
 

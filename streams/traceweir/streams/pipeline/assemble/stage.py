@@ -340,7 +340,7 @@ class AssembleStage:
     def reject(self, source: str, record: Record, why: RecordRejected) -> None:
         """Turns the next record of an input into a dead letter. Only its timestamp counts, as that of every dead letter."""
         self._next[source] = record.offset + 1
-        self._watermark.note_rejected(source, record.timestamp)
+        self._watermark.note_reached(source, record.timestamp)
         self.counters["consumed"] += 1
         self._reject(source, record, why)
 

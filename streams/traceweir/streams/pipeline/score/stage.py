@@ -1,9 +1,10 @@
 """Defines the score stage, which scores every closed session and sends its traces to the gate as candidates.
 
 Sessions finish in any order (`offset_tracker`), so that a slow judge delays only its own session. The revisions of one
-session are scored one after the other (`revision_queue`). Sessions are retried later if a judge was unavailable
-(`judge_retries`). With configs of the topic `configs`, the offset of a session decides by which one it is scored
-(`config_spans`). A challenger scores a part of the sessions too, afterwards (`challenger_work`).
+session are scored one after the other (`revision_queue`). Sessions are scored again if criteria wait for a later
+revision, or if a judge was unavailable (`judge_retries`). With configs of the topic `configs`, the offset of a session
+decides by which one it is scored (`config_spans`). A challenger scores a part of the sessions too, afterwards
+(`challenger_work`).
 """
 
 from __future__ import annotations
@@ -16,12 +17,14 @@ from traceweir.streams.base.stages.base import MAX_KEY_BYTES, Cut, Output, Recor
 from traceweir.streams.base.stages.counters import Counters
 from traceweir.streams.base.stages.errors import RecordFailed, RecordRejected, RecordUnavailable
 from traceweir.streams.base.stages.partitioner import partition_of
+from traceweir.streams.base.stages.watermark import Watermark
 from traceweir.streams.base.topics import Topics
 from traceweir.streams.pipeline.score.candidate_changes import CandidateChanges
 from traceweir.streams.pipeline.score.challenger_work import ChallengerWork
-from traceweir.streams.pipeline.score.judge_retries import JudgeRetries, PendingRetry, RetryPolicy
+from traceweir.streams.pipeline.score.judge_retries import JudgeRetries, RetryPolicy
 from traceweir.streams.pipeline.score.judge_rows import JudgeRows
 from traceweir.streams.pipeline.score.offset_tracker import OffsetTracker
+from traceweir.streams.pipeline.score.pending_retry import PendingRetry
 from traceweir.streams.pipeline.score.resources import Bounds, ScoringResources
 from traceweir.streams.pipeline.score.revision_queue import RevisionQueue
 from traceweir.streams.pipeline.score.session_configs import SessionConfigs
@@ -49,7 +52,7 @@ class ScoreStage:
         *,
         bounds: Bounds,
         judge_rows: JudgeRows,
-        retry_policy: RetryPolicy | None,
+        retry_policy: RetryPolicy,
     ) -> None:
         """Starts without sessions.
 
@@ -61,7 +64,7 @@ class ScoreStage:
             changed: Called when there are changes to cut.
             bounds: How many sessions are in flight, how long a session can get revisions, and the largest records.
             judge_rows: Stored verdicts and spending of judges.
-            retry_policy: The policy for retries after a judge was unavailable; with None, no session is retried.
+            retry_policy: How sessions are scored again.
         """
         self._limits = limits = bounds.records
         self._partition = partition
@@ -77,7 +80,8 @@ class ScoreStage:
         self._judge_rows = judge_rows
         self._retry_policy = retry_policy
         self._selects = resources.selects
-        self._judge_retries = JudgeRetries(retry_policy and retry_policy.config)
+        self._judge_retries = JudgeRetries(retry_policy.config)
+        self._watermark = Watermark()
         self._configs = applied = SessionConfigs(partition, resources.score, resources.configs)
         self._written = b""
         self._committed: int | None = None
@@ -112,6 +116,7 @@ class ScoreStage:
         """Starts to score the sessions that are not done yet."""
         self._configs.take(self._offsets.frontier(records[0].offset))
         for record in records:
+            self._watermark.note_reached(topic, record.timestamp)
             if not self._offsets.begin(record.offset):
                 continue
             self._bytes += len(record.value or b"")
@@ -146,7 +151,7 @@ class ScoreStage:
             self._changed()
 
     def tick(self, now: float, behind: Mapping[str, float]) -> None:
-        """Takes new configs, deletes expired verdicts, and retries the sessions whose retry is due."""
+        """Takes new configs, deletes expired verdicts, and scores the sessions again whose next attempt is due."""
         # Without a record so far, the offset of the next session is unknown. The row of new configs is written now, so that
         # they do not wait for a session to be known.
         if self._offsets.mark is not None and self._configs.take(self._offsets.frontier(0)):
@@ -154,9 +159,10 @@ class ScoreStage:
         self._report_bad_configs()
         self._judge_rows.tick(now)
         self._challenger_work.tick(now)
-        if self._retry_policy is not None:
-            for row_key in self._judge_retries.take_due(now):
-                self._retry_policy.pool.add(self._retry, row_key)
+        # No row keeps the watermark: a lower one after a restart only prolongs the waits.
+        self._watermark.advance(now, behind)
+        for row_key in self._judge_retries.take_due(now, self._watermark.at):
+            self._retry_policy.pool.add(self._retry, row_key)
 
     def full(self) -> bool:
         """Returns whether the limit of sessions, or of bytes of sessions, in flight is reached."""
@@ -170,6 +176,16 @@ class ScoreStage:
     def has_outputs(self) -> bool:
         """Returns whether there are new scores, candidates or dead letters, or a failure that the next cut raises."""
         return bool(self._outputs or self._challenger_work.outputs) or self._failed is not None
+
+    @property
+    def settling(self) -> int:
+        """Number of sessions of which criteria wait for a later revision."""
+        return self._judge_retries.settling
+
+    @property
+    def waiting_for_judge(self) -> int:
+        """Number of sessions that are scored again because a judge was unavailable."""
+        return len(self._judge_retries) - self._judge_retries.settling
 
     @property
     def waiting_for_challenger(self) -> int:
@@ -243,8 +259,11 @@ class ScoreStage:
             self._reject(record, "too_large", problem)
         else:
             self.counters["scored"] += 1
-            if self._judge_retries.note(key, record.offset, result):
-                self.counters["deferred"] += 1
+            if self._judge_retries.note(key, record.offset, record.timestamp, result):
+                self.counters["settling" if result.settle_s else "deferred"] += 1
+            if self._judge_retries.dropped:
+                self.counters["retries.dropped"] += self._judge_retries.dropped
+                self._judge_retries.dropped = 0
             self._publish(record, result, result.candidates)
             self._challenger_work.note(record, result)
         self._complete(record)
@@ -255,7 +274,7 @@ class ScoreStage:
         policy = self._retry_policy
         key = session_of(row_key)
         pending = retries.get(row_key)
-        if self._dropped or policy is None or pending is None or self._revision_queue.busy(key):
+        if self._dropped or pending is None or self._revision_queue.busy(key):
             retries.put_back(row_key)
             return
         try:
@@ -280,7 +299,10 @@ class ScoreStage:
         self._changed()
 
     async def _score_again(self, row_key: bytes, pending: PendingRetry, record: Record, regates: bool) -> None:
-        """Scores a session again; publishes under the next attempt number if more scores than before have a value."""
+        """Scores a session again, and publishes under the next attempt number.
+
+        After an outage of a judge it publishes only if more scores than before have a value.
+        """
         key = record.key or b""
         result = None
         try:
@@ -295,12 +317,13 @@ class ScoreStage:
         before = len(self._outputs)
         try:
             fits = result is not None and self._too_large(key, result) is None
-            if result is not None and fits and result.unanswered < pending.unanswered:
+            settles = pending.settle_ms > 0
+            if result is not None and fits and (settles or result.unanswered < pending.unanswered):
                 self._publish(record, result, result.candidates if regates else ())
                 self._judge_retries.retried(row_key, result.waiting, published=True)
                 self.counters["retried"] += 1
             else:
-                waiting = 0 if result is not None and result.replied else pending.unanswered
+                waiting = 0 if result is not None and result.replied else max(pending.unanswered, settles)
                 self._judge_retries.retried(row_key, waiting, published=False)
                 self.counters["retries.unsuccessful"] += 1
         except Exception:  # noqa: BLE001  # the session has its scores of before, and another attempt would raise again

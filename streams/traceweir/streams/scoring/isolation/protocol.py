@@ -50,6 +50,8 @@ class Setup:
     """Whether other processes come first where they compete for a core. Such a process writes no spans."""
     clock: Callable[[], datetime] | None = None
     """Returns the time of scores and candidates; None: the clock of the process."""
+    settles: bool = False
+    """Whether sessions are scored again after `settle_s` of their criteria, as by a worker."""
 
     @classmethod
     def of(cls, settings: Settings, plan: Plan) -> Setup:
@@ -76,7 +78,7 @@ class Setup:
     @property
     def options(self) -> ScoringOptions:
         """The settings that the scoring of a session follows."""
-        return ScoringOptions(self.timeout_s, self.judge_timeout_s, self.user_ids)
+        return ScoringOptions(self.timeout_s, self.judge_timeout_s, self.user_ids, self.settles)
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,8 @@ class ScoringOptions:
     """Seconds that a scorer that asks a judge can take; None: `timeout_s`."""
     user_ids: UserIds = HASHED
     """How scores and candidates show the ids of users."""
+    settles: bool = False
+    """Whether a session is scored again after `settle_s` of its criteria, so that the first attempt leaves these out."""
 
     @classmethod
     def of(cls, settings: Settings) -> ScoringOptions:

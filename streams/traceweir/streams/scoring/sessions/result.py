@@ -47,6 +47,8 @@ class ScoringResult(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """Whether every question got a reply. A retry would read the same stored replies, so it could add no value."""
     challenger: str = ""
     """The id of the challenger that scores this session too; empty: none does."""
+    settle_s: float = 0.0
+    """The longest `settle_s` of the criteria that were left out for it; 0: none was."""
 
     @property
     def waiting(self) -> int:

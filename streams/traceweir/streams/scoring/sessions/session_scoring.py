@@ -165,6 +165,7 @@ class SessionScoring:
             attempt=attempt,
             watch=measuring,
             withdrawn=withdrawn,
+            settling=self._options.settles and attempt == 0,
         )
         if judge is not None:
             await judge.settle(self._options.judge_timeout_s)
@@ -182,7 +183,12 @@ class SessionScoring:
             unanswered,
             judge is not None and not judge.failed,
             self._challenger_of(session),
+            self._settle_s(scores),
         )
+
+    def _settle_s(self, scores: Sequence[Score]) -> float:
+        settling = {score.metric for score in scores if score.cause == "settling"}
+        return max((each.settle_s for each in self._plan.metrics if each.name in settling), default=0.0)
 
     def _challenger_of(self, session: Session) -> str:
         found = self._plan.challenger

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -175,7 +176,7 @@ class Flow:
             plan,
             self._embedder,
             self.clock,
-            ScoringOptions.of(self.settings),
+            replace(ScoringOptions.of(self.settings), settles=True),
             judging=judging or self._judging,
             in_place_of=self.plan if pushed else None,
             outputs=ScoringOutputs(spans=self._spans),

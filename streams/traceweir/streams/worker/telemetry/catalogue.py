@@ -239,6 +239,14 @@ JUDGE_UNFIT = Instrument(
     "1 if the judge of a criterion did not tell the known cases apart (`judge.check`), 0 if it did.",
     ("metric", "model"),
 )
+JUDGE_WAITING = Instrument(
+    "traceweir.judge.waiting",
+    "gauge",
+    "{session}",
+    "Sessions in the partitions of this worker that are scored again: `settling` waits for `settle_s` of a criterion, "
+    "`unavailable` for a judge.",
+    ("reason",),
+)
 JUDGE_BUDGET_LEFT = Instrument(
     "traceweir.judge.budget.left",
     "gauge",
@@ -335,7 +343,7 @@ EXPORT_PAGE = (*EXPORT, DEAD_LETTERS)
 CATALOGUE: tuple[Instrument, ...] = (
     READ, RECORDS, PRODUCED, EVENTS, DEAD_LETTERS, SCORES, SCORE_VALUE, FRESHNESS, DECISIONS, REJECTIONS,
     JUDGE_TOKENS, JUDGE_COST, JUDGE_CACHED, JUDGE_DURATION, JUDGE_FAILURES, JUDGE_BREAKER, JUDGE_UNFIT, JUDGE_BUDGET_LEFT,
-    EMBEDDER_DURATION, EMBEDDER_BATCH, EMBEDDER_TEXTS,
+    JUDGE_WAITING, EMBEDDER_DURATION, EMBEDDER_BATCH, EMBEDDER_TEXTS,
     CHECKPOINT_DURATION, CHECKPOINT_FAILURES, CHECKPOINT_AGE, TRANSACTION_TIMEOUT, LAG, UNREAD_AGE, RETENTION, HELD_BACK, CLOCK_AHEAD,
     WATERMARK_LAG, OPEN_SESSIONS, SCOPES,
     PARTITIONS, RESTORING, READY, PROBLEMS, SCORING_RESTARTS, SCORING_IN_FLIGHT, SCORING_SUSPECTS, CONFIGS_UNUSABLE, CHALLENGERS_UNUSABLE,

@@ -182,6 +182,8 @@ class PresentState:
             if marks:
                 yield Point(catalogue.WATERMARK_LAG, (), max(0.0, time.time() - min(marks) / 1000))
         if scoring := all_of("score"):
+            yield Point(catalogue.JUDGE_WAITING, ("settling",), sum(stage.settling for stage in scoring))
+            yield Point(catalogue.JUDGE_WAITING, ("unavailable",), sum(stage.waiting_for_judge for stage in scoring))
             yield Point(catalogue.CHALLENGER_WAITING, (), sum(stage.waiting_for_challenger for stage in scoring))
         if deciding := all_of("gate"):
             yield Point(catalogue.SCOPES, (), sum(stage.scopes for stage in deciding))

@@ -17,3 +17,12 @@ def test_the_order_of_a_cascade_is_printed(tmp_path: Path, capsys: pytest.Captur
 
     last = capsys.readouterr().out.splitlines()[-1]
     assert last == "safety_v1 is measured if completeness < 0.5, else on 5% of the sessions"
+
+
+def test_a_criterion_that_waits_for_late_events_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "eval.json"
+    file.write_text(json.dumps({"criteria": {"safety_v1": {"threshold": 1, "settle_s": 600}}}))
+
+    assert validate_file(file, as_json=False) == 0
+
+    assert capsys.readouterr().out.splitlines()[-1] == "safety_v1 is measured after 600 s without a later revision"
