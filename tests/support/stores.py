@@ -96,14 +96,27 @@ def figures(store: Store) -> list[dict[str, Any]]:
 
 
 def recomputed_figures(store: Store) -> list[dict[str, Any]]:
-    """Returns the figures that the rows in `results` give, computed by SQL."""
-    reasons = ", ".join(f"count(*) FILTER (not_evaluated_because = '{reason}') AS {reason}" for reason in REASONS)
+    """Returns the figures that the rows in `results` give, and what they and the replaced ones have cost, computed by SQL."""
+    reasons = ", ".join(
+        f"count(*) FILTER (counts AND not_evaluated_because = '{reason}') AS {reason}" for reason in REASONS
+    )
+    columns = ", ".join(
+        (
+            *("occurred_at", "metric", "level", "config_digest", "scorer_version", *RESULT_DIMENSIONS),
+            *("value", "status", "not_evaluated_because", "cost_input_tokens", "cost_output_tokens", "cost_usd"),
+        )
+    )
     return store.query(
         f"""
         SELECT date_trunc('minute', occurred_at) AS minute, metric, level, config_digest, scorer_version,
-        {", ".join(RESULT_DIMENSIONS)}, count(*) AS n, count(value) AS evaluated, round(coalesce(sum(value), 0), 6) AS value_sum,
-        round(coalesce(sum(value * value), 0), 6) AS value_square_sum, count(*) FILTER (status = 'PASSED') AS passed,
-        count(*) FILTER (status = 'FAILED') AS failed, {reasons}, CAST(sum(cost_input_tokens) AS DOUBLE) AS input_tokens,
-        CAST(sum(cost_output_tokens) AS DOUBLE) AS output_tokens, round(sum(cost_usd), 6) AS usd FROM results GROUP BY ALL ORDER BY ALL
+        {", ".join(RESULT_DIMENSIONS)}, count(*) FILTER (counts) AS n, count(value) FILTER (counts) AS evaluated,
+        round(coalesce(sum(value) FILTER (counts), 0), 6) AS value_sum,
+        round(coalesce(sum(value * value) FILTER (counts), 0), 6) AS value_square_sum,
+        count(*) FILTER (counts AND status = 'PASSED') AS passed,
+        count(*) FILTER (counts AND status = 'FAILED') AS failed, {reasons},
+        CAST(sum(cost_input_tokens) AS DOUBLE) AS input_tokens,
+        CAST(sum(cost_output_tokens) AS DOUBLE) AS output_tokens, round(sum(cost_usd), 6) AS usd
+        FROM (SELECT {columns}, true AS counts FROM results UNION ALL SELECT {columns}, false FROM replaced_results) AS found
+        GROUP BY ALL HAVING count(*) FILTER (counts) > 0 ORDER BY ALL
         """
     )

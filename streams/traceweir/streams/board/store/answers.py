@@ -30,11 +30,11 @@ class Figures(BaseModel):
     pass_rate_high: float | None
     """Upper bound of the 95 % interval of the pass rate (Wilson's score interval)."""
     input_tokens: int
-    """Number of input tokens of the judge."""
+    """Number of input tokens of the judge, with those of replaced results: they were paid."""
     output_tokens: int
-    """Number of output tokens of the judge."""
+    """Number of output tokens of the judge, with those of replaced results."""
     usd: float
-    """Cost of the judge in USD."""
+    """Cost of the judge in USD, with that of replaced results."""
 
 
 class JudgeFigures(Figures):

@@ -112,9 +112,10 @@ def _views() -> Iterator[str]:
         "passed": "toInt64(sign * (status = 'PASSED'))",
         "failed": "toInt64(sign * (status = 'FAILED'))",
         **{reason: f"toInt64(sign * coalesce(not_evaluated_because = '{reason}', false))" for reason in REASONS},
-        "input_tokens": "sign * toFloat64(cost_input_tokens)",
-        "output_tokens": "sign * toFloat64(cost_output_tokens)",
-        "usd": "sign * cost_usd",
+        # What replaced records have cost was paid.
+        "input_tokens": "(sign > 0) * toFloat64(cost_input_tokens)",
+        "output_tokens": "(sign > 0) * toFloat64(cost_output_tokens)",
+        "usd": "(sign > 0) * cost_usd",
         "reason": "arrayJoin(reasons)",
     }
     for name, columns in (

@@ -195,9 +195,9 @@ CREATE VIEW IF NOT EXISTS rollups AS SELECT
     toInt64(sign * coalesce(not_evaluated_because = 'timeout', false)) AS timeout,
     toInt64(sign * coalesce(not_evaluated_because = 'error', false)) AS error,
     toInt64(sign * coalesce(not_evaluated_because = 'unsupported', false)) AS unsupported,
-    sign * toFloat64(cost_input_tokens) AS input_tokens,
-    sign * toFloat64(cost_output_tokens) AS output_tokens,
-    sign * cost_usd AS usd
+    (sign > 0) * toFloat64(cost_input_tokens) AS input_tokens,
+    (sign > 0) * toFloat64(cost_output_tokens) AS output_tokens,
+    (sign > 0) * cost_usd AS usd
 FROM figure_records FINAL;
 
 CREATE VIEW IF NOT EXISTS rollup_hours AS SELECT
@@ -225,9 +225,9 @@ CREATE VIEW IF NOT EXISTS rollup_hours AS SELECT
     toInt64(sign * coalesce(not_evaluated_because = 'timeout', false)) AS timeout,
     toInt64(sign * coalesce(not_evaluated_because = 'error', false)) AS error,
     toInt64(sign * coalesce(not_evaluated_because = 'unsupported', false)) AS unsupported,
-    sign * toFloat64(cost_input_tokens) AS input_tokens,
-    sign * toFloat64(cost_output_tokens) AS output_tokens,
-    sign * cost_usd AS usd
+    (sign > 0) * toFloat64(cost_input_tokens) AS input_tokens,
+    (sign > 0) * toFloat64(cost_output_tokens) AS output_tokens,
+    (sign > 0) * cost_usd AS usd
 FROM figure_records FINAL;
 
 CREATE VIEW IF NOT EXISTS freshness AS SELECT
@@ -254,4 +254,4 @@ CREATE VIEW IF NOT EXISTS freshness_changes AS SELECT * FROM freshness WHERE fal
 
 CREATE VIEW IF NOT EXISTS rejection_changes AS SELECT * FROM rejections WHERE false;
 
-INSERT INTO store_version VALUES (6);
+INSERT INTO store_version VALUES (7);

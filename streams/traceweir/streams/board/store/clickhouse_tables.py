@@ -18,7 +18,7 @@ from traceweir.streams.board.store.clickhouse_sql import TIME
 from traceweir.streams.board.store.clickhouse_types import VERSION, key_of, type_of, version_of
 from traceweir.streams.board.store.tables import TABLES, Table
 
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 7
 """The version of the tables that this version of Traceweir reads and writes."""
 FILE = Path(__file__).parent / "clickhouse_schema.sql"
 

@@ -292,8 +292,11 @@ class DuckDBStore:
             with self._registered(table.key_columns, map(table.identity_of, removed)) as old:
                 self._connection.execute(f"DELETE FROM {table.name} USING {old} WHERE {_same(table, table.name, old)}")
         uncounted = []
+        not_stored: list[tuple[Any, ...]] = []
         if table is RESULTS:
+            before = dict(counted)
             uncounted = self._take_remains(counted, {table.identity_of(row) for row in removed})
+            not_stored = [row for identity, row in before.items() if identity not in counted]
         added = list(counted.values())
         self._append(table.name, table, added)
         if table.keeps_history:
@@ -303,6 +306,7 @@ class DuckDBStore:
             changes.add(added, 1)
             changes.add(removed, -1)
             changes.add(uncounted, -1)
+            changes.add_cost([*superseded, *not_stored])
             for figures, found in changes.rows():
                 with self._registered(figures.columns, found) as new:
                     self._connection.execute(f"INSERT INTO {figures.changes} BY NAME SELECT * FROM {new}")

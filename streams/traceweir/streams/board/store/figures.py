@@ -56,19 +56,22 @@ def sums() -> str:
 def rows_by_place(store: Readable, selection: Selection) -> dict[Place, list[dict[str, Any]]]:
     """Returns the sums of each metric and level, one row for each judge; a row without a judge has None.
 
+    A judge of which only replaced results are left has a row too, because it was paid.
+
     Raises:
         StoreError: the store cannot answer.
     """
     source, where, parameters = rollups_of(selection)
     rows = store.query(
         f"SELECT metric, level, judge, {sums()} FROM {source} WHERE {where} GROUP BY metric, level, judge "
-        "HAVING sum(n) > 0 ORDER BY metric, level, sum(n) DESC, judge",
+        "HAVING sum(n) > 0 OR sum(input_tokens) + sum(output_tokens) + sum(usd) > 0 "
+        "ORDER BY metric, level, sum(n) DESC, judge",
         parameters,
     )
     found: dict[Place, list[dict[str, Any]]] = {}
     for row in rows:
         found.setdefault((row["metric"], row["level"]), []).append(row)
-    return found
+    return {place: rows for place, rows in found.items() if any(row["n"] for row in rows)}
 
 
 def added(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

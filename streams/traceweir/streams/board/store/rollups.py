@@ -1,7 +1,8 @@
 """Adds up figures per minute, so that charts need not read every result.
 
 A row that is stored adds its figures, and a row that it replaces subtracts its own. The sum of all changes of a minute
-is therefore what the present rows of this minute give, except that sums of decimal numbers are rounded differently.
+is therefore what the present rows of this minute give, except that sums of decimal numbers are rounded differently. Costs
+are not subtracted: a judge was paid for a replaced row too.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ FIGURES: dict[str, ColumnType] = {
     "output_tokens": "number",
     "usd": "number",
 }
-"""What is added up: numbers of results, sums of their values, and what their judges cost."""
+"""What is added up: numbers of results that count, sums of their values, and what judges were paid for all results."""
 ROLLUP_COLUMNS = GROUPS | FIGURES
 """The columns of the table `rollups`, whose rows with the same group have to be added up."""
 
@@ -109,14 +110,11 @@ class FigureChanges:
         self._rejections: dict[tuple[Any, ...], int] = {}
 
     def add(self, rows: Iterable[tuple[Any, ...]], sign: int) -> None:
-        """Adds rows of results that are stored (`sign` 1) or replaced (`sign` -1)."""
+        """Adds rows of results that are stored (`sign` 1) or replaced (`sign` -1). What these have cost stays added."""
         for row in rows:
             occurred_at, evaluated_at = _times_of(row)
-            minute = occurred_at.replace(second=0, microsecond=0, tzinfo=None)
-            group = (minute, *_group_of(row))
-            figures = self._rollups.get(group)
-            if figures is None:
-                figures = self._rollups[group] = [0] * len(FIGURES)
+            group, figures = self._figures_of(row)
+            minute = group[0]
             value, status, reason = _outcome_of(row)
             figures[0] += sign
             if value is None:
@@ -126,13 +124,29 @@ class FigureChanges:
                 figures[2] += sign * value
                 figures[3] += sign * value * value
                 figures[_STATUS_AT[status]] += sign
-            for at, amount in enumerate(_cost_of(row), _AT["input_tokens"]):
-                figures[at] += sign * float(amount)
+            if sign > 0:
+                _add_cost(figures, row)
             bucket = (minute, group[1], bucket_of((evaluated_at - occurred_at).total_seconds()))
             self._freshness[bucket] = self._freshness.get(bucket, 0) + sign
             for reason in rejected_because(*_decision_of(row)):
                 rejection = (minute, *_dimensions_of(row), reason)
                 self._rejections[rejection] = self._rejections.get(rejection, 0) + sign
+
+    def add_cost(self, rows: Iterable[tuple[Any, ...]]) -> None:
+        """Adds what results have cost that were replaced before they were stored."""
+        for row in rows:
+            if any(_cost_of(row)):
+                _, figures = self._figures_of(row)
+                _add_cost(figures, row)
+
+    def _figures_of(self, row: tuple[Any, ...]) -> tuple[tuple[Any, ...], list[float]]:
+        """Returns the group of a result, which begins with its minute, and the figures of the group."""
+        minute = _times_of(row)[0].replace(second=0, microsecond=0, tzinfo=None)
+        group = (minute, *_group_of(row))
+        figures = self._rollups.get(group)
+        if figures is None:
+            figures = self._rollups[group] = [0] * len(FIGURES)
+        return group, figures
 
     def rows(self) -> Iterator[tuple[FigureTable, list[tuple[Any, ...]]]]:
         """Yields the changes of each table."""
@@ -143,6 +157,11 @@ class FigureChanges:
         )
         for table, found in zip(FIGURE_TABLES, groups, strict=True):
             yield table, [(*group, *figures) for group, figures in found.items()]
+
+
+def _add_cost(figures: list[float], row: tuple[Any, ...]) -> None:
+    for at, amount in enumerate(_cost_of(row), _AT["input_tokens"]):
+        figures[at] += float(amount)
 
 
 def rejected_because(metric: str, status: str, details: str | None) -> list[str]:

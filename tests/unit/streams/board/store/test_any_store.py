@@ -14,7 +14,7 @@ from tests.support.scoring import NOW
 from tests.support.stores import FakeRecord, OpenStore, batch_of, figures, recomputed_figures, scores_batch
 
 from traceweir.schemas.dead_letter import REPLAYED, DeadLetter
-from traceweir.schemas.score import Score
+from traceweir.schemas.score import Cost, Score
 from traceweir.streams.board.store import duckdb_store
 from traceweir.streams.board.store.errors import StoreLostError
 from traceweir.streams.board.store.opening import Store
@@ -124,6 +124,7 @@ def test_figures_are_those_of_the_present_rows_after_any_revisions_batches_and_r
                     attempt=chance.randrange(2),
                     app_name=chance.choice([None, "shop"]),
                     occurred_at=NOW + timedelta(minutes=chance.randrange(3)),
+                    cost={"usd": chance.randrange(4) / 4, "input_tokens": chance.randrange(9), "output_tokens": 2},
                 )
                 for _ in range(chance.randrange(6))
             ]
@@ -173,6 +174,19 @@ def test_old_rows_are_removed_and_their_figures_stay(open_store: OpenStore) -> N
     assert figures(store) == before
 
 
+def test_what_a_replaced_result_has_cost_stays_counted_in_whatever_order_results_come(open_store: OpenStore) -> None:
+    store = open_store()
+    paid = {"usd": 0.5, "input_tokens": 7, "output_tokens": 3}
+    first, second, third = (make_score("a", value=revision / 4, revision=revision, cost=paid) for revision in range(3))
+    store.write(scores_batch(first, second))
+    store.write(scores_batch(third.model_copy(update={"cost": Cost(cached=True)}), offset=2))
+    store.write(scores_batch(first, offset=3))
+
+    (found,) = figures(store)
+    assert (found["n"], found["value_sum"]) == (1, 0.5)
+    assert (found["usd"], found["input_tokens"], found["output_tokens"]) == (1.5, 21, 9)
+
+
 def test_a_revision_of_a_removed_result_replaces_its_figures(open_store: OpenStore) -> None:
     store = open_store()
     old = make_score("a", value=0.2, occurred_at=NOW - timedelta(days=3), cost={"usd": 0.5, "input_tokens": 7})
@@ -181,7 +195,7 @@ def test_a_revision_of_a_removed_result_replaces_its_figures(open_store: OpenSto
     store.write(scores_batch(make_score("a", value=0.9, revision=1), offset=2))
 
     (before, after) = figures(store)
-    assert (before["n"], before["value_sum"], before["usd"]) == (1, 0.4, 0)
+    assert (before["n"], before["value_sum"], before["usd"]) == (1, 0.4, 0.5)
     assert (after["n"], after["value_sum"], after["passed"]) == (1, 0.9, 1)
     counted = store.query("SELECT sum(n) AS n FROM (FROM freshness UNION ALL FROM freshness_changes)")
     assert counted == [{"n": 2}]

@@ -75,6 +75,15 @@ def test_an_overview_has_the_figures_of_each_metric_with_the_interval_of_its_pas
     assert (found["completeness"].usd, found["completeness"].input_tokens) == (0.5, 7)
 
 
+def test_an_overview_has_the_cost_of_replaced_results_whoever_judged_them(store: Store) -> None:
+    first, second = (make_score("a", "safety_v1", 0.2, judge=judge, cost={"usd": 0.25}) for judge in ("m", "n"))
+    store.write(scores_batch(first, second.model_copy(update={"revision": 1})))
+
+    (found,) = overview(store, DAY).metrics
+
+    assert (found.results, found.usd, [each.judge for each in found.by_judge]) == (1, 0.5, ["n"])
+
+
 def judged(judge: str | None, *values: float | None, **changes: Any) -> list[Score]:
     """Returns scores of sessions that are named after their judge."""
     return [

@@ -23,6 +23,7 @@ CLICKHOUSE = {
     4: "69d70135f95a67d3",
     5: "b08a7476aa526e80",
     6: "6886fdfa2710561d",
+    7: "49c9cdf2b9094d1b",
 }
 """The same for ClickHouse, of the statements that create the tables and views of an empty database."""
 
