@@ -43,6 +43,11 @@ class ShadowStage:
         self._noted_end = False
 
     @property
+    def of_worker(self) -> Stage:
+        """The stage, whose gauges the metrics of the process show."""
+        return self._stage
+
+    @property
     def counters(self) -> Counters:
         """The counters of the stage."""
         return self._stage.counters

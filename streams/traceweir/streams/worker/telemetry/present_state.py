@@ -174,7 +174,9 @@ class PresentState:
 
     def _of_stages(self) -> Iterator[Point]:
         def all_of(name: str) -> list[Any]:
-            return [lane.stages[name] for lane in self._worker.lanes.values() if name in lane.stages]
+            found = [lane.stages[name] for lane in self._worker.lanes.values() if name in lane.stages]
+            # A shadow wraps its stages.
+            return [getattr(stage, "of_worker", stage) for stage in found]
 
         if assembling := all_of("assemble"):
             yield Point(catalogue.OPEN_SESSIONS, (), sum(stage.open_sessions for stage in assembling))
