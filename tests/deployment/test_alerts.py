@@ -233,6 +233,17 @@ CASES = {
         },
         {"model": "m", "cause": "judge_truncated"},
     ),
+    "TraceweirJudgeUnfit": Case(
+        {
+            'traceweir_judge_unfit{metric="m", model="weak", instance="a"}': "0x80 1x20",
+            'traceweir_judge_unfit{metric="m", model="weak", instance="b"}': "0x100",
+        },
+        {
+            'traceweir_judge_unfit{metric="m", model="good"}': "0x100",
+            'traceweir_judge_unfit{metric="m", model="weak"}': "0x10 1x3 0x87",
+        },
+        {"metric": "m", "model": "weak"},
+    ),
     "TraceweirScoresDrop": Case(
         {
             'traceweir_scores_total{metric="m", status="PASSED"}': "0+9x1430 12870+5x100",
