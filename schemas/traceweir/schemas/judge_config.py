@@ -56,7 +56,7 @@ class Breaker(ConfigModel):
     window_s: Positive = 60.0
     """Seconds of the attempts that are counted; the last `failures` attempts count however old they are."""
     open_s: Positive = 30.0
-    """Seconds for which the circuit stays open; then a single question probes the model while the others wait."""
+    """Seconds for which the circuit stays open; then a single question probes the model, and the others fail at once."""
 
 
 class BudgetLimits(ConfigModel):
