@@ -192,6 +192,17 @@ async def test_rates_are_split_by_the_judge_where_several_have_judged(view: str,
     assert "two" not in re.sub(r"<datalist.*?</datalist>", "", alone, flags=re.DOTALL)
 
 
+async def test_the_charts_of_a_metric_are_of_one_judge_where_several_have_judged(tmp_path: Path, visit: Open) -> None:
+    page = (await visit(judged_site(tmp_path)).get("/metric?metric=safety_v1")).text
+    assert page.count("of the judge <bdi>openai/one</bdi> alone") == 2
+    rates, means = re.findall(r'aria-label="Figures of the chart">(.*?)</table>', page, re.DOTALL)
+    for figures, value in ((rates, "66.7"), (means, "0.667")):
+        [row] = re.findall(r"<tr><td>(.*?)</tr>", figures, re.DOTALL)
+        # Two of three verdicts of this judge, and not those of the other judge or of none.
+        assert value in row
+        assert row.endswith('<td class="r">3</td>')
+
+
 async def test_rates_of_one_judge_are_not_split(tmp_path: Path, visit: Open) -> None:
     site = Site(open_store(tmp_path / "store.duckdb"), now=NOW + timedelta(minutes=1))
     site.add(make_score("a", "safety_v1", 1.0, judge="one"), make_score("b", "safety_v1", 0.0))

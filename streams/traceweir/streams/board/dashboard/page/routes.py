@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, get_args
@@ -243,6 +244,11 @@ def page_routes(store: Readable, options: PageOptions) -> APIRouter:
             raise FilterError("metric is missing: name one")
         found = metric(store, filters.selection)
         places = [(each.metric, each.level) for each in found.figures][: charts.MAX_LINES]
+        charted = _main_judge(found.figures)
+        series = found.series
+        if charted is not None:
+            of_judge = replace(filters.selection, dimensions={**filters.selection.dimensions, "judge": charted})
+            series = series_of(store, of_judge, found.step_s)
         document = shown(found, options.content)
         return page(
             request,
@@ -251,8 +257,9 @@ def page_routes(store: Readable, options: PageOptions) -> APIRouter:
             found=found,
             worst=document["worst"],
             nearest=document["nearest"],
-            rates=charts.pass_rate_chart(found.series, places, found.changes, found.step_s),
-            means=charts.mean_chart(found.series, places, found.changes, found.step_s),
+            charted=charted,
+            rates=charts.pass_rate_chart(series, places, found.changes, found.step_s),
+            means=charts.mean_chart(series, places, found.changes, found.step_s),
             distribution=charts.histogram(found.distribution),
             values=dimension_values(store, filters.selection),
         )
@@ -434,6 +441,18 @@ def _number(given: Mapping[str, str], name: str) -> float | None:
     if not math.isfinite(value):
         raise FilterError(f"{name} is not a number")
     return value
+
+
+def _main_judge(figures: Sequence[MetricFigures]) -> str | None:
+    """Returns the judge of the most results if several have judged at a level; None if there is nothing to tell apart."""
+    if all(len(each.judges) < 2 for each in figures):
+        return None
+    results = Counter[str]()
+    for each in figures:
+        for part in each.by_judge:
+            if part.judge is not None:
+                results[part.judge] += part.results
+    return min(results, key=lambda judge: (-results[judge], judge))
 
 
 def _sides(parameters: Mapping[str, str]) -> Sides | None:
