@@ -26,7 +26,14 @@ from traceweir.streams.lab.evals.junit import junit_xml
 from traceweir.streams.lab.evals.recordings import Runs, read_recordings
 from traceweir.streams.lab.evals.results import Report
 from traceweir.streams.lab.evals.scoring import ScoredFile, score_files
-from traceweir.streams.lab.evals.text import detail_lines, failure_lines, shown, summary_lines, verdict_line
+from traceweir.streams.lab.evals.text import (
+    detail_lines,
+    failure_lines,
+    judges_line,
+    shown,
+    summary_lines,
+    verdict_line,
+)
 from traceweir.streams.lab.evals.writing import write_whole
 from traceweir.streams.scoring.judges.offline import judges_from_file
 
@@ -101,6 +108,8 @@ def eval_files(
         complain("no case was scored, because the eval sets contain no case; name an eval set with cases")
     for missing in report.missing_verdicts():
         complain(verdict_line(missing))
+    for metric, judges in report.several_judges().items():
+        complain(judges_line(metric, judges))
     return 0 if report.passed else FAILED
 
 

@@ -34,6 +34,8 @@ class CriterionResult:
     """Whether the criterion asks a judge."""
     cause: Cause | None = None
     """What a judge lacked, or why an input is missing; None if unknown."""
+    judge: str | None = None
+    """The model whose verdicts the value is, or several joined with ` + `; None if no score names one."""
 
     @property
     def why_no_value(self) -> str:
@@ -163,6 +165,21 @@ class Report:
                 reasons = Counter(each.because for each in missing if each.because is not None)
                 found.append(MissingVerdicts(metric, reasons, len(results), missing[0].rationale))
         return found
+
+    def several_judges(self) -> dict[str, dict[str, tuple[int, int]]]:
+        """Returns the criteria whose values are of more than one judge.
+
+        Returns:
+            Per criterion and judge, the number of passed cases and of cases with a value.
+        """
+        found: dict[str, dict[str, tuple[int, int]]] = {}
+        for each in (criterion for case in self.cases for criterion in case.criteria):
+            if each.judge is None or each.value is None:
+                continue
+            of_judges = found.setdefault(each.metric, {})
+            passed, evaluated = of_judges.get(each.judge, (0, 0))
+            of_judges[each.judge] = (passed + (each.status == "PASSED"), evaluated + 1)
+        return {metric: of_judges for metric, of_judges in found.items() if len(of_judges) > 1}
 
     def by_set(self) -> dict[str, list[CaseResult]]:
         """Groups the cases by eval set id; as in ADK, files with the same eval set id form one eval set."""

@@ -13,6 +13,7 @@ from traceweir.schemas.eval_set import EvalCase, EvalInvocation
 from traceweir.schemas.invocation import Invocation
 from traceweir.schemas.score import Score
 from traceweir.schemas.turns import Turn
+from traceweir.scorers.evaluation.metered_judge import joined_models
 from traceweir.scorers.evaluation.metric import Metric
 from traceweir.scorers.evaluation.plan import Plan
 from traceweir.scorers.evaluation.runner import evaluate
@@ -212,6 +213,7 @@ def _criterion(metric: Metric, runs: Sequence[Sequence[Score]], *, pooled: bool)
             only.details,
             judged=judged,
             cause=only.cause,
+            judge=only.judge,
         )
     of = parts or totals
     values = [score.value for score in of if score.value is not None]
@@ -236,7 +238,14 @@ def _criterion(metric: Metric, runs: Sequence[Sequence[Score]], *, pooled: bool)
     value = mean(values)
     rationale = f"over {len(values)} of {len(of)} values of {len(runs)} runs"
     return CriterionResult(
-        metric.name, metric.threshold, value, metric.status_of(value), None, rationale, judged=judged
+        metric.name,
+        metric.threshold,
+        value,
+        metric.status_of(value),
+        None,
+        rationale,
+        judged=judged,
+        judge=joined_models(score.judge for score in of if score.value is not None),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from traceweir.schemas.figures import counted
 from traceweir.schemas.invocation import FunctionCall
@@ -60,6 +60,19 @@ def verdict_line(missing: MissingVerdicts) -> str:
     of = counted(missing.of, "case")
     what = f"no judge gave a verdict in {of}" if missing.are_all else f"{missing.count} of {of} have no verdict"
     return f"{missing.metric}: {what} ({why}); the first: {printable(missing.first, _LONGEST_REASON)}"
+
+
+def judges_line(metric: str, judges: Mapping[str, tuple[int, int]]) -> str:
+    """Returns a sentence about a criterion that several judges have judged: the passed cases and all cases of each.
+
+    >>> judges_line("safety_v1", {"openai/a": (3, 4), "openai/b": (0, 1)})
+    'safety_v1: 2 judges have judged, and two models judge differently: openai/a passed 3 of 4 cases, openai/b 0 of 1 case'
+    """
+    parts = [
+        f"{printable(judge, 100)} {'' if number else 'passed '}{passed} of {counted(evaluated, 'case')}"
+        for number, (judge, (passed, evaluated)) in enumerate(judges.items())
+    ]
+    return f"{metric}: {len(judges)} judges have judged, and two models judge differently: {', '.join(parts)}"
 
 
 def detail_lines(case: CaseResult) -> Iterator[str]:

@@ -193,3 +193,18 @@ def test_an_invalid_environment_variable_is_reported_by_name(monkeypatch: pytest
     monkeypatch.setenv("TRACEWEIR_JUDGE_API_BASE", "localhost")
     with pytest.raises(InvalidSettingsError, match="TRACEWEIR_JUDGE_API_BASE"):
         evaluate("good")
+
+
+def test_an_eval_in_which_several_judges_answered_names_the_cases_of_each(
+    server: OpenAiServer, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def first_is_gone_for_the_bad_case(body: dict[str, Any]) -> Say:
+        is_bad = "I do not know." in body["messages"][-1]["content"]
+        return busy(None, 404, "no such model") if is_bad and body["model"] == "local" else answer(body)
+
+    configure(fallback={"openai/local": ["openai/second"]})
+    server.default = first_is_gone_for_the_bad_case
+    with pytest.raises(SystemExit):
+        main(["eval", "a.evalset.json", "--sessions", "recorded.json", "--config", "config.json", "--json"])
+    [line] = [line for line in capfd.readouterr().err.splitlines() if "judges have judged" in line]
+    assert line.endswith("openai/local passed 1 of 1 case, openai/second 0 of 1 case")
