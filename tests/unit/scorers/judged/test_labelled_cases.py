@@ -27,7 +27,9 @@ FEW = {
     if place.startswith(("judged.conversation_ratings", "judged.adk_session_ratings", "judged.rubric_based_multi_turn"))
     or (name.startswith("tool_call_") and place.startswith("judged."))
 }
-"""Criteria of which there are the plain cases alone, in English."""
+"""Criteria of which there are the plain cases alone, in English, if they are not in `IN_TWO_LANGUAGES`."""
+IN_TWO_LANGUAGES = {"conversation_completeness", "knowledge_retention", "user_frustration"}
+"""Criteria of sessions with cases in English and in Korean."""
 OF_EACH_LABEL = {"en": 8, "ko": 8, "zh": 2, "ja": 2, "de": 2, "es": 2}
 SCRIPTS = {
     "ko": "[가-힣]",
@@ -63,6 +65,9 @@ def lines(*documents: dict[str, Any]) -> str:
 @pytest.mark.parametrize("name", CRITERIA)
 def test_a_criterion_has_as_many_good_as_bad_cases_in_each_language(name: str) -> None:
     counted = Counter((case.language, case.label) for case in labelled_cases(scorer_of(name)))
+    if name in IN_TWO_LANGUAGES:
+        assert counted == {(language, label): 8 for language in ("en", "ko") for label in ("good", "bad")}
+        return
     if name in FEW:
         assert counted == {("en", "good"): 2, ("en", "bad"): 2}
         return
