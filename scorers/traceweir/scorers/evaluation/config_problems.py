@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import TypeGuard, TypeVar, get_args
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, RootModel, ValidationError
 
 from traceweir.schemas.base import JsonObject
 from traceweir.schemas.text import printable
@@ -120,7 +120,8 @@ def _models_in(annotation: object) -> list[type[BaseModel]]:
 
 
 def _is_model(kind: object) -> TypeGuard[type[BaseModel]]:
-    return isinstance(kind, type) and issubclass(kind, BaseModel)
+    # A RootModel is a single value, and has no options.
+    return isinstance(kind, type) and issubclass(kind, BaseModel) and not issubclass(kind, RootModel)
 
 
 def kind_of(value: object) -> str:

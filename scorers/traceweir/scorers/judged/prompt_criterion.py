@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar
 
 from pydantic import Field, field_validator
 
@@ -46,7 +46,7 @@ class PromptCriterion(JudgedScorer):
     """The criterion's name."""
     prompt_text: NonEmpty = Field(alias="prompt")
     """The text, with the named parts in braces."""
-    scale: Literal["yes_no"] | NumberScale | CategoryScale = "yes_no"
+    scale: YesNoScale | NumberScale | CategoryScale = YesNoScale()
     """`yes_no`, a number with both ends named, or categories with their numbers."""
     judge_model_options: RatingOptions = RatingOptions()
 
@@ -67,7 +67,7 @@ class PromptCriterion(JudgedScorer):
     @property
     def value_range(self) -> tuple[float, float]:
         """The ends of the scale."""
-        return self._scale.ends
+        return self.scale.ends
 
     @property
     def metric(self) -> str:  # type: ignore[override]
@@ -84,7 +84,7 @@ class PromptCriterion(JudgedScorer):
             MissingInput: there is no judge, or a part that the text names is missing.
         """
         judge = judge_of(subject)
-        scale = self._scale
+        scale = self.scale
         named = dict.fromkeys(_PART.findall(self.prompt_text))
         data = {name: self.parts[name](subject) for name in named}
         criterion, case = _split(self.prompt_text)
@@ -99,10 +99,6 @@ class PromptCriterion(JudgedScorer):
     def summary(self, measured: Measurements) -> JsonObject:
         """Returns how many invocations have which category."""
         return counted_categories(measured)
-
-    @property
-    def _scale(self) -> YesNoScale | NumberScale | CategoryScale:
-        return YesNoScale() if self.scale == "yes_no" else self.scale
 
 
 class InvocationPrompt(PromptCriterion, JudgedTurn):

@@ -7,9 +7,9 @@ import math
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from statistics import median
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field, model_validator
+from pydantic import ConfigDict, Field, RootModel, model_validator
 
 from traceweir.schemas.base import ConfigModel, JsonObject, NonEmpty
 from traceweir.schemas.text import printable
@@ -38,9 +38,11 @@ Ask = Callable[[JsonObject, Callable[[str], str | None], int], Awaitable[Reply]]
 Number = Annotated[float, Field(allow_inf_nan=False)]
 
 
-class YesNoScale(ConfigModel):
+class YesNoScale(RootModel[Literal["yes_no"]]):
     """The answers yes, which is 1, and no, which is 0. The majority decides, and a tie is no."""
 
+    model_config = ConfigDict(frozen=True)
+    root: Literal["yes_no"] = "yes_no"
     template: ClassVar[str] = "own_criterion.yes_no"
 
     @property
