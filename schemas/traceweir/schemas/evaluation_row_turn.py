@@ -11,6 +11,7 @@ from pydantic import JsonValue
 from traceweir.schemas.base import JsonObject
 from traceweir.schemas.dimensions import UNKNOWN, Dimensions, invocation_dimensions, usable_dimensions
 from traceweir.schemas.evaluation_row import Chunk, EvaluationRow, Expectations
+from traceweir.schemas.finish_reasons import finish_in, not_whole
 from traceweir.schemas.invocation import Content, IntermediateData, Invocation, RetrievedChunk
 from traceweir.schemas.mlflow_tokens import response_token_usage
 from traceweir.schemas.mlflow_trace import MlflowTrace, read_mlflow_trace
@@ -52,6 +53,10 @@ def _invocation(row: EvaluationRow, trace: MlflowTrace) -> Invocation:
         unread.append(f"the question is {_described(asked)}, and not text, messages or a query")
     if answer is None and said is not None:
         unread.append(f"the answer is {_described(said)}, and not text, messages or choices")
+    finish = finish_in(said)
+    if not finish and answer and response_text(trace.model_output) == answer:
+        finish = finish_in(trace.model_output)
+    unread += not_whole(answer or "", finish)
     latency = trace.latency_seconds
     if latency is None and row.execution_time_ms is not None:
         latency = row.execution_time_ms / 1000

@@ -44,6 +44,8 @@ class MlflowTrace:
     """The input of the root span, in any shape."""
     response: JsonValue = None
     """The output of the root span, in any shape."""
+    model_output: JsonValue = field(default=None, compare=False)
+    """The output of the last model call, in any shape."""
     retrieved_context: list[RetrievedChunk] | None = None
     tool_uses: list[FunctionCall] = field(default_factory=list)
     tool_responses: list[FunctionResponse] = field(default_factory=list)
@@ -78,6 +80,7 @@ def read_mlflow_trace(document: JsonValue) -> MlflowTrace:
     return MlflowTrace(
         request=root.attributes.get(INPUTS) if root else None,
         response=root.attributes.get(OUTPUTS) if root else None,
+        model_output=_model_output(tree.spans),
         retrieved_context=_retrieved(tree, unread),
         tool_uses=uses,
         tool_responses=responses,
@@ -88,6 +91,12 @@ def read_mlflow_trace(document: JsonValue) -> MlflowTrace:
         dimensions=mlflow_dimensions(tree.info),
         unread=unread,
     )
+
+
+def _model_output(spans: Sequence[MlflowSpan]) -> JsonValue:
+    models = [span for span in spans if span.kind in ("CHAT_MODEL", "LLM")]
+    last = max(models, key=lambda span: span.start_ns or 0, default=None)
+    return last.attributes.get(OUTPUTS) if last is not None else None
 
 
 def _retrieved(tree: SpanTree, unread: list[str]) -> list[RetrievedChunk] | None:

@@ -41,8 +41,10 @@ from traceweir.schemas.invocation import (
     TokenUsage,
     known_sum,
 )
+from traceweir.schemas.invocation_results import with_text_results
 from traceweir.schemas.reference import Reference
 from traceweir.schemas.refused_record import LostParts, RefusedRecord
+from traceweir.schemas.result_parts import not_text_of_result, read_result
 from traceweir.schemas.session import Session
 from traceweir.schemas.times import known_time
 from traceweir.schemas.trace import ReasoningTrace
@@ -284,7 +286,9 @@ class _OpenTurn:
             case ToolCalled():
                 self.uses.append(FunctionCall.trusted(id=event.call_id, name=event.name, args=event.args))
             case ToolReturned():
-                answer: JsonValue = event.response if event.error is None else {"error": event.error}
+                found = read_result(event.response)
+                self.missing += not_text_of_result(event.name, found.value, found.unread)
+                answer: JsonValue = found.value if event.error is None else {"error": event.error}
                 self.responses.append(FunctionResponse.trusted(id=event.call_id, name=event.name, response=answer))
             case ModelCalled():
                 self.model_calls += 1
@@ -307,6 +311,8 @@ class _OpenTurn:
                     self.recorded, expected, known = read_row(event.row)
                     self.reference = event.reference or expected or self.reference
                     self.dimensions.append(known)
+                if self.recorded is not None:
+                    self.recorded = with_text_results(self.recorded)
                 if self.recorded is not None and without:
                     self.recorded = without_responses(self.recorded, without)
         self.dimensions.append(event)

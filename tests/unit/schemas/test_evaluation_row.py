@@ -402,3 +402,33 @@ def test_an_object_in_many_objects_is_no_text_and_ends_no_run(text_of: Any) -> N
     for _ in range(900):
         nested = {"input": [nested]} if text_of is response_text else {"input": nested}
     assert text_of(nested) is None
+
+
+CUT: Any = {"choices": [{"message": {"role": "assistant", "content": "It is"}, "finish_reason": "length"}]}
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"response": CUT},
+        {"trace": mlflow_trace(mlflow_span("root", "AGENT", None, CUT))},
+        {
+            "trace": mlflow_trace(
+                mlflow_span("root", "AGENT", None, "It is"), mlflow_span("m", "CHAT_MODEL", "root", CUT)
+            )
+        },
+    ],
+    ids=["response", "root span", "span of the model"],
+)
+def test_an_answer_that_was_cut_is_the_answer_and_is_said_to_be_cut(row: Any) -> None:
+    found = turn(request="What is the time?", **row).invocation
+    assert found.final_response == Content.of("It is", "model")
+    assert found.unread == ["not all of the answer is there: the model stopped at its limit 'length'"]
+
+
+def test_parts_of_a_tools_result_in_a_trace_that_are_no_text_are_named() -> None:
+    drawn = {"content": [{"type": "image", "data": "QUJDREVG", "mimeType": "image/png"}]}
+    trace = mlflow_trace(mlflow_span("root", "AGENT", None, "Done."), mlflow_span("draw", "TOOL", "root", drawn))
+    found = turn(request="Draw it.", trace=trace).invocation
+    assert [each.response for each in found.tool_responses] == [""]
+    assert found.unread == ["the result of tool 'draw' is no text: 1 part of type 'image'"]

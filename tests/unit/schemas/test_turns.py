@@ -352,3 +352,14 @@ def test_a_question_that_is_asked_again_after_an_error_is_a_turn_of_its_own(call
 
     assert (first.invocation.error, second.invocation.error) == ("boom", None)
     assert [len(each.invocation.tool_uses) for each in (first, second)] == [1, 1]
+
+
+def test_parts_of_a_tools_result_that_are_no_text_are_named() -> None:
+    drawn = [{"type": "text", "text": "hall 7"}, {"type": "image", "data": "QUJDREVG", "mimeType": "image/png"}]
+    [turn] = turns(
+        event("invocation.started", "i", user_content=content("Draw it.")),
+        event("tool.called", "i", name="draw", args={}, call_id="c"),
+        event("tool.returned", "i", name="draw", call_id="c", response=drawn),
+    )
+    assert [each.response for each in turn.invocation.tool_responses] == ["hall 7"]
+    assert turn.invocation.unread == ["not all of the result of tool 'draw' is text: 1 part of type 'image'"]

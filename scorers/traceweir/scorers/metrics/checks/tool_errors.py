@@ -24,6 +24,7 @@ from traceweir.scorers.metrics.checks.tool_use import (
     CallOutcome,
     counts_of,
     named_turns,
+    require_outcomes,
     require_results,
     shown_call,
     shown_names,
@@ -75,6 +76,7 @@ class ToolErrorRate(Scorer):
         uses = tool_uses_of(subject)
         if not uses:
             raise MissingInput("no tool was called, so there is no share of failed calls")
+        require_outcomes(invocation)
         known = [use for use in uses if use.failed is not None]
         if not known:
             require_results(invocation, uses)

@@ -40,7 +40,7 @@ class CallOutcome:
 
     call: FunctionCall
     failed: bool | None
-    """Whether the result says that the call failed; None if no result was recorded."""
+    """Whether the result says that the call failed; None if no result was recorded, or if it cannot say so."""
 
 
 def tool_uses_of(subject: Subject, invocation: Invocation | None = None) -> Sequence[CallOutcome]:
@@ -67,12 +67,14 @@ def _tool_uses(invocation: Invocation) -> list[CallOutcome]:
         return []
     results = invocation.tool_responses
     lost = any(sentence.startswith("the result ") for sentence in invocation.unread or ())
+    is_told = not any(sentence.startswith("the outcome ") for sentence in invocation.unread or ())
     places, _ = places_of_results(calls, results)
     uses = []
     for call, place in zip(calls, places, strict=True):
         found = None if place is None else results[place].response
         unknown = place is None or (found is None and lost)
-        uses.append(CallOutcome(call, None if unknown else is_failure(found)))
+        failed = not unknown and is_failure(found)
+        uses.append(CallOutcome(call, None if unknown or not (failed or is_told) else failed))
     return uses
 
 
@@ -85,10 +87,20 @@ def require_results(invocation: Invocation, uses: Iterable[CallOutcome]) -> None
     unknown = sum(use.failed is None for use in uses)
     require_accepted(invocation, TOOL_RESULTS)
     if unknown:
+        require_outcomes(invocation)
         require_read(invocation, "result")
         raise MissingInput(
             f"no result was recorded of {unknown} tool {'call' if unknown == 1 else 'calls'}", "not_recorded"
         )
+
+
+def require_outcomes(invocation: Invocation) -> None:
+    """Checks that the source of each result can tell whether the tool failed.
+
+    Raises:
+        MissingInput: one cannot; of such results, those that look like failures are not all failures.
+    """
+    require_read(invocation, "outcome")
 
 
 def counts_of(uses: Iterable[CallOutcome]) -> JsonObject:

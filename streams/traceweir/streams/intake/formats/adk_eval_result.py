@@ -10,6 +10,7 @@ from pydantic import JsonValue, ValidationError
 
 from traceweir.schemas.base import MAX_IDENTIFIER_CHARS, JsonObject, explain
 from traceweir.schemas.invocation import Invocation
+from traceweir.schemas.invocation_results import with_text_results
 from traceweir.schemas.reference import Reference
 from traceweir.schemas.text import printable
 from traceweir.streams.intake.formats.adk_invocations import (
@@ -134,7 +135,7 @@ def _records_of_case(result: JsonValue, document: Document, context: InputContex
 
 
 def _turn(actual: JsonValue, expected: JsonValue) -> RecordedTurn:
-    invocation = _invocation(actual)
+    invocation = with_text_results(_invocation(actual))
     return RecordedTurn(invocation, moment(invocation.creation_timestamp), _reference(expected))
 
 

@@ -11,12 +11,13 @@ from datetime import datetime
 from functools import partial
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field, ValidationError
+from pydantic import BeforeValidator, Field, JsonValue, ValidationError
 
 from traceweir.schemas.base import AdkModel, Identifier, JsonObject, explain
 from traceweir.schemas.continued_invocations import APPROVED_IN_WORDS
 from traceweir.schemas.continued_turns import TurnStep, turns_of_steps
 from traceweir.schemas.dimensions import usable_dimensions
+from traceweir.schemas.finish_reasons import not_whole
 from traceweir.schemas.invocation import (
     Content,
     FunctionCall,
@@ -29,6 +30,7 @@ from traceweir.schemas.invocation import (
     UsageMetadata,
     known_sum,
 )
+from traceweir.schemas.invocation_results import with_text_results
 from traceweir.schemas.part_kinds import not_text
 from traceweir.streams.intake.formats.adk_invocations import (
     IGNORED_OF_CALL,
@@ -97,6 +99,9 @@ class _Event(AdkModel):
     model_version: str | None = None
     input_transcription: _Transcription | None = None
     output_transcription: _Transcription | None = None
+    finish_reason: JsonValue = None
+    error_code: JsonValue = None
+    """For a response of a model, why it ended if that was no regular end."""
 
     @property
     def is_compaction(self) -> bool:
@@ -164,8 +169,8 @@ _IGNORED = IgnoredKeys(
     {
         _Session: ("state", "last_update_time", "lastUpdateTime", "display_name", "displayName"),
         _Event: (
-            *("id", "branch", "error_code", "errorCode", "error_message", "errorMessage", "interrupted"),
-            *("custom_metadata", "customMetadata", "cache_metadata", "cacheMetadata", "finish_reason", "finishReason"),
+            *("id", "branch", "error_message", "errorMessage", "interrupted"),
+            *("custom_metadata", "customMetadata", "cache_metadata", "cacheMetadata"),
             *("citation_metadata", "citationMetadata", "live_session_resumption_update"),
             *("liveSessionResumptionUpdate", "go_away", "goAway", "avg_logprobs", "avgLogprobs", "logprobs_result"),
             *("logprobsResult", "interaction_id", "interactionId", "node_info", "nodeInfo", "isolation_scope"),
@@ -300,24 +305,27 @@ def _turn(invocation_id: str, events: Sequence[_Event]) -> RecordedTurn:
     for part, source, said in (("question", asked, question), ("answer", final, answer)):
         text = said.text if said is not None else ""
         unread += not_text(part, text, _blobs(source, is_transcribed=bool(text)))
+    unread += _not_whole(events, final, answer)
     began = moment((asked or events[0]).timestamp)
     ended = None if final is None else moment(final.timestamp)
     return RecordedTurn(
-        Invocation(
-            invocation_id=invocation_id,
-            user_content=question,
-            final_response=answer,
-            intermediate_data=InvocationEvents(invocation_events=steps),
-            creation_timestamp=(asked or events[0]).timestamp,
-            token_usage=_token_usage(events),
-            inference_call_count=sum(
-                event.usage_metadata is not None or event.model_version is not None
-                for event in events
-                if not event.is_of_user
+        with_text_results(
+            Invocation(
+                invocation_id=invocation_id,
+                user_content=question,
+                final_response=answer,
+                intermediate_data=InvocationEvents(invocation_events=steps),
+                creation_timestamp=(asked or events[0]).timestamp,
+                token_usage=_token_usage(events),
+                inference_call_count=sum(
+                    event.usage_metadata is not None or event.model_version is not None
+                    for event in events
+                    if not event.is_of_user
+                )
+                or None,
+                latency_seconds=_seconds_between(began, ended) if asked is not None else None,
+                unread=unread or None,
             )
-            or None,
-            latency_seconds=_seconds_between(began, ended) if asked is not None else None,
-            unread=unread or None,
         ),
         began,
         dimensions=usable_dimensions(
@@ -327,6 +335,14 @@ def _turn(invocation_id: str, events: Sequence[_Event]) -> RecordedTurn:
             }
         ),
     )
+
+
+def _not_whole(events: Sequence[_Event], final: _Event | None, answer: Content | None) -> list[str]:
+    """Tells whether the model ended before it had written the whole answer."""
+    last = final or next((event for event in reversed(events) if not event.is_of_user), None)
+    text = answer.text if answer is not None else ""
+    reasons = (last.finish_reason, last.error_code) if last is not None else ()
+    return next((not_whole(text, each) for each in reasons if isinstance(each, str) and each), [])
 
 
 def _blobs(event: _Event | None, *, is_transcribed: bool) -> list[Counter[str]]:

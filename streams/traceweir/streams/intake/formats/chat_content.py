@@ -16,6 +16,7 @@ from pydantic import JsonValue
 from traceweir.schemas.base import JsonObject
 from traceweir.schemas.part_kinds import MEDIA_KINDS, transcript_in
 from traceweir.schemas.reasoning_text import REASONING_KINDS
+from traceweir.schemas.result_parts import read_result
 from traceweir.schemas.text import printable
 from traceweir.streams.base.json_values import read_json, write_json
 from traceweir.streams.intake.formats.documents import InputError
@@ -304,8 +305,11 @@ def _read_result(content: JsonValue, path: str, error: MakeError, depth: int) ->
 
     A result that is neither text nor parts such as images is JSON, so that nothing of it is lost.
     """
-    if content is None or isinstance(content, str):
-        return content or "", Counter()
+    if content is None:
+        return "", Counter()
+    if isinstance(content, str):
+        kept, unread = read_result(content)
+        return kept if isinstance(kept, str) else _as_json(kept, path, error), unread
     if isinstance(content, list) and depth < _MAX_DEPTH:
         try:
             found = content_of(content, path, error, depth=depth + 1)
@@ -320,7 +324,8 @@ def _read_result(content: JsonValue, path: str, error: MakeError, depth: int) ->
             content = value
         case {"type": str(kind)} if kind in MEDIA_KINDS:
             return "", Counter([kind])
-    return _as_json(content, path, error), Counter()
+    content, unread = read_result(content)
+    return content if unread and isinstance(content, str) else _as_json(content, path, error), unread
 
 
 def _as_json(value: JsonValue, path: str, error: MakeError) -> str:

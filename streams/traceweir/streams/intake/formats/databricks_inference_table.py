@@ -14,6 +14,7 @@ from pydantic import JsonValue
 
 from traceweir.schemas.base import JsonObject
 from traceweir.schemas.evaluation_row_turn import chat_request, responses_api_text
+from traceweir.schemas.finish_reasons import finish_in
 from traceweir.schemas.mlflow_spans import decoded
 from traceweir.streams.intake.formats.base import (
     AgentRecord,
@@ -185,11 +186,15 @@ def _first_record(payload: JsonValue) -> JsonValue:
 
 
 def _chat_response(response: JsonValue) -> JsonValue:
-    """Returns the text of a response of OpenAI's Responses API, with its token usage; any other response unchanged."""
+    """Returns the text of a response of OpenAI's Responses API, with its token usage and why it was cut; any other response
+    unchanged."""
     text = responses_api_text(response)
     if text is None or not isinstance(response, dict):
         return response
-    return {"content": text, "usage": response["usage"]} if response.get("usage") else text
+    finish = finish_in(response)
+    known: JsonObject = {"usage": response["usage"]} if response.get("usage") else {}
+    known |= {"finish_reason": finish} if finish else {}
+    return {"content": text, **known} if known else text
 
 
 def _read_rows(rows: Iterable[Row], context: InputContext) -> Iterator[DocumentRecords]:

@@ -38,11 +38,12 @@ from traceweir.streams.intake.formats.openai_chat_messages import (
     ChatTurn,
     TranscriptPlace,
     choices_of,
+    is_stored_answer,
     messages_of,
     turns_of,
 )
 from traceweir.streams.intake.formats.session_records import RecordRules, SessionRecords, digest
-from traceweir.streams.intake.formats.stored_endings import error_of, lacks_of_ending
+from traceweir.streams.intake.formats.stored_endings import error_of
 
 _RULES = RecordRules(
     namespace=UUID("b4d1d1d8-7c4b-5c0e-9a53-3f0f1f6f2a77"),
@@ -123,8 +124,6 @@ def _session(
             lacks.append(f"{counted(further, 'further choice')} of the model {verb} not read")
         if turn is turns[-1] and error:
             lacks = [*dict.fromkeys([*lacks, NO_TIMES])]
-        elif turn is turns[-1]:
-            lacks += lacks_of_ending(document)
         events += _events_of_turn(f"turn-{number}", turn, lacks, error if turn is turns[-1] else "")
     # A late result of a tool stands between the messages of a later turn.
     for _, message, event in sorted(events, key=itemgetter(0)):
@@ -183,8 +182,7 @@ def _events_of_turn(
 def _add_usage(session: SessionRecords, document: JsonObject, invocation_id: str) -> None:
     """Adds the tokens of a stored completion, which is one model call."""
     usage = document.get("usage", document.get("usageMetadata"))
-    is_stored = bool(choices_of(document)) or document.get("object") == "response"
-    if not is_stored or not isinstance(usage, dict):
+    if not is_stored_answer(document) or not isinstance(usage, dict):
         return
     counts: dict[str, int] = {}
     for field, names in _USAGE.items():

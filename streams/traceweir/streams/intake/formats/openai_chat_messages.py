@@ -14,9 +14,11 @@ from pydantic import JsonValue
 from traceweir.schemas.base import JsonObject
 from traceweir.schemas.continued_invocations import APPROVED_IN_WORDS
 from traceweir.schemas.continued_turns import TurnStep, turns_of_steps
+from traceweir.schemas.finish_reasons import finish_in, not_whole
 from traceweir.schemas.part_kinds import not_text, transcript_in
 from traceweir.schemas.reasoning_text import without_reasoning
-from traceweir.schemas.text import printable
+from traceweir.schemas.result_parts import not_text_of_result
+from traceweir.streams.intake.formats.answer_pieces import CUT_OFF
 from traceweir.streams.intake.formats.chat_content import (
     ChatContent,
     ChatToolCall,
@@ -94,6 +96,8 @@ class ChatMessage:
     """When the message was written; None if it does not say it."""
     unread: Counter[str] = field(default_factory=Counter)
     """How many parts of each kind could not be read."""
+    finish: str = field(default="", compare=False)
+    """Why the model ended the message, in the words of its API; empty if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,9 +127,13 @@ class ChatTurn:
             found += not_text("question", self.question.text, [self.question.unread])
         answers = [message for message in self.messages if message.role == "assistant"]
         found += not_text("answer", "".join(message.text for message in answers), (each.unread for each in answers))
+        finish = answers[-1].finish if answers else ""
+        if finish == CUT_OFF:
+            found.append("the answer is not whole: pieces of its stream are missing")
+        found += not_whole("" if self.final is None else "a text", finish)
         for each in self.messages:
             if each.role == "tool":
-                found += not_text(f"result of tool {printable(each.tool, 80)!r}", each.text, [each.unread])
+                found += not_text_of_result(each.tool, each.text, each.unread)
         final = None if self.final is None else self.messages[self.final]
         if self.question is not None and final is not None and None in (self.question.at, final.at):
             found.append(NO_TIMES)
@@ -146,6 +154,8 @@ def messages_of(document: JsonObject, place: TranscriptPlace) -> list[ChatMessag
         for message in _messages(item, path, tools, place):
             tools.update((call.id, call.name) for call in message.calls if call.id is not None)
             messages.append(message)
+    if is_stored_answer(document) and messages and messages[-1].role == "assistant":
+        messages[-1] = replace(messages[-1], finish=finish_in(document))
     return messages if _are_timed(messages) else [replace(message, at=None) for message in messages]
 
 
@@ -220,6 +230,11 @@ def _items(document: JsonObject, place: TranscriptPlace) -> Iterator[tuple[str, 
             yield f"{key}[{index}]", item
     if choices:
         yield "the answer", choices[0]
+
+
+def is_stored_answer(document: JsonObject) -> bool:
+    """Returns whether a document is the stored answer of one model call."""
+    return bool(choices_of(document)) or document.get("object") == "response"
 
 
 def choices_of(document: JsonObject) -> list[JsonObject]:
@@ -306,7 +321,9 @@ def _messages(item: JsonValue, path: str, tools: dict[str, str], place: Transcri
     # LangChain writes a call of Anthropic in both places.
     known_ids = {call.id for call in content.calls if call.id is not None}
     calls = [*content.calls, *(call for call in _calls(item, path, place) if call.id not in known_ids)]
-    yield ChatMessage("assistant", text, tuple(calls), at=at, unread=content.unread)
+    yield ChatMessage(
+        "assistant", text, tuple(calls), at=at, unread=content.unread, finish=finish_in({**item, "status": None})
+    )
 
 
 def _results_in(content: JsonValue) -> list[ChatToolResult]:

@@ -1,4 +1,4 @@
-"""Tells how a stored answer has ended: cut off, or failed."""
+"""Tells whether a stored request or response has failed."""
 
 from __future__ import annotations
 
@@ -7,31 +7,6 @@ from pydantic import JsonValue
 from traceweir.schemas.base import JsonObject
 from traceweir.schemas.text import printable
 from traceweir.streams.base.json_values import write_json
-from traceweir.streams.intake.formats.answer_pieces import CUT_OFF
-
-_LIMITS = {"length", "max_tokens", "MAX_TOKENS", "max_output_tokens", "model_context_window_exceeded"}
-"""Why a model has stopped at a limit: of OpenAI, Anthropic and Bedrock, Gemini, and the Responses API."""
-
-
-def lacks_of_ending(document: JsonObject) -> list[str]:
-    """Returns a sentence if the answer of a stored completion or response was cut off.
-
-    >>> lacks_of_ending({"choices": [{"finish_reason": "length"}]})
-    ["not all of the answer is there: the model stopped at its limit 'length'"]
-    """
-    details = document.get("incomplete_details")
-    reasons = [
-        *(each.get("finish_reason") for each in _objects(document.get("choices"))[:1]),
-        *(each.get("finishReason") for each in _objects(document.get("candidates"))[:1]),
-        document.get("stopReason"),
-        details.get("reason") if isinstance(details, dict) else None,
-    ]
-    for reason in reasons:
-        if reason == CUT_OFF:
-            return ["the answer is not whole: pieces of its stream are missing"]
-        if isinstance(reason, str) and reason in _LIMITS:
-            return [f"not all of the answer is there: the model stopped at its limit {reason!r}"]
-    return []
 
 
 def error_of(document: JsonObject) -> str:
@@ -64,7 +39,3 @@ def _text_of(error: JsonValue) -> str:
     if not isinstance(message, str) or not message:
         return write_json(error).decode()
     return message if code is None else f"{printable(str(code), 80)}: {message}"
-
-
-def _objects(found: JsonValue) -> list[JsonObject]:
-    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from traceweir.schemas.finish_reasons import finish_in
 from traceweir.streams.intake.spans.attributes import decoded, structure
 from traceweir.streams.intake.spans.hosted_tools import read_grounding
 from traceweir.streams.intake.spans.message import SpanMessage, is_hidden
@@ -62,13 +63,14 @@ def answered(value: Any, depth: int = 0) -> list[SpanMessage]:
             return answered(inner, depth + 1)
     inner = value.get("output")
     if isinstance(inner, list) and inner and all(isinstance(each, dict) for each in inner):
-        return read_messages(inner, "assistant")
+        messages = read_messages(inner, "assistant")
+        for message in messages:
+            message.finish = message.finish or finish_in(value)
+        return messages
     content = value.get("content")
     # Gemini.
     if isinstance(content, dict) and "parts" in content:
-        message = read_message(
-            {"role": "assistant", **content, "finish_reason": value.get("finish_reason")}, "assistant"
-        )
+        message = read_message({"role": "assistant", **content, "finish_reason": finish_in(value)}, "assistant")
         read_grounding(value, message)
         return [message]
     if {"content", "tool_calls", "message", "kwargs", "text", "parts"} & set(value):

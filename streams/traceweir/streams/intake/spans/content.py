@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from traceweir.streams.intake.spans.conventions import hooks_of, keys_of
 from traceweir.streams.intake.spans.dialects import input_messages
-from traceweir.streams.intake.spans.frame_content import answer_on, last_message_on, question_on
+from traceweir.streams.intake.spans.frame_content import answer_on, finish_on, last_message_on, question_on
 from traceweir.streams.intake.spans.interrupts import resumption_on
 from traceweir.streams.intake.spans.message import newest_turn
 from traceweir.streams.intake.spans.messages import read_message, read_messages
@@ -125,6 +125,11 @@ def written_answer(turn: TurnSpans, models: Sequence[ModelCall]) -> str:
             if text:
                 return text.rstrip(_PADDING)
     return ""
+
+
+def finish_of(turn: TurnSpans) -> str:
+    """Returns why the answer ended, as the outermost spans say it; empty if they do not."""
+    return next((found for node in _outermost(turn, last=True) if (found := finish_on(node))), "")
 
 
 def bare_answer(text: str) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from traceweir.streams.intake.spans.attributes import first_text
+from traceweir.schemas.finish_reasons import known_word
+from traceweir.streams.intake.spans.attributes import structure
 from traceweir.streams.intake.spans.conventions import hooks_of, keys_of, sources_of
 from traceweir.streams.intake.spans.conventions.source import Source, SourcePlace, read_all
 from traceweir.streams.intake.spans.message import RequestedCall, SpanMessage
@@ -14,7 +15,7 @@ from traceweir.streams.intake.spans.spread_messages import spread_attributes
 
 _CALLING = {"tool_calls", "tool_call", "tool_use", "function_call"}
 """The reasons with which the answer of a model ends if it asks for tools."""
-_FINISH = keys_of(lambda each: each.finishes)
+_FINISHES = keys_of(lambda each: each.finishes)
 _INPUTS = sources_of(lambda each: each.inputs)
 _OUTPUTS = sources_of(lambda each: each.outputs)
 _SPREAD = tuple(source.key for source in (*_INPUTS, *_OUTPUTS) if source.place is SourcePlace.SPREAD)
@@ -31,7 +32,7 @@ def input_messages(span: Span) -> list[SpanMessage]:
 def output_messages(span: Span) -> list[SpanMessage]:
     """Returns the messages that a model wrote; empty if the span does not have them."""
     found = with_content(_told(span, _OUTPUTS))
-    asks = found and (found[-1].finish in _CALLING or first_text(span.attributes, *_FINISH) in _CALLING)
+    asks = found and not _CALLING.isdisjoint(map(known_word, (found[-1].finish, *finish_reasons(span))))
     if asks and not any(message.calls for message in found):
         # Some write the text and the calls of an answer under different keys, or spread the calls of some models only,
         # and have all in the value.
@@ -40,6 +41,23 @@ def output_messages(span: Span) -> list[SpanMessage]:
                 found[-1].calls += calls
                 break
     return found
+
+
+def finish_reasons(span: Span) -> list[str]:
+    """Returns why the answers of a model ended, as the attributes of its span say it; some write the list as JSON."""
+    found: list[str] = []
+    for key in _FINISHES:
+        value = structure(span.attributes.get(key))
+        found += [each for each in (value if isinstance(value, list) else [value]) if isinstance(each, str)]
+    return found
+
+
+def finish_in_outputs(span: Span) -> str:
+    """Returns why the answer of a model ended, as any source of what it wrote says it; empty if none does.
+
+    Some write the messages without the reason, and the response of the API beside them.
+    """
+    return next((each.finish for found in _told(span, _OUTPUTS) for each in found if each.finish), "")
 
 
 def step_message(span: Span) -> SpanMessage | None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from traceweir.schemas.finish_reasons import finish_in
+from traceweir.streams.intake.spans.attributes import structure
 from traceweir.streams.intake.spans.conventions import sources_of
 from traceweir.streams.intake.spans.conventions.source import Rank, Source, read_all
 from traceweir.streams.intake.spans.dialects import input_messages
-from traceweir.streams.intake.spans.messages import read_messages
+from traceweir.streams.intake.spans.messages import read_message, read_messages
 from traceweir.streams.intake.spans.span import Span
 from traceweir.streams.intake.spans.texts_in_values import newest_user_text
 from traceweir.streams.intake.spans.tree import Node
@@ -16,6 +18,7 @@ _QUESTIONS = sources_of(lambda each: each.questions)
 _ALL_ANSWERS = sources_of(lambda each: each.answers)
 _ANSWERS = tuple(source for source in _ALL_ANSWERS if source.rank < Rank.REST)
 _LAST_ANSWERS = tuple(source for source in _ALL_ANSWERS if source.rank is Rank.REST)
+_ANSWER_KEYS = tuple(dict.fromkeys(source.key for source in _ALL_ANSWERS))
 _AGENT_TEXTS = sources_of(lambda each: each.agent_texts)
 
 
@@ -41,6 +44,17 @@ def last_message_on(node: Node) -> str:
         return ""
     messages = read_messages(node.span.attributes[_OUTPUT], "assistant")
     return messages[-1].text if messages and not messages[-1].calls else ""
+
+
+def finish_on(node: Node) -> str:
+    """Returns why the answer ended that is the last of the messages of a span's output; empty if they do not say it."""
+    for key in _ANSWER_KEYS:
+        value = structure(node.span.attributes.get(key))
+        messages = value.get("messages") if isinstance(value, dict) else None
+        last = messages[-1] if isinstance(messages, list) and messages else None
+        if isinstance(last, dict) and read_message(last).role == "assistant":
+            return finish_in(last)
+    return ""
 
 
 def _told(span: Span, sources: tuple[Source, ...]) -> str:

@@ -106,6 +106,8 @@ def _read_item(item: Mapping[str, Any], kind: str, message: SpanMessage) -> None
         keys = ("arguments", "queries", "code", "revised_prompt")
         args = structure(item["arguments"]) if "arguments" in item else {k: item[k] for k in keys if k in item}
         result = next((item[key] for key in ("output", "outputs", "results", "result") if item.get(key)), None)
+        if kind == "image_generation_call" and isinstance(result, str):
+            result = {"type": "image", "data": result}
     _add_call(message, call_id, name, args)
     error = item.get("error")
     if error or item.get("status") == "failed":

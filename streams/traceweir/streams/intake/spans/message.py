@@ -69,6 +69,9 @@ class ToolResult(NamedTuple):
     """Whether the message says that the tool failed."""
     framed: bool = False
     """Whether the model's API demands an object as result, so that other values are in `{"result": value}`: Gemini's."""
+    tells_failure: bool = True
+    """Whether the message can say that the tool failed; the standard's `tool_call_response` and `gen_ai.tool.message`
+    cannot."""
 
 
 @dataclass(slots=True)
@@ -81,6 +84,7 @@ class SpanMessage:
     results: list[ToolResult] = field(default_factory=list)
     name: str = ""
     finish: str = ""
+    """Why the model ended the message, in the words of its API; empty if unknown."""
     hidden: bool = False
     """Whether the message had content that was taken out."""
     unread: Counter[str] = field(default_factory=Counter, compare=False)

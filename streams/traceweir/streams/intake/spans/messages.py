@@ -6,8 +6,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from traceweir.schemas.finish_reasons import finish_in
 from traceweir.schemas.part_kinds import MEDIA_KINDS, transcript_in
 from traceweir.schemas.reasoning_text import REASONING_KINDS, without_reasoning
+from traceweir.schemas.result_parts import has_media
 from traceweir.schemas.text import printable
 from traceweir.streams.intake.spans.ai_sdk_messages import read_ui_tool, unframed_output
 from traceweir.streams.intake.spans.attributes import ABSENT, structure, text_of
@@ -88,6 +90,7 @@ def _is_block(value: dict[str, Any]) -> bool:
 
 def read_message(value: dict[str, Any], role: Role = "user") -> SpanMessage:
     """Returns a message in any of the known shapes."""
+    finish = finish_in(value)
     value, name = _unpacked(value)
     word = value.get("role") or value.get("type") or name or ""
     # AutoGen and Haystack: {"value": "user"}.
@@ -98,7 +101,7 @@ def read_message(value: dict[str, Any], role: Role = "user") -> SpanMessage:
         # Anthropic's results are in a message of the user.
         message.role = "tool"
     message.name = text_of(value.get("name")) if message.role != "tool" else ""
-    message.finish = text_of(value.get("finish_reason") or value.get("finishReason") or "")
+    message.finish = finish
     _read_item(value, message)
     # LangChain keeps the calls with broken arguments apart.
     for key in ("tool_calls", "toolCalls", "function_calls", "invalid_tool_calls"):
@@ -151,11 +154,10 @@ def _unpacked(value: dict[str, Any]) -> tuple[dict[str, Any], str]:
         elif isinstance(value.get("data"), dict) and isinstance(value.get("type"), str) and "role" not in value:
             value = {**value["data"], "type": value["type"]}
         elif isinstance(value.get("message"), dict):
-            finish = value.get("finish_reason") or value["message"].get("finish_reason")
-            value = {**value["message"], "finish_reason": finish}
+            value = value["message"]
             name = name or "assistant"
         elif isinstance(value.get("message"), str) and "content" not in value and "role" not in value:
-            value = {"role": "assistant", "content": value["message"], "finish_reason": value.get("finish_reason")}
+            value = {"role": "assistant", "content": value["message"]}
         else:
             break
     event = value.get("event.name")
@@ -230,7 +232,9 @@ def _read_tool_message(value: dict[str, Any], content_key: str, message: SpanMes
         if message.results:
             return
         is_text = content and all(isinstance(each, dict) and each.get("type") == "text" for each in content)
-        read = is_text or (inner.texts and not any(isinstance(each, str) for each in content))
+        read = is_text or (
+            inner.texts and not any(isinstance(each, str) for each in content) and not has_media(content)
+        )
         content = inner.text if read else content
     keys = ("tool_call_id", "toolCallId", "call_id", "id")
     call = text_of(next((value[key] for key in keys if isinstance(value.get(key), str)), ""))
@@ -238,7 +242,9 @@ def _read_tool_message(value: dict[str, Any], content_key: str, message: SpanMes
     found = content if content_key else ABSENT
     hidden = is_hidden(found)
     message.hidden = message.hidden or hidden or found is ABSENT
-    message.results.append(ToolResult(call, name, ABSENT if hidden else found, value.get("status") == "error"))
+    tells = value.get("event.name") != "gen_ai.tool.message" or "status" in value
+    failed = value.get("status") == "error"
+    message.results.append(ToolResult(call, name, ABSENT if hidden else found, failed, tells_failure=tells))
 
 
 def read_content(content: Any, message: SpanMessage, depth: int) -> None:
@@ -323,13 +329,15 @@ def _read_result(value: dict[str, Any], message: SpanMessage, *, framed: bool = 
     name = text_of(fields.get("name") or fields.get("toolName") or origin.get("tool_name") or "")
     found = next((value[key] for key in ("response", "result", "output", "content") if key in value), ABSENT)
     found, is_error = unframed_output(found)
-    if isinstance(found, list) and found and all(isinstance(each, dict) and _known(each) for each in found):
+    are_blocks = isinstance(found, list) and found and all(isinstance(each, dict) and _known(each) for each in found)
+    if are_blocks and not has_media(found):
         inner = SpanMessage("tool")
         read_content(found, inner, 1)
         found = inner.text if inner.texts else json_blocks(found)
     failed = is_error or value.get("status") == "error" or value.get("is_error") is True or value.get("error") is True
     message.hidden = message.hidden or found is ABSENT
-    message.results.append(ToolResult(call, name, found, failed, framed))
+    tells = value.get("type") != "tool_call_response" or not {"status", "is_error", "error"}.isdisjoint(value)
+    message.results.append(ToolResult(call, name, found, failed, framed, tells))
 
 
 def json_blocks(blocks: list[Any]) -> Any:

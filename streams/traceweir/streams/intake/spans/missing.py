@@ -7,14 +7,18 @@ from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import Any
 
+from traceweir.schemas.finish_reasons import is_unfinished, known_word, not_whole
 from traceweir.schemas.part_kinds import not_text
-from traceweir.streams.intake.spans.attributes import ABSENT, is_cut, plain_text, structure
+from traceweir.schemas.result_parts import not_text_of_result
+from traceweir.streams.intake.spans.attributes import ABSENT, is_cut, plain_text
+from traceweir.streams.intake.spans.content import bare_answer, finish_of
 from traceweir.streams.intake.spans.conventions import CONVENTIONS, hooks_of, keys_of
 from traceweir.streams.intake.spans.conventions.seen import SeenInvocation
+from traceweir.streams.intake.spans.dialects import finish_in_outputs, finish_reasons
 from traceweir.streams.intake.spans.identity import own_agent_name
 from traceweir.streams.intake.spans.interrupts import waits_for_person
 from traceweir.streams.intake.spans.message import is_hidden, newest_turn
-from traceweir.streams.intake.spans.model_calls import ModelCall
+from traceweir.streams.intake.spans.model_calls import ModelCall, last_of
 from traceweir.streams.intake.spans.span import Span
 from traceweir.streams.intake.spans.switches import switch_of
 from traceweir.streams.intake.spans.tool_calls import ToolCall
@@ -25,8 +29,6 @@ _CONTENT_KEYS = ("messages", "input.value", "output.value", "arguments", "result
 _CLIENT = "use an instrumentation of the model's client as well, such as that for openai or litellm"
 _STREAMS = f"{_CLIENT}; a stream of OpenAI reports them with include_usage only"
 _ENDS_WITH_CALL = "the invocation ends with the call, which has no span; the application can run the tool after it"
-_STOPPED = {"content_filter", "content-filter", "safety", "length", "max_tokens", "refusal", "recitation"}
-"""The reasons why a model can end before it writes a text."""
 _HOSTED = (
     "the provider of the model ran the tool, and its answer is without the result; where its API can add results to "
     "answers, as OpenAI's does with `include`, ask for them"
@@ -38,6 +40,10 @@ _OVERWRITTEN = (
 _QUIRKS = tuple(reversed(hooks_of(lambda each: each.quirks)))
 """The quirks of all conventions, the most specific last: what it tells replaces what the others tell of a part."""
 _CONTENT_SPANS = keys_of(lambda each: each.content_spans)
+_NO_FLAG = (
+    "the provider was told whether the tool failed, and the instrumentation of its client leaves that out; put a span of "
+    "the operation execute_tool around the run of the tool"
+)
 _NO_NAME = "no span tells it; set gen_ai.agent.name on a span around the work of the agent"
 _NO_OUTER_SPAN = (
     "the span of the agent around its steps is not there; it was lost, or its instrumentation never ended it, as that of "
@@ -59,9 +65,9 @@ class Missing:
     """The parts of an invocation that its spans do not contain, a sentence for each."""
 
     parts: dict[str, str] = field(default_factory=dict)
-    """The sentence of each missing part: `question`, `answer`, `agent`, `tokens`, `model`, `tools`, `root`; of what is
-    not read though an attribute may tell it: `session`, `user`, `tool`; and of a tool call: `args:<place>`,
-    `result:<place>`, `error:<place>`."""
+    """The sentence of each missing part: `question`, `answer`, `end` (of the answer), `agent`, `tokens`, `model`, `tools`,
+    `root`; of what is not read though an attribute may tell it: `session`, `user`, `tool`; and of a tool call:
+    `args:<place>`, `result:<place>`, `error:<place>`, `outcome:<place>`, `parts:<place>`."""
 
     @classmethod
     def of(
@@ -86,6 +92,8 @@ class Missing:
         if not answer and not failed:
             parts["answer"] = _of_answer(turn, calls, last, why)
         parts |= _of_parts_without_text(models, last, question=question, answer=answer)
+        if answer:
+            parts |= _of_end(turn, models, last, answer)
         parts |= _of_calls(turn, calls, last, why)
         parts |= _of_models(models, calls, why)
         if not agent:
@@ -111,9 +119,9 @@ class Missing:
         found = [plain_text(self.parts[part]) for part in parts if part in self.parts] if self.parts else []
         return {"missing": found} if found else {}
 
-    def on_call(self, place: int, part: str) -> dict[str, Any]:
-        """Returns the field `missing` for an event of a tool call; no field if the part is there."""
-        return self.on(f"{part}:{place}")
+    def on_call(self, place: int, *parts: str) -> dict[str, Any]:
+        """Returns the field `missing` for an event of a tool call; no field if all parts are there."""
+        return self.on(*(f"{part}:{place}" for part in parts))
 
 
 def _of_answer(turn: TurnSpans, calls: Sequence[ToolCall], last: ModelCall | None, why: Callable[[], str]) -> str:
@@ -121,9 +129,9 @@ def _of_answer(turn: TurnSpans, calls: Sequence[ToolCall], last: ModelCall | Non
         return "the answer is not in this trace: the run stopped before it, to wait for a person"
     if last is not None and last.calls and (turn.bare or any(_is_open(call, last) for call in calls)):
         return "the answer is not in this trace: its last model call asks for tools, whose results it does not contain"
-    stopped = {message.finish.lower() for message in last.outputs} & _STOPPED if last is not None else set()
+    stopped = sorted(filter(_is_stopped, _finish_reasons(last))) if last is not None else []
     if stopped:
-        return f"the answer is not in the spans: the model stopped before it, because of {min(stopped)!r}"
+        return f"the answer is not in the spans: the model stopped before it, because of {stopped[0].lower()!r}"
     return f"the answer is not in the spans: {why()}"
 
 
@@ -164,7 +172,7 @@ def _has_other_calls(calls: Sequence[ToolCall], models: Sequence[ModelCall]) -> 
 def _of_calls(
     turn: TurnSpans, calls: Sequence[ToolCall], last: ModelCall | None, why: Callable[[], str]
 ) -> dict[str, str]:
-    """Tells what is missing of each tool call: its arguments, its result, its error message."""
+    """Tells what is missing of each tool call: its arguments, its result, its error message, or whether it failed."""
     parts: dict[str, str] = {}
     has_cut_texts = any(node.span.cut_texts for node in turn.nodes)
     for place, call in enumerate(calls):
@@ -180,12 +188,17 @@ def _of_calls(
             )
         if call.error is None and (call.result is ABSENT or is_cut(call.result)):
             if turn.bare and call.run is None and not has_cut_texts and not call.hosted:
+                # Another trace can have it; that the answer is missing says so.
                 continue
             if (call.run is not None and call.run.waits) or (_is_open(call, last) and _is_interrupted(turn)):
                 # It comes when a person has answered; that the answer is missing says so.
                 continue
             ended = _HOSTED if call.hosted else _ENDS_WITH_CALL if _is_open(call, last) else reason()
             parts[f"result:{place}"] = f"the result of the call of tool {call.name!r} is not in the spans: {ended}"
+        for sentence in not_text_of_result(call.name, call.result, call.unread):
+            parts[f"parts:{place}"] = sentence
+        if call.has_unknown_outcome:
+            parts[f"outcome:{place}"] = f"the outcome of the call of tool {call.name!r} is not in the spans: {_NO_FLAG}"
     return parts
 
 
@@ -232,7 +245,9 @@ def _are_content(models: Sequence[ModelCall]) -> bool:
 
 def _lacks_tokens(model: ModelCall) -> bool:
     """Returns whether a call that did not fail is without its tokens."""
-    failed = any(node.span.status == "ERROR" for node in model.nodes) or "error" in _finish_reasons(model)
+    failed = any(node.span.status == "ERROR" for node in model.nodes) or "error" in map(
+        known_word, finish_reasons(model.nodes[0].span)
+    )
     return not failed and (model.input_tokens is None or model.output_tokens is None)
 
 
@@ -246,16 +261,33 @@ def _may_have_asked(model: ModelCall) -> bool:
     """Returns whether a model can have asked for tools in an answer whose content is hidden."""
     if model.text or model.all_calls or any(node.span.status == "ERROR" for node in model.nodes):
         return False
-    if any(message.unread or message.finish.lower() in _STOPPED for message in model.outputs):
+    if any(message.unread or _is_stopped(message.finish) for message in model.outputs):
         return False
-    reasons = _finish_reasons(model)
+    reasons = {known_word(each) for each in finish_reasons(model.nodes[0].span)}
     return model.may_stop_with_calls or not reasons or not reasons <= {"stop", "end_turn", "length", "max_tokens"}
 
 
-def _finish_reasons(model: ModelCall) -> set[str]:
-    """Returns why the answers of a model ended, in lower case; some instrumentations write the list as JSON."""
-    finish_reasons = structure(model.nodes[0].span.attributes.get("gen_ai.response.finish_reasons"))
-    return {str(each).lower() for each in finish_reasons} if isinstance(finish_reasons, list) else set()
+def _finish_reasons(model: ModelCall) -> list[str]:
+    """Returns why the answers of a model ended, those of its messages first."""
+    of_messages = [message.finish for message in model.outputs if message.role == "assistant" and message.finish]
+    spans = [node.span for node in model.nodes]
+    of_spans = of_messages or [reason for span in spans for reason in finish_reasons(span)]
+    return of_spans or [reason for span in spans if (reason := finish_in_outputs(span))]
+
+
+def _is_stopped(reason: str) -> bool:
+    """Returns whether a model that ended for this reason can have written no text."""
+    return is_unfinished(reason) or known_word(reason) == "refusal"
+
+
+def _of_end(turn: TurnSpans, models: Sequence[ModelCall], last: ModelCall | None, answer: str) -> dict[str, str]:
+    """Tells whether the answer was cut."""
+    wrote = [model for model in models if model.text and bare_answer(model.text).strip() == answer.strip()]
+    model = last_of(wrote) or last
+    reasons = _finish_reasons(model) if model is not None else []
+    # Of several choices, the first one is the answer.
+    sentences = not_whole(answer, reasons[0] if reasons else finish_of(turn))
+    return {"end": sentences[0]} if sentences else {}
 
 
 def _is_overwritten(model: ModelCall) -> bool:

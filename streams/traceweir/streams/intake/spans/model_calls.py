@@ -30,6 +30,7 @@ _USAGE = keys_of(lambda each: each.usages)
 """Attributes with the tokens as an object of JSON."""
 _PROVIDER = keys_of(lambda each: each.providers)
 _FRAMING = frozenset(keys_of(lambda each: each.framing_providers))
+_FLAGGING = frozenset(keys_of(lambda each: each.flagging_providers))
 _STOPPING = frozenset(keys_of(lambda each: each.stopping_providers))
 _MODELS_OF = hooks_of(lambda each: each.model_of)
 _FORCED_TOOLS = hooks_of(lambda each: each.forced_tool)
@@ -74,6 +75,8 @@ class ModelCall:
     that the span of the call is around."""
     response_id: str = ""
     """Id that the provider gave to the answer; empty if unknown."""
+    is_told_of_failures: bool = False
+    """Whether the provider's API says beside the result of a tool whether the tool failed."""
     forced_tool: str = ""
     """Name of the tool that the model had to call; empty if it could choose, or if it is unknown."""
 
@@ -232,6 +235,7 @@ def _read(nodes: list[Node]) -> ModelCall:
         earlier=_earlier(spans[0], input_tokens, output_tokens),
         rounds=rounds,
         response_id=first_text(merged, "gen_ai.response.id"),
+        is_told_of_failures=_provider_of(merged).lower() in _FLAGGING,
         forced_tool=next((name for tell in _FORCED_TOOLS if (name := tell(merged))), ""),
     )
 

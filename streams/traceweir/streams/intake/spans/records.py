@@ -205,7 +205,7 @@ def events_of(reading: Reading, names: Mapping[int, str]) -> list[dict[str, Any]
     found.sort(key=lambda each: each[0])
     last: dict[str, Any] = {
         "type": "invocation.completed",
-        **reading.missing.on("answer", "tokens", "model", "tools", "agent", "root", "session", "user", "tool"),
+        **reading.missing.on("answer", "end", "tokens", "model", "tools", "agent", "root", "session", "user", "tool"),
     }
     if reading.error:
         last["error"] = reading.error
@@ -256,10 +256,9 @@ def _tool_events(
             **known,
             "response": None if call.result is ABSENT else plain(call.result, 1),
         }
-        returned |= reading.missing.on_call(place, "result")
+        returned |= reading.missing.on_call(place, "result", "outcome", "error", "parts")
     if call.error is not None:
         returned["error"] = plain_text(call.error) or "the tool failed; its span tells no message"
-        returned |= reading.missing.on_call(place, "error")
     end = max(call.run.span.end_ns if call.run else begin, begin)
     found.append(((end, 4, place, ""), {"id": f"{name}:returned", **returned}))
     return found

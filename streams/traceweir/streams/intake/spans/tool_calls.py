@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from traceweir.schemas.result_parts import read_result
+from traceweir.schemas.tool_results import is_failure
 from traceweir.streams.intake.spans.attributes import ABSENT, args_text, plain, structure
 from traceweir.streams.intake.spans.conventions import hooks_of, keys_of
 from traceweir.streams.intake.spans.free_runs import FreeRuns, asked_name
@@ -56,6 +59,10 @@ class ToolCall:
     order: tuple[int, int, str] = (0, 0, "")
     hosted: bool = False
     """Whether the provider of the model ran the tool."""
+    has_unknown_outcome: bool = False
+    """Whether the tool can have failed though nothing says so: the provider was told of it, and the spans leave it out."""
+    unread: Counter[str] = field(default_factory=Counter)
+    """How many parts of each kind of the result are no text, such as images, and are not in the result."""
     is_earlier: bool = False
     """Whether an invocation before this one made the call, so that this one tells its result alone."""
 
@@ -275,8 +282,15 @@ class _Results:
                 for result in message.results:
                     self.answered.add(result.id)
                     if result.id in in_input:
-                        several.add(result.id)
+                        known, call = self._by_id[result.id]
+                        if _is_same_result(known, result):
+                            # An event of the tool, and the message of the user with the same result.
+                            self._by_id[result.id] = (_merged(known, result), call)
+                        else:
+                            several.add(result.id)
                     elif result.id and result.id not in repeated:
+                        if not (result.tells_failure or model.is_told_of_failures):
+                            result = result._replace(tells_failure=True)
                         in_input.add(result.id)
                         self._by_id.setdefault(result.id, (result, asked.get(result.id)))
         # One history has results of several calls, of which only one is known here.
@@ -312,6 +326,21 @@ class _Results:
         if result is not None and (asked is None or not differs(asked, RequestedCall(call_id, name, args))):
             return result
         return self._pairs.take((name, args_text(arguments(args)))) if self._pairs else None
+
+
+def _is_same_result(one: ToolResult, other: ToolResult) -> bool:
+    """Returns whether two results with one id have the same value."""
+    values = [unwrapped_result(structure(each.value))[0] for each in (one, other)]
+    return bool(values[0] == values[1])
+
+
+def _merged(one: ToolResult, other: ToolResult) -> ToolResult:
+    """Returns a result that was told twice; either can say that the tool failed."""
+    return one._replace(
+        failed=one.failed or other.failed,
+        tells_failure=one.tells_failure or other.tells_failure,
+        name=one.name or other.name,
+    )
 
 
 def _only(args: Any) -> Any:
@@ -359,20 +388,29 @@ def _joined(asked: _Asked, run: ToolRun | None, results: _Results, order: tuple[
         args = run.args
     call_id = call.id or (run.call_id if run else "")
     recorded = results.of(call.name, call_id, args)
-    value = run.result if run else ABSENT
+    value: Any = run.result if run else ABSENT
     failed = recorded is not None and recorded.failed
     if value is ABSENT and recorded is not None and recorded.value is not ABSENT:
         span = run.span if run is not None else None
         framed = recorded.framed or any(frames(call_id, span) for frames in _FRAME_RECORDED)
         value, _, is_error = unwrapped_result(structure(recorded.value), framed=framed)
-        # As the APIs say it that demand an object.
-        is_failure = recorded.framed and isinstance(value, dict) and set(value) == {"error"}
-        failed = failed or is_error or is_failure
+        failed = failed or is_error
+    unread: Counter[str] = Counter()
+    if value is not ABSENT:
+        value, unread = read_result(value)
     error = run.error if run is not None else None
+    failed = failed or (error is None and is_failure(value))
     in_result = error_in(value) or (value if isinstance(value, str) else "")
     if error is None and failed:
         error = in_result or json.dumps(plain(value), ensure_ascii=False)
     elif error == "":
         error = in_result or (exception_type(run.span) if run is not None else "")
     place = asked.source if run is None else run.span.span_id
-    return ToolCall(call.name, call_id, args, value, error, asked.agent, run, asked.at_ns, place, order, call.hosted)
+    is_told = run is not None or recorded is None or recorded.tells_failure
+    is_unknown = error is None and value is not ABSENT and not is_told
+    return ToolCall(
+        *(call.name, call_id, args, value, error, asked.agent, run, asked.at_ns, place, order),
+        hosted=call.hosted,
+        has_unknown_outcome=is_unknown,
+        unread=unread,
+    )

@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from traceweir.schemas.result_parts import has_media
+from traceweir.schemas.tool_results import is_failure
 from traceweir.streams.intake.spans.attributes import ABSENT, first_text, structure, text_of
 from traceweir.streams.intake.spans.conventions import hooks_of, keys_of, sources_of
 from traceweir.streams.intake.spans.conventions.source import Identified, Source, read_all
@@ -191,12 +193,15 @@ def unwrapped_result(value: Any, *, framed: bool = False, depth: int = 0) -> tup
     if "content" in value and ("tool_call_id" in value or value.get("type") in ("tool", "ToolMessage")):
         content = value["content"]
         call = text_of(value.get("tool_call_id"))
-        if isinstance(content, list) and content and all(isinstance(each, dict) for each in content):
+        is_text = isinstance(content, list) and content and all(isinstance(each, dict) for each in content)
+        if is_text and not has_media(content):
             message = SpanMessage("tool")
             read_content(content, message, 0)
             content = message.text
         return python_value(structure(content)), call, value.get("status") == "error"
     if set(value) <= _RESULT_WITH_BLOCKS and (kinds := _kinds_of_blocks(value.get("content"))):
+        if has_media(value):
+            return {key: each for key, each in value.items() if key != "isError"}, "", value.get("isError") is True
         message = SpanMessage("tool")
         read_content(value["content"], message, 0)
         is_text = kinds == {"text"} and message.texts
@@ -257,7 +262,7 @@ def last_line(text: str) -> str:
 def error_in(result: Any) -> str:
     """Returns the error message that a result is, as `{"error": message}`; empty if it is none."""
     error = result.get("error") if isinstance(result, dict) and len(result) <= 2 else None
-    return error if isinstance(error, str) else ""
+    return error if isinstance(error, str) and is_failure(result) else ""
 
 
 def error_of(span: Span, result: Any, failed: bool) -> str | None:

@@ -58,6 +58,23 @@ async def test_a_failed_call_fails_its_turn_and_the_session_and_its_tool_is_name
     assert whole.details["tools"] == {"book": {"calls": 2, "errors": 1}, "find": {"calls": 1, "errors": 0}}
 
 
+@pytest.mark.parametrize(
+    ("criterion", "used", "status"),
+    [
+        ("no_tool_errors", (FIND, BOOK), "NOT_EVALUATED"),
+        # One that says so has failed, whatever the others did.
+        ("no_tool_errors", (FIND, SOLD_OUT), "FAILED"),
+        # Of two that failed, only one can be known.
+        ("tool_error_rate", (FIND, SOLD_OUT), "NOT_EVALUATED"),
+    ],
+)
+async def test_a_call_is_no_success_if_nothing_can_tell_its_failure(criterion: str, used: Any, status: str) -> None:
+    lacks = "the outcome of the call of tool 'find' is not in the spans: the client leaves it out"
+    score, *_ = await scored(criterion, {"threshold": 0.5}, turn("a", *used, unread=[lacks]))
+    assert score.status == status
+    assert status == "FAILED" or lacks in (score.rationale or "")
+
+
 async def test_the_error_rate_of_a_session_is_the_share_of_its_calls_and_less_is_better() -> None:
     turns = turn("a", FIND), turn("b", SOLD_OUT, BOOK, FIND)
 

@@ -328,3 +328,32 @@ def test_an_answer_or_a_question_that_is_an_image_is_said_to_be_no_text() -> Non
 
     assert drawn.unread == ["the answer is no text: 1 part of type 'image/png'"]
     assert seen.unread == ["not all of the question is text: 1 part of type 'image/png'"]
+
+
+def test_parts_of_a_tools_result_that_are_no_text_are_named() -> None:
+    drawn = {"type": "image", "data": "QUJDREVG", "mimeType": "image/png"}
+    result = answer("draw", content=[{"type": "text", "text": "hall 7"}, drawn], isError=False)
+    (invocation,) = invocations(
+        adk_event("user", text("Draw it.")),
+        adk_event("artist", call("draw")),
+        adk_event("artist", result),
+        adk_event("artist", text("Done.")),
+    )
+    assert [each.response for each in invocation.tool_responses] == ["hall 7"]
+    assert invocation.unread == ["not all of the result of tool 'draw' is text: 1 part of type 'image'"]
+
+
+@pytest.mark.parametrize("key", ["finishReason", "errorCode"])
+def test_an_answer_that_the_model_did_not_finish_is_the_answer_and_is_named(key: str) -> None:
+    ended: Any = {key: "MAX_TOKENS"}
+    (invocation,) = invocations(
+        adk_event("user", text("What is the time?")), adk_event("clock", text("It is"), **ended)
+    )
+    assert said(invocation)[1] == "It is"
+    assert invocation.unread == ["not all of the answer is there: the model stopped at its limit 'MAX_TOKENS'"]
+
+
+def test_an_answer_with_its_end_is_whole() -> None:
+    asked = adk_event("user", text("What is the time?"))
+    (invocation,) = invocations(asked, adk_event("clock", text("It is 7."), finishReason="STOP"))
+    assert invocation.unread is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import suppress
 from typing import Any
 
@@ -623,3 +624,74 @@ def test_the_stored_answers_of_gemini_and_bedrock_are_read(document: JsonObject)
     assert invocation.final_response is not None
     assert (invocation.user_content.text, invocation.final_response.text) == ("q", "a")
     assert invocation.token_usage == TokenUsage(input_tokens=3, output_tokens=2)
+
+
+@pytest.mark.parametrize("content", ["parts", "text", "object"])
+def test_parts_of_a_tools_result_that_are_no_text_are_named(content: str) -> None:
+    drawn: JsonObject = {"type": "image", "data": "QUJDREVG", "mimeType": "image/png"}
+    parts: list[JsonValue] = [{"type": "text", "text": "hall 7"}, drawn]
+    forms: dict[str, Any] = {"parts": parts, "text": json.dumps({"content": parts}), "object": {"content": parts}}
+    records = convert(
+        [
+            user_message("Draw it."),
+            {"role": "assistant", "tool_calls": [{"id": "c1", "function": {"name": "draw", "arguments": "{}"}}]},
+            {"role": "tool", "tool_call_id": "c1", "content": forms[content]},
+            assistant_message("Done."),
+        ]
+    )
+    [turn] = turns_of(session_of(records))
+    assert [each.response for each in turn.invocation.tool_responses] == ["hall 7"]
+    assert (turn.invocation.unread or [])[0] == "not all of the result of tool 'draw' is text: 1 part of type 'image'"
+
+
+ASKED: JsonObject = {"role": "user", "content": "What is the time?"}
+SAID: JsonObject = {"role": "assistant", "content": "It is"}
+
+
+@pytest.mark.parametrize(
+    ("document", "reason"),
+    [
+        ({"messages": [ASKED], "choices": [{"message": SAID, "finish_reason": "length"}]}, "length"),
+        (
+            {
+                "contents": [{"role": "user", "parts": [{"text": "What is the time?"}]}],
+                "candidates": [{"content": {"parts": [{"text": "It is"}]}, "finishReason": "MAX_TOKENS"}],
+            },
+            "MAX_TOKENS",
+        ),
+        (
+            {
+                "messages": [{"role": "user", "content": [{"text": "What is the time?"}]}],
+                "output": {"message": {"role": "assistant", "content": [{"text": "It is"}]}},
+                "stopReason": "max_tokens",
+            },
+            "max_tokens",
+        ),
+        (
+            {
+                "object": "response",
+                "status": "incomplete",
+                "incomplete_details": {"reason": "max_output_tokens"},
+                "input": "What is the time?",
+                "output": [
+                    {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "It is"}]}
+                ],
+            },
+            "max_output_tokens",
+        ),
+        ({"messages": [ASKED, {**SAID, "stop_reason": "max_tokens"}]}, "max_tokens"),
+        ({"messages": [ASKED, {**SAID, "response_metadata": {"finish_reason": "length"}}]}, "length"),
+    ],
+)
+def test_an_answer_that_was_cut_is_the_answer_and_is_said_to_be_cut(document: JsonObject, reason: str) -> None:
+    [turn] = turns_of(session_of(transcript_events(document, 1, "log.jsonl", NOON)))
+    assert turn.invocation.final_response is not None
+    assert turn.invocation.final_response.text == "It is"
+    sentence = f"not all of the answer is there: the model stopped at its limit {reason!r}"
+    assert sentence in (turn.invocation.unread or [])
+
+
+def test_an_answer_that_ended_by_itself_is_not_said_to_be_cut() -> None:
+    document: JsonObject = {"messages": [ASKED], "choices": [{"message": SAID, "finish_reason": "stop"}]}
+    [turn] = turns_of(session_of(transcript_events(document, 1, "log.jsonl", NOON)))
+    assert not any("the model stopped" in each for each in turn.invocation.unread or [])

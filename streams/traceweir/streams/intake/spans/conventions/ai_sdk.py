@@ -58,6 +58,7 @@ AI_SDK = Convention(
     requested_models=("ai.model.id",),
     input_tokens=("ai.usage.promptTokens",),
     output_tokens=("ai.usage.completionTokens",),
+    finishes=("ai.response.finishReason",),
     inputs=(
         *attributes(read_messages, Rank.BODY, "ai.prompt.messages"),
         *attributes(requested, Rank.BODY, "ai.prompt"),

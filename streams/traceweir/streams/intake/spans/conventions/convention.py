@@ -103,6 +103,8 @@ class Convention:
     framing_providers: tuple[str, ...] = ()
     """Names of providers whose API demands an object as the result of a tool, so that other values are in
     `{"result": value}`."""
+    flagging_providers: tuple[str, ...] = ()
+    """Names, in lower case, of providers whose API says beside the result of a tool whether the tool failed."""
     stopping_providers: tuple[str, ...] = ()
     """Names of providers whose answers can end with `stop` also where they ask for tools."""
     input_tokens: tuple[str, ...] = ()
@@ -121,7 +123,7 @@ class Convention:
     forced_tool: Callable[[Attributes], str] | None = None
     """Tells the name of the tool that the model had to call; empty if it could choose, or if it is unknown."""
     finishes: tuple[str, ...] = ()
-    """Attributes with the reason why an answer ended."""
+    """Attributes with the reason why an answer ended, or with a list of them."""
     step: Callable[[Span], SpanMessage | None] | None = None
     """Tells what a model wrote, from the span around that of its call; None for any other span."""
     asked_call: Callable[[Span], RequestedCall | None] | None = None

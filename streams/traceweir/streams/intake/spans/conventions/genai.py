@@ -177,12 +177,15 @@ GENAI = Convention(
     models=("gen_ai.response.model",),
     requested_models=("gen_ai.request.model",),
     providers=("gen_ai.provider.name", "gen_ai.system"),
+    # Anthropic's `is_error` and Bedrock's `status`.
+    flagging_providers=("anthropic", "aws.bedrock", "aws_bedrock", "bedrock", "aws"),
     input_tokens=("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens"),
     output_tokens=("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens"),
     contents=("gen_ai.input.messages", "gen_ai.output.messages"),
     only_json=("gen_ai.input.messages", "gen_ai.output.messages"),
     documents=("gen_ai.retrieval.documents",),
     log_events=("gen_ai.",),
+    finishes=("gen_ai.response.finish_reasons", "gen_ai.response.finish_reason"),
     inputs=(
         *attributes(read_messages, Rank.VALUE, "gen_ai.input.messages"),
         field_of_event(DETAILS, "gen_ai.input.messages", read_messages)._replace(rank=Rank.VALUE),
