@@ -170,9 +170,16 @@ def events_of(reading: Reading, names: Mapping[int, str]) -> list[dict[str, Any]
     content = {"user_content": _content(reading.question, "user")} if reading.question else {}
     started = {"type": "invocation.started", **content, **reading.missing.on("question")}
     found.append((begin, {"id": f"{reading.invocation_id}:started", **started}))
+    # Some spans of model calls end after the tools that the model asked for.
+    asked_at: dict[int, int] = {}
+    for call in reading.calls:
+        if call.run is not None:
+            asked_at[call.asked_ns] = min(call.order[0], asked_at.get(call.asked_ns, call.asked_ns))
     for each in reading.models:
         span = each.nodes[0].span
-        where = (max(each.end_ns, turn.start_ns), 0, 0, span.span_id)
+        # The span of several calls is around the tools of the earlier ones.
+        at_ns = each.end_ns if each.earlier else asked_at.get(each.end_ns, each.end_ns)
+        where = (max(at_ns, turn.start_ns), 0, 0, span.span_id)
         called = {"type": "model.called", "model": plain_text(each.model[:MAX_NAME_CHARS]) or UNKNOWN_MODEL}
         for earlier in each.earlier:
             at = (max(earlier.time_ns, turn.start_ns), 0, 0, span.span_id)

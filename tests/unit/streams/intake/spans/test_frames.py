@@ -274,3 +274,36 @@ def test_the_name_of_an_agent_of_mlflow_is_the_name_of_its_span() -> None:
     agent = {"mlflow.spanType": '"AGENT"', "mlflow.spanInputs": json.dumps({"question": QUESTION})}
     spans = [span(1, 0, "desk", agent), span(2, 1, "chat", {"mlflow.spanType": '"CHAT_MODEL"'})]
     assert [each["agent_name"] for each in events_of(spans, "invocation.started")] == ["desk"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "is_said"), [('{"open":false}', True), ('{"open": false}', False), ("Closed.", False)]
+)
+def test_that_mastra_writes_json_without_its_spaces_is_said(answer: str, is_said: bool) -> None:
+    wrote = json.dumps([{"role": "assistant", "parts": [{"type": "text", "content": answer}]}])
+    spans = [
+        span(1, 0, "invoke_agent desk", {**AGENT, "mastra.agent_run.output": json.dumps({"text": answer})}),
+        span(2, 1, "chat", {**CHAT, "gen_ai.output.messages": wrote}),
+    ]
+    (completed,) = events_of(spans, "invocation.completed")
+    sentence = "not all of the answer is as the model wrote it: Mastra writes JSON without its spaces"
+    assert (sentence in completed.get("missing", [])) is is_said
+
+
+def test_a_model_call_whose_span_is_around_its_tool_comes_before_the_model_calls_in_the_tool() -> None:
+    asked = {"role": "assistant", "parts": [{"type": "tool_call", "id": "c1", "name": NAME, "arguments": ARGS}]}
+    tool = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": NAME, "gen_ai.tool.call.id": "c1"}
+    spans = [
+        span(1, 0, "invoke_agent desk", AGENT),
+        span(
+            2,
+            1,
+            "chat",
+            {**CHAT, "gen_ai.output.messages": json.dumps([asked]), "gen_ai.usage.input_tokens": 1},
+            end_ns=9 * 10**9,
+        ),
+        span(3, 1, f"execute_tool {NAME}", tool, end_ns=8 * 10**9),
+        span(4, 3, "invoke_agent helper", AGENT, end_ns=7 * 10**9),
+        span(5, 4, "chat", {**CHAT, "gen_ai.usage.input_tokens": 2, "gen_ai.usage.output_tokens": 1}),
+    ]
+    assert [each["input_tokens"] for each in events_of(spans, "model.called")] == [1, 2]

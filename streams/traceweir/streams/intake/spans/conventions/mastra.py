@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-from traceweir.streams.intake.spans.attributes import structure, text_of
+from traceweir.streams.base.json_values import write_json
+from traceweir.streams.intake.spans.attributes import plain, structure, text_of
 from traceweir.streams.intake.spans.conventions.convention import Convention, Switch
+from traceweir.streams.intake.spans.conventions.seen import SeenInvocation
 from traceweir.streams.intake.spans.conventions.source import Rank, attributes
 from traceweir.streams.intake.spans.message import SpanMessage, is_hidden
 from traceweir.streams.intake.spans.messages import read_message
@@ -44,6 +47,18 @@ def _answer(value: Any) -> str:
     return text_of(made) if isinstance(made, (dict, list)) else ""
 
 
+def _quirks(seen: SeenInvocation) -> Mapping[str, str]:
+    last = max(seen.models, key=lambda each: each.end_ns, default=None)
+    text = last.text if last is not None else ""
+    if not text.startswith(("{", "[")):
+        return {}
+    is_of_mastra = any(key.startswith("mastra.") for node in seen.nodes for key in node.span.attributes)
+    written = structure(text)
+    if is_of_mastra and not isinstance(written, str) and write_json(plain(written)).decode() == text:
+        return {"answer": "not all of the answer is as the model wrote it: Mastra writes JSON without its spaces"}
+    return {}
+
+
 MASTRA = Convention(
     name="Mastra",
     switches=(Switch("hideInput: false and hideOutput: false in Mastra's tracingOptions", keys=("mastra.",)),),
@@ -51,6 +66,7 @@ MASTRA = Convention(
     users=("mastra.metadata.userId", "mastra.metadata.resourceId"),
     contents=("mastra.agent_run.output",),
     step=_step,
+    quirks=_quirks,
     questions=(
         *attributes(question_in, Rank.FRAME, _INPUT, "mastra.workflow_run.input"),
         *attributes(_question_of_json, Rank.REST, _INPUT),
