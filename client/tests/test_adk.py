@@ -152,6 +152,12 @@ async def test_parallel_tool_calls_keep_the_order_of_the_model() -> None:
     results = {event["call_id"]: event["response"]["number"] for event in events if event["type"] == "tool.returned"}
     assert [each["args"]["number"] for each in calls] == [1, 2]
     assert [results[each["call_id"]] for each in calls] == [1, 2]
+    assert calls[0]["model_call_id"] == calls[1]["model_call_id"] != ""
+
+
+async def test_a_single_call_of_an_answer_names_no_answer() -> None:
+    events = await Run(agent([call("find_flight", number=1)], ["done"], tools=[find_flight])).ask("q")
+    assert [each.get("model_call_id") for each in events if each["type"] == "tool.called"] == [None]
 
 
 def paired(events: list[dict[str, Any]]) -> list[tuple[Any, Any]]:

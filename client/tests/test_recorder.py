@@ -235,6 +235,16 @@ def test_arguments_are_those_of_the_moment_of_the_call(agent: Agent) -> None:
     ]
 
 
+def test_calls_of_one_answer_of_the_model_can_say_so(agent: Agent) -> None:
+    with agent.recorder.invocation("q") as turn:
+        with agent.recorder.tool("find", model_call_id="answer-1"), turn.tool("book", model_call_id="answer-1"):
+            pass
+        with agent.recorder.tool("pay"):
+            pass
+    called = [event for event in agent.events() if event["type"] == "tool.called"]
+    assert [event.get("model_call_id") for event in called] == ["answer-1", "answer-1", None]
+
+
 def test_a_sub_agent_belongs_to_the_turn_around_it(agent: Agent) -> None:
     recorder = agent.recorder
     with recorder.invocation("q") as turn:

@@ -103,8 +103,10 @@ class TraceweirPlugin(BasePlugin):
         run = self._runs.get(invocation_context.invocation_id)
         if run is None or event.partial:
             return
-        for call in event.get_function_calls():
-            run.calls.note(call.name or "", call.args, call.id or "", event.author)
+        calls = event.get_function_calls()
+        answer = event.id if len(calls) > 1 else ""
+        for call in calls:
+            run.calls.note(call.name or "", call.args, call.id or "", event.author, answer)
         for response in event.get_function_responses():
             run.calls.answered(response.name or "", response.id or "", event.author, response.response)
         text = _text_of(event.content)

@@ -44,7 +44,7 @@ class AdkCalls:
         self._record = record
         self._calls: dict[str, list[_Call]] = {}
 
-    def note(self, name: str, args: Any, adk_id: str, author: str) -> None:
+    def note(self, name: str, args: Any, adk_id: str, author: str, model_call_id: str = "") -> None:
         """Notes a call that an event tells, and writes it if it is new.
 
         Args:
@@ -52,8 +52,10 @@ class AdkCalls:
             args: The arguments by name.
             adk_id: ADK's id of the call; can be empty.
             author: The agent that called.
+            model_call_id: Id of the event, if it tells several calls; empty otherwise.
         """
-        call = self._first(name, adk_id, lambda each: not each.is_told) or self._new(name, args, adk_id)
+        call = self._first(name, adk_id, lambda each: not each.is_told)
+        call = call or self._new(name, args, adk_id, model_call_id)
         call.is_told = True
         call.author = author
 
@@ -114,7 +116,7 @@ class AdkCalls:
         known = [call for call in self._calls.get(adk_id or name, ()) if suits(call)]
         return next((call for call in known if call.name == name), known[0] if known else None)
 
-    def _new(self, name: str, args: Any, adk_id: str) -> _Call:
-        call = _Call(self._record.tool_called(name, args, adk_id), name)
+    def _new(self, name: str, args: Any, adk_id: str, model_call_id: str = "") -> _Call:
+        call = _Call(self._record.tool_called(name, args, adk_id, model_call_id), name)
         self._calls.setdefault(adk_id or name, []).append(call)
         return call

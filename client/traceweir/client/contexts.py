@@ -204,9 +204,11 @@ class Invocation(_Context):
         """Id of the invocation, of the outer one for a sub-agent; empty before the block."""
         return self._record.id if self._record is not None else ""
 
-    def tool(self, name: str, args: Any = None, *, call_id: str = "") -> ToolCall:
+    def tool(self, name: str, args: Any = None, *, call_id: str = "", model_call_id: str = "") -> ToolCall:
         """Returns a tool call of this invocation, for code that does not run inside the block, such as other threads."""
-        return ToolCall(self._recording, name, args, call_id=call_id, invocation=self._record)
+        return ToolCall(
+            self._recording, name, args, call_id=call_id, model_call_id=model_call_id, invocation=self._record
+        )
 
     def model_call(self, model: str) -> ModelCall:
         """Returns a model call of this invocation, for code that does not run inside the block."""
@@ -303,6 +305,7 @@ class ToolCall(_Step):
         args: Any = None,
         *,
         call_id: str = "",
+        model_call_id: str = "",
         invocation: InvocationRecord | None = None,
     ) -> None:
         """Stores the arguments.
@@ -312,6 +315,7 @@ class ToolCall(_Step):
             name: Name of the tool.
             args: The arguments by name.
             call_id: Id of the call, for example the model's; a new one if empty.
+            model_call_id: Id of the model's answer that asked for this call and others; empty if unknown.
             invocation: The invocation; otherwise the one around the block.
         """
         super().__init__(recording, invocation)
@@ -322,11 +326,12 @@ class ToolCall(_Step):
         self._name = name
         self._args = args
         self._call_id = call_id
+        self._model_call_id = model_call_id
 
     def _begin(self) -> None:
         invocation = self._outer()
         if invocation is not None:
-            self._call_id = invocation.tool_called(self._name, self._args, self._call_id)
+            self._call_id = invocation.tool_called(self._name, self._args, self._call_id, self._model_call_id)
             self._args = None
 
     def _end(self, error: BaseException | None) -> None:

@@ -81,7 +81,7 @@ class InvocationRecord:
         if self._reasoning is not None:
             self._reasoning.begin(self._started_at, text)
 
-    def tool_called(self, name: str, args: Any = None, call_id: str = "") -> str:
+    def tool_called(self, name: str, args: Any = None, call_id: str = "", model_call_id: str = "") -> str:
         """Writes the call of a tool, and returns its id.
 
         Args:
@@ -89,6 +89,7 @@ class InvocationRecord:
             args: The arguments by name; None if there are none.
             call_id: Id of the call; a new one if empty, or if another call of the invocation has it: results find their
                 calls by it.
+            model_call_id: Id of the model call whose answer asked for several calls; empty if unknown.
         """
         name = short(name)
         call_id = identifier(call_id)
@@ -102,6 +103,8 @@ class InvocationRecord:
         missing = f"the arguments of the call of tool {name!r} are not recorded: {lost}" if lost else ""
         encoded = b"null" if lost else encode(known)
         fields = b'"name":%b,"call_id":%b,"args":%b' % (encode(name), encode(call_id), encoded)
+        if model_call_id:
+            fields += b',"model_call_id":' + encode(identifier(model_call_id))
         self._put("tool.called", fields, missing)
         if self._reasoning is not None:
             self._reasoning.called(name, None if lost else known, len(encoded))

@@ -128,15 +128,17 @@ class Recorder:
             ),
         )
 
-    def tool(self, name: str, args: Any = None, *, call_id: str = "") -> ToolCall:
+    def tool(self, name: str, args: Any = None, *, call_id: str = "", model_call_id: str = "") -> ToolCall:
         """Returns a tool call for a `with` block inside an invocation. Set its `result`.
 
         Args:
             name: Name of the tool.
             args: The arguments by name.
             call_id: Id of the call, for example the model's; a new one if empty.
+            model_call_id: Id of the model's answer that asked for this call and others, such as that of its response:
+                the order of these calls then means nothing. Empty if unknown.
         """
-        return ToolCall(self.recording, name, args, call_id=call_id)
+        return ToolCall(self.recording, name, args, call_id=call_id, model_call_id=model_call_id)
 
     def model_call(self, model: str) -> ModelCall:
         """Returns a model call for a `with` block inside an invocation. Set its tokens, if they are known."""

@@ -15,7 +15,7 @@ def derived_invocation(trace: ReasoningTrace) -> Invocation:
     error. An `observation` with a tool is the response to a call.
     """
     uses = [
-        FunctionCall.trusted(id=None, name=step.tool.name, args=step.input)
+        FunctionCall.trusted(id=None, name=step.tool.name, args=step.input, model_call_id=None)
         for step in trace.steps
         if step.tool is not None and step.type in _CALLS
     ]

@@ -97,6 +97,11 @@ class ToolCalled(Event):
     """Arguments of the call; null if the call has none."""
     call_id: str | None = None
     """Id of the call, by which its response is found."""
+    model_call_id: str | None = None
+    """Id of the model call whose answer asked for this call, unique in its invocation; null: unknown.
+
+    Calls one after the other with the same id are parallel: the order between them means nothing.
+    """
 
 
 class ToolReturned(Event):

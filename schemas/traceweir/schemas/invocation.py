@@ -21,6 +21,11 @@ class FunctionCall(AdkModel):
     """Name of the tool."""
     args: JsonObject | None = None
     """Arguments of the call; `null` and `{}` differ."""
+    model_call_id: str | None = Field(default=None, exclude=True)
+    """Id of the model call whose answer asked for this call; adjacent calls with the same id are parallel. Null: unknown.
+
+    It is read, and never written: Google ADK refuses a call with other keys.
+    """
 
 
 class FunctionResponse(AdkModel):
@@ -142,6 +147,11 @@ class InvocationStep(AdkModel):
     """The model that answered; null if the event is no model call, or the call does not name the model."""
 
     @property
+    def parts(self) -> list[Part]:
+        """The parts of the content; empty without content."""
+        return (self.content.parts if self.content is not None else None) or []
+
+    @property
     def is_model_call(self) -> bool:
         """Whether the event is the answer of a model."""
         return self.usage_metadata is not None or self.model_version is not None
@@ -243,6 +253,30 @@ class Invocation(AdkModel):
         return list(data.tool_uses) if data else []
 
     @property
+    def calls_by_answer(self) -> list[list[FunctionCall]]:
+        """The tool calls, in order, grouped by the answer of the model that asked for them.
+
+        Adjacent calls are of one answer if they have the same `model_call_id`, or without one if they are in the same
+        event. A call of which the source tells neither is a group of its own.
+        """
+        data = self.intermediate_data
+        if isinstance(data, InvocationEvents):
+            events = [[part.function_call for part in step.parts if part.function_call] for step in self._steps]
+        else:
+            events = [[call] for call in data.tool_uses] if data else []
+        groups: list[list[FunctionCall]] = []
+        latest: tuple[int, str | None] | None = None
+        for number, calls in enumerate(events):
+            for call in calls:
+                of_answer = (number, None) if call.model_call_id is None else (-1, call.model_call_id)
+                if of_answer == latest:
+                    groups[-1].append(call)
+                else:
+                    groups.append([call])
+                latest = of_answer
+        return groups
+
+    @property
     def tool_responses(self) -> list[FunctionResponse]:
         """The responses of tools, in order, from either kind of intermediate data."""
         data = self.intermediate_data
@@ -252,7 +286,7 @@ class Invocation(AdkModel):
 
     @property
     def _parts(self) -> Iterator[Part]:
-        return (part for step in self._steps if step.content for part in step.content.parts or ())
+        return (part for step in self._steps for part in step.parts)
 
     @property
     def model_calls(self) -> int | None:

@@ -149,14 +149,16 @@ def _doc_uri_key(info: JsonObject) -> str:
 def _tool_calls(spans: Sequence[MlflowSpan], unread: list[str]) -> tuple[list[FunctionCall], list[FunctionResponse]]:
     uses: dict[str, FunctionCall] = {}
     answers: dict[str, JsonValue] = {}
-    for span in spans:
+    for at, span in enumerate(spans):
         messages = span.attributes.get(MESSAGES) if span.kind == "CHAT_MODEL" else None
-        for message in messages if isinstance(messages, list) else ():
+        for place, message in enumerate(messages if isinstance(messages, list) else ()):
+            answer = f"{at}:{place}"
             if not isinstance(message, dict):
                 continue
             calls = message.get("tool_calls") if message.get("role") == "assistant" else None
-            for call in calls if isinstance(calls, list) else ():
-                use = _use(call, len(uses), unread)
+            calls = calls if isinstance(calls, list) else []
+            for call in calls:
+                use = _use(call, len(uses), unread, answer if len(calls) > 1 else None)
                 # The messages of the next model call repeat the earlier conversation.
                 if use is not None:
                     uses.setdefault(use.id or "", use)
@@ -181,7 +183,7 @@ def _tool_calls(spans: Sequence[MlflowSpan], unread: list[str]) -> tuple[list[Fu
     return calls_made, responses
 
 
-def _use(call: JsonValue, number: int, unread: list[str]) -> FunctionCall | None:
+def _use(call: JsonValue, number: int, unread: list[str], answer: str | None) -> FunctionCall | None:
     function = call.get("function") if isinstance(call, dict) else None
     if (
         not isinstance(call, dict)
@@ -202,6 +204,7 @@ def _use(call: JsonValue, number: int, unread: list[str]) -> FunctionCall | None
         id=given if isinstance(given, str) and given else f"#{number}",
         name=name,
         args=_arguments(arguments, name, unread),
+        model_call_id=answer,
     )
 
 

@@ -284,7 +284,10 @@ class _OpenTurn:
             self.missing += event.missing
         match event:
             case ToolCalled():
-                self.uses.append(FunctionCall.trusted(id=event.call_id, name=event.name, args=event.args))
+                call = FunctionCall.trusted(
+                    id=event.call_id, name=event.name, args=event.args, model_call_id=event.model_call_id
+                )
+                self.uses.append(call)
             case ToolReturned():
                 found = read_result(event.response)
                 self.missing += not_text_of_result(event.name, found.value, found.unread)

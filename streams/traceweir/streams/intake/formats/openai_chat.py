@@ -7,7 +7,7 @@ read, because knowledge of the outcome must not influence the score of the trace
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from operator import itemgetter
 from uuid import UUID
@@ -28,6 +28,7 @@ from traceweir.streams.intake.formats.base import (
     Sureness,
     records_of_objects,
 )
+from traceweir.streams.intake.formats.chat_answers import parallel_answers
 from traceweir.streams.intake.formats.chat_keys import MESSAGE_LISTS, note_unread_keys
 from traceweir.streams.intake.formats.chat_times import LATEST_START, time_of
 from traceweir.streams.intake.formats.cumulative_logs import CumulativeLogs
@@ -117,6 +118,7 @@ def _session(
     turns = turns_of(messages)
     further = len(choices_of(document)) - 1
     events: list[tuple[int, ChatMessage, JsonObject]] = []
+    answers = parallel_answers(messages)
     for number, turn in enumerate(turns, start=1 if turns[0].question else 0):
         lacks = turn.missing
         if further > 0 and turn is turns[-1]:
@@ -124,7 +126,8 @@ def _session(
             lacks.append(f"{counted(further, 'further choice')} of the model {verb} not read")
         if turn is turns[-1] and error:
             lacks = [*dict.fromkeys([*lacks, NO_TIMES])]
-        events += _events_of_turn(f"turn-{number}", turn, lacks, error if turn is turns[-1] else "")
+        failed = error if turn is turns[-1] else ""
+        events += _events_of_turn(f"turn-{number}", turn, lacks, failed, answers)
     # A late result of a tool stands between the messages of a later turn.
     for _, message, event in sorted(events, key=itemgetter(0)):
         session.event(event, at=message.at)
@@ -144,9 +147,17 @@ def _error_of_last_turn(document: JsonObject, messages: Sequence[ChatMessage]) -
 
 
 def _events_of_turn(
-    invocation_id: str, turn: ChatTurn, missing: Sequence[str], error: str
+    invocation_id: str, turn: ChatTurn, missing: Sequence[str], error: str, answers: Mapping[int, str]
 ) -> Iterator[tuple[int, ChatMessage, JsonObject]]:
-    """Yields the events of a turn, each with its message and the message's place in the transcript."""
+    """Yields the events of a turn, each with its message and the message's place in the transcript.
+
+    Args:
+        invocation_id: The id of the turn.
+        turn: The turn.
+        missing: What the transcript lacks, a sentence for each part.
+        error: The error for which the turn has no answer; empty without one.
+        answers: The answers of the model with several calls, as `parallel_answers` returns them.
+    """
     # The first event of the turn tells what the transcript lacks.
     lacks: list[JsonObject] = [{"missing": [*missing]}] if missing else []
 
@@ -168,6 +179,7 @@ def _events_of_turn(
             yield place, message, event("response.intermediate", said)
         for call in message.calls:
             called: JsonObject = {"name": call.name, "args": call.arguments, "call_id": call.id}
+            called |= {"model_call_id": answers[place]} if place in answers else {}
             yield place, message, event("tool.called", called)
     if final_place is not None:
         final = turn.messages[final_place]

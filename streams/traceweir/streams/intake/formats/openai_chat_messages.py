@@ -86,6 +86,8 @@ class ChatMessage:
     role: Role
     text: str
     calls: tuple[ChatToolCall, ...] = ()
+    are_parallel: bool = True
+    """Whether the model asked for all calls at once; False if the message has results between them."""
     call_id: str | None = None
     """For the answer of a tool: the id of the call that it answers."""
     tool: str = ""
@@ -306,7 +308,7 @@ def _messages(item: JsonValue, path: str, tools: dict[str, str], place: Transcri
             read_with_result(each, content, path, place.error)
     if content.results:
         said = without_reasoning("\n".join(content.texts[: content.texts_before]))
-        yield ChatMessage("assistant", said, tuple(content.calls[: content.calls_before]), at=at)
+        yield ChatMessage("assistant", said, tuple(content.calls[: content.calls_before]), are_parallel=False, at=at)
         tools.update((call.id, call.name) for call in content.calls if call.id is not None)
         yield from (_of_tool(each, tools, at) for each in content.results)
         content.texts = content.texts[content.texts_before :]

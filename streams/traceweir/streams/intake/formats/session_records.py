@@ -111,11 +111,14 @@ class SessionRecords:
             self._latest_invocation = invocation_id
         content = self._envelope | (self._dimensions if is_first else {}) | body
         event = content | {"occurred_at": self._time(at).isoformat()}
+        named_by = content if self._rules.repeated_events_differ_by == "place" else event
+        # Files that were sent before there was such a key keep the ids of their events.
+        named_by = {name: value for name, value in named_by.items() if name != "model_call_id"}
         if self._rules.repeated_events_differ_by == "place":
             # The content is part of the id, so that two different documents with one session id are no duplicates.
-            name = f"event {len(self.records)} {digest(content, self._error, sorted_keys=False)}"
+            name = f"event {len(self.records)} {digest(named_by, self._error, sorted_keys=False)}"
         else:
-            name = f"event {digest(event, self._error)}"
+            name = f"event {digest(named_by, self._error)}"
         event_id = self._rules.id_of(name)
         identified = event | {"event_id": event_id}
         value = encoded(identified, self._error, sorted_keys=self._rules.sorted_keys)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -202,13 +203,15 @@ def events_of(reading: Reading, names: Mapping[int, str]) -> list[dict[str, Any]
         found.append(
             ((retrieval.end_ns, 2, 0, retrieval.span_id), {"id": f"{retrieval.span_id}:retrieved", **document})
         )
+    calls_of_answer = Counter(call.answer for call in reading.calls if not call.is_earlier)
     for place, call in enumerate(reading.calls):
         name = names[id(call)]
         call_id = call.call_id
         # A result finds its call by the id, which models that count calls repeat.
         if call_id and name == call.place:
             call_id = f"{call_id}#{name}"
-        found += _tool_events(reading, call, call_id, place, name)
+        answer = call.answer if calls_of_answer[call.answer] > 1 else ""
+        found += _tool_events(reading, call, call_id, place, name, answer)
     found.sort(key=lambda each: each[0])
     last: dict[str, Any] = {
         "type": "invocation.completed",
@@ -240,7 +243,7 @@ def event_id_of(trace_id: str, name: str) -> str:
 
 
 def _tool_events(
-    reading: Reading, call: ToolCall, call_id: str, place: int, name: str
+    reading: Reading, call: ToolCall, call_id: str, place: int, name: str, answer: str
 ) -> list[tuple[tuple[int, int, int, str], dict[str, Any]]]:
     """Returns the call and its result. Calls keep the order of the model, a result comes after its call.
 
@@ -249,6 +252,7 @@ def _tool_events(
     known = {"name": plain_text(call.name), **({"call_id": plain_text(call_id)} if call_id else {})}
     args = arguments_of(call)
     document = {"type": "tool.called", **known, **({} if args is None else {"args": plain(args, 1)})}
+    document |= {"model_call_id": plain_text(answer)} if answer else {}
     document |= reading.missing.on_call(place, "args")
     begin = max(call.order[0], reading.turn.start_ns)
     found = [] if call.is_earlier else [((begin, 3, place, ""), {"id": f"{name}:called", **document})]

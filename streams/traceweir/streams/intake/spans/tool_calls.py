@@ -24,6 +24,7 @@ from traceweir.streams.intake.spans.message import (
 )
 from traceweir.streams.intake.spans.messages import arguments
 from traceweir.streams.intake.spans.model_calls import ModelCall
+from traceweir.streams.intake.spans.parallel_calls import answer_in, answers_of
 from traceweir.streams.intake.spans.tool_runs import read_runs
 from traceweir.streams.intake.spans.tool_spans import ToolRun, error_in, exception_type, unwrapped_result
 from traceweir.streams.intake.spans.tree import Node
@@ -63,6 +64,8 @@ class ToolCall:
     """Whether the tool can have failed though nothing says so: the provider was told of it, and the spans leave it out."""
     unread: Counter[str] = field(default_factory=Counter)
     """How many parts of each kind of the result are no text, such as images, and are not in the result."""
+    answer: str = ""
+    """Id of the model's answer that asked for the call; empty if unknown. The calls of one answer are parallel."""
     is_earlier: bool = False
     """Whether an invocation before this one made the call, so that this one tells its result alone."""
 
@@ -103,9 +106,11 @@ def read_tool_calls(
         at_ns = min(starts, default=asked[0].at_ns)
         # One span has the calls of several answers: only the tools tell the order.
         around = at_ns < asked[0].at_ns
-        for place, (each, found) in enumerate(group):
+        for each, found in group:
             own_ns = found.span.start_ns if around and found is not None else at_ns
-            calls.append(_joined(each, found, results, (own_ns, place, each.source)))
+            # The answers of one history have one time, and keep their order.
+            calls.append(_joined(each, found, results, (own_ns, len(calls), each.source)))
+            calls[-1].answer = "" if around else each.answer
     is_cut = any(node.span.cut_texts for model in models for node in model.nodes)
     for node, left in free:
         call = RequestedCall(left.call_id, asked_name(left), left.args)
@@ -158,6 +163,8 @@ class _Asked:
     source: str
     since_ns: int = 0
     """When the model began to answer; 0 if unknown."""
+    answer: str = ""
+    """Id of the answer, as in `ToolCall`."""
 
 
 def _asked(models: Sequence[ModelCall], *, has_whole_history: bool) -> Iterator[list[_Asked]]:
@@ -188,6 +195,7 @@ def _asked(models: Sequence[ModelCall], *, has_whole_history: bool) -> Iterator[
         in_rounds = sum(len(message.calls) for message in model.rounds)
         read = {call.id: call for message in model.inputs for call in message.calls if _identified(call).id}
         found = []
+        answers = answers_of(model)
         for index, call in enumerate(model.all_calls):
             if _identified(call).id:
                 # A call that the model has read already is the rest of an earlier call on the same span.
@@ -198,7 +206,8 @@ def _asked(models: Sequence[ModelCall], *, has_whole_history: bool) -> Iterator[
                 # A failed call wrote no answer: what is there is that of an earlier call on the same span.
                 continue
             at_ns = span.start_ns if index < in_rounds else model.end_ns
-            found.append(_Asked(_identified(call), at_ns, model.agent, f"{span_id}:{index}", span.start_ns))
+            source = f"{span_id}:{index}"
+            found.append(_Asked(_identified(call), at_ns, model.agent, source, span.start_ns, answers[index]))
         if found:
             yield found
 
@@ -219,7 +228,13 @@ def _of_history(model: ModelCall, is_wanted: Callable[[RequestedCall], bool]) ->
     span = model.nodes[0].span
     for place, message in enumerate(newest_turn(model.inputs)):
         found = [
-            _Asked(called, span.start_ns, model.agent, f"{span.span_id}:history:{place}:{index}")
+            _Asked(
+                called,
+                span.start_ns,
+                model.agent,
+                f"{span.span_id}:history:{place}:{index}",
+                answer=answer_in(message, f"{span.span_id}:history:{place}"),
+            )
             for index, call in enumerate(message.calls)
             if is_wanted(called := _identified(call))
         ]
