@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from tests.support.scoring import make_turn, scores_of
 
+from traceweir.schemas.base import JsonObject
 from traceweir.schemas.invocation import (
     Content,
     FunctionCall,
@@ -95,8 +96,10 @@ def test_every_recorded_row_is_compared() -> None:
     [row[1:] for row in TRAJECTORIES if row[1] not in RAISES],
     ids=lambda part: part if isinstance(part, str) else json.dumps(part),
 )
-async def test_trajectories_agree(case: str, options: dict[str, Any], outcome: list[Any]) -> None:
+@pytest.mark.parametrize("compat", [None, "adk"])
+async def test_trajectories_agree(case: str, options: dict[str, Any], outcome: list[Any], compat: str | None) -> None:
     criterion = {
+        "compat": compat,
         "threshold": options.get("thr", 1.0),
         "matchType": options.get("mt", "EXACT"),
         "ignoreArgs": options.get("ignore", False),
@@ -125,6 +128,17 @@ async def test_the_match_metrics_among_the_trajectory_metrics_agree(
     plan = read_plan({"criteria": {metric: {"threshold": 1.0, "ignore_args": options.get("ignore", False)}}})
     *invocations, session = await scores_of(plan, turns)
     assert [session.value, session.status, [score.value for score in invocations]] == outcome
+
+
+@pytest.mark.parametrize(("match_type", "value"), [("EXACT", 0.0), ("IN_ORDER", 0.0), ("ANY_ORDER", 1.0)])
+async def test_adk_compares_the_order_of_parallel_calls(match_type: str, value: float) -> None:
+    parallel = InvocationStep(content=Content(parts=[Part(function_call=T1), Part(function_call=T2)]))
+    invocation = Invocation(intermediate_data=InvocationEvents(invocation_events=[parallel]))
+    turn = Turn(invocation, Reference(tool_uses=[T2, T1]))
+    for compat, expected in (("adk", value), (None, 1.0)):
+        criterion: JsonObject = {"threshold": 1.0, "match_type": match_type, "compat": compat}
+        scores = await scores_of(read_plan({"criteria": {"tool_trajectory_avg_score": criterion}}), [turn])
+        assert {score.value for score in scores} == {expected}
 
 
 async def test_a_missing_expectation_where_adk_raises_is_not_evaluated() -> None:

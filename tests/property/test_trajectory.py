@@ -12,7 +12,9 @@ from tests.support.scoring import make_turn
 from traceweir.schemas.invocation import FunctionCall
 from traceweir.schemas.reference import Reference
 from traceweir.scorers import Subject, ToolTrajectory
-from traceweir.scorers.metrics.tool_trajectory import SHOWN_CALLS, SHOWN_CHARACTERS, matches
+from traceweir.scorers.metrics.call_comparison import CallComparison
+from traceweir.scorers.metrics.expected_calls import MatchType, is_match
+from traceweir.scorers.metrics.tool_trajectory import SHOWN_CALLS, SHOWN_CHARACTERS
 from traceweir.scorers.metrics.trajectory import TrajectoryPrecision, TrajectoryRecall
 
 scalars = st.sampled_from([None, True, False, 0, 1, 1.0, 0.0, -1, "1", "", "a"])
@@ -22,18 +24,21 @@ values = st.recursive(
 args = st.none() | st.dictionaries(st.sampled_from("ab"), values, max_size=2)
 calls = st.lists(st.builds(FunctionCall, name=st.sampled_from("xy"), args=args), max_size=4)
 flags = st.booleans()
+KINDS: tuple[MatchType, ...] = ("EXACT", "IN_ORDER", "ANY_ORDER")
+
+
+def matches(expected: Any, actual: Any, kind: MatchType, *, ignore_args: bool = False) -> bool:
+    return is_match(kind, expected, [[call] for call in actual], CallComparison(ignore_args=ignore_args))
 
 
 @given(calls, calls, flags)
 def test_exact_implies_in_order_implies_any_order(expected: Any, actual: Any, ignore_args: bool) -> None:
-    exact, in_order, any_order = (
-        matches(expected, actual, kind, ignore_args=ignore_args) for kind in ("EXACT", "IN_ORDER", "ANY_ORDER")
-    )
+    exact, in_order, any_order = (matches(expected, actual, kind, ignore_args=ignore_args) for kind in KINDS)
     assert exact <= in_order <= any_order
 
 
-@given(calls, calls, st.sampled_from(["EXACT", "IN_ORDER", "ANY_ORDER"]))
-def test_a_match_stays_a_match_when_arguments_are_ignored(expected: Any, actual: Any, kind: str) -> None:
+@given(calls, calls, st.sampled_from(KINDS))
+def test_a_match_stays_a_match_when_arguments_are_ignored(expected: Any, actual: Any, kind: MatchType) -> None:
     assert matches(expected, actual, kind) <= matches(expected, actual, kind, ignore_args=True)
 
 

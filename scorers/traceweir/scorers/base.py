@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, ClassVar, Literal, Self
@@ -149,13 +149,17 @@ def recorded_calls(invocation: Invocation) -> Sequence[FunctionCall]:
     return invocation.tool_uses
 
 
-def require_arguments(invocation: Invocation) -> None:
+def require_arguments(invocation: Invocation, *, unless: Callable[[FunctionCall], bool] | None = None) -> None:
     """Checks that no tool call lacks its arguments because their source was cut, or recorded no content.
+
+    Args:
+        invocation: The invocation.
+        unless: Returns whether the arguments of a call do not matter; None: those of all calls matter.
 
     Raises:
         MissingInput: a call does; it must not be compared as a call without arguments.
     """
-    if any(call.args is None for call in invocation.tool_uses):
+    if any(call.args is None and not (unless and unless(call)) for call in invocation.tool_uses):
         require_read(invocation, "arguments")
 
 

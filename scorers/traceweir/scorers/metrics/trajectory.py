@@ -1,79 +1,62 @@
 """Compares the tool calls of an invocation with the expected calls, as numbers from 0 to 1.
 
 The metrics are those of Vertex AI's Gen AI evaluation service. Its documentation does not define empty trajectories,
-repeated calls and the comparison of arguments. Here, calls are compared as in `tool_trajectory_avg_score`, a call that
-is expected twice must be made twice, and each metric documents its value for empty trajectories.
+repeated and parallel calls, and the comparison of arguments. Here, calls are compared as in `tool_trajectory_avg_score`,
+a call that is expected twice must be made twice, and each metric documents its value for empty trajectories.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
 from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from traceweir.schemas.invocation import FunctionCall
-from traceweir.scorers.base import (
-    Measurement,
-    MissingInput,
-    Scorer,
-    Subject,
-    invocation_of,
-    recorded_calls,
-    require_arguments,
-    require_calls,
+from traceweir.scorers.base import Measurement, Scorer, Subject, invocation_of, recorded_calls
+from traceweir.scorers.metrics.call_matching import number_matched
+from traceweir.scorers.metrics.expected_calls import (
+    AgainstExpectedCalls,
+    MatchType,
+    first_difference,
+    is_match,
 )
-from traceweir.scorers.metrics.tool_trajectory import call_key, matches, name_key
 
 
-class _AgainstReference(Scorer):
-    ignore_args: bool = False
-    """Whether only the names of tools are compared."""
-
-    def _calls(self, subject: Subject) -> tuple[Sequence[FunctionCall], Sequence[FunctionCall]]:
-        """Returns the expected calls and the calls made.
-
-        Raises:
-            MissingInput: no reference lists the expected calls, or the arguments of a call are not known.
-        """
-        invocation = invocation_of(subject)
-        if subject.reference is None or subject.reference.tool_uses is None:
-            raise MissingInput("no reference says which tool calls were expected")
-        require_calls(invocation)
-        if not self.ignore_args:
-            require_arguments(invocation)
-        return subject.reference.tool_uses, invocation.tool_uses
-
-
-class _Match(_AgainstReference):
-    match_type: ClassVar[str]
+class _MatchOfCalls(AgainstExpectedCalls):
+    match_type: ClassVar[MatchType]
 
     def score(self, subject: Subject) -> Measurement:
         """Returns 1 if the calls match, else 0."""
-        expected, actual = self._calls(subject)
-        matched = matches(expected, actual, self.match_type, ignore_args=self.ignore_args)
-        verdict = "match" if matched else "do not match"
-        rationale = f"{len(expected)} calls expected, {len(actual)} made: they {verdict}"
-        return Measurement(value=float(matched), rationale=rationale)
+        expected, invocation = self.calls(subject)
+        answers = invocation.calls_by_answer
+        counts = f"{len(expected)} calls expected, {sum(map(len, answers))} made"
+        if is_match(self.match_type, expected, answers, self.comparison()):
+            return Measurement(value=1.0, rationale=f"{counts}: they match")
+        found = first_difference(self.match_type, expected, answers, self.comparison())
+        return Measurement(value=0.0, rationale=f"{counts}: they do not match" + (f"; {found}" if found else ""))
 
 
-class TrajectoryExactMatch(_Match):
-    """Returns 1 if exactly the expected calls were made in the expected order, else 0 (`trajectory_exact_match`)."""
+class TrajectoryExactMatch(_MatchOfCalls):
+    """Returns 1 if exactly the expected calls were made in the expected order, else 0 (`trajectory_exact_match`).
 
+    The order between the calls of one answer of the model does not matter.
+    """
+
+    version = "2"
     match_type = "EXACT"
 
 
-class TrajectoryInOrderMatch(_Match):
+class TrajectoryInOrderMatch(_MatchOfCalls):
     """Returns 1 if the expected calls were made in the expected order, else 0 (`trajectory_in_order_match`).
 
-    Other calls between them are allowed. If no call is expected, the value is 1.
+    Other calls between them are allowed, and the order between the calls of one answer of the model does not matter. If
+    no call is expected, the value is 1.
     """
 
+    version = "2"
     match_type = "IN_ORDER"
 
 
-class TrajectoryAnyOrderMatch(_Match):
+class TrajectoryAnyOrderMatch(_MatchOfCalls):
     """Returns 1 if the expected calls were made in any order, else 0 (`trajectory_any_order_match`).
 
     Other calls are allowed. If no call is expected, the value is 1.
@@ -82,13 +65,12 @@ class TrajectoryAnyOrderMatch(_Match):
     match_type = "ANY_ORDER"
 
 
-class _Share(_AgainstReference):
+class _Share(AgainstExpectedCalls):
     def _call_counts(self, subject: Subject) -> tuple[int, int, int]:
         """Returns the number of expected calls, of calls made, and of calls that are both, counting repeated calls."""
-        expected, actual = self._calls(subject)
-        key = name_key if self.ignore_args else call_key
-        common = Counter(map(key, expected)) & Counter(map(key, actual))
-        return len(expected), len(actual), common.total()
+        expected, invocation = self.calls(subject)
+        actual = invocation.tool_uses
+        return len(expected), len(actual), number_matched(expected, actual, self.comparison())
 
 
 class TrajectoryPrecision(_Share):

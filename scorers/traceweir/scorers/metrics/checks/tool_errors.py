@@ -20,6 +20,7 @@ from traceweir.scorers.base import (
     require_arguments,
     turns_of_session,
 )
+from traceweir.scorers.metrics.call_comparison import call_key
 from traceweir.scorers.metrics.checks.tool_use import (
     CallOutcome,
     counts_of,
@@ -31,7 +32,6 @@ from traceweir.scorers.metrics.checks.tool_use import (
     summed_counts,
     tool_uses_of,
 )
-from traceweir.scorers.metrics.tool_trajectory import call_key
 
 
 class NoToolErrors(Scorer):
