@@ -5,14 +5,22 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable
 from dataclasses import dataclass
+from typing import ClassVar
 
 from traceweir.scorers.base import Measurement, MissingInput, Scorer, Subject
+from traceweir.scorers.text.asking import asks, is_asking, without_asking
 from traceweir.scorers.text.coverage import covered
 from traceweir.scorers.text.elements import elements, elements_as_mastra
 from traceweir.scorers.text.messages import Compat, question_and_answer, shown
+from traceweir.scorers.text.scripts import script_details
 
 MAX_INLINE_CHARACTERS = 50_000
 """Characters of question and answer together. Longer texts are compared in a thread, so that other sessions go on."""
+
+MAX_BARE_LETTERS = 20
+"""Letters and digits of an answer that can be right without a word of the question: "At ten."."""
+_CHARACTER_LETTERS = 3
+"""Letters as which a Chinese, Japanese or Korean character counts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,9 +47,12 @@ def completeness(question: str, answer: str, *, compat: Compat = None) -> Elemen
     Raises:
         TextGrowsTooMuchError: a text consists of ligatures that stand for many letters each; not with `compat`.
     """
-    elements_of = elements_as_mastra if compat == "mastra" else elements
-    input_elements = elements_of(question)
-    output_elements = elements_of(answer)
+    if compat == "mastra":
+        input_elements = elements_as_mastra(question)
+        output_elements = elements_as_mastra(answer)
+    else:
+        input_elements = _expected_elements(question)
+        output_elements = elements(answer)
     in_output = dict.fromkeys(output_elements)
     score = (
         sum(covered(input_elements, output_elements)) / len(input_elements)
@@ -56,13 +67,28 @@ def completeness(question: str, answer: str, *, compat: Compat = None) -> Elemen
     )
 
 
+def _expected_elements(question: str) -> list[str]:
+    """Returns the elements of a question without those that only ask; all of them if there are no others."""
+    found = [element for element in elements(without_asking(question)) if not is_asking(element)]
+    return found or elements(question)
+
+
+def _is_bare_answer(question: str, answer: str, comparison: ElementComparison) -> bool:
+    """Returns whether the answer to a question is nothing but a few words that the question does not have."""
+    if comparison.score > 0 or not comparison.output_elements:
+        return False
+    length = sum(_CHARACTER_LETTERS if "\u3040" <= each <= "\ud7a3" else 1 for each in answer if each.isalnum())
+    return length <= MAX_BARE_LETTERS and asks(question, elements(question))
+
+
 class Completeness(Scorer):
     """Returns the share of the user's words that the final response covers, from 0 to 1.
 
     Both texts are split into elements: distinct words, with English verbs as infinitives; see `elements`. An equal
     element covers an element of the input. An element of more than three letters is also covered by an element that
-    contains it or is contained in it, if the shorter has more than 60 % of the longer's letters. An invocation without
-    a final response counts as an invocation with an empty response.
+    contains it or is contained in it, if the shorter has more than 60 % of the longer's letters; see `covered`. Words
+    that only ask, such as "when", are not expected in the answer. A short answer without any word of the question has
+    no value. An invocation without a final response counts as an invocation with an empty response.
 
     With `compat: "mastra"` this metric is `createCompletenessScorer` of @mastra/evals 1.10: ASCII letters and digits
     only, only the last text part of a message, and 1 if neither text has elements. This metric recognises English
@@ -75,6 +101,8 @@ class Completeness(Scorer):
     >>> Completeness().score(Subject(invocation=turn)).value
     0.5
     """
+
+    version: ClassVar[str] = "2"
 
     compat: Compat = None
     """The implementation whose values this metric reproduces: Mastra's, or Traceweir's own if None."""
@@ -90,6 +118,11 @@ class Completeness(Scorer):
         comparison = completeness(question, answer, compat=self.compat)
         if not comparison.input_elements and self.compat is None:
             raise MissingInput("the user content has no words that a response could cover")
+        if self.compat is None and _is_bare_answer(question, answer, comparison):
+            raise MissingInput(
+                "the answer is short and has no word of the question, as a right answer of a few words has none; a "
+                "criterion that asks a judge, such as relevance_to_query, can tell"
+            )
         count = len(comparison.input_elements)
         missing = len(comparison.missing_elements)
         return Measurement(
@@ -101,5 +134,6 @@ class Completeness(Scorer):
                 "output_elements": shown(comparison.output_elements),
                 "missing_elements": shown(comparison.missing_elements),
                 "element_counts": {"input": count, "output": len(comparison.output_elements)},
+                **script_details(self.compat, question, answer),
             },
         )

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import ClassVar
 
 from traceweir.schemas.normal_form import normal_form
 from traceweir.scorers.base import Measurement, Scorer, Subject
+from traceweir.scorers.text.folding import with_plain_numbers, without_vowel_signs
 from traceweir.scorers.text.javascript import WHITE_SPACE, utf16_units
 from traceweir.scorers.text.messages import Compat, question_and_answer
+from traceweir.scorers.text.scripts import script_details
 
 
 class ContentSimilarity(Scorer):
     """Returns Dice's coefficient of the character bigrams of the question and the final response, from 0 to 1.
 
-    White space is ignored. Equal texts have the value 1, also if both are empty. If the texts differ and either has
-    fewer than two characters, the value is 0.
+    White space, Hebrew and Arabic vowel signs and the grouping of numbers are ignored. Equal texts have the value 1,
+    also if both are empty. If the texts differ and either has fewer than two characters, the value is 0.
 
     With `compat: "mastra"` this metric is `createContentSimilarityScorer` of @mastra/evals 1.10. The values differ
     where a character has two encodings (NFC and NFD), where a character is outside the Basic Multilingual Plane, and
@@ -26,6 +29,8 @@ class ContentSimilarity(Scorer):
     0.8
     """
 
+    version: ClassVar[str] = "2"
+
     ignore_case: bool = True
     ignore_whitespace: bool = True
     """Accepted because Mastra's configs can contain this option. As in Mastra, either value ignores white space."""
@@ -34,17 +39,19 @@ class ContentSimilarity(Scorer):
 
     def score(self, subject: Subject) -> Measurement:
         """Compares the invocation's question with its answer."""
-        question, answer = (self._characters(text) for text in question_and_answer(subject, self.compat))
-        value = dice(question, answer)
+        texts = question_and_answer(subject, self.compat)
+        value = dice(*map(self._characters, texts))
         return Measurement(
-            value=value, rationale=f"{value:.3f} of the pairs of neighbouring characters are common to both texts"
+            value=value,
+            rationale=f"{value:.3f} of the pairs of neighbouring characters are common to both texts",
+            details=script_details(self.compat, *texts),
         )
 
     def _characters(self, text: str) -> str:
         if self.compat is None:
-            text = normal_form("NFC", text)
-        text = WHITE_SPACE.sub("", text.lower() if self.ignore_case else text)
-        return text if self.compat is None else utf16_units(text)
+            text = normal_form("NFC", without_vowel_signs(with_plain_numbers(text)))
+            return WHITE_SPACE.sub("", text.casefold() if self.ignore_case else text)
+        return utf16_units(WHITE_SPACE.sub("", text.lower() if self.ignore_case else text))
 
 
 def dice(one: str, other: str) -> float:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import re
 from functools import cache
 from importlib.resources import files
+from typing import ClassVar
 
 from traceweir.scorers.base import Measurement, MissingInput, Scorer, Subject
+from traceweir.scorers.text.folding import folded
 from traceweir.scorers.text.javascript import WHITE_SPACE, utf16_units
 from traceweir.scorers.text.messages import Compat, question_and_answer, shown
+from traceweir.scorers.text.scripts import script_details
 from traceweir.scorers.text.segments import segments
 
 
@@ -16,7 +19,7 @@ class KeywordCoverage(Scorer):
     """Returns the share of the question's keywords that the final response repeats, from 0 to 1.
 
     Keywords are the distinct words of a text, in any script, except numbers and English stop words (the list of the
-    SMART system). A question without keywords has no value.
+    SMART system); accents and vowel signs do not count. A question without keywords has no value.
 
     With `compat: "mastra"` this metric is `createKeywordCoverageScorer` of @mastra/evals 1.10: words are separated by
     white space, some punctuation is removed, and a question without keywords has the value 1.
@@ -28,13 +31,17 @@ class KeywordCoverage(Scorer):
     1.0
     """
 
+    version: ClassVar[str] = "2"
+
     compat: Compat = None
     """The implementation whose values this metric reproduces: Mastra's, or Traceweir's own if None."""
 
     def score(self, subject: Subject) -> Measurement:
         """Compares the keywords of the invocation's question with those of its answer."""
         keywords_of = keywords if self.compat is None else keywords_as_mastra
-        expected, found = map(keywords_of, question_and_answer(subject, self.compat))
+        question, answer = question_and_answer(subject, self.compat)
+        expected = keywords_of(question)
+        found = keywords_of(answer)
         if not expected:
             if self.compat is None:
                 raise MissingInput("the user content has no keywords that a response could repeat")
@@ -47,6 +54,7 @@ class KeywordCoverage(Scorer):
             details={
                 "missing_keywords": shown(missing),
                 "keyword_counts": {"input": len(expected), "output": len(found)},
+                **script_details(self.compat, question, answer),
             },
         )
 
@@ -56,9 +64,12 @@ def keywords(text: str) -> dict[str, None]:
 
     >>> list(keywords("What’s the price of 침실의 device_2?"))
     ['price', '침실', 'device']
+
+    Raises:
+        TextGrowsTooMuchError: the text consists of ligatures that stand for many letters each.
     """
     excluded = _stop_words() | _stop_word_parts()
-    return dict.fromkeys(word for word in segments(text) if word not in excluded and not word.isdecimal())
+    return dict.fromkeys(word for word in segments(folded(text)) if word not in excluded and not word.isdecimal())
 
 
 def keywords_as_mastra(text: str) -> dict[str, None]:

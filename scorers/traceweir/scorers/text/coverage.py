@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from traceweir.schemas.normal_form import normal_form
 from traceweir.scorers.text.segments import is_from_pairs
@@ -24,10 +25,16 @@ def covered(elements: Sequence[str], by: Collection[str]) -> list[bool]:
     A Korean syllable counts as its two or three letters. A single character of a script without spaces is covered by
     any element that contains it, because in the other text the character can be part of a bigram.
 
+    Words of alphabets whose languages inflect are also covered by a word with another ending: by a common beginning of
+    more than 70 % of the letters of both. A Korean compound and the words in it cover one another, because writers
+    put a blank between them or none.
+
     >>> covered(["engine", "cat", "abcdef"], ["engineer", "cats", "abcdefghij"])
     [True, False, False]
-    >>> covered(["설정", "光"], ["설정하", "光合"])
-    [True, True]
+    >>> covered(["설정", "光", "библиотека", "погода"], ["설정하", "光合", "библиотеку", "погоня"])
+    [True, True, True, False]
+    >>> covered(["회의실예약", "예약"], ["회의실", "예약"]), covered(["회의실"], ["회의실예약"])
+    ([True, True], [True])
     """
     others = {_letters(element) for element in by}
     spellings = [_letters(element) for element in elements]
@@ -38,11 +45,38 @@ def covered(elements: Sequence[str], by: Collection[str]) -> list[bool]:
         if not done and SHORT < len(spelling) <= LONGEST
     }
     overlapping = _contained(uncovered, others) | _containing(uncovered, others)
+    inflected = _beginnings(filter(_INFLECTING.fullmatch, others))
+    compounds = _compounds(by)
     single = {character for element in by if is_from_pairs(element) for character in element}
     return [
-        done or spelling in overlapping or (len(element) == 1 and element in single)
+        done
+        or spelling in overlapping
+        or (len(element) == 1 and element in single)
+        or element in compounds
+        or (_INFLECTING.fullmatch(spelling) is not None and not inflected.isdisjoint(_beginnings([spelling])))
         for element, spelling, done in zip(elements, spellings, equal, strict=True)
     ]
+
+
+_INFLECTING = re.compile("[\u0370-\u03ff\u0400-\u052f\u0900-\u097f]{4,48}")
+"""Words in Greek, Cyrillic and Devanagari letters."""
+BEGINNING = 0.7
+"""Share of the letters of two words that their common beginning must exceed."""
+
+
+def _beginnings(words: Iterable[str]) -> set[str]:
+    """Returns the beginnings of words that have enough of their letters."""
+    return {word[:length] for word in words for length in range(int(BEGINNING * len(word)) + 1, len(word) + 1)}
+
+
+def _compounds(words: Collection[str]) -> set[str]:
+    """Returns what Korean words are with another blank or without one: two neighbours, and a word's beginning or end."""
+    korean = [word for word in words if _KOREAN.fullmatch(word)]
+    parts = {part for word in korean for at in range(2, len(word) - 1) for part in (word[:at], word[at:])}
+    return parts.union(map(str.__add__, korean, korean[1:]))
+
+
+_KOREAN = re.compile("[\uac00-\ud7a3]{2,12}")
 
 
 def _letters(element: str) -> str:

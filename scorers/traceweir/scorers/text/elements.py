@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 
 from traceweir.schemas.normal_form import normal_form
+from traceweir.scorers.text.folding import folded, without_accents
 from traceweir.scorers.text.segments import segments
 from traceweir.scorers.text.verbs import (
     Token,
@@ -16,25 +17,10 @@ from traceweir.scorers.text.verbs import (
     with_infinitives_as_mastra,
 )
 
-_ACCENTS = "\u0300-\u036f"
-_POINTS = "\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0640\u064b-\u0652\u0670"
-"""Hebrew and Arabic vowel signs, which most texts omit, and the Arabic elongation character (tatweel)."""
 _SPELLINGS = str.maketrans({"’": "'", "–": "-", "—": " , "})
 _STOP = Token("", Word("stop", ""))
 _COMMA = Token("", Word("comma", ""))
 _OTHER = Word("other", "")
-
-MAX_GROWTH = 4
-"""How many times as long as the text its compatibility form (NFKD) can be: longer than that of any ordinary text.
-
-A Korean syllable becomes three characters, an accented Greek letter four. A few ligatures become up to 18.
-"""
-FREE_GROWTH = 1_000
-"""Characters by which every text can grow, so that a short text can consist of such ligatures only."""
-
-
-class TextGrowsTooMuchError(ValueError):
-    """The compatibility form of a text is much longer than the text, and would take seconds to split into elements."""
 
 
 def elements(text: str) -> list[str]:
@@ -47,14 +33,7 @@ def elements(text: str) -> list[str]:
         TextGrowsTooMuchError: Unicode's compatibility form of the text has more than four times as many characters as
             the text and 1,000 more.
     """
-    decomposed = normal_form("NFKD", text)
-    if len(decomposed) > MAX_GROWTH * len(text) + FREE_GROWTH:
-        raise TextGrowsTooMuchError(
-            f"a text of {len(text):,} characters has {len(decomposed):,} in Unicode's compatibility form (NFKD), and at "
-            f"most {MAX_GROWTH} times as many and {FREE_GROWTH:,} more are compared; send its ligatures as letters"
-        )
-    folded = normal_form("NFC", _folding(decomposed))
-    return list(dict.fromkeys(with_infinitives(list(_tokens(folded, segments, as_mastra=False)))))
+    return list(dict.fromkeys(with_infinitives(list(_tokens(folded(text), segments, as_mastra=False)))))
 
 
 def elements_as_mastra(text: str) -> list[str]:
@@ -68,19 +47,9 @@ def elements_as_mastra(text: str) -> list[str]:
 
 def tokens_as_mastra(text: str) -> list[Token]:
     """Returns the words and punctuation marks of a text; words consist of ASCII letters and digits only."""
-    return list(_tokens(_without_accents(normal_form("NFD", text)), _ascii_pieces, as_mastra=True))
+    return list(_tokens(without_accents(normal_form("NFD", text)), _ascii_pieces, as_mastra=True))
 
 
-def _folding(text: str) -> str:
-    return text if text.isascii() else _DIACRITICS.sub("", text)
-
-
-def _without_accents(text: str) -> str:
-    return text if text.isascii() else _MARKS.sub("", text)
-
-
-_DIACRITICS = re.compile(f"[{_ACCENTS}{_POINTS}]+")
-_MARKS = re.compile(f"[{_ACCENTS}]+")
 _CHUNK = re.compile(r"([^\w]*)(.*?)([^\w]*)", re.DOTALL)
 _JOINED = re.compile(r"[A-Za-z]+(?:-+[A-Za-z]+)+")
 _CONTRACTION = re.compile(r"([A-Za-z]+)'([A-Za-z]+)")

@@ -24,14 +24,28 @@ _MAX_ENDINGS = 2
 """Maximum number of endings that are removed: 예약하기를 consists of 예약, 하기 and 를."""
 
 
+_SYLLABLES = 0xAC00
+_FINALS = 28
+"""Number of final consonants of a syllable, none included, through which the code points of syllables count."""
+_RIEUL = 8
+_PIEUP = 17
+_SSANGSIOT = 20
+_SHARED_FINAL = {"니다": _PIEUP, "니까": _PIEUP, "시다": _PIEUP, "까요": _RIEUL, "게요": _RIEUL, "래요": _RIEUL}
+"""The endings whose first consonant is the last one of the stem's syllable, with this consonant."""
+_STEMS = {"해": "하", "돼": "되"}
+"""The stems of syllables that the past tense or a polite form leaves."""
+_NOT_PAST = ("있", "겠")
+
+
 def stem(word: str) -> str:
     """Returns a Korean word without the particle and the ending after its stem; at least one syllable remains.
 
     The function removes the longest known ending, up to twice. It uses no dictionary: a noun whose last syllable looks
-    like a particle can lose that syllable, and so does the equal word in the other text.
+    like a particle can lose that syllable, and so does the equal word in the other text. An ending that shares a
+    syllable with the stem leaves the stem's part of it: 엽니다 and 여나요 are 여, 갔어요 is 가.
 
-    >>> [stem(word) for word in ("침실의", "침실에서", "설정했습니다", "예약하기를", "효과")]
-    ['침실', '침실', '설정', '예약', '효과']
+    >>> [stem(word) for word in ("침실의", "침실에서", "설정했습니다", "예약하기를", "효과", "엽니다", "갔어요")]
+    ['침실', '침실', '설정', '예약', '효과', '여', '가']
     """
     for _ in range(_MAX_ENDINGS):
         for length in range(min(_LONGEST, len(word) - 1), 0, -1):
@@ -40,4 +54,17 @@ def stem(word: str) -> str:
                 break
         else:
             break
+    if len(word) > 2 and _final(word[-3]) == _SHARED_FINAL.get(word[-2:], 0) > 0:
+        word = word[:-3] + _without_final(word[-3])
+    elif _final(word[-1]) == _SSANGSIOT and not word.endswith(_NOT_PAST):
+        word = word[:-1] + _without_final(word[-1])
     return word
+
+
+def _final(syllable: str) -> int:
+    return (ord(syllable) - _SYLLABLES) % _FINALS if "\uac00" <= syllable <= "\ud7a3" else 0
+
+
+def _without_final(syllable: str) -> str:
+    bare = chr(ord(syllable) - _final(syllable))
+    return _STEMS.get(bare, bare)

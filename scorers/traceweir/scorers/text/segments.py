@@ -2,7 +2,8 @@
 
 A word consists of letters, digits and their marks; all other characters separate words. Scripts without spaces between
 words are split into character bigrams, as search engines do: Chinese characters, hiragana, Thai, Lao, Khmer and
-Burmese. A run of katakana stays whole, because katakana writes loan words. Korean words are reduced to their stems.
+Burmese. A run of katakana stays whole, because katakana writes loan words. Hiragana loses particles and polite
+endings, and Korean words are reduced to their stems.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Iterator
 from functools import cache
 from itertools import pairwise
 
+from traceweir.scorers.text.japanese import content
 from traceweir.scorers.text.korean import stem
 
 _HAN = "\u3005-\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
@@ -21,7 +23,7 @@ _KATAKANA = "\u30a0-\u30ff\u31f0-\u31ff"
 _HANGUL = "\uac00-\ud7a3\u1100-\u11ff\u3130-\u318f"
 _CLUSTERS = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
 _RUNS = re.compile(
-    f"(?P<pairs>[{_HAN}]+|[{_HIRAGANA}]+|[{_CLUSTERS}]+)|(?P<hangul>[{_HANGUL}]+)|[{_KATAKANA}]+"
+    f"(?P<pairs>[{_HAN}]+|(?P<hiragana>[{_HIRAGANA}]+)|[{_CLUSTERS}]+)|(?P<hangul>[{_HANGUL}]+)|[{_KATAKANA}]+"
     f"|[^{_HAN}{_HIRAGANA}{_KATAKANA}{_HANGUL}{_CLUSTERS}]+"
 )
 _CAMEL = re.compile("(?<=[a-z0-9])(?=[A-Z])")
@@ -33,12 +35,14 @@ def segments(text: str) -> Iterator[str]:
     >>> list(segments("device_2의 상태를"))
     ['device', '2', '의', '상태']
     >>> list(segments("光合作用 プロセスを สวัสดี"))
-    ['光合', '合作', '作用', 'プロセス', 'を', 'สวั', 'วัส', 'สดี']
+    ['光合', '合作', '作用', 'プロセス', 'สวั', 'วัส', 'สดี']
     """
     for run in text.translate(_spacing()).split():
         for match in _RUNS.finditer(run):
             found = match.group()
-            if match["pairs"]:
+            if match["hiragana"]:
+                yield from _pairs(content(found))
+            elif match["pairs"]:
                 yield from _pairs(found)
             elif match["hangul"]:
                 yield stem(found)

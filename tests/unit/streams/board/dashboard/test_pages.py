@@ -293,6 +293,20 @@ async def test_a_session_page_marks_the_turns_on_which_a_score_of_the_session_re
 
 
 @pytest.mark.parametrize(
+    ("details", "warned"), [({"script": "Hangul"}, True), ({"script": HOSTILE}, False), ({}, False)]
+)
+async def test_a_session_page_warns_where_a_threshold_does_not_hold_in_the_language(
+    details: dict[str, Any], warned: bool, tmp_path: Path, visit: Open
+) -> None:
+    site = Site(open_store(tmp_path / "store.duckdb"), content="full")
+    site.add_sessions(1)
+    site.add(make_score(session_id=session_id_of(0), metric="response_match_score", threshold=0.8, details=details))
+    page = (await visit(site).get(VIEWS[2])).text
+
+    assert ("In Korean, this threshold does not tell right answers from wrong ones" in page) is warned
+
+
+@pytest.mark.parametrize(
     "session_id",
     [
         "'; touch owned #",

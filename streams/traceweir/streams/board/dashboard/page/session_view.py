@@ -12,6 +12,7 @@ from pydantic import JsonValue, ValidationError
 from traceweir.schemas.conversation import Exchange, conversation_of
 from traceweir.schemas.figures import counted
 from traceweir.schemas.session import Session
+from traceweir.scorers.evaluation.languages import language_warning
 from traceweir.streams.board.dashboard.page.diff import Piece, differences
 from traceweir.streams.board.store.sessions import TRACE_VALUE
 from traceweir.streams.tools.results.reader import GATE
@@ -74,6 +75,11 @@ class ScoreView:
             return None
         kinds = [counted(number, str(kind).replace("_", " ")) for kind, number in shortened.items()]
         return f"{fitted.get('characters')} characters of {', '.join(kinds)}"
+
+    @property
+    def language_warning(self) -> str | None:
+        """Why the status says little in the language of the texts; None if nothing is known against it."""
+        return language_warning(str(self.row.get("metric")), self.row.get("threshold"), self.details)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,28 @@
+"""Removes particles, the copula and polite endings from runs of hiragana, without a dictionary."""
+
+from __future__ import annotations
+
+_GRAMMAR = """
+でしょうか ましたか ませんか ですか ますか でした ました ません でしょう ましょう です ます だった である ください くださいませ
+いたします しました します して した する される された れる られる なります なる ている ています てください について
+から まで より には では とは へは にも でも とも など だけ しか は が を に へ と も の で や か ね よ て た だ な い る
+"""
+_STRINGS = tuple(sorted(_GRAMMAR.split(), key=len, reverse=True))
+
+
+def content(run: str) -> str:
+    """Returns a run of hiragana without the grammar at its ends; empty if at most one character remains.
+
+    One character is the end of a word whose beginning is in kanji, and says nothing alone.
+
+    >>> [content(run) for run in ("きますか", "の", "りんごを", "れです")]
+    ['', '', 'りんご', '']
+    """
+    end = len(run)
+    while ending := next((each for each in _STRINGS if run.endswith(each, 0, end)), ""):
+        end -= len(ending)
+    run = run[:end]
+    # Only a particle can stand before a word of hiragana; all else there is the word.
+    if run.startswith(("は", "が", "を", "に", "の", "と", "も")) and len(run) > 2:
+        run = run[1:]
+    return run if len(run) > 1 else ""
