@@ -12,6 +12,7 @@ from importlib.metadata import EntryPoint, entry_points
 from traceweir.scorers import databricks_names
 from traceweir.scorers.base import Scorer
 from traceweir.scorers.databricks_names import ALIASES, full_name
+from traceweir.scorers.evaluation.other_names import nearest_here
 from traceweir.scorers.spelling import did_you_mean
 
 GROUP = "traceweir.scorers"
@@ -121,7 +122,8 @@ class UnknownMetric(UnusableMetric):
 
     def __str__(self) -> str:
         """Returns the message. It is built only if somebody reads it, because the search for a similar name takes time."""
-        return f"{self.args[0]}: there is no such metric; {did_you_mean(self.args[0], known_metrics())}"
+        name = self.args[0]
+        return f"{name}: there is no such metric; {nearest_here(name) or did_you_mean(name, known_metrics())}"
 
 
 def scorer_class(metric: str) -> type[Scorer]:

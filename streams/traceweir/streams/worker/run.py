@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import NamedTuple, TypeVar
 
 from traceweir.scorers.evaluation.criteria_text import criteria_text
 from traceweir.scorers.evaluation.plan import Plan
+from traceweir.scorers.evaluation.unmeasured import needing_references, never_measured
 from traceweir.streams.base.errors import NotReadyError
 from traceweir.streams.base.process_log import log_to_stderr
 from traceweir.streams.base.process_setup import paused_gc
@@ -20,6 +21,7 @@ from traceweir.streams.base.settings import Settings
 from traceweir.streams.base.topics import StageName, application_id
 from traceweir.streams.scoring.isolation.launch import LaunchedProcess
 from traceweir.streams.scoring.judges.client import check_judge
+from traceweir.streams.scoring.judges.keys import without_key
 from traceweir.streams.scoring.tracing.switch import spans_of_environment
 from traceweir.streams.worker.kafka.embedded_broker import is_embedded
 from traceweir.streams.worker.kafka.topic_admin import check_topics, create_topics, reach
@@ -84,7 +86,7 @@ def run_worker(
         from traceweir.streams.worker.runtime.state_directory import claimed, state_folder
     cluster = checked.result()
     if "score" in stages:
-        log.info("%s", criteria_text(plan, None if config is None else str(config)))
+        log_criteria(plan, config, settings, os.environ)
     port = bind(settings.web_host, settings.web_port)
     folder = state_folder(settings, stages)
     application = application_id(settings.topic_prefix, stages)
@@ -103,6 +105,17 @@ def run_worker(
         finally:
             if spans is not None:
                 spans.receiver.close()
+
+
+def log_criteria(plan: Plan, config: Path | None, settings: Settings, environment: Mapping[str, str]) -> None:
+    """Logs which criteria are on, and warns of those that no session will have a value of."""
+    log.info("%s", criteria_text(plan, None if config is None else str(config)))
+    has_key = settings.judge_api_key is not None or settings.judge_api_base is not None
+    for sentence in never_measured(plan, without_key(plan, environment, has_key=has_key)):
+        log.warning("%s", sentence)
+    references = needing_references(plan)
+    if references is not None:
+        log.info("%s", references)
 
 
 def _in_thread(work: Callable[[], T]) -> Future[T]:

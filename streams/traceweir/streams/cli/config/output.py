@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +14,9 @@ import orjson
 from traceweir.schemas.base import JsonObject
 from traceweir.schemas.pushed_config import ENVELOPE, PushedConfig
 from traceweir.schemas.text import printable
+from traceweir.scorers.evaluation.languages import language_warnings
 from traceweir.scorers.evaluation.plan import ConfigError, Plan, read_plan
+from traceweir.scorers.evaluation.unmeasured import needing_references, never_measured
 from traceweir.streams.base.clock import utc_now
 from traceweir.streams.base.settings import Settings
 from traceweir.streams.cli.config.digest import ShadowConfig, config_of_digest
@@ -25,6 +28,7 @@ from traceweir.streams.scoring.configs.changes import changed_meanings, changed_
 from traceweir.streams.scoring.configs.records import UNPUSHED
 from traceweir.streams.scoring.configs.selectors import ANY, in_words
 from traceweir.streams.scoring.configs.usable import without_effect
+from traceweir.streams.scoring.judges.keys import without_key
 from traceweir.streams.worker.config_topic import ConfigTopicError, TopicState, read_topic
 
 CURRENT = "current"
@@ -39,16 +43,29 @@ def validate_file(file: Path, *, as_json: bool) -> int:
     """
     _, plan, notes = read_file(file)
     names = [metric.name for metric in plan.metrics]
+    warnings = _warnings(plan)
     if as_json:
-        write_json({"digest": plan.digest, "criteria": names, "notes": notes})
+        write_json({"digest": plan.digest, "criteria": names, "notes": notes, "warnings": warnings})
     else:
         complain("\n".join(f"note: {note}" for note in notes))
+        complain("\n".join(f"warning: {warning}" for warning in warnings))
         write([f"{file} can be used: digest {plan.digest}, criteria {', '.join(names) or 'none'}"])
         later = [metric for metrics in plan.rounds for metric in metrics if metric.when is not None]
         write([f"{metric.name} is measured if {metric.when}" for metric in later])
         settling = [metric for metric in plan.metrics if metric.settle_s]
         write([f"{each.name} is measured after {each.settle_s:g} s without a later revision" for each in settling])
     return 0
+
+
+def _warnings(plan: Plan) -> list[str]:
+    """Returns what the config can be used for less than it seems: criteria without values, and thresholds that fail."""
+    has_key = any(os.environ.get(f"TRACEWEIR_JUDGE_API_{name}") for name in ("KEY", "BASE"))
+    never = never_measured(plan, without_key(plan, os.environ, has_key=has_key))
+    references = needing_references(plan)
+    found = [*never, *([] if references is None else [references]), *language_warnings(plan.metrics)]
+    if plan.challenger is not None:
+        found += [f"challenger: {warning}" for warning in _warnings(plan.challenger.plan)]
+    return found
 
 
 def list_configs(*, as_json: bool) -> int:

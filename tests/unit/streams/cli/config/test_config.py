@@ -36,6 +36,38 @@ def test_validate_prints_the_digest_of_a_good_config_as_json(run: Run, tmp_path:
     assert found["notes"] == ["gate.cache_size has an effect only in the workers' config file"]
 
 
+def test_validate_warns_of_a_threshold_that_does_not_hold_in_some_languages(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "eval.json"
+    file.write_text('{"criteria": {"keyword_coverage": 0.4, "completeness": 0.5}}')
+    warning = "keyword_coverage >= 0.4 does not tell right answers from wrong ones in Russian"
+    assert f"warning: {warning}" in run("config", "validate", str(file)).err
+    [found] = json.loads(run("config", "validate", str(file), "--json").out)["warnings"]
+    assert found.startswith(warning)
+
+
+def test_validate_warns_of_criteria_that_are_never_measured_or_need_a_reference(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("OPENAI_API_KEY", "TRACEWEIR_JUDGE_API_KEY", "TRACEWEIR_JUDGE_API_BASE"):
+        monkeypatch.delenv(name, raising=False)
+    judged = {"threshold": 1, "judge_model_options": {"judge_model": "openai/gpt-4o"}}
+    criteria = {"response_evaluation_score": 3, "safety_v1": judged, "trajectory_recall": 1}
+    file = tmp_path / "eval.json"
+    file.write_text(json.dumps({"criteria": criteria}))
+    ended = run("config", "validate", str(file))
+    assert ended.code == 0
+    for warning in (
+        "warning: response_evaluation_score is never measured: Traceweir does not compute it",
+        "warning: safety_v1 is never measured: the judge openai/gpt-4o has no key; set OPENAI_API_KEY or",
+        "warning: measured only where a reference says what was expected: trajectory_recall",
+    ):
+        assert warning in ended.err
+    monkeypatch.setenv("OPENAI_API_KEY", "a-key-that-is-not-shown")
+    found = run("config", "validate", str(file), "--json")
+    assert len(json.loads(found.out)["warnings"]) == 2
+    assert "a-key-that-is-not-shown" not in found.out + found.err
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [

@@ -1,0 +1,52 @@
+"""The error for a metric of another tool says what is nearest here."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from traceweir.scorers import ConfigError, read_plan
+from traceweir.scorers.evaluation.other_names import nearest_here, other_names
+from traceweir.scorers.evaluation.registry import known_metrics
+
+TOOLS = {"MLflow", "DeepEval", "Ragas", "Mastra", "Phoenix"}
+
+
+def test_each_row_has_a_tool_a_known_metric_or_a_question_and_a_source() -> None:
+    rows = other_names()
+    assert {row.tool for row in rows} == TOOLS
+    assert not {row.nearest for row in rows if row.nearest} - known_metrics()
+    assert all(row.instead.endswith((".", "?")) and row.source.startswith("https://") for row in rows)
+    assert max(Counter((row.tool, row.name) for row in rows).values()) == 1
+
+
+@pytest.mark.parametrize("name", [row.name for row in other_names() if row.name not in known_metrics()])
+def test_a_config_with_a_name_of_another_tool_is_refused_with_what_is_nearest(name: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        read_plan({"criteria": {name: 0.5}})
+    [problem] = caught.value.problems
+    [row, *_] = [row for row in other_names() if row.name == name]
+    assert f"{name}: there is no such metric; it is a metric of " in problem
+    assert row.tool in problem
+    assert row.nearest in problem
+    assert "docs/other-names.md" in problem
+
+
+@pytest.mark.parametrize(
+    "name", ["answer_relevancy", "AnswerRelevancyMetric", "answer-relevancy", "createAnswerRelevancyScorer"]
+)
+def test_the_spelling_of_a_name_does_not_count(name: str) -> None:
+    found = nearest_here(name)
+    assert found is not None
+    assert "DeepEval, Ragas and Mastra" in found
+    assert "'relevance_to_query'" in found
+
+
+def test_a_metric_without_a_near_one_has_a_question_to_ask() -> None:
+    assert "Is the answer correct in grammar" in str(nearest_here("fluency"))
+
+
+@pytest.mark.parametrize("name", ["brevity", "", "metric", "a" * 10_000, "\x00"])
+def test_a_name_that_no_tool_has_is_not_in_the_table(name: str) -> None:
+    assert nearest_here(name) is None

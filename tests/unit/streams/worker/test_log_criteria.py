@@ -1,0 +1,28 @@
+"""A worker says at its start which criteria are on, and which will never be measured."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import pytest
+
+from traceweir.scorers import read_plan
+from traceweir.streams.base.settings import Settings
+from traceweir.streams.worker.run import log_criteria
+
+
+def test_criteria_without_a_value_are_warnings_at_the_start(caplog: pytest.LogCaptureFixture) -> None:
+    plan = read_plan({"criteria": {"safety_v1": 1, "response_match_score": 0.5}})
+    with caplog.at_level(logging.INFO):
+        log_criteria(plan, Path("eval.json"), Settings(), {})
+    assert [record.levelname for record in caplog.records] == ["INFO", "WARNING", "INFO"]
+    assert "safety_v1 is never measured: the judge gemini-2.5-flash has no key" in caplog.messages[1]
+    assert "measured only where a reference says what was expected: response_match_score" in caplog.messages[2]
+
+
+def test_a_worker_with_a_key_warns_of_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    plan = read_plan({"criteria": {"safety_v1": 1}})
+    with caplog.at_level(logging.WARNING):
+        log_criteria(plan, None, Settings(), {"GEMINI_API_KEY": "a-key-that-is-not-shown"})
+    assert not caplog.messages
