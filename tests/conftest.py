@@ -64,9 +64,10 @@ def _forget_earlier_commands() -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collect_file(file_path: Path) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
-    """Looks for doctests only in modules without tests: for a doctest, pytest finds and reads a module once more."""
+    """Looks for doctests only in modules that have some and no tests: pytest imports and searches each module that it asks."""
     collectors = yield
-    return [each for each in collectors if type(each) is pytest.Module or not file_path.name.startswith("test_")]
+    has_doctests = not file_path.name.startswith("test_") and b">>> " in file_path.read_bytes()
+    return [each for each in collectors if type(each) is pytest.Module or has_doctests]
 
 
 @pytest.hookimpl(wrapper=True)

@@ -95,7 +95,7 @@ def encoded(message: Any, *, json: bool) -> bytes:
     return orjson.dumps(with_hex_ids(MessageToDict(message), message)) if json else message.SerializeToString()
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
 @given(st.lists(SPANS, min_size=1, max_size=4), ATTRIBUTES, st.booleans(), MAX_RECORD_BYTES)
 def test_accepted_spans_are_those_that_can_be_decoded(
     spans: list[Span], resource: list[KeyValue], json: bool, max_record_bytes: int
@@ -114,7 +114,7 @@ def test_accepted_spans_are_those_that_can_be_decoded(
     assert found.accepted + found.rejected == len(spans)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.lists(LOGS, min_size=1, max_size=4), st.booleans(), MAX_RECORD_BYTES)
 def test_accepted_log_records_are_those_that_can_be_decoded(
     logs: list[LogRecord], json: bool, max_record_bytes: int

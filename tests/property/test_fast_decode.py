@@ -194,7 +194,7 @@ def damaged(draw: st.DrawFn) -> tuple[type[BaseModel], dict[str, Any]]:
 
 
 @pytest.mark.parametrize("pad", PADS)
-@settings(max_examples=1_500)
+@settings(max_examples=500)
 @given(case=damaged())
 def test_the_model_accepts_what_the_fast_decoder_accepts_and_reads_the_same(
     case: tuple[type[BaseModel], dict[str, Any]], pad: bytes

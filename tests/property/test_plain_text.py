@@ -88,10 +88,16 @@ def test_the_copy_is_the_text_in_nfkc_without_what_is_not_seen(text: str) -> Non
     assert plain_name(text) == unicodedata.normalize("NFKC", seen)
 
 
+UNASSIGNED = ("Cn", "Co")
+"""Categories of characters that Unicode leaves free, and of those for private use."""
+
+
 @pytest.mark.parametrize("plane", range(17))
 def test_each_character_and_each_pair_that_unicode_joins_is_read_as_in_nfkc(plane: int) -> None:
-    chars = [chr(each) for each in range(plane * 0x10000, (plane + 1) * 0x10000)]
-    pairs = [unicodedata.normalize("NFD", char) for char in chars]
+    places = range(plane * 0x10000, (plane + 1) * 0x10000)
+    # Unicode joins and replaces no character that it has not assigned: of those, some are read.
+    chars = [chr(each) for each in places if each % 64 == 0 or unicodedata.category(chr(each)) not in UNASSIGNED]
+    pairs = [pair for char in chars if (pair := unicodedata.normalize("NFD", char)) != char]
     written = [f"e{each}x" for each in (*chars, *pairs) if not any(map(is_unseen, each))]
     assert [each for each in written if plain_name(each) != unicodedata.normalize("NFKC", each)] == []
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections import Counter
+from functools import cache
 from itertools import product
 from string import ascii_letters, ascii_lowercase, digits
+from typing import Any
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from rouge_score import rouge_scorer, tokenizers
 from tests.support.memory import bytes_kept
 
 from traceweir.scorers.text.porter import PorterStemmer
@@ -41,8 +42,18 @@ words = st.text(NUMBERS_AND_LETTERS, max_size=12) | st.builds(
     st.text("aeiouybdlstwxz7", max_size=5),
     st.lists(st.sampled_from(SUFFIXES), min_size=1, max_size=3),
 )
-stemmer_of_rouge_score = tokenizers.porter.PorterStemmer()
 ascii_texts = st.text(st.characters(max_codepoint=127), max_size=200)
+
+
+# One process imports the package: nltk, which it uses, takes a second of CPU.
+RUNS_ROUGE_SCORE = pytest.mark.xdist_group("rouge_score")
+
+
+@cache
+def stemmer_of_rouge_score() -> Any:
+    from rouge_score.tokenizers import porter
+
+    return porter.PorterStemmer()
 
 
 @given(texts, texts)
@@ -77,20 +88,26 @@ def test_a_blank_between_two_texts_keeps_their_tokens_apart(one: str, other: str
     assert tokens(f"{one} {other}") == tokens(one) + tokens(other)
 
 
+@RUNS_ROUGE_SCORE
 @given(ascii_texts, ascii_texts)
 def test_rouge_on_ascii_equals_the_rouge_score_package(response: str, reference: str) -> None:
+    from rouge_score import rouge_scorer
+
     scorer = rouge_scorer.RougeScorer(["rouge1"], use_stemmer=True)
     assert rouge1_f(response, reference) == scorer.score(reference, response)["rouge1"].fmeasure
 
 
+@RUNS_ROUGE_SCORE
 @given(words)
 def test_stems_equal_those_of_rouge_scores_stemmer(word: str) -> None:
-    assert PorterStemmer().stem(word) == stemmer_of_rouge_score.stem(word)
+    assert PorterStemmer().stem(word) == stemmer_of_rouge_score().stem(word)
 
 
+@RUNS_ROUGE_SCORE
 def test_words_of_every_rule_have_the_stems_of_rouge_scores_stemmer() -> None:
     built = [start + "".join(suffixes) for start in STARTS for suffixes in product(SUFFIXES, ["", *SUFFIXES])]
-    ours, theirs = PorterStemmer(), stemmer_of_rouge_score
+    ours = PorterStemmer()
+    theirs = stemmer_of_rouge_score()
     assert [(word, ours.stem(word)) for word in IRREGULAR + built] == [
         (word, theirs.stem(word)) for word in IRREGULAR + built
     ]

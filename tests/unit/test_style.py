@@ -8,23 +8,35 @@ import re
 import tokenize
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import cache, lru_cache
 from itertools import pairwise
 
 import pytest
 from tests.support.paths import ROOT
 
-pytestmark = pytest.mark.slow
+# One process parses the code of the product.
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("style")]
 
 FILES = sorted(
     path
     for folder in ("schemas", "scorers", "streams", "client")
     for path in (ROOT / folder / "traceweir").rglob("*.py")
 )
+COMMENT_BEHIND = re.compile(r"^ *[^ #\n].*#", re.MULTILINE)
+"""What a code with a comment behind code has: most files lack it, and need not be cut into tokens."""
 DIRECTIVE = re.compile(r"# (noqa|type:|fmt:|pragma)")
+Find = Callable[[str], Sequence[object]]
+"""Returns what breaks a rule in a code."""
 RIDDLES = {"how", "told", "_say", "became", "worthless", "letters"}
 """Names that do not say what they name."""
 DATA = {"lab/comparison/document.py"}
 """Their names are those of a JSON document."""
+
+
+@lru_cache(maxsize=1)
+def nodes_of(code: str) -> Sequence[ast.AST]:
+    """Returns the nodes of a module; several rules read it one after the other."""
+    return list(ast.walk(ast.parse(code)))
 
 
 def tuple_assignments(code: str) -> list[int]:
@@ -34,7 +46,7 @@ def tuple_assignments(code: str) -> list[int]:
     """
     return [
         node.lineno
-        for block in _blocks(ast.parse(code))
+        for block in _blocks(nodes_of(code))
         for node, following in pairwise([*block, None])
         if isinstance(node, ast.Assign)
         and isinstance(names := node.targets[0], ast.Tuple)
@@ -43,8 +55,8 @@ def tuple_assignments(code: str) -> list[int]:
     ]
 
 
-def _blocks(tree: ast.AST) -> Iterator[list[ast.stmt]]:
-    for node in ast.walk(tree):
+def _blocks(nodes: Sequence[ast.AST]) -> Iterator[list[ast.stmt]]:
+    for node in nodes:
         for name in ("body", "orelse", "finalbody"):
             block = getattr(node, name, None)
             if isinstance(block, list):
@@ -71,6 +83,8 @@ def _needs_old_values(names: list[ast.expr], values: list[ast.expr]) -> bool:
 
 def comments_behind_code(code: str) -> list[int]:
     """Returns the lines that have a comment behind their code, where a formatter can move it to another line."""
+    if not COMMENT_BEHIND.search(code):
+        return []
     return [
         token.start[0]
         for token in tokenize.generate_tokens(io.StringIO(code).readline)
@@ -82,7 +96,7 @@ def riddles(code: str) -> list[str]:
     """Returns the names that the code gives, and that do not say what they name."""
     given: set[str | None] = {
         node.id if isinstance(node, ast.Name) else node.arg if isinstance(node, ast.arg) else node.name
-        for node in ast.walk(ast.parse(code))
+        for node in nodes_of(code)
         if isinstance(node, ast.arg | ast.FunctionDef | ast.AsyncFunctionDef | ast.ExceptHandler)
         or (isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store))
     }
@@ -118,6 +132,22 @@ def test_comments_behind_code_are_found_in_code(code: str, found: list[int]) -> 
     assert comments_behind_code(code) == found
 
 
+def public_classes(code: str) -> list[str]:
+    return [node.name for node in nodes_of(code) if isinstance(node, ast.ClassDef) and not node.name.startswith("_")]
+
+
+@cache
+def found_in_product() -> dict[Find, dict[str, Sequence[object]]]:
+    """Returns what each function finds, by file. Each file is parsed once, and no tree is kept."""
+    found: dict[Find, dict[str, Sequence[object]]] = defaultdict(dict)
+    for path in FILES:
+        code = path.read_text("utf-8")
+        for find in (tuple_assignments, comments_behind_code, riddles, public_classes):
+            if lines := find(code):
+                found[find][str(path.relative_to(ROOT))] = lines
+    return found
+
+
 @pytest.mark.parametrize(
     ("find", "data", "advice"),
     [
@@ -126,20 +156,16 @@ def test_comments_behind_code_are_found_in_code(code: str, found: list[int]) -> 
         (riddles, DATA, "name what it is"),
     ],
 )
-def test_code_is_written_as_contributing_says(
-    find: Callable[[str], Sequence[object]], data: Collection[str], advice: str
-) -> None:
-    found = {path: find(path.read_text("utf-8")) for path in FILES if not str(path).endswith(tuple(data))}
-    assert {str(path.relative_to(ROOT)): lines for path, lines in found.items() if lines} == {}, advice
+def test_code_is_written_as_contributing_says(find: Find, data: Collection[str], advice: str) -> None:
+    found = found_in_product().get(find, {})
+    assert {path: lines for path, lines in found.items() if not path.endswith(tuple(data))} == {}, advice
 
 
 def test_a_public_class_has_a_name_of_its_own() -> None:
     """The client is another distribution, whose classes have the names of what they record."""
     places = defaultdict(set)
-    for path in FILES:
-        if path.is_relative_to(ROOT / "client"):
-            continue
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-                places[node.name].add(str(path.relative_to(ROOT)))
+    for path, names in found_in_product()[public_classes].items():
+        for name in names:
+            if not path.startswith("client/"):
+                places[name].add(path)
     assert {name: sorted(found) for name, found in places.items() if len(found) > 1} == {}

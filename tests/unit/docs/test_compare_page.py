@@ -30,6 +30,8 @@ STEPS = re.compile(r"```console\n\$ (?P<command>.*?)\n(?P<output>.*?)```", re.DO
 
 
 @pytest.mark.slow
+# The command loads litellm.
+@pytest.mark.xdist_group("litellm")
 def test_the_change_of_a_judge_gives_what_the_page_shows(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

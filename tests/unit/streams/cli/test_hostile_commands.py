@@ -125,9 +125,19 @@ def in_shell(arguments: str, redirection: str) -> Ended:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("unbuffered", ["", "1"], ids=["buffered", "unbuffered"])
-@pytest.mark.parametrize("redirection", [">/dev/full", ">&-"])
-@pytest.mark.parametrize("command", ["score FILE", "score FILE --json", "--help", "--version"])
+@pytest.mark.parametrize(
+    ("command", "redirection", "unbuffered"),
+    [
+        ("score FILE", ">/dev/full", ""),
+        ("score FILE", ">&-", "1"),
+        ("score FILE --json", ">/dev/full", "1"),
+        ("score FILE --json", ">&-", ""),
+        ("--help", ">/dev/full", ""),
+        ("--help", ">&-", "1"),
+        ("--version", ">/dev/full", "1"),
+        ("--version", ">&-", ""),
+    ],
+)
 def test_a_stdout_that_cannot_be_written_is_reported_with_exit_code_1(
     command: str, redirection: str, unbuffered: str, write_input: WriteInput, monkeypatch: pytest.MonkeyPatch
 ) -> None:
