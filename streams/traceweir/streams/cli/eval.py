@@ -108,8 +108,8 @@ def eval_files(
         complain("no case was scored, because the eval sets contain no case; name an eval set with cases")
     for missing in report.missing_verdicts():
         complain(verdict_line(missing))
-    for metric, judges in report.several_judges().items():
-        complain(judges_line(metric, judges))
+    for metric, counts in report.several_judges().items():
+        complain(judges_line(metric, counts))
     return 0 if report.passed else FAILED
 
 

@@ -237,14 +237,19 @@ def test_the_metric_digest_depends_on_the_judge_model_its_samples_and_sampling()
 
 def test_the_window_of_a_judge_is_part_of_the_digests_of_the_criteria_that_ask_it() -> None:
     def plan(**judge: JsonValue) -> Plan:
-        own = {"threshold": 1, "judge_model_options": {"judge_model": "openai/qwen"}}
+        own: JsonValue = {"threshold": 1, "judge_model_options": {"judge_model": "openai/qwen"}}
         return read_plan({"criteria": {"safety_v1": own, "correctness": 1}, "judge": judge})
 
     def digests(found: Plan) -> list[str]:
         return [metric.digest for metric in found.metrics]
 
     plain = plan()
-    for windows in ({"openai/qwen": 32_768}, {"openai/qwen": 65_536}, {"hosted/openai/qwen": 32_768}):
+    sizes: list[dict[str, JsonValue]] = [
+        {"openai/qwen": 32_768},
+        {"openai/qwen": 65_536},
+        {"hosted/openai/qwen": 32_768},
+    ]
+    for windows in sizes:
         narrow = plan(window_tokens=windows)
         assert (digests(narrow)[0] == digests(plain)[0], digests(narrow)[1] == digests(plain)[1]) == (False, True)
         assert narrow.digest != plain.digest
