@@ -283,6 +283,8 @@ class _Results:
     def __init__(self, models: Sequence[ModelCall], repeated: Set[str], single: Set[str]) -> None:
         self.answered: set[str] = set()
         """The ids of all results."""
+        self.told_of_failures = {model.agent for model in models if model.is_told_of_failures}
+        """The names of the agents whose model's provider is told whether a tool failed."""
         self._by_id: dict[str, tuple[ToolResult, RequestedCall | None]] = {}
         histories: dict[str, list[SpanMessage]] = {}
         several: set[str] = set()
@@ -304,8 +306,6 @@ class _Results:
                         else:
                             several.add(result.id)
                     elif result.id and result.id not in repeated:
-                        if not (result.tells_failure or model.is_told_of_failures):
-                            result = result._replace(tells_failure=True)
                         in_input.add(result.id)
                         self._by_id.setdefault(result.id, (result, asked.get(result.id)))
         # One history has results of several calls, of which only one is known here.
@@ -421,8 +421,8 @@ def _joined(asked: _Asked, run: ToolRun | None, results: _Results, order: tuple[
     elif error == "":
         error = in_result or (exception_type(run.span) if run is not None else "")
     place = asked.source if run is None else run.span.span_id
-    is_told = run is not None or recorded is None or recorded.tells_failure
-    is_unknown = error is None and value is not ABSENT and not is_told
+    leaves_out = run is None and recorded is not None and not recorded.tells_failure
+    is_unknown = leaves_out and error is None and value is not ABSENT and asked.agent in results.told_of_failures
     return ToolCall(
         *(call.name, call_id, args, value, error, asked.agent, run, asked.at_ns, place, order),
         hosted=call.hosted,

@@ -100,6 +100,19 @@ def test_a_message_in_which_nothing_is_left_out_lacks_nothing(result: dict[str, 
     assert "missing" not in returned_in(model_call(result, gen_ai__provider__name=provider))
 
 
+def test_a_message_without_ids_leaves_nothing_out_either() -> None:
+    asked = {"role": "assistant", "parts": [{"type": "tool_call", "name": "reserve", "arguments": {"seats": 2}}]}
+    result = {"role": "tool", "parts": [{"type": "tool_call_response", "response": FULL}]}
+    for provider, is_missing in (("openai", False), ("anthropic", True)):
+        told = {
+            "gen_ai.operation.name": "chat",
+            "gen_ai.provider.name": provider,
+            "gen_ai.input.messages": json.dumps([ASKED, asked, result]),
+            "gen_ai.output.messages": json.dumps([ANSWER]),
+        }
+        assert ("missing" in returned_in(span(3, 0, "chat", told))) is is_missing
+
+
 def test_the_span_of_the_tool_tells_whether_it_failed() -> None:
     told = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "reserve", "gen_ai.tool.call.id": "c1"}
     agent = span(1, 0, "invoke_agent", {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "rail"})
