@@ -139,7 +139,9 @@ def _kind_of(found: JsonObject) -> tuple[_NewStream, str] | None:
 
 def _answer_of_batch(found: JsonObject) -> JsonObject | None:
     """Returns the stored answer, or the stored error, in a line of a batch of OpenAI or Anthropic; None for no such line."""
-    name, response, result = found.get("custom_id"), found.get("response"), found.get("result")
+    name = found.get("custom_id")
+    response = found.get("response")
+    result = found.get("result")
     if not isinstance(name, str) or not found.keys() <= _OF_BATCH or {"response", "result"}.isdisjoint(found):
         return None
     match response, result:

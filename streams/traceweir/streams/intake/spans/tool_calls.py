@@ -227,14 +227,10 @@ def _of_history(model: ModelCall, is_wanted: Callable[[RequestedCall], bool]) ->
     """Yields the wanted calls that a model has read after the question, those of one answer together."""
     span = model.nodes[0].span
     for place, message in enumerate(newest_turn(model.inputs)):
+        name = f"{span.span_id}:history:{place}"
+        answer = answer_in(message, name)
         found = [
-            _Asked(
-                called,
-                span.start_ns,
-                model.agent,
-                f"{span.span_id}:history:{place}:{index}",
-                answer=answer_in(message, f"{span.span_id}:history:{place}"),
-            )
+            _Asked(called, span.start_ns, model.agent, f"{name}:{index}", answer=answer)
             for index, call in enumerate(message.calls)
             if is_wanted(called := _identified(call))
         ]
