@@ -44,7 +44,7 @@ class KeyedCall(NamedTuple):
     """Whether two calls of the kind can still differ, because of a tolerance or of `subset`."""
 
 
-class Difference(NamedTuple):
+class ArgumentDifference(NamedTuple):
     """An argument in which two calls differ."""
 
     argument: str
@@ -109,16 +109,20 @@ class CallComparison:
             return expected.args == actual.args
         return not self._differing(expected, actual, most=1)
 
-    def differences(self, expected: FunctionCall, actual: FunctionCall) -> list[Difference]:
+    def differences(self, expected: FunctionCall, actual: FunctionCall) -> list[ArgumentDifference]:
         """Returns the arguments in which two calls of one tool differ; those of the expected call first."""
         rules = self._rules_of(expected.name)
         if rules.are_exact and (expected.args is None) != (actual.args is None):
             # As in Google ADK, `null` and `{}` differ.
             wanted = actual.args if expected.args is None else expected.args
             if not wanted:
-                return [Difference("", *("no arguments" if call.args is None else "{}" for call in (expected, actual)))]
+                return [
+                    ArgumentDifference(
+                        "", *("no arguments" if call.args is None else "{}" for call in (expected, actual))
+                    )
+                ]
         return [
-            Difference(
+            ArgumentDifference(
                 printable(name, MAX_SHOWN_CHARS), _shown(expected.args or {}, name), _shown(actual.args or {}, name)
             )
             for name in self._differing(expected, actual)
