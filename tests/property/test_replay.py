@@ -169,7 +169,7 @@ def make(partitions: int, closing: Mapping[str, Any], *, hold: bool) -> Flow:
 
 
 def last_contents(flow: Flow) -> dict[str, dict[object, Any]]:
-    """Returns the last record per segment, score and trace in every topic, of any revision, and the dead letters.
+    """Returns the last record per segment, score and trace in every topic, of any revision.
 
     Left out are the parts that can differ: times of evaluation, offsets on candidates, and values that depend on novelty.
     """
@@ -187,9 +187,8 @@ def last_contents(flow: Flow) -> dict[str, dict[object, Any]]:
             if criterion and content["revision"] < last[content["session_id"], content["segment"]]:
                 continue
             content = {name: part for name, part in content.items() if name not in ("revision", "occurred_at")}
-            found[topic][tuple(content[name] for name in names)] = message.partition, message.key, content
-    letters: Counter[object] = Counter(orjson.dumps([m.partition, _content(m)]) for m in flow.read(TOPICS.dead_letters))
-    found[TOPICS.dead_letters] = letters
+            content |= {"partition": message.partition, "key": message.key}
+            found[topic][tuple(content[name] for name in names)] = content
     return found
 
 
@@ -205,6 +204,10 @@ def _content(message: Message) -> Any:
     elif document.get("metric") == "gate":
         document |= {"value": None, "status": None, "rationale": None, "details": None}
     return document
+
+
+def dead_letters(flow: Flow) -> Counter[bytes]:
+    return Counter(orjson.dumps([message.partition, _content(message)]) for message in flow.read(TOPICS.dead_letters))
 
 
 def check_at_rest(flow: Flow) -> None:
@@ -277,6 +280,7 @@ async def compare(
         check_at_rest(flow)
         check_decisions(flow)
     assert last_contents(rough) == last_contents(calm)
+    assert dead_letters(rough) == dead_letters(calm)
 
 
 pytestmark = pytest.mark.filterwarnings("ignore:Generating overly large repr")  # records fill whole chunks
