@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncIterator, Callable
 from datetime import timedelta
+from functools import cache
 from typing import Any
 
 import httpx
@@ -54,8 +55,19 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> DuckDBStore:
     return opened
 
 
+@pytest.fixture(scope="module")
+def api_of(store: DuckDBStore) -> Callable[[Content, Any], Any]:
+    """Returns a function that returns the API of a store; FastAPI takes a tenth of a second to build one."""
+
+    @cache
+    def build(content: Content, read: Any) -> Any:
+        return create_api(read or store, FeedState, content=content, now=lambda: NOW + timedelta(minutes=1))
+
+    return build
+
+
 @pytest.fixture
-async def client(store: DuckDBStore) -> AsyncIterator[Client]:
+async def client(api_of: Callable[[Content, Any], Any]) -> AsyncIterator[Client]:
     """Returns a function that gives a client of an API."""
     clients = []
 
@@ -63,11 +75,10 @@ async def client(store: DuckDBStore) -> AsyncIterator[Client]:
         content: Content = "full",
         token: str | None = None,
         host: str = "127.0.0.1:4180",
-        read: Any = store,
+        read: Any = None,
         **headers: str,
     ) -> httpx.AsyncClient:
-        api = create_api(read, FeedState, content=content, now=lambda: NOW + timedelta(minutes=1))
-        transport = httpx.ASGITransport(guarded(api, token))
+        transport = httpx.ASGITransport(guarded(api_of(content, read), token))
         clients.append(httpx.AsyncClient(transport=transport, base_url=f"http://{host}", headers=headers))
         return clients[-1]
 
