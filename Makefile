@@ -89,7 +89,7 @@ $(VENV)/.live-judge: $(VENV)/.installed
 	cd $(VENV)/live-judge && npm install --silent --no-audit --no-fund --ignore-scripts --omit=optional node-llama-cpp@3 @node-llama-cpp/linux-x64@3
 	@touch $@
 
-test-live-judge: $(VENV)/.live-judge ## Ask a small language model on this machine (needs Node.js 20; installs a model of 92 MB)
+test-live-judge: $(VENV)/.live-judge ## Ask a small language model on this machine (needs Node.js 20; installs a model of 92 MB; takes long)
 	LIVE_JUDGE=1 $(BIN)/pytest -s tests/live_judge
 
 $(VENV)/.browser: $(VENV)/.installed
