@@ -76,6 +76,9 @@ HOSTILE = {
     "Hangul": "".join(chr(0xAC00 + number * 7919 % 11_172) for number in range(50_000)),
     "ideographs": "".join(chr(0x4E00 + number * 7919 % 20_000) for number in range(50_000)),
     "right to left": "שלום \u202eعالم " * 7_500,
+    "groups of digits": "1" + "'000" * 25_000 + "0",
+    "particles": "のはが" * 30_000,
+    "kana and digits": "か1," * 30_000,
     "emoji": "👩‍👩‍👧❤️" * 12_500,
 }
 

@@ -8,7 +8,6 @@ from traceweir.schemas.base import JsonObject
 from traceweir.schemas.reasoning_parts import with_reasoning
 from traceweir.scorers.base import AdkCompat, Measurement, MissingInput, Scorer, Subject
 from traceweir.scorers.text.rouge import rouge1_f
-from traceweir.scorers.text.scripts import script_details
 
 
 class ResponseMatch(Scorer):
@@ -40,11 +39,7 @@ class ResponseMatch(Scorer):
             response = said.text if said is not None else response
             expected = with_reasoning(expected) or expected
         value = rouge1_f(response, expected.text)
-        return Measurement(
-            value=value,
-            rationale=f"ROUGE-1 F-measure {value:.3f} with the expected response",
-            details=script_details(None, response, expected.text),
-        )
+        return Measurement(value=value, rationale=f"ROUGE-1 F-measure {value:.3f} with the expected response")
 
     def decisive_options(self) -> JsonObject:
         """Returns the options; without `compat` they are what they were before there was such an option."""

@@ -72,8 +72,11 @@ _DIACRITICS = re.compile(f"[{_ACCENTS}{_POINTS}]+")
 _MARKS = re.compile(f"[{_ACCENTS}]+")
 _SIGNS = re.compile(f"[{_POINTS}]+")
 _DIGITS = re.compile(r"(?![0-9])\d")
+_SEPARATORS = ",'’\u066c\u00a0\u2009\u202f"
+# A match begins where no number before goes on, so that the groups of a long number are tried once.
 _GROUPED = re.compile(
-    "(?<![0-9.,])[0-9]{1,3}(?:(?:[,'’٬\u00a0\u2009\u202f][0-9]{3})+|(?:\\.[0-9]{3}){2,})(?![0-9]|[.,][0-9])"
+    f"(?<![0-9.,])(?<![0-9][{_SEPARATORS}])[0-9]{{1,3}}"
+    f"(?:(?:[{_SEPARATORS}][0-9]{{3}})+|(?:\\.[0-9]{{3}}){{2,}})(?![0-9]|[.,][0-9])"
 )
 
 

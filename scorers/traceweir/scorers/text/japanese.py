@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 _GRAMMAR = """
 でしょうか ましたか ませんか ですか ますか でした ました ません でしょう ましょう です ます だった である ください くださいませ
 いたします しました します して した する される された れる られる なります なる ている ています てください について
 から まで より には では とは へは にも でも とも など だけ しか は が を に へ と も の で や か ね よ て た だ な い る
 """
-_STRINGS = tuple(sorted(_GRAMMAR.split(), key=len, reverse=True))
+# Backwards, because an expression finds what stands at the end of a long text only if it reads from there.
+_ENDINGS = re.compile(f"(?:{'|'.join(ending[::-1] for ending in sorted(_GRAMMAR.split(), key=len, reverse=True))})*+")
 
 
 def content(run: str) -> str:
@@ -18,10 +21,8 @@ def content(run: str) -> str:
     >>> [content(run) for run in ("きますか", "の", "りんごを", "れです")]
     ['', '', 'りんご', '']
     """
-    end = len(run)
-    while ending := next((each for each in _STRINGS if run.endswith(each, 0, end)), ""):
-        end -= len(ending)
-    run = run[:end]
+    endings = _ENDINGS.match(run[::-1])
+    run = run[: len(run) - (endings.end() if endings else 0)]
     # Only a particle can stand before a word of hiragana; all else there is the word.
     if run.startswith(("は", "が", "を", "に", "の", "と", "も")) and len(run) > 2:
         run = run[1:]

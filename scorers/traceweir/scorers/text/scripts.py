@@ -18,7 +18,7 @@ _RANGES = (
     (0x3400, 0x9FFF, "Han"),
     (0xAC00, 0xD7A3, "Hangul"),
 )
-_READ = 10_000
+_READ = 1_000
 """Letters of a text that are read at most."""
 _JAPANESE = 0.1
 """Share of kana among the letters of a text in Chinese characters from which the text is Japanese."""

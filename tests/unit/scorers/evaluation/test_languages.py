@@ -81,7 +81,7 @@ async def test_a_score_names_the_script_of_its_texts(question: str, answer: str,
         Invocation(user_content=Content.of(question), final_response=Content.of(answer)),
         Reference(final_response=Content.of(answer)),
     )
-    names = ["completeness", "keyword_coverage", "content_similarity", "response_match_score"]
+    names = ["completeness", "keyword_coverage", "content_similarity"]
     scores = await scores_of(read_plan({"criteria": dict.fromkeys(names, 0.5)}), [turn])
     found = {score.details.get("script") for score in scores if score.level == "invocation"}
     assert found == {script}

@@ -15,8 +15,9 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import httpx
+import orjson
 import pytest
-from tests.support.dashboard_site import HOSTILE, SECRET, Site, session_id_of
+from tests.support.dashboard_site import HOSTILE, SECRET, Site, session_id_of, session_of
 from tests.support.results import make_score
 from tests.support.scoring import NOW
 from tests.support.stores import FakeRecord, batch_of, open_store, scores_batch
@@ -293,14 +294,27 @@ async def test_a_session_page_marks_the_turns_on_which_a_score_of_the_session_re
 
 
 @pytest.mark.parametrize(
-    ("details", "warned"), [({"script": "Hangul"}, True), ({"script": HOSTILE}, False), ({}, False)]
+    ("content", "text", "details", "warned"),
+    [
+        ("full", "두 좌석을 예약했습니다.", {}, True),
+        ("none", "두 좌석을 예약했습니다.", {}, False),
+        ("full", "Two seats are booked.", {}, False),
+        ("full", "Two seats are booked.", {"script": "Hangul"}, True),
+        ("full", "Two seats are booked.", {"script": HOSTILE}, False),
+    ],
 )
 async def test_a_session_page_warns_where_a_threshold_does_not_hold_in_the_language(
-    details: dict[str, Any], warned: bool, tmp_path: Path, visit: Open
+    content: Content, text: str, details: dict[str, Any], warned: bool, tmp_path: Path, visit: Open
 ) -> None:
-    site = Site(open_store(tmp_path / "store.duckdb"), content="full")
-    site.add_sessions(1)
-    site.add(make_score(session_id=session_id_of(0), metric="response_match_score", threshold=0.8, details=details))
+    site = Site(open_store(tmp_path / "store.duckdb"), content=content)
+    session = session_of(0, site.now, is_new=False)
+    for event in session["events"]:
+        for name in ("user_content", "final_response"):
+            if name in event:
+                event[name] = {"parts": [{"text": text}]}
+    site.store.write(batch_of("sessions", FakeRecord(orjson.dumps(session))))
+    about: dict[str, Any] = {"session_id": session_id_of(0), "invocation_id": "1", "metric": "response_match_score"}
+    site.add(make_score(**about, threshold=0.8, details=details))
     page = (await visit(site).get(VIEWS[2])).text
 
     assert ("In Korean, this threshold does not tell right answers from wrong ones" in page) is warned

@@ -195,8 +195,8 @@ def page_routes(store: Readable, options: PageOptions) -> APIRouter:
             )
         document = shown(details, options.content)
         case = _one_of(filters.parameters, "case", get_args(Outcome))
-        scores = session_view.score_views(document["results"], document["replaced_results"])  # type: ignore[arg-type]
         segments = session_view.segment_views(document["segments"])  # type: ignore[arg-type]
+        scores = session_view.score_views(document["results"], document["replaced_results"], segments)  # type: ignore[arg-type]
         return page(
             request,
             "session",

@@ -13,6 +13,7 @@ from traceweir.schemas.conversation import Exchange, conversation_of
 from traceweir.schemas.figures import counted
 from traceweir.schemas.session import Session
 from traceweir.scorers.evaluation.languages import language_warning
+from traceweir.scorers.text.scripts import script_of
 from traceweir.streams.board.dashboard.page.diff import Piece, differences
 from traceweir.streams.board.store.sessions import TRACE_VALUE
 from traceweir.streams.tools.results.reader import GATE
@@ -46,6 +47,8 @@ class ScoreView:
     """Why the gate decided as it did."""
     earlier: list[Mapping[str, Any]] = field(default_factory=list)
     """The results that a later revision or attempt has replaced, the oldest first."""
+    script: str | None = None
+    """The script of the question and the answer; None if the result is of no invocation, or the content is hidden."""
 
     @property
     def details(self) -> dict[str, Any]:
@@ -79,7 +82,8 @@ class ScoreView:
     @property
     def language_warning(self) -> str | None:
         """Why the status says little in the language of the texts; None if nothing is known against it."""
-        return language_warning(str(self.row.get("metric")), self.row.get("threshold"), self.details)
+        details = {"script": self.script, **self.details}
+        return language_warning(str(self.row.get("metric")), self.row.get("threshold"), details)
 
 
 @dataclass(frozen=True)
@@ -103,8 +107,17 @@ def segment_views(segments: Sequence[Mapping[str, Any]]) -> list[SegmentView]:
     return [_segment(row) for row in segments]
 
 
-def score_views(results: Sequence[Mapping[str, Any]], replaced: Sequence[Mapping[str, Any]]) -> list[ScoreView]:
+def score_views(
+    results: Sequence[Mapping[str, Any]], replaced: Sequence[Mapping[str, Any]], segments: Sequence[SegmentView]
+) -> list[ScoreView]:
     """Returns the results of a session: criteria first, those that failed before the others; then value and gate."""
+    scripts = {
+        (segment.row["segment"], exchange.turn.invocation.invocation_id): script_of(
+            f"{exchange.question or ''} {exchange.answer or ''}"
+        )
+        for segment in segments
+        for exchange in segment.exchanges or ()
+    }
     earlier: dict[str, list[Mapping[str, Any]]] = {}
     for row in replaced:
         earlier.setdefault(row["result_id"], []).append(row)
@@ -119,7 +132,12 @@ def score_views(results: Sequence[Mapping[str, Any]], replaced: Sequence[Mapping
             row["invocation_id"] or row["trace_id"] or "",
         ),
     )
-    return [_score(row, earlier.get(row["result_id"], [])) for row in ranked]
+    return [
+        replace(
+            _score(row, earlier.get(row["result_id"], [])), script=scripts.get((row["segment"], row["invocation_id"]))
+        )
+        for row in ranked
+    ]
 
 
 def resting_on(scores: Sequence[ScoreView]) -> dict[tuple[int, str], list[ScoreView]]:
