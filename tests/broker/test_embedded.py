@@ -116,7 +116,14 @@ def test_a_worker_with_exactly_once_does_not_start_on_an_embedded_broker(setting
     [
         (None, None, ["no config, so the default criteria are on: tool_call_count_v1; "]),
         ({}, Path("eval.json"), ["eval.json has no criteria, so a session without traces gets no score; "]),
-        ({"criteria": {"response_match_score": 0.8}}, None, ["criteria of the config: response_match_score >= 0.8"]),
+        (
+            {"criteria": {"response_match_score": 0.8}},
+            None,
+            [
+                "criteria of the config: response_match_score >= 0.8",
+                "measured only where a reference says what was expected: response_match_score; ",
+            ],
+        ),
     ],
 )
 def test_a_worker_says_at_start_which_criteria_are_on(

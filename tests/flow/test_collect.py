@@ -183,7 +183,7 @@ async def test_a_late_run_with_the_id_of_another_is_a_call_of_its_own_after_a_re
         }
 
 
-@pytest.mark.parametrize(("number", "count"), [(0, 3), (1, 2), (2, 2), (3, 7)])
+@pytest.mark.parametrize(("number", "count"), [(0, 4), (1, 2), (2, 2), (3, 7)])
 async def test_what_late_spans_change_is_replaced_also_after_a_restart(number: int, count: int) -> None:
     model = {"gen_ai.operation.name": "chat", "gen_ai.output.messages": ASKED}
     spans = [span(1, 1, 4, more=model), span(1, 2, 4), span(1, 3, 4), span(1, 4)]
