@@ -2,7 +2,9 @@
 
 import gc
 import logging
+import math
 import signal
+import sys
 from collections.abc import Generator, Iterator
 from pathlib import Path
 
@@ -60,6 +62,22 @@ def _forget_earlier_commands() -> None:
     root = logging.getLogger()
     for handler in [each for each in root.handlers if type(each).__module__ == process_log.__name__]:
         root.removeHandler(handler)
+
+
+@pytest.fixture(autouse=True)
+def _keep_clients_of_judges() -> Iterator[None]:
+    """Keeps litellm from dropping clients of earlier tests, whose event loops have ended.
+
+    litellm keeps the last 200 clients for ten minutes, one for each event loop. The connections of a dropped client are closed
+    by the garbage collector, in the middle of a later test, which would fail.
+    """
+    yield
+    # litellm loads some of its names when they are asked for.
+    if (cache := getattr(sys.modules.get("litellm"), "__dict__", {}).get("in_memory_llm_clients_cache")) is not None:
+        cache.max_size_in_memory = sys.maxsize
+        cache.default_ttl = 86_400
+        cache.ttl_dict.update(dict.fromkeys(cache.ttl_dict, math.inf))
+        cache.expiration_heap.clear()
 
 
 @pytest.hookimpl(wrapper=True)
