@@ -42,7 +42,7 @@ def rate_difference_interval(first: tuple[int, int], second: tuple[int, int]) ->
 
 
 def mean_difference_interval(first: tuple[int, float, float], second: tuple[int, float, float]) -> Interval | None:
-    """Returns the 95 % interval of the second mean minus the first one; None if a side has fewer than two values.
+    """Returns the 95 % interval of the second mean minus the first one; None if a side has fewer than two values, or no side has a spread.
 
     Each side is (number of values, their sum, the sum of their squares). The variances can differ (Welch 1947,
     doi:10.2307/2332510): the quantile is that of Student's t with the degrees of freedom by Satterthwaite (1946,
@@ -58,7 +58,8 @@ def mean_difference_interval(first: tuple[int, float, float], second: tuple[int,
     difference = second_mean - first_mean
     error = first_error + second_error
     if not error:
-        return difference, difference
+        # Equal values do not say how much others spread.
+        return None
     # SciPy takes a third of a second to import, and only pages with means need it.
     from scipy.stats import t
 

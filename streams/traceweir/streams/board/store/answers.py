@@ -300,8 +300,9 @@ class Slice(Figures):
     """Lower bound of the 95 % interval of the difference (Newcombe)."""
     difference_high: float
     """Upper bound of the 95 % interval of the difference (Newcombe)."""
-    p_value: float
-    """P-value of Fisher's exact test, corrected by Holm for all slices that were tested."""
+    p_value: float | None
+    """P-value of Fisher's exact test, corrected by Holm for all slices that were tested; null for invocations, which are not
+    independent."""
     differs: bool
     """Whether the p-value is 0.05 at most."""
 
@@ -380,6 +381,10 @@ class MetricDifference(BaseModel):
     """Lower bound of the 95 % interval (Newcombe)."""
     pass_rate_difference_high: float | None
     """Upper bound of the 95 % interval (Newcombe)."""
+    differs: bool = False
+    """Whether chance does not explain the difference of the pass rates: ten verdicts or more on both sides, and a p-value of
+    0.05 at most by Fisher's exact test, corrected by Holm for all metrics and levels. Never for invocations, which are not
+    independent."""
     mean_difference: float | None
     """Mean of the second side minus that of the first one; null if a side has no value."""
     mean_difference_low: float | None

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from traceweir.streams.base.statistics.rate_intervals import mean_difference_interval, rate_difference_interval
 from traceweir.streams.board.store.answers import Comparison, MetricDifference
 from traceweir.streams.board.store.figures import added, judged_figures_of, rollups_of, rows_by_place
+from traceweir.streams.board.store.moves import differing_rates, judged
 from traceweir.streams.board.store.selection import Readable, Selection
 
 _VERSIONS = 200
-"""How many versions of all agents are looked at."""
+"""How many versions of all agents are looked at, those with most results."""
 
 
 def compare(store: Readable, first: Selection, second: Selection) -> Comparison:
@@ -22,36 +24,63 @@ def compare(store: Readable, first: Selection, second: Selection) -> Comparison:
     """
     before = rows_by_place(store, first)
     after = rows_by_place(store, second)
+    metrics = [
+        _difference(*place, before.get(place, ()), after.get(place, ()))
+        for place in sorted(before.keys() | after.keys())
+    ]
+    differing = differing_rates(
+        {
+            (each.metric, each.level): (judged(each.first), judged(each.second))
+            for each in metrics
+            if each.first is not None and each.second is not None
+        }
+    )
     return Comparison(
-        metrics=[
-            _difference(*place, before.get(place, ()), after.get(place, ()))
-            for place in sorted(before.keys() | after.keys())
-        ]
+        metrics=[each.model_copy(update={"differs": (each.metric, each.level) in differing}) for each in metrics]
     )
 
 
-def last_versions(store: Readable, selection: Selection) -> tuple[str, str] | None:
-    """Returns the two versions of an agent of which the newer one appeared last in a span, the older one first.
+class LastVersions(NamedTuple):
+    """Two versions of one agent."""
 
-    None if no agent has two versions there.
+    agent: str | None
+    """Name of the agent; None: its results have no name."""
+    older: str
+    newer: str
+
+
+def last_versions(store: Readable, selection: Selection) -> LastVersions | None:
+    """Returns the two newest versions of an agent in a span; of several agents, that of which a version came last.
+
+    A version is as new as its first result, which can be older than the span: both can run at the same time. None if no
+    agent has two versions there.
 
     Raises:
         StoreError: the store cannot answer.
     """
     source, where, parameters = rollups_of(selection)
     rows = store.query(
-        f"SELECT agent_name, agent_version FROM {source} WHERE {where} AND agent_version IS NOT NULL "
-        "GROUP BY agent_name, agent_version HAVING sum(n) > 0 "
-        f"ORDER BY min(minute) DESC, agent_version DESC, agent_name LIMIT {_VERSIONS}",
+        "SELECT agent_name, agent_version, min(minute) AS first_seen_at FROM ("
+        "SELECT minute, n, agent_name, agent_version FROM rollup_hours UNION ALL "
+        "SELECT minute, n, agent_name, agent_version FROM rollup_changes) AS known "
+        "WHERE n > 0 AND (coalesce(agent_name, ''), agent_version) IN ("
+        f"SELECT coalesce(agent_name, ''), agent_version FROM {source} WHERE {where} AND agent_version IS NOT NULL "
+        f"GROUP BY agent_name, agent_version HAVING sum(n) > 0 ORDER BY sum(n) DESC LIMIT {_VERSIONS}) "
+        "GROUP BY agent_name, agent_version",
         parameters,
     )
     newest: dict[str | None, str] = {}
-    for row in rows:
+    for row in sorted(rows, key=lambda row: (row["first_seen_at"], _natural(row["agent_version"])), reverse=True):
         agent = row["agent_name"]
         if agent in newest:
-            return row["agent_version"], newest[agent]
+            return LastVersions(agent, row["agent_version"], newest[agent])
         newest[agent] = row["agent_version"]
     return None
+
+
+def _natural(version: str) -> list[tuple[bool, int, str]]:
+    """Returns a key by which 1.9 is before 1.10."""
+    return [(part.isdecimal(), int(part) if part.isdecimal() else 0, part) for part in re.split(r"(\d+)", version)]
 
 
 def _difference(

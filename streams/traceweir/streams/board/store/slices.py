@@ -9,15 +9,12 @@ from traceweir.streams.base.statistics.rate_intervals import rate_difference_int
 from traceweir.streams.base.statistics.significance import exact_rates, holm
 from traceweir.streams.board.store.answers import MetricFigures, Slice, Slices
 from traceweir.streams.board.store.figures import figures_of, rollups_of, sums
+from traceweir.streams.board.store.moves import DEPENDENT, LEAST, LEVEL_OF_PROOF
 from traceweir.streams.board.store.selection import Readable, Selection
 from traceweir.streams.board.store.tables import RESULT_DIMENSIONS
 
 SHOWN = 12
 """Maximum number of slices of an answer."""
-LEAST = 10
-"""Least number of judged results of a slice, and of the results beside it."""
-LEVEL_OF_PROOF = 0.05
-"""The largest p-value, corrected for the number of slices, of a slice that differs."""
 _SLICED_BY = (*RESULT_DIMENSIONS, "scorer_version", "config_digest")
 
 
@@ -25,7 +22,8 @@ def slices_of(store: Readable, selection: Selection, figures: Sequence[MetricFig
     """Returns the slices of a metric that differ most, those that differ beyond chance first.
 
     A slice is compared with all other results by Fisher's exact test, and the p-values are corrected by Holm for all
-    slices of all dimensions, also for those that are not returned. The test takes results as independent.
+    slices of all dimensions, also for those that are not returned. The test takes results as independent, so invocations
+    are compared and not tested.
 
     Only one level is compared, because a session counts again in each of its invocations: that of sessions, or else the
     one with most verdicts.
@@ -45,10 +43,13 @@ def slices_of(store: Readable, selection: Selection, figures: Sequence[MetricFig
     rows: list[tuple[str, Mapping[str, Any]]] = []
     tested = 0
     for name in _SLICED_BY:
-        found = _most_different(store, selection, name, level.level, level.passed, level.failed)
-        tested += int(found[0]["tested"]) if found else 0
-        rows += [(name, row) for row in found]
-    return Slices(level=level.level, tested=tested, differing=ranked(rows, tested, level.passed, level.failed))
+        farthest = _most_different(store, selection, name, level.level, level.passed, level.failed)
+        tested += int(farthest[0]["tested"]) if farthest else 0
+        rows += [(name, row) for row in farthest]
+    found = ranked(rows, tested, level.passed, level.failed)
+    if level.level == DEPENDENT:
+        found = [each.model_copy(update={"p_value": None, "differs": False}) for each in found]
+    return Slices(level=level.level, tested=tested, differing=found)
 
 
 def ranked(rows: Sequence[tuple[str, Mapping[str, Any]]], tested: int, passed: int, failed: int) -> list[Slice]:

@@ -11,7 +11,7 @@ from tests.support.scoring import NOW
 from tests.support.stores import scores_batch
 
 from traceweir.streams.board.store.answers import MetricFigures
-from traceweir.streams.board.store.comparison import last_versions
+from traceweir.streams.board.store.comparison import compare, last_versions
 from traceweir.streams.board.store.figures import judged_figures_of
 from traceweir.streams.board.store.moves import moves_of
 from traceweir.streams.board.store.opening import Store
@@ -46,12 +46,65 @@ def test_the_more_metrics_there_are_the_more_a_move_has_to_be() -> None:
     assert not moves_of([now, *others], [before, *others])["m", "session"].differs
 
 
-def test_the_last_versions_are_two_of_one_agent(store: Store) -> None:
+def test_turns_of_a_session_are_alike_and_have_no_colour() -> None:
+    before = figures("m", 90, 10).model_copy(update={"level": "invocation"})
+    now = figures("m", 50, 50).model_copy(update={"level": "invocation"})
+
+    assert not moves_of([now], [before])["m", "invocation"].differs
+
+
+def test_a_comparison_of_two_results_has_no_colour(store: Store) -> None:
+    day = Selection(NOW - timedelta(hours=12), NOW + timedelta(hours=12))
+    for version, values in {"1": [0.9] * 2, "2": [0.1] * 2, "3": [0.9] * 20, "4": [0.1] * 20}.items():
+        scores = (make_score(f"{version}-{n}", value=value, agent_version=version) for n, value in enumerate(values))
+        store.write(scores_batch(*scores, offset=100 * int(version)))
+
+    few, many = (
+        compare(
+            store,
+            *(Selection(day.since, day.until, {"agent_version": version}) for version in versions),
+        ).metrics[0]
+        for versions in (("1", "2"), ("3", "4"))
+    )
+
+    assert (few.differs, few.pass_rate_difference, few.mean_difference_low) == (False, -1.0, None)
+    assert many.differs
+
+
+def add(store: Store, offset: int, agent: str, version: str, *ages_h: float) -> None:
+    store.write(
+        scores_batch(
+            *(
+                make_score(
+                    f"{offset}-{age_h}",
+                    agent_name=agent,
+                    agent_version=version,
+                    occurred_at=NOW - timedelta(hours=age_h),
+                )
+                for age_h in ages_h
+            ),
+            offset=offset,
+        )
+    )
+
+
+def test_the_last_versions_are_the_newest_two_of_one_agent(store: Store) -> None:
     day = Selection(NOW - timedelta(hours=12), NOW + timedelta(hours=12))
     assert last_versions(store, day) is None
-    for age, (agent, version) in enumerate([("b", "9"), ("a", "2"), ("c", "1"), ("a", "10"), ("a", "1")]):
-        at = NOW - timedelta(hours=age)
-        store.write(
-            scores_batch(make_score(f"s{age}", agent_name=agent, agent_version=version, occurred_at=at), offset=age)
-        )
-    assert last_versions(store, day) == ("10", "2")
+    for offset, (agent, version) in enumerate([("b", "9"), ("a", "2"), ("c", "1"), ("a", "10"), ("a", "1")]):
+        add(store, offset, agent, version, offset)
+    assert last_versions(store, day) == ("a", "10", "2")
+
+
+def test_a_version_is_as_new_as_its_first_result_which_can_be_older_than_the_span(store: Store) -> None:
+    add(store, 0, "a", "1.0", 72, 1)
+    add(store, 10, "a", "1.1", 48, 2)
+
+    assert last_versions(store, Selection(NOW - timedelta(hours=12), NOW + timedelta(hours=1))) == ("a", "1.0", "1.1")
+
+
+def test_of_versions_that_came_at_once_the_larger_number_is_newer(store: Store) -> None:
+    for offset, version in enumerate(["1.10", "1.9"]):
+        add(store, offset, "a", version, 1)
+
+    assert last_versions(store, Selection(NOW - timedelta(hours=12), NOW + timedelta(hours=1))) == ("a", "1.9", "1.10")

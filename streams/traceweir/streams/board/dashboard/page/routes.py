@@ -134,7 +134,7 @@ def page_routes(store: Readable, options: PageOptions) -> APIRouter:
             gate_before=next((each for each in earlier if each.metric == GATE), None),
             criteria=criteria,
             earlier=_by_place(earlier),
-            moves=moves_of(criteria, earlier),
+            moves=moves_of(found.metrics, earlier),
             total=_total(found.metrics),
             total_before=_total(earlier),
             judged=sorted((each for each in criteria if each.usd or each.input_tokens), key=lambda each: -each.usd),
@@ -469,9 +469,12 @@ def _sides(parameters: Mapping[str, str]) -> Sides | None:
 
 
 def _last_versions(store: Readable, selection: Selection) -> Sides:
-    """Returns the two agent versions that appeared last in a span, the older one first; no filters if there are none."""
-    versions = last_versions(store, selection)
-    return ({"agent_version": versions[0]}, {"agent_version": versions[1]}) if versions else ({}, {})
+    """Returns the two newest versions of an agent in a span, the older one first; no filters if there are none."""
+    found = last_versions(store, selection)
+    if found is None:
+        return {}, {}
+    agent = {} if found.agent is None else {"agent_name": found.agent}
+    return {**agent, "agent_version": found.older}, {**agent, "agent_version": found.newer}
 
 
 def _nearest(
