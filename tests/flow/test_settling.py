@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -22,14 +23,34 @@ from tests.support.judge_retries import (
 )
 from tests.support.openai_server import Say
 
+from traceweir.schemas.session import Session
 from traceweir.scorers import Plan
 from traceweir.streams.pipeline.score.judge_retries import PAUSE_S
+from traceweir.streams.scoring.judges.verdicts import JudgeVerdict
+from traceweir.streams.scoring.sessions.result import ScoringResult
+from traceweir.streams.scoring.sessions.session_scoring import Measure
 from traceweir.streams.testing import Flow
 
 # Importing litellm takes seconds; the group keeps it to one process.
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("litellm")]
 
 SETTLE_S = 600
+TOO_SMALL = 500
+"""Maximum number of bytes of a batch that no score fits."""
+
+
+class FailingScoring:
+    """Scores sessions, or rejects them after their judges were asked."""
+
+    def __init__(self, inner: Measure) -> None:
+        self._inner = inner
+        self.fails = False
+
+    async def __call__(self, session: Session, known: Sequence[JudgeVerdict] = (), attempt: int = 0) -> ScoringResult:
+        result = await self._inner(session, known, attempt)
+        if self.fails:
+            raise RuntimeError("It failed.")
+        return result
 
 
 @pytest.fixture
@@ -212,3 +233,74 @@ async def test_a_session_that_no_longer_exists_keeps_its_score(judge: Provider) 
     await advance(flow, SETTLE_S + 1)
     await settle(flow)
     assert (reasons(flow), flow.counters("score")["retries.expired"]) == ([("missing_input", "settling")], 1)
+
+
+async def test_a_session_whose_scores_after_the_wait_do_not_fit_is_a_dead_letter_with_the_reason(
+    judge: Provider,
+) -> None:
+    flow = retry_flow(judge, settling_plan())
+    await send(flow, session())
+    flow.limits.learn({TOPICS.results: TOO_SMALL})
+    await advance(flow, SETTLE_S + 1)
+
+    (letter,) = flow.dead_letters()
+    assert (letter.stage, letter.reason, letter.topic, letter.key) == ("score", "too_large", TOPICS.sessions, b"s")
+    assert "does not fit the topic traceweir.results" in letter.detail
+    counters = flow.counters("score")
+    assert [counters[name] for name in ("retries.rejected", "dead_lettered.too_large", "consumed")] == [1, 1, 1]
+    assert flow.rows(b"score/r") == {}
+
+    flow.limits.learn({})
+    await advance(flow, 10 * AFTER_S)
+    assert len(flow.dead_letters()) == 1
+
+
+async def test_a_rejected_attempt_after_the_wait_is_repeated_until_none_is_left_and_is_then_a_dead_letter(
+    judge: Provider,
+) -> None:
+    flow = retry_flow(judge, settling_plan(retries=True, attempts=2), hold=FailingScoring)
+    failing: Any = flow.scoring
+    await send(flow, session())
+    failing.fails = True
+    await advance(flow, SETTLE_S + 1)
+    stage: Any = flow.lanes[0].stages["score"]
+    assert (flow.dead_letters(), stage.settling) == ([], 1)
+    flow.crash()
+    for _ in range(3):
+        await advance(flow, AFTER_S + 1)
+
+    assert [(each.reason, each.detail) for each in flow.dead_letters()] == [
+        ("scoring_failed", "RuntimeError: It failed.")
+    ]
+    assert flow.counters("score")["retries.unsuccessful"] == 2
+    assert flow.rows(b"score/r") == {}
+
+
+async def test_after_a_rejected_attempt_the_next_one_is_published_although_no_more_scores_have_a_value(
+    judge: Provider,
+) -> None:
+    plan = settling_plan(retries=True)
+    at_once = replace(plan.metrics[0], name="asks_at_once", settle_s=0.0)
+    plan = replace(plan, metrics=(*plan.metrics, at_once), sampling={**plan.sampling, "asks_at_once": 1.0})
+    flow = retry_flow(judge, plan, hold=FailingScoring)
+    failing: Any = flow.scoring
+    judge.up = False
+    await send(flow, session())
+    failing.fails = True
+    await advance(flow, SETTLE_S + 1)
+    failing.fails = False
+    await advance(flow, AFTER_S + 1)
+    assert reasons(flow) == [("missing_input", "settling"), ("error", "judge_unavailable")]
+    judge.up = True
+    await advance(flow, AFTER_S + 1)
+
+    assert published_attempts(flow) == [(0, 0, None), (0, 1, None), (0, 2, 1.0)]
+    assert (flow.rows(b"score/r"), flow.dead_letters()) == ({}, [])
+
+
+async def test_a_wait_of_less_than_a_millisecond_ends(judge: Provider) -> None:
+    plan = settling_plan()
+    flow = retry_flow(judge, replace(plan, metrics=(replace(plan.metrics[0], settle_s=0.0004),)))
+    await send(flow, session())
+    await advance(flow, 1)
+    assert published_attempts(flow) == [(0, 0, None), (0, 1, 1.0)]

@@ -35,9 +35,9 @@ def retry_plan(*, required: bool = False, **later: Any) -> Plan:
     return replace(plan, gate=GateConfig(required=["asks"])) if required else plan
 
 
-def retry_flow(provider: Provider, plan: Plan) -> RereadFlow:
+def retry_flow(provider: Provider, plan: Plan, **options: Any) -> RereadFlow:
     access = Access(provider.server.url, SecretStr(KEY))
-    return RereadFlow(plan, stages=("score",), judging=lambda clock: Judging(plan.judge, access, clock))
+    return RereadFlow(plan, stages=("score",), judging=lambda clock: Judging(plan.judge, access, clock), **options)
 
 
 def session(name: str = "s", revision: int = 0, segment: int = 0, **changes: Any) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
+from math import ceil
 from typing import Any, NamedTuple
 
 import msgspec
@@ -120,8 +121,9 @@ class JudgeRetries:
             # A replay of an earlier or the same revision leaves the schedule unchanged.
             return False
         config = self._config
-        settle_ms = round(result.settle_s * 1000)
-        if settle_ms:
+        # Rounded up: what waits is never without a later attempt.
+        settle_ms = ceil(result.settle_s * 1000)
+        if result.settle_s:
             # A worker with a fast clock can have written the record.
             due_ms = min(timestamp, self._now_ms) + settle_ms
         elif config is not None and result.waiting:
@@ -194,24 +196,32 @@ class JudgeRetries:
         self._taken.discard(row_key)
         self._remove(row_key)
 
-    def retried(self, row_key: bytes, unanswered: int, *, published: bool) -> None:
+    def retried(self, row_key: bytes, unanswered: int, *, published: bool) -> bool:
         """Notes that a retry has ended.
+
+        A session that settles goes on to settle until an attempt is published.
 
         Args:
             row_key: The row key of the session.
             unanswered: Number of its scores that still wait for a judge; 0 ends the retries.
             published: Whether its scores are published under the next attempt number.
+
+        Returns:
+            Whether another attempt follows.
         """
         self._taken.discard(row_key)
         pending = self._pending[row_key]
-        left = pending.left if pending.settle_ms else pending.left - 1
+        # The attempt after a wait is no retry if it is published.
+        left = pending.left if pending.settle_ms and published else pending.left - 1
         if self._config is None or not unanswered or left < 1:
             self._remove(row_key)
-            return
-        due_ms = self._now_ms + round(self._config.after_s * 1000)
+            return False
+        settle_ms = 0 if published else pending.settle_ms
+        due_ms = (self._watermark_ms if settle_ms else self._now_ms) + round(self._config.after_s * 1000)
         attempt = pending.attempt + published
-        again = {"attempt": attempt, "due_ms": due_ms, "unanswered": unanswered, "left": left, "settle_ms": 0}
+        again = {"attempt": attempt, "due_ms": due_ms, "unanswered": unanswered, "left": left, "settle_ms": settle_ms}
         self._keep(row_key, msgspec.structs.replace(pending, **again))
+        return True
 
     def rows(self) -> Rows:
         """Returns the changed rows since the last call."""

@@ -24,8 +24,8 @@ class PendingRetry(msgspec.Struct, frozen=True, array_like=True, gc=False):
     left: int
     """Number of remaining retries."""
     settle_ms: int = 0
-    """How long the session waits for a later revision, in milliseconds; `due_ms` is then a time of the watermark. 0: its
-    judge was unavailable."""
+    """How long the session waits for a later revision, in milliseconds, until an attempt after the wait is published;
+    `due_ms` is then a time of the watermark. 0: its judge was unavailable."""
 
 
 _encode = msgspec.msgpack.Encoder().encode

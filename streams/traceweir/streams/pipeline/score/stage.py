@@ -299,38 +299,65 @@ class ScoreStage:
         self._changed()
 
     async def _score_again(self, row_key: bytes, pending: PendingRetry, record: Record, regates: bool) -> None:
-        """Scores a session again, and publishes under the next attempt number.
-
-        After an outage of a judge it publishes only if more scores than before have a value.
-        """
+        """Scores a session again, and publishes under the next attempt number."""
         key = record.key or b""
-        result = None
+        result: ScoringResult | SessionRejected
         try:
             scoring = await self._configs.scoring_at(pending.offset)
             result = await scoring(record.value or b"", self._judge_rows.known(key), pending.attempt + 1)
-            judged = result.judged
         except SessionRejected as why:
-            judged = why.judged
+            result = why
         if self._dropped:
             return
-        self._judge_rows.learn(key, judged)
+        self._judge_rows.learn(key, result.judged)
         before = len(self._outputs)
         try:
-            fits = result is not None and self._too_large(key, result) is None
-            settles = pending.settle_ms > 0
-            if result is not None and fits and (settles or result.unanswered < pending.unanswered):
-                self._publish(record, result, result.candidates if regates else ())
-                self._judge_retries.retried(row_key, result.waiting, published=True)
-                self.counters["retried"] += 1
-            else:
-                waiting = 0 if result is not None and result.replied else max(pending.unanswered, settles)
-                self._judge_retries.retried(row_key, waiting, published=False)
-                self.counters["retries.unsuccessful"] += 1
-        except Exception:  # noqa: BLE001  # the session has its scores of before, and another attempt would raise again
+            self._take_up_again(row_key, pending, record, result, regates)
+        except Exception as error:  # noqa: BLE001  # the session has its scores of before, and another attempt would raise again
             del self._outputs[before:]
             self._judge_retries.give_up(row_key)
             self.counters["retries.failed"] += 1
+            if pending.settle_ms:
+                detail = f"the scores after the wait of settle_s could not be taken up: {type(error).__name__}: {error}"
+                self._reject_settled(record, "scoring_failed", detail)
         self._next_turn(record)
+
+    def _take_up_again(
+        self,
+        row_key: bytes,
+        pending: PendingRetry,
+        record: Record,
+        result: ScoringResult | SessionRejected,
+        regates: bool,
+    ) -> None:
+        """Publishes the result of a further attempt.
+
+        After an outage of a judge, only if more scores than before have a value. After a wait, in any case, because
+        the published scores say that they wait; without a result and a further attempt, the session is a dead letter.
+        """
+        settles = pending.settle_ms > 0
+        reason: Reason = "too_large"
+        if isinstance(result, SessionRejected):
+            reason = result.reason
+            problem: str | None = result.detail
+            waiting = max(pending.unanswered, int(settles))
+        else:
+            problem = self._too_large(record.key or b"", result)
+            waiting = result.waiting if settles or result.replied else pending.unanswered
+            if problem is None and (settles or result.unanswered < pending.unanswered):
+                self._publish(record, result, result.candidates if regates else ())
+                self._judge_retries.retried(row_key, result.waiting, published=True)
+                self.counters["retried"] += 1
+                return
+        self.counters["retries.unsuccessful"] += 1
+        goes_on = self._judge_retries.retried(row_key, waiting, published=False)
+        if settles and problem is not None and not goes_on:
+            self._reject_settled(record, reason, problem)
+
+    def _reject_settled(self, record: Record, reason: Reason, detail: str) -> None:
+        # The session is counted as scored too, by its first attempt.
+        self.counters["retries.rejected"] += 1
+        self._reject(record, reason, detail)
 
     def _publish(self, record: Record, result: ScoringResult, offered: Sequence[OfferedCandidate]) -> None:
         # The session itself can claim any time.
