@@ -182,13 +182,16 @@ async def test_an_outage_at_the_end_of_the_wait_is_the_last_word_without_retry_l
     assert flow.rows(b"score/r") == {}
 
 
-async def test_beyond_max_sessions_the_oldest_session_stays_not_evaluated(judge: Provider) -> None:
+async def test_beyond_max_sessions_the_oldest_session_is_asked_before_its_wait_ends(judge: Provider) -> None:
     flow = retry_flow(judge, settling_plan(retries=True, max_sessions=2))
-    for name in "abc":
+    for name in "abcd":
         await send(flow, session(name))
+    await advance(flow, 1)
+    assert {each["session_id"] for each in flow.results("asks") if each["value"] == 1.0} == {"a", "b"}
     await advance(flow, SETTLE_S + 1)
-    assert {each["session_id"] for each in flow.results("asks") if each["value"] == 1.0} == {"b", "c"}
-    assert flow.counters("score")["retries.dropped"] == 1
+
+    assert published_attempts(flow)[4:] == [(0, 1, 1.0)] * 4
+    assert (flow.counters("score").get("retries.dropped", 0), flow.rows(b"score/r")) == (0, {})
 
 
 async def test_a_config_of_the_topic_waits_although_the_file_of_the_worker_has_no_judge(judge: Provider) -> None:

@@ -32,7 +32,7 @@ AT_ONCE = 16
 PAUSE_S = 10.0
 """Seconds until the next try for a session that could not be read, or that was being scored for another reason."""
 MAX_SETTLING = RetryLater().max_sessions
-"""Maximum number of waiting sessions of a partition without `retry_later`; beyond it, the oldest get no further attempt."""
+"""Maximum number of waiting sessions of a partition without `retry_later`, and of those whose wait was ended early."""
 
 
 ReadRecord = Callable[[str, int, int], Awaitable[Any]]
@@ -68,8 +68,10 @@ class JudgeRetries:
 
     def __init__(self, config: RetryLater | None) -> None:
         self._config = config
-        # In the order in which they were noted.
-        self._pending: OrderedDict[bytes, PendingRetry] = OrderedDict()
+        self._pending: dict[bytes, PendingRetry] = {}
+        # Each waiting session is in one of the two, in the order in which the sessions came into it.
+        self._in_time: OrderedDict[bytes, None] = OrderedDict()
+        self._early: OrderedDict[bytes, None] = OrderedDict()
         self._by_clock = DueTimes()
         self._by_watermark = DueTimes()
         self._settling: set[bytes] = set()
@@ -131,8 +133,9 @@ class JudgeRetries:
         else:
             self._remove(row_key)
             return False
-        # Removed first, so that it becomes the last one.
-        self._pending.pop(row_key, None)
+        # So that it becomes the last one.
+        self._in_time.pop(row_key, None)
+        self._early.pop(row_key, None)
         left = config.attempts if config is not None else 0
         version = offset, result.revision, 0, result.last_record_ms
         self._keep(row_key, PendingRetry(*version, due_ms, result.waiting, left, settle_ms))
@@ -239,12 +242,17 @@ class JudgeRetries:
             self._settling.add(row_key)
         else:
             self._settling.discard(row_key)
+            self._early.pop(row_key, None)
+        if row_key not in self._early:
+            self._in_time.setdefault(row_key)
         if row_key not in self._taken:
             self._plan(row_key, pending)
 
     def _remove(self, row_key: bytes) -> None:
         if self._pending.pop(row_key, None) is not None:
             self._settling.discard(row_key)
+            self._in_time.pop(row_key, None)
+            self._early.pop(row_key, None)
             self._by_clock.cancel(row_key)
             self._by_watermark.cancel(row_key)
             self._changed[row_key] = None
@@ -262,9 +270,21 @@ class JudgeRetries:
                 self._keep(row_key, msgspec.structs.replace(pending, due_ms=latest))
 
     def _make_room(self, limit: int) -> None:
-        while len(self._pending) > limit:
-            oldest = next((row_key for row_key in self._pending if row_key not in self._taken), None)
-            if oldest is None:
-                break
-            self._remove(oldest)
-            self.dropped += 1
+        while len(self._in_time) > limit and (oldest := self._oldest(self._in_time)) is not None:
+            pending = self._pending[oldest]
+            if pending.settle_ms:
+                # Its score says that its judge will be asked. Without an attempt it would say so for ever.
+                del self._in_time[oldest]
+                self._early[oldest] = None
+                self._keep(oldest, msgspec.structs.replace(pending, due_ms=min(pending.due_ms, self._watermark_ms)))
+            else:
+                self._drop(oldest)
+        while len(self._early) > MAX_SETTLING and (oldest := self._oldest(self._early)) is not None:
+            self._drop(oldest)
+
+    def _oldest(self, row_keys: OrderedDict[bytes, None]) -> bytes | None:
+        return next((row_key for row_key in row_keys if row_key not in self._taken), None)
+
+    def _drop(self, row_key: bytes) -> None:
+        self._remove(row_key)
+        self.dropped += 1

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from traceweir.schemas.judge_config import RetryLater
-from traceweir.streams.pipeline.score.judge_retries import AT_ONCE, PAUSE_S, JudgeRetries
+from traceweir.streams.pipeline.score.judge_retries import AT_ONCE, MAX_SETTLING, PAUSE_S, JudgeRetries
 from traceweir.streams.pipeline.score.pending_retry import PendingRetry
 from traceweir.streams.pipeline.score.session_header import segment_of, session_of
 from traceweir.streams.scoring.sessions.result import ScoringResult
@@ -197,3 +197,39 @@ def test_a_row_without_the_wait_is_that_of_an_outage() -> None:
     waiting = retries()
     waiting.load({b"rs" + bytes(4): row})
     assert waiting.get(b"rs" + bytes(4)) == PendingRetry(7, 2, 0, LAST_RECORD_MS, (NOW_S + 900) * 1000, 1, 3, 0)
+
+
+def test_beyond_the_maximum_the_oldest_session_is_due_now_if_it_settles_and_is_dropped_otherwise() -> None:
+    waiting = retries(RetryLater(after_s=900, max_sessions=2))
+    waiting.note(b"a", 1, NOW_S * 1000, settling())
+    waiting.note(b"b", 2, NOW_S * 1000, result())
+    waiting.note(b"c", 3, NOW_S * 1000, settling())
+    assert (len(waiting), waiting.dropped) == (3, 0)
+    waiting.note(b"d", 4, NOW_S * 1000, settling())
+
+    assert waiting.dropped == 1
+    assert [*map(session_of, waiting.take_due(NOW_S, 0))] == [b"a"]
+    assert waiting.settling == 3
+
+
+def test_a_session_that_is_due_early_stays_so_after_a_restart_and_a_later_revision_waits_again() -> None:
+    config = RetryLater(after_s=900, max_sessions=1)
+    before = retries(config)
+    before.take_due(NOW_S, NOW_S * 1000)
+    for name, offset in ((b"a", 1), (b"b", 2)):
+        before.note(name, offset, NOW_S * 1000, settling())
+    after = JudgeRetries(config)
+    after.load({key: row for key, row in before.rows() if row is not None})
+    assert [*map(session_of, after.take_due(NOW_S, NOW_S * 1000))] == [b"a"]
+
+    before.note(b"a", 3, NOW_S * 1000, settling(revision=1))
+    assert [*map(session_of, before.take_due(NOW_S, NOW_S * 1000))] == [b"b"]
+    assert (before.dropped, len(before)) == (0, 2)
+
+
+def test_sessions_that_are_due_early_and_are_not_taken_are_bounded_too() -> None:
+    waiting = retries(RetryLater(after_s=900, max_sessions=1))
+    for number in range(MAX_SETTLING + 3):
+        waiting.note(b"%d" % number, number, NOW_S * 1000, settling())
+    assert (len(waiting), waiting.dropped) == (MAX_SETTLING + 1, 2)
+    assert [waiting.get(b"r%d" % number + bytes(4)) is None for number in range(3)] == [True, True, False]
