@@ -11,12 +11,14 @@ from pydantic import JsonValue
 from tests.support.scoring import NOW, make_session
 
 from traceweir.schemas.invocation import Content, Invocation
+from traceweir.schemas.judge_config import VerdictCache
 from traceweir.schemas.reference import Reference
 from traceweir.schemas.score import Score
 from traceweir.schemas.turns import Turn
 from traceweir.scorers.evaluation.limited_plan import limited
 from traceweir.scorers.evaluation.plan import ConfigError, Plan, read_plan
 from traceweir.scorers.evaluation.runner import evaluate
+from traceweir.scorers.evaluation.settling import asked_twice
 from traceweir.scorers.scripted_judge import AgreeableJudge
 
 SETTLING = [("invocation", "missing_input", "settling"), ("session", "missing_input", "settling")]
@@ -99,3 +101,34 @@ def test_a_criterion_of_ones_own_can_wait() -> None:
 def test_a_wait_before_a_criterion_that_asks_no_judge_is_a_problem() -> None:
     with pytest.raises(ConfigError, match=r"response_length.settle_s: response_length asks no judge"):
         read_plan({"criteria": {"response_length": {"max_chars": 9, "settle_s": 60}}})
+
+
+AT_ONCE = "hallucinations_v1 does not wait, and is asked and paid twice: "
+
+
+@pytest.mark.parametrize(
+    ("cache", "cause"),
+    [
+        ({"max_verdicts": 0}, "judge.cache.max_verdicts is 0, so that no verdict is stored; raise it"),
+        ({"max_age_s": 59}, "judge.cache.max_age_s is 59, and safety_v1 waits 60 s; raise it"),
+    ],
+)
+def test_a_criterion_whose_verdict_is_not_kept_during_the_wait_of_another_one_is_named(
+    cache: JsonValue, cause: str
+) -> None:
+    criteria: dict[str, JsonValue] = {"safety_v1": {"threshold": 1, "settle_s": 60}, "response_match_score": 0.8}
+    assert _asked_twice(criteria, cache) == []
+    found = _asked_twice({**criteria, "hallucinations_v1": 1}, cache)
+    assert found == [f"{AT_ONCE}{cause}, or give hallucinations_v1 a settle_s"]
+
+
+def test_without_a_wait_or_with_a_store_that_keeps_the_verdicts_no_criterion_is_asked_twice() -> None:
+    waits: JsonValue = {"threshold": 1, "settle_s": 60}
+    assert _asked_twice({"safety_v1": waits, "hallucinations_v1": 1}, {"max_age_s": 60}) == []
+    assert _asked_twice({"safety_v1": 1, "hallucinations_v1": 1}, {"max_verdicts": 0}) == []
+    assert asked_twice(_plan().rounds, VerdictCache(max_verdicts=0)) == []
+
+
+def _asked_twice(criteria: JsonValue, cache: JsonValue) -> list[str]:
+    plan = read_plan({"criteria": criteria, "judge": {"cache": cache}})
+    return asked_twice(plan.rounds, plan.judge.cache)

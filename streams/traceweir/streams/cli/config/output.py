@@ -16,6 +16,7 @@ from traceweir.schemas.pushed_config import ENVELOPE, PushedConfig
 from traceweir.schemas.text import printable
 from traceweir.scorers.evaluation.languages import language_warnings
 from traceweir.scorers.evaluation.plan import ConfigError, Plan, read_plan
+from traceweir.scorers.evaluation.settling import asked_twice
 from traceweir.scorers.evaluation.unmeasured import needing_references, never_measured
 from traceweir.streams.base.clock import utc_now
 from traceweir.streams.base.settings import Settings
@@ -43,7 +44,8 @@ def validate_file(file: Path, *, as_json: bool) -> int:
     """
     _, plan, notes = read_file(file)
     names = [metric.name for metric in plan.metrics]
-    warnings = _warnings(plan)
+    # A challenger does not wait.
+    warnings = [*_warnings(plan), *asked_twice(plan.rounds, plan.judge.cache)]
     if as_json:
         write_json({"digest": plan.digest, "criteria": names, "notes": notes, "warnings": warnings})
     else:
