@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import orjson
 import pytest
 from tests.support.flow import TOPICS
 from tests.support.refused_records import VALUES, broken, came_back, completed, refused, started
@@ -39,6 +40,33 @@ async def test_a_session_knows_of_a_record_that_another_partition_has_refused(
     counts = flow.counters("assemble")
     assert (counts["consumed"], counts["joined"], counts["forwarded"]) == (3, 1, 1)
     assert counts[f"dead_lettered.{reason}"] == 1
+
+
+ENVELOPE = {
+    "specversion": "1.0",
+    "id": "1",
+    "source": "a",
+    "type": "b",
+    "data": {**completed(), "app_name": 7, "text": "x" * 70_000},
+}
+LARGE: dict[str, tuple[bytes, bytes | None, list[tuple[str, bytes]], str | None]] = {
+    "an envelope that the letter cuts off": (orjson.dumps(ENVELOPE), None, [], "invocation.completed"),
+    "a key that the letter leaves out": (b"{", b"s", [("h", b"x" * 70_000)], None),
+}
+
+
+@pytest.mark.parametrize(("value", "key", "headers", "kind"), LARGE.values(), ids=LARGE)
+async def test_a_session_knows_what_was_read_of_a_record_of_which_the_dead_letter_has_less(
+    value: bytes, key: bytes | None, headers: list[tuple[str, bytes]], kind: str | None
+) -> None:
+    flow = Flow(partitions=3)
+    flow.send(TOPICS.invocations, started(), b"s", partition=HOME)
+    flow.send(TOPICS.invocations, value, key, partition=ELSEWHERE, headers=headers)
+    await flow.finish()
+
+    (letter,) = flow.dead_letters()
+    (found,) = flow.sessions()[0]["refused"]
+    assert (found["place"], found.get("type")) == (f"the dead letter of {letter.refused_at}", kind)
 
 
 async def test_a_replay_on_a_wrong_partition_takes_the_refusal_back() -> None:
@@ -82,12 +110,27 @@ async def test_a_record_from_the_future_on_a_wrong_partition_sets_no_clock() -> 
     assert stray.timestamp <= flow.now * 1000
 
 
+def letter_headers(*, note: bytes = b'{"session_id": "s"}', **more: object) -> list[tuple[str, bytes]]:
+    """Returns the headers of a dead letter of another partition on its way to the home of its session."""
+    failure = {"reason": "not_json", "detail": "d", "stage": "assemble"}
+    place = {"topic": TOPICS.invocations, "partition": ELSEWHERE, "offset": 3, "timestamp": 1}
+    about = {**failure, **place, **more}
+    return [*((f"traceweir.{name}", str(text).encode()) for name, text in about.items()), (REFUSED_SESSION, note)]
+
+
+AWAY = next(name for name in map(str, range(100)) if partition_of(name.encode(), 3) == ELSEWHERE)
+NOTE = b'{"session_id": "s"}'
 FOREIGN: dict[str, list[tuple[str, bytes]]] = {
-    "the header alone": [(REFUSED_SESSION, b"s")],
+    "the header alone": [(REFUSED_SESSION, NOTE)],
     "a number that is none": [
         *((f"traceweir.{name}", b"x") for name in ("reason", "detail", "stage", "topic", "partition", "offset")),
-        (REFUSED_SESSION, b"s"),
+        (REFUSED_SESSION, NOTE),
     ],
+    "a note that is no JSON": letter_headers(note=b"s"),
+    "a note that is a list": letter_headers(note=b"[]"),
+    "a note of no session": letter_headers(note=b'{"session_id": 7}'),
+    "a note of a session with another home": letter_headers(note=orjson.dumps({"session_id": AWAY})),
+    "a note that is too long": letter_headers(note=NOTE + b" " * 10_000),
 }
 
 

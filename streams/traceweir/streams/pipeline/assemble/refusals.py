@@ -1,7 +1,7 @@
 """Reads which session a refused record belongs to, as far as that can be read, for the note in that session.
 
 The session's home is the partition that can note it. A record that another partition has refused goes there as its dead
-letter, through the topic `strays`, with a header more.
+letter, through the topic `strays`, with a header more: what was read of the record. A dead letter can have less of it.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ from traceweir.schemas.base import MAX_IDENTIFIER_CHARS
 from traceweir.schemas.dead_letter import KEPT_BYTES, PREFIX, DeadLetter, Headers
 from traceweir.schemas.events import TYPES
 from traceweir.streams.base.stages.base import Record
+from traceweir.streams.base.stages.partitioner import partition_of
 from traceweir.streams.pipeline.decoding.envelopes import opened
 
 REFUSED_SESSION = PREFIX + "session"
-"""Last header of a dead letter on its way to the home of its session: the session."""
+"""Last header of a dead letter on its way to the home of its session: the session, and the note in JSON."""
 _NOT_OF_ONE_RECORD = frozenset(("late", "missed", "unreadable_batch"))
 """Reasons without a note: a late record can have joined its session before, and the others are of no single record."""
 
@@ -30,6 +31,8 @@ A producer that sends broken records only must not fill the segment, nor make an
 """
 MAX_NOTE_BYTES = 2_000
 """Size of a note above which it leaves out the ids of the event and of its invocation, in bytes."""
+_MAX_HEADER_BYTES = MAX_NOTE_BYTES + 6 * MAX_IDENTIFIER_CHARS + 100
+"""Largest content of the header `REFUSED_SESSION`: JSON writes a character of the session's id in up to six bytes."""
 _NOTE = b"\0note\0"
 """How the identity of each note of a refused record begins; those of other entries are digests."""
 
@@ -43,9 +46,13 @@ class RefusalNote(NamedTuple):
     note: bytes
     """A `RefusedRecord` in JSON."""
 
+    def header(self) -> tuple[str, bytes]:
+        """Returns the header with which the dead letter of the record goes to the home of its session."""
+        return REFUSED_SESSION, orjson.dumps({"session_id": self.session_id.decode(), **orjson.loads(self.note)})
+
 
 class RefusedContent(Protocol):
-    """What is read of a refused record, or of its dead letter."""
+    """What is read of a refused record."""
 
     @property
     def key(self) -> bytes | None: ...
@@ -63,7 +70,7 @@ def refusal_of(refused: RefusedContent, where: str, reason: str, *, is_trace: bo
     no note: scores of a trace that did not come do not exist.
 
     Args:
-        refused: The record, or its dead letter.
+        refused: The record.
         where: Where the record was when it was refused first, as `place_text` writes it.
         reason: The reason of the dead letter.
         is_trace: Whether the record was sent as a trace.
@@ -71,37 +78,39 @@ def refusal_of(refused: RefusedContent, where: str, reason: str, *, is_trace: bo
     if reason in _NOT_OF_ONE_RECORD:
         return None
     found = {} if reason == "poison" else _readable_event(refused.value or b"", refused.headers)
-    kind = found.get("type")
-    known_type = kind if isinstance(kind, str) and kind in TYPES else None
     session_id = _identifier(found.get("session_id")) or _of_key(refused.key)
-    if session_id is None or (is_trace and known_type is None):
+    if session_id is None or (is_trace and _known_type(found) is None):
         return None
-    note = {
-        "place": place_of_letter(where),
-        "reason": reason,
-        "type": known_type,
-        "event_id": _identifier(found.get("event_id")),
-        "invocation_id": _invocation_of(found) if known_type is None or TYPES[known_type].of_invocation else None,
-    }
-    known = {name: text for name, text in note.items() if text is not None}
-    raw = orjson.dumps(known)
-    if len(raw) > MAX_NOTE_BYTES:
-        raw = orjson.dumps({name: text for name, text in known.items() if not name.endswith("_id")})
-    return RefusalNote(session_id.encode(), refused_identity(where), raw)
+    return _refusal(found, session_id, where, reason)
 
 
-def letter_in_stray(stray: Record) -> DeadLetter | None:
+def letter_in_stray(stray: Record, partition: int, partitions: int) -> tuple[DeadLetter, RefusalNote] | None:
     """Returns the dead letter that another partition has sent to the home of its session; None for any other stray.
 
     The worker appends its header as the last, so that a header of a producer is none.
+
+    Args:
+        stray: The record.
+        partition: The partition on which it is.
+        partitions: Number of partitions of the topic.
+
+    Returns:
+        The dead letter, and what its session is told.
     """
-    if not stray.headers or stray.headers[-1][0] != REFUSED_SESSION:
+    name, content = stray.headers[-1] if stray.headers else ("", b"")
+    # The header of another program can have no content.
+    if name != REFUSED_SESSION or len(content or b"") > _MAX_HEADER_BYTES:
         return None
     try:
-        return DeadLetter.read(stray.key, stray.value, stray.headers)
+        found = orjson.loads(content or b"")
+        letter = DeadLetter.read(stray.key, stray.value, stray.headers)
     except ValueError:
         # Another program writes to the topic.
         return None
+    session_id = _identifier(found.get("session_id")) if isinstance(found, dict) else None
+    if session_id is None or partition_of(session_id.encode(), partitions) != partition:
+        return None
+    return letter, _refusal(found, session_id, letter.refused_at, letter.reason)
 
 
 def readable_session(value: bytes) -> str | None:
@@ -131,6 +140,28 @@ def has_all_notes(identities: bytes | bytearray) -> bool:
 def replayed_identity(where: str) -> bytes:
     """Returns the identity of the note that the record of this place has come back."""
     return blake2b(b"R" + where.encode(), digest_size=16).digest()
+
+
+def _refusal(found: dict[str, Any], session_id: str, where: str, reason: str) -> RefusalNote:
+    """Returns what a session is told of a record, of which these keys were found."""
+    known_type = _known_type(found)
+    note = {
+        "place": place_of_letter(where),
+        "reason": reason,
+        "type": known_type,
+        "event_id": _identifier(found.get("event_id")),
+        "invocation_id": _invocation_of(found) if known_type is None or TYPES[known_type].of_invocation else None,
+    }
+    known = {name: text for name, text in note.items() if text is not None}
+    raw = orjson.dumps(known)
+    if len(raw) > MAX_NOTE_BYTES:
+        raw = orjson.dumps({name: text for name, text in known.items() if not name.endswith("_id")})
+    return RefusalNote(session_id.encode(), refused_identity(where), raw)
+
+
+def _known_type(found: dict[str, Any]) -> str | None:
+    kind = found.get("type")
+    return kind if isinstance(kind, str) and kind in TYPES else None
 
 
 def _readable_event(value: bytes, headers: Headers = ()) -> dict[str, Any]:

@@ -27,9 +27,7 @@ from traceweir.streams.pipeline.assemble.open_session import OpenSession
 from traceweir.streams.pipeline.assemble.parse import InOtherForm, checked_value, read_event, read_trace
 from traceweir.streams.pipeline.assemble.poison_session import dead_letters
 from traceweir.streams.pipeline.assemble.refusals import (
-    REFUSED_SESSION,
     RefusalNote,
-    RefusedContent,
     has_all_notes,
     letter_in_stray,
     place_of_letter,
@@ -167,8 +165,8 @@ class AssembleStage:
                 timestamp = record.timestamp
                 if high < timestamp <= now:
                     high = timestamp
-                if strays and (letter := letter_in_stray(record)) is not None:
-                    self._take_letter(record, letter)
+                if strays and (sent := letter_in_stray(record, self._partition, self._partitions)) is not None:
+                    self._take_letter(record, *sent)
                     continue
                 if timestamp > latest:
                     self._refuse_future(f"the record's timestamp {timestamp}")
@@ -361,14 +359,16 @@ class AssembleStage:
         reason = why.reason
         letter = dead_letter(self._topics.dead_letters, source, self._partition, record, "assemble", reason, why.detail)
         place = place_of(source, self._partition)
-        origin = self._topics.traces if self._was_trace(record) else None
         where = first_place(record.headers) or place_text(*place, record.offset)
-        refusal = self._refusal_of(record, where, reason, place.topic, origin)
+        is_trace = place.topic == self._topics.traces or (
+            place.topic == self._topics.strays and self._was_trace(record)
+        )
+        refusal = refusal_of(record, where, reason, is_trace=is_trace)
         home = self._partition if refusal is None else partition_of(refusal.session_id, self._partitions)
         at = self._time_of_note(record.timestamp, reason)
         if refusal is not None and home != self._partition:
             strays = self._topics.strays
-            headers = [*letter.headers, (REFUSED_SESSION, refusal.session_id)]
+            headers = [*letter.headers, refusal.header()]
             fits = self._limits.problem(strays, letter.key, letter.value, headers) is None
             # What has made this stage raise can make the stage of another partition raise too.
             if fits and reason != "poison" and place.topic != strays:
@@ -380,25 +380,16 @@ class AssembleStage:
         if refusal is not None:
             self._note_refusal(refusal, at)
 
-    def _take_letter(self, stray: Record, letter: DeadLetter) -> None:
+    def _take_letter(self, stray: Record, letter: DeadLetter, refusal: RefusalNote) -> None:
         """Writes the dead letter of a record that another partition has refused, and notes it in the session."""
         headers = list(stray.headers[:-1])
         self._write(Output(self._topics.dead_letters, self._partition, stray.key, stray.value, headers), letter.reason)
-        refusal = self._refusal_of(letter, letter.refused_at, letter.reason, letter.topic, letter.origin)
-        if refusal is not None:
-            timestamp = stray.timestamp if letter.timestamp is None else letter.timestamp
-            self._note_refusal(refusal, self._time_of_note(timestamp, letter.reason))
+        timestamp = stray.timestamp if letter.timestamp is None else letter.timestamp
+        self._note_refusal(refusal, self._time_of_note(timestamp, letter.reason))
 
     def _write(self, letter: Output, reason: str) -> None:
         self.counters[f"dead_lettered.{reason}"] += 1
         self._outputs.append(letter)
-
-    def _refusal_of(
-        self, refused: RefusedContent, where: str, reason: str, topic: str, origin: str | None
-    ) -> RefusalNote | None:
-        traces = self._topics.traces
-        is_trace = traces in (topic, origin if topic == self._topics.strays else None)
-        return refusal_of(refused, where, reason, is_trace=is_trace)
 
     def _time_of_note(self, timestamp: int, reason: str) -> int:
         return min(timestamp, self._watermark.now) if reason == "future_timestamp" else timestamp
