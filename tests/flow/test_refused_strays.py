@@ -131,6 +131,20 @@ FOREIGN: dict[str, list[tuple[str, bytes]]] = {
     "a note of no session": letter_headers(note=b'{"session_id": 7}'),
     "a note of a session with another home": letter_headers(note=orjson.dumps({"session_id": AWAY})),
     "a note that is too long": letter_headers(note=NOTE + b" " * 10_000),
+    "a reason that is none": letter_headers(reason="x\n\x1b[31m"),
+    "a reason for which no letter is sent": letter_headers(reason="poison"),
+    "another stage": letter_headers(stage="score"),
+    "a detail with a control character": letter_headers(detail="\x1b[31m"),
+    "a topic that is no input": letter_headers(topic=TOPICS.results),
+    "a topic with endless letters": letter_headers(topic="x" * 60_000),
+    "a partition below 0": letter_headers(partition=-1),
+    "a partition above the last": letter_headers(partition=2**31),
+    "an offset below 0": letter_headers(offset=-1),
+    "an offset above the last": letter_headers(offset=2**63),
+    "a time before the first": letter_headers(timestamp=-2),
+    "a time after the last": letter_headers(timestamp=10**30),
+    "a first place that is none": letter_headers(first_place="<b>"),
+    "a consumer group": letter_headers(group="export"),
 }
 
 
@@ -144,3 +158,34 @@ async def test_a_record_that_only_looks_like_a_dead_letter_is_read_as_a_record(
     await flow.finish()
 
     assert (flow.counters("assemble")["joined"], flow.dead_letters()) == (1, [])
+
+
+async def test_a_value_above_that_of_a_dead_letter_is_read_as_a_record() -> None:
+    flow = Flow(partitions=3)
+    event_above = {**started(), "ballast": "x" * KEPT_BYTES}
+    flow.send(TOPICS.strays, event_above, b"s", partition=HOME, headers=letter_headers())
+    await flow.finish()
+
+    assert (flow.counters("assemble")["joined"], flow.dead_letters()) == (1, [])
+
+
+@pytest.mark.parametrize("timestamp", [-1, 0, 2**63 - 1])
+async def test_a_dead_letter_comes_home_whatever_time_its_record_has(timestamp: int) -> None:
+    flow = Flow(partitions=3)
+    flow.send(TOPICS.strays, b"{", b"s", partition=HOME, headers=letter_headers(timestamp=timestamp))
+    await flow.finish()
+
+    (letter,) = flow.dead_letters()
+    assert (letter.topic, letter.partition, letter.timestamp) == (TOPICS.invocations, ELSEWHERE, timestamp)
+
+
+async def test_a_note_with_a_time_of_the_future_waits_from_now_on() -> None:
+    flow = Flow(partitions=3)
+    flow.send(TOPICS.strays, b"{", b"s", partition=HOME, headers=letter_headers(timestamp=2**63 - 1))
+    await flow.settle()
+    flow.crash(HOME)
+    flow.send(TOPICS.invocations, started(), b"s", partition=HOME)
+    await flow.finish()
+
+    assert refused(flow) == [[f"the dead letter of {TOPICS.invocations}-{ELSEWHERE}@3"]]
+    assert [letter.reason for letter in flow.dead_letters()] == ["not_json"]

@@ -180,7 +180,16 @@ def first_place(headers: Headers) -> str | None:
     >>> first_place([("traceweir.first_place", b"traceweir.traces-2@9")])
     """
     where = last_header(headers, FIRST_PLACE) if is_replay(headers) else None
-    return where if where is not None and _PLACE.fullmatch(where) else None
+    return where if where is not None and is_place(where) else None
+
+
+def is_place(text: str) -> bool:
+    """Returns whether a text is a place of Kafka, as `place_text` writes it.
+
+    >>> is_place("traceweir.traces-2@9"), is_place("<b>-2@9")
+    (True, False)
+    """
+    return _PLACE.fullmatch(text) is not None
 
 
 def marked(headers: Iterable[tuple[str, bytes]]) -> str | None:

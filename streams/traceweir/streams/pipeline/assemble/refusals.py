@@ -6,15 +6,17 @@ letter, through the topic `strays`, with a header more: what was read of the rec
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from hashlib import blake2b
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, get_args
 
 import orjson
 from pydantic_core import from_json
 
 from traceweir.schemas.base import MAX_IDENTIFIER_CHARS
-from traceweir.schemas.dead_letter import KEPT_BYTES, PREFIX, DeadLetter, Headers
+from traceweir.schemas.dead_letter import KEPT_BYTES, PREFIX, DeadLetter, Headers, Reason, is_place
 from traceweir.schemas.events import TYPES
+from traceweir.schemas.text import printable
 from traceweir.streams.base.stages.base import Record
 from traceweir.streams.base.stages.partitioner import partition_of
 from traceweir.streams.pipeline.decoding.envelopes import opened
@@ -23,6 +25,14 @@ REFUSED_SESSION = PREFIX + "session"
 """Last header of a dead letter on its way to the home of its session: the session, and the note in JSON."""
 _NOT_OF_ONE_RECORD = frozenset(("late", "missed", "unreadable_batch"))
 """Reasons without a note: a late record can have joined its session before, and the others are of no single record."""
+_SENT = frozenset(get_args(Reason)) - _NOT_OF_ONE_RECORD - {"poison"}
+"""Reasons of the dead letters that are sent to the home of their session.
+
+What has made a stage raise can make the stage of another partition raise too.
+"""
+_MAX_PARTITION = 2**31 - 1
+_MAX_OFFSET = 2**63 - 1
+_MAX_TIMESTAMP = 2**63 - 1
 
 MAX_NOTES = 100
 """Most refused records of which a segment knows.
@@ -84,13 +94,22 @@ def refusal_of(refused: RefusedContent, where: str, reason: str, *, is_trace: bo
     return _refusal(found, session_id, where, reason)
 
 
-def letter_in_stray(stray: Record, partition: int, partitions: int) -> tuple[DeadLetter, RefusalNote] | None:
+def can_be_sent(reason: str) -> bool:
+    """Returns whether the dead letter of a record with this reason goes to the home of its session."""
+    return reason in _SENT
+
+
+def letter_in_stray(
+    stray: Record, inputs: Collection[str], partition: int, partitions: int
+) -> tuple[DeadLetter, RefusalNote] | None:
     """Returns the dead letter that another partition has sent to the home of its session; None for any other stray.
 
-    The worker appends its header as the last, so that a header of a producer is none.
+    The worker appends its header as the last, so that a header of a producer is none. Other programs can write to the topic,
+    so that only what a worker writes is a dead letter.
 
     Args:
         stray: The record.
+        inputs: The topics whose records are strays.
         partition: The partition on which it is.
         partitions: Number of partitions of the topic.
 
@@ -105,7 +124,8 @@ def letter_in_stray(stray: Record, partition: int, partitions: int) -> tuple[Dea
         found = orjson.loads(content or b"")
         letter = DeadLetter.read(stray.key, stray.value, stray.headers)
     except ValueError:
-        # Another program writes to the topic.
+        return None
+    if not _is_of_a_worker(letter, inputs):
         return None
     session_id = _identifier(found.get("session_id")) if isinstance(found, dict) else None
     if session_id is None or partition_of(session_id.encode(), partitions) != partition:
@@ -157,6 +177,23 @@ def _refusal(found: dict[str, Any], session_id: str, where: str, reason: str) ->
     if len(raw) > MAX_NOTE_BYTES:
         raw = orjson.dumps({name: text for name, text in known.items() if not name.endswith("_id")})
     return RefusalNote(session_id.encode(), refused_identity(where), raw)
+
+
+def _is_of_a_worker(letter: DeadLetter, inputs: Collection[str]) -> bool:
+    """Returns whether an assemble stage can have written a dead letter that came through `strays`."""
+    return (
+        letter.reason in _SENT
+        and letter.stage == "assemble"
+        and letter.detail == printable(letter.detail)
+        and letter.topic in inputs
+        and 0 <= letter.partition <= _MAX_PARTITION
+        and 0 <= letter.offset <= _MAX_OFFSET
+        # Kafka gives -1 to a record without a time.
+        and -1 <= (letter.timestamp or 0) <= _MAX_TIMESTAMP
+        and is_place(letter.refused_at)
+        and letter.group is None
+        and len(letter.value or b"") <= KEPT_BYTES
+    )
 
 
 def _known_type(found: dict[str, Any]) -> str | None:

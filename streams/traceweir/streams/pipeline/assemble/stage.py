@@ -28,6 +28,7 @@ from traceweir.streams.pipeline.assemble.parse import InOtherForm, checked_value
 from traceweir.streams.pipeline.assemble.poison_session import dead_letters
 from traceweir.streams.pipeline.assemble.refusals import (
     RefusalNote,
+    can_be_sent,
     has_all_notes,
     letter_in_stray,
     place_of_letter,
@@ -155,6 +156,7 @@ class AssembleStage:
         horizon = self._watermark.at - closing.guard_ms
         traces = topic == self._topics.traces
         strays = topic == self._topics.strays
+        inputs = (self._topics.traces, self._topics.invocations)
         traced = self._spans
         idle = ClosingReason.IDLE
         high = self._watermark.high.get(source, 0)
@@ -165,7 +167,7 @@ class AssembleStage:
                 timestamp = record.timestamp
                 if high < timestamp <= now:
                     high = timestamp
-                if strays and (sent := letter_in_stray(record, self._partition, self._partitions)) is not None:
+                if strays and (sent := letter_in_stray(record, inputs, self._partition, self._partitions)) is not None:
                     self._take_letter(record, *sent)
                     continue
                 if timestamp > latest:
@@ -365,13 +367,12 @@ class AssembleStage:
         )
         refusal = refusal_of(record, where, reason, is_trace=is_trace)
         home = self._partition if refusal is None else partition_of(refusal.session_id, self._partitions)
-        at = self._time_of_note(record.timestamp, reason)
+        at = self._time_of_note(record.timestamp)
         if refusal is not None and home != self._partition:
             strays = self._topics.strays
             headers = [*letter.headers, refusal.header()]
             fits = self._limits.problem(strays, letter.key, letter.value, headers) is None
-            # What has made this stage raise can make the stage of another partition raise too.
-            if fits and reason != "poison" and place.topic != strays:
+            if fits and can_be_sent(reason) and place.topic != strays:
                 self.counters["forwarded"] += 1
                 self._outputs.append(Output(strays, home, letter.key, letter.value, headers, at))
                 return
@@ -385,14 +386,16 @@ class AssembleStage:
         headers = list(stray.headers[:-1])
         self._write(Output(self._topics.dead_letters, self._partition, stray.key, stray.value, headers), letter.reason)
         timestamp = stray.timestamp if letter.timestamp is None else letter.timestamp
-        self._note_refusal(refusal, self._time_of_note(timestamp, letter.reason))
+        self._note_refusal(refusal, self._time_of_note(timestamp))
 
     def _write(self, letter: Output, reason: str) -> None:
         self.counters[f"dead_lettered.{reason}"] += 1
         self._outputs.append(letter)
 
-    def _time_of_note(self, timestamp: int, reason: str) -> int:
-        return min(timestamp, self._watermark.now) if reason == "future_timestamp" else timestamp
+    def _time_of_note(self, timestamp: int) -> int:
+        """Returns the time that counts for a note: now, for a record with a timestamp that is refused as of the future."""
+        now = self._watermark.now
+        return timestamp if timestamp <= now + self._closing.max_future_ms else now
 
     def _note_refusal(self, refusal: RefusalNote, at: int) -> None:
         """Notes in a session that a record of it was refused.
