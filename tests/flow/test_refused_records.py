@@ -438,6 +438,31 @@ async def test_refused_records_of_ever_other_sessions_take_no_more_room(crashes:
     assert [len(each.get("refused", [])) for each in flow.sessions()] == [0, 1]
 
 
+async def test_a_flood_of_one_session_leaves_the_note_of_another() -> None:
+    flow = Flow(partitions=1)
+    flow.send(TOPICS.invocations, b"{", b"s")
+    for _ in range(MAX_WAITING):
+        flow.send(TOPICS.invocations, b"{", b"forged")
+    flow.send(TOPICS.invocations, started(), b"s")
+    await flow.settle()
+    assert sum(key.startswith(b"assemble/n") for key in flow.rows()) == 100
+    await flow.finish()
+
+    assert refused(flow) == [[place(0)]]
+    assert flow.counters("assemble")["notes.dropped"] == MAX_WAITING - 100
+
+
+async def test_notes_without_room_are_counted() -> None:
+    flow = Flow(segment_max_bytes=2_000)
+    flow.send(TOPICS.invocations, {**started(), "ballast": "x" * 1_000}, b"s")
+    for _ in range(20):
+        flow.send(TOPICS.invocations, b"{", b"s")
+    await flow.finish()
+
+    (known,) = refused(flow)
+    assert len(known) + flow.counters("assemble")["notes.dropped"] == 20
+
+
 async def test_waiting_notes_leave_room_for_the_record_that_begins_the_session() -> None:
     flow = Flow(segment_max_bytes=2_000)
     for _ in range(20):

@@ -417,18 +417,24 @@ class AssembleStage:
             session = None
         elif session is None:
             if guard is not None and has_all_notes(guard.own_identities):
+                self.counters["notes.dropped"] += 1
                 return
             session = self._reopen(session_id, at, len(raw), for_note=True)
         if session is None:
-            self._waiting.add(refusal, max(at, self._watermark.at) + self._closing.idle_gap_ms)
+            if self._waiting.add(refusal, max(at, self._watermark.at) + self._closing.idle_gap_ms):
+                self.counters["notes.dropped"] += 1
         else:
             self._add_note(session, refusal, 0)
 
     def _add_note(self, session: OpenSession, refusal: RefusalNote, size: int) -> None:
         """Notes a refused record in an open session, if there is room for it beside a record of a size in bytes."""
         _, identity, raw = refusal
+        if session.knows(identity):
+            return
         if session.bytes + len(raw) + size <= self._closing.max_bytes and session.note(REFUSED, identity, raw):
             self._mark_changed(session)
+        else:
+            self.counters["notes.dropped"] += 1
 
     def _note_replay(self, session: OpenSession, record: Record) -> None:
         """Notes in a session that a record of it which was refused has come back with this record."""

@@ -7,12 +7,14 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from traceweir.streams.base.stages.base import Rows
-from traceweir.streams.pipeline.assemble.refusals import RefusalNote
+from traceweir.streams.pipeline.assemble.refusals import MAX_NOTES, RefusalNote
 
 PREFIX = b"n"
 """The first byte of the keys of these rows."""
 MAX_WAITING = 1_000
-"""Most notes that wait in a partition, each of at most `MAX_NOTE_BYTES`; a further one takes the place of the oldest.
+"""Most notes that wait in a partition, each of at most `MAX_NOTE_BYTES`, and `MAX_NOTES` of one session.
+
+A further one takes the place of the oldest of the session that has most.
 
 A producer of broken records with ever other sessions must not fill the partition.
 """
@@ -60,8 +62,8 @@ class WaitingRefusals:
             note = _HEAD.size + length
             self._put(_Waiting(until, RefusalNote(row[_HEAD.size : note], identity, row[note:])))
 
-    def add(self, refusal: RefusalNote, until: int) -> None:
-        """Adds a note, unless it waits already.
+    def add(self, refusal: RefusalNote, until: int) -> bool:
+        """Adds a note, unless it waits already. Returns whether an older one was dropped for it.
 
         Args:
             refusal: The note.
@@ -69,11 +71,16 @@ class WaitingRefusals:
         """
         numbers = self._of_session.get(refusal.session_id, ())
         if any(self._waiting[number].refusal.identity == refusal.identity for number in numbers):
-            return
-        if len(self._waiting) >= MAX_WAITING:
-            self._remove(next(iter(self._waiting)))
+            return False
+        if len(numbers) < MAX_NOTES:
+            is_full = len(self._waiting) >= MAX_WAITING
+            # Of sessions with equally many, that with the oldest note.
+            numbers = max(self._of_session.values(), key=lambda each: (len(each), -each[0])) if is_full else ()
+        if numbers:
+            self._remove(numbers[0])
         self._dirty.add(self._next)
         self._put(_Waiting(until, refusal))
+        return bool(numbers)
 
     def take(self, session_id: bytes, timestamp: int) -> list[RefusalNote]:
         """Removes and returns the notes of a session that begins, without those that have waited for too long.
