@@ -28,7 +28,16 @@ FEW = {
     or (name.startswith("tool_call_") and place.startswith("judged."))
 }
 """Criteria of which there are the plain cases alone, in English, if they are not in `IN_TWO_LANGUAGES`."""
-IN_TWO_LANGUAGES = {"conversation_completeness", "knowledge_retention", "user_frustration"}
+IN_TWO_LANGUAGES = {
+    "conversation_completeness",
+    "conversational_guidelines",
+    "conversational_role_adherence",
+    "conversational_safety",
+    "conversational_tool_call_efficiency",
+    "knowledge_retention",
+    "multi_turn_task_success_v1",
+    "user_frustration",
+}
 """Criteria of sessions with cases in English and in Korean."""
 OF_EACH_LABEL = {"en": 8, "ko": 8, "zh": 2, "ja": 2, "de": 2, "es": 2}
 SCRIPTS = {
