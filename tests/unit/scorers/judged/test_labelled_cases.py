@@ -21,23 +21,22 @@ FILES = sorted(
     (file for file in (files("traceweir.scorers.judged") / "cases").iterdir() if file.name.endswith(".jsonl")),
     key=lambda file: file.name,
 )
+IN_SIX_LANGUAGES = {
+    "conversational_guidelines",
+    "conversational_role_adherence",
+    "conversational_safety",
+    "conversational_tool_call_efficiency",
+    "multi_turn_task_success_v1",
+}
+"""Criteria of sessions with as many cases as the criteria of invocations."""
 FEW = {
     name
     for name, place in PLACES.items()
     if place.startswith(("judged.conversation_ratings", "judged.adk_session_ratings", "judged.rubric_based_multi_turn"))
     or (name.startswith("tool_call_") and place.startswith("judged."))
-}
+} - IN_SIX_LANGUAGES
 """Criteria of which there are the plain cases alone, in English, if they are not in `IN_TWO_LANGUAGES`."""
-IN_TWO_LANGUAGES = {
-    "conversation_completeness",
-    "conversational_guidelines",
-    "conversational_role_adherence",
-    "conversational_safety",
-    "conversational_tool_call_efficiency",
-    "knowledge_retention",
-    "multi_turn_task_success_v1",
-    "user_frustration",
-}
+IN_TWO_LANGUAGES = {"conversation_completeness", "knowledge_retention", "user_frustration"}
 """Criteria of sessions with cases in English and in Korean."""
 OF_EACH_LABEL = {"en": 8, "ko": 8, "zh": 2, "ja": 2, "de": 2, "es": 2}
 SCRIPTS = {
