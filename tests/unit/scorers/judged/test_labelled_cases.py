@@ -36,8 +36,17 @@ FEW = {
     or (name.startswith("tool_call_") and place.startswith("judged."))
 } - IN_SIX_LANGUAGES
 """Criteria of which there are the plain cases alone, in English, if they are not in `IN_TWO_LANGUAGES`."""
-IN_TWO_LANGUAGES = {"conversation_completeness", "knowledge_retention", "user_frustration"}
-"""Criteria of sessions with cases in English and in Korean."""
+IN_TWO_LANGUAGES = {
+    "conversation_completeness",
+    "knowledge_retention",
+    "multi_turn_tool_use_quality_v1",
+    "multi_turn_trajectory_quality_v1",
+    "rubric_based_multi_turn_trajectory_quality_v1",
+    "tool_call_correctness",
+    "tool_call_efficiency",
+    "user_frustration",
+}
+"""Criteria with cases in English and in Korean."""
 OF_EACH_LABEL = {"en": 8, "ko": 8, "zh": 2, "ja": 2, "de": 2, "es": 2}
 SCRIPTS = {
     "ko": "[가-힣]",
