@@ -76,9 +76,11 @@ def write_json(value: JsonValue, *, sorted_keys: bool = False) -> bytes:
     except orjson.JSONEncodeError as error:
         if "64-bit" not in str(error):
             raise ValueError(str(error)) from None
-        return json.dumps(
-            value, ensure_ascii=False, separators=(",", ":"), sort_keys=sorted_keys, allow_nan=False
-        ).encode()
+        try:
+            text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=sorted_keys, allow_nan=False)
+        except RecursionError as too_deep:
+            raise ValueError(str(too_deep)) from None
+        return text.encode()
 
 
 def _without_halves(value: JsonValue, halves: list[int]) -> JsonValue:

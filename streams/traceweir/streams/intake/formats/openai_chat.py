@@ -102,7 +102,7 @@ def _session(
         task_domain: The domain of a transcript without one.
         start_time: The time of the first record; None: as the transcript or its messages say.
     """
-    error = _error_of_last_turn(document, messages)
+    error = _error_of_last_turn(document, messages, place)
     trace = _trace(document, messages, task_domain, place, error)
     session_id = _session_id(document, place)
     if start_time is None:
@@ -137,9 +137,9 @@ def _session(
     return session
 
 
-def _error_of_last_turn(document: JsonObject, messages: Sequence[ChatMessage]) -> str:
+def _error_of_last_turn(document: JsonObject, messages: Sequence[ChatMessage], place: TranscriptPlace) -> str:
     """Returns the error for which the last turn has no answer, if its question is known; empty without one."""
-    error = error_of(document)
+    error = error_of(document, place.error)
     if not error or not any(message.role == "user" for message in messages):
         return ""
     last = turns_of(messages)[-1]

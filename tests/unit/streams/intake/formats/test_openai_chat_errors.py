@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 from typing import Any
 
 import orjson
@@ -11,6 +12,7 @@ from tests.support.openai_chat import (
     BOOKING,
     NOON,
     assistant_message,
+    events_of,
     user_message,
 )
 
@@ -102,3 +104,38 @@ def test_a_second_transcript_with_the_same_session_id_is_rejected() -> None:
     assert second.records == []
     assert "has the session id 's' of document 1, which is a different transcript" in str(second.problem)
     assert again.records == first.records
+
+
+def nested(depth: int, inner: Any = 1) -> Any:
+    for _ in range(depth):
+        inner = [inner]
+    return inner
+
+
+@pytest.mark.parametrize("inner", [1, 12345678901234567890123])
+def test_an_error_of_a_request_that_is_nested_too_deeply_costs_only_its_document(inner: Any) -> None:
+    failed = {"id": "1", "messages": [user_message("Why?")], "error": nested(300, inner)}
+    answered = {"id": "2", "messages": [user_message("Why?"), assistant_message("So.")]}
+    raw = b"\n".join(json.dumps(each).encode() for each in (failed, answered))
+
+    found = list(OPENAI_CHAT.read(read_documents(io.BytesIO(raw)), InputContext("f", NOON)))
+
+    problems = [str(each.problem) for each in found if each.problem]
+    assert len(problems) == 1
+    assert "error cannot be written as JSON" in problems[0]
+    assert [bool(each.records) for each in found] == [False, True]
+
+
+@pytest.mark.parametrize(
+    "error",
+    ["x" * 5_000, ["x" * 5_000], {"message": "x" * 5_000, "code": nested(300)}],
+    ids=["text", "list", "message"],
+)
+def test_the_error_of_a_turn_has_a_bounded_length(error: Any) -> None:
+    document = {"id": "1", "messages": [user_message("Why?")], "error": error}
+    (completed,) = (
+        event for event in events_of(transcript_events(document, 1, "f", NOON)) if event.type == "invocation.completed"
+    )
+    assert completed.error is not None
+    assert len(completed.error) == 2_000
+    assert completed.error.endswith("…")
