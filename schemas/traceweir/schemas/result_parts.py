@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard
 
-import orjson
 from pydantic import JsonValue
+from pydantic_core import from_json
 
 from traceweir.schemas.base import JsonObject
 from traceweir.schemas.part_kinds import MEDIA_KINDS, not_text
@@ -17,14 +17,30 @@ from traceweir.schemas.text import printable
 _MAX_DEPTH = 16
 """Objects and lists in each other beyond which nothing is looked for."""
 _MAX_TOOL_CHARS = 80
-_MEDIA_TYPES = ("mimeType", "mime_type", "mediaType", "media_type", "format", "modality")
-_MAX_DATA_TYPE_CHARS = 200
+_MEDIA_TYPES = ("mimeType", "mime_type", "mediaType", "media_type", "modality")
 _TYPED = MEDIA_KINDS | {"binary", "image-data", "file-data", "image-url", "file-url", "image-file-id", "file-id"}
-_BYTES = ("base64", "bytes", "file_data", "fileData")
-"""The keys under which a part of a known kind has its bytes."""
-_PLACES = ("image_url", "file_url", "file_id", "fileId", "uri", "url", "content")
-"""The keys under which it has the place of its bytes, and under which records have other values."""
-_KEYS_OF_PLACES = {"type", "id", "detail", "uri", "url", "content", "file_id", "fileId", *_MEDIA_TYPES}
+_BYTES = ("data", "blob", "base64", "bytes", "file_data", "fileData")
+"""The keys under which parts have their bytes."""
+_PLACES = ("image_url", "file_url", "file_id", "fileId", "uri", "url")
+"""The keys under which they have the place of their bytes, and under which records have other values."""
+_KEYS = frozenset(
+    (
+        *("type", "kind", "id", "index", "format", "source", "resource", "file", "detail", "filename", "file_name"),
+        *(*_MEDIA_TYPES, *_BYTES, *_PLACES, "file_uri", "fileUri", "display_name", "displayName", "s3Location"),
+        *("annotations", "_meta", "meta", "extras", "cache_control", "cacheControl", "identifier", "vendor_metadata"),
+        *("providerOptions", "providerMetadata", "provider_options", "provider_metadata", "source_type"),
+        *("videoMetadata", "video_metadata", "mediaResolution", "media_resolution"),
+        *("thought", "thoughtSignature", "thought_signature"),
+    )
+)
+"""The keys of parts in the APIs; an object with others is a record, of which only the bytes are taken out."""
+_KEYS_OF_BEDROCK = {"format", "name", "source", "context", "citations"}
+_DATA_URL = re.compile(r"data:[^,\s]{0,200};base64,(?:[A-Za-z0-9+/=_%-]|\r?\n)*")
+_BASE64 = re.compile(r"(?:[A-Za-z0-9+/_-]|\r?\n)+=*\s*")
+_BYTES_TYPE = re.compile(r"(?:image|audio|video)(?:/|$)|application/(?:pdf|zip|gzip|octet-stream|vnd\.)", re.IGNORECASE)
+"""The media types of bytes; that of a text can stand beside a text."""
+_SOUNDS = frozenset(("wav", "mp3", "flac", "opus", "pcm16"))
+"""The formats of OpenAI's `input_audio`."""
 _NESTED = ("image_url", "image_file", "input_audio", "inline_data", "inlineData", "file_data", "fileData")
 """The kinds of parts whose content is an object under their name."""
 _UNTYPED = ("inlineData", "inline_data", "fileData", "file_data")
@@ -34,9 +50,9 @@ _MCP = frozenset(("content", "structuredContent", "isError", "_meta", "meta"))
 _TEXT_BLOCKS = ("text", "input_text", "output_text")
 _MAY_HAVE_MEDIA = re.compile(
     r'"(?:data|blob|base64|bytes|source|uri|url|image|image_url|inlineData|inline_data|fileData|file_data|input_audio'
-    r'|file|file_id|content)"\s*:'
+    r'|file|file_id|content)"\s*:|"data:'
 )
-"""Finds what JSON with a part of bytes has; other texts are not parsed."""
+"""Finds what JSON with bytes has; other texts are not parsed."""
 
 
 class ReadResult(NamedTuple):
@@ -53,13 +69,15 @@ def read_result(result: JsonValue) -> ReadResult:
 
     Such parts are those of MCP (`image`, `audio`, a `resource` with a `blob`) and of the APIs of models, in a list, in an
     object such as `{"content": [...]}`, or in a text with either as JSON. Of a result of MCP with them, the
-    `structuredContent` is left, or else the text. A record that a tool has found, such as
-    `{"type": "video", "title": "Oslo"}`, is none. A result without such parts is returned as it is.
+    `structuredContent` is left, or else the text. Of a record that a tool has found, only the values that are bytes are
+    taken out, such as a data URL. A result without either is returned as it is.
 
     >>> read_result([{"type": "text", "text": "Oslo"}, {"type": "image", "data": "QUJD", "mimeType": "image/png"}])
     ReadResult(value='Oslo', unread=Counter({'image': 1}))
     >>> read_result({"type": "video", "title": "Oslo"})
     ReadResult(value={'type': 'video', 'title': 'Oslo'}, unread=Counter())
+    >>> read_result({"title": "Lamp", "image": "data:image/png;base64,QUJD"})
+    ReadResult(value={'title': 'Lamp', 'image': ''}, unread=Counter({'image': 1}))
     """
     found = result
     if isinstance(result, str):
@@ -67,8 +85,9 @@ def read_result(result: JsonValue) -> ReadResult:
         if begin not in ("{", "[") or not _MAY_HAVE_MEDIA.search(result):
             return ReadResult(result, Counter())
         try:
-            found = orjson.loads(result)
-        except orjson.JSONDecodeError:
+            # It keeps all digits of integers.
+            found = from_json(result, allow_inf_nan=False)
+        except ValueError:
             return ReadResult(result, Counter())
     if not has_media(found):
         return ReadResult(result, Counter())
@@ -96,7 +115,7 @@ def _is_empty(value: JsonValue) -> bool:
 
 
 def media_kind(part: JsonObject) -> str:
-    """Returns the kind of a part whose content is bytes or their place; empty for any other object.
+    """Returns the kind of a part whose content is bytes or their place; empty for any other object, such as a record.
 
     >>> media_kind({"type": "audio", "data": "QUJD", "mimeType": "audio/wav"}), media_kind({"type": "audio", "title": "a"})
     ('audio', '')
@@ -104,54 +123,85 @@ def media_kind(part: JsonObject) -> str:
     # pydantic-ai has `kind` in place of `type`.
     kind = part.get("type", part.get("kind"))
     if isinstance(kind, str):
-        return kind if _is_typed_media(kind, part) or _has_data_url(part) else ""
+        return kind if _is_typed_media(kind, part) else ""
     if isinstance(part.get("blob"), str) and isinstance(part.get("uri"), str):
-        return "blob"
+        return "blob" if part.keys() <= _KEYS else ""
     for key in _UNTYPED:
-        if isinstance(part.get(key), dict):
-            return key
+        if _is_of_api(part.get(key)):
+            return key if part.keys() <= {key, *_KEYS} else ""
     if len(part) == 1:
         ((key, inner),) = part.items()
         if key in _BEDROCK and isinstance(inner, dict) and isinstance(inner.get("source"), dict) and "format" in inner:
-            return key
+            return key if inner.keys() <= _KEYS_OF_BEDROCK else ""
     return ""
 
 
-def _has_data_url(part: JsonObject) -> bool:
-    return any(
-        isinstance(url := part.get(key), str) and url.startswith("data:") and ";base64," in url[:_MAX_DATA_TYPE_CHARS]
-        for key in ("uri", "url", "data", "image")
-    )
-
-
 def _is_typed_media(kind: str, part: JsonObject) -> bool:
+    if not part.keys() <= _KEYS | {kind}:
+        return kind == "blob" and _is_blob_of_standard(part)
     if kind == "resource":
         resource = part.get("resource")
-        return isinstance(resource, dict) and isinstance(resource.get("blob"), str)
-    if kind not in _TYPED or isinstance(part.get("text"), str):
-        return False
+        return _is_of_api(resource) and isinstance(resource.get("blob"), str)
+    if kind not in _TYPED:
+        return any(_is_data_url(part.get(key)) for key in ("uri", "url", "data"))
     source = part.get("source")
     if isinstance(source, dict):
-        return source.get("type") in ("base64", "url", "file") or "bytes" in source
-    if any(isinstance(part.get(key), str) for key in _BYTES) or (kind in _NESTED and isinstance(part.get(kind), dict)):
+        is_known = source.get("type") in ("base64", "url", "file") or "bytes" in source
+        return is_known and _is_of_api(source)
+    if any(isinstance(part.get(key), str) for key in _BYTES if key != "data"):
         return True
+    if kind in _NESTED and isinstance(part.get(kind), dict):
+        return _is_of_api(part[kind])
     if kind == "file" and isinstance(file := part.get("file"), dict):
-        return bool({"file_data", "file_id"} & file.keys())
-    if kind in ("image", "audio") and isinstance(part.get("data"), str):
-        return True
-    if isinstance(part.get(kind), str) and any(isinstance(part.get(key), str) for key in _MEDIA_TYPES):
-        return True
+        return _is_of_api(file) and bool({"file_data", "file_id"} & file.keys())
     has_type = any(isinstance(part.get(key), str) for key in _MEDIA_TYPES)
-    if isinstance(part.get("data"), str) and has_type:
+    if isinstance(part.get("data"), str) and (kind in ("image", "audio") or has_type or "format" in part):
+        return True
+    if isinstance(part.get(kind), str) and has_type:
         return True
     has_place = any(isinstance(part.get(key), str | dict) for key in _PLACES)
     is_of_api = kind.startswith(("input_", "image-", "file-")) or kind in ("image_url", "computer_screenshot")
-    # A record that a tool has found, such as a file, has a place too, and a name.
-    return has_place and (is_of_api or (has_type and part.keys() <= _KEYS_OF_PLACES))
+    # A record that a tool has found, such as a file, has a place too.
+    return has_place and (is_of_api or (has_type and "filename" not in part))
+
+
+def _is_blob_of_standard(part: JsonObject) -> bool:
+    """Returns whether an object is the `BlobPart` of the semantic conventions, whose `content` is bytes."""
+    content = part.get("content")
+    has_type = any(isinstance(part.get(key), str) for key in _MEDIA_TYPES)
+    is_known = has_type and part.keys() <= {"type", "content", *_MEDIA_TYPES}
+    return is_known and isinstance(content, str) and bool(_BASE64.fullmatch(content))
+
+
+def _is_of_api(found: JsonValue) -> TypeGuard[JsonObject]:
+    return isinstance(found, dict) and found.keys() <= _KEYS
+
+
+def _is_data_url(value: JsonValue) -> bool:
+    return isinstance(value, str) and value.startswith("data:") and bool(_DATA_URL.fullmatch(value))
+
+
+def _is_bytes(key: str, part: JsonObject) -> bool:
+    """Returns whether a value of an object that is no part of an API is bytes, as its key and the others say."""
+    value = part[key]
+    if _is_data_url(value):
+        return True
+    kind = part.get("type", part.get("kind"))
+    if not (isinstance(value, str) and (key in _BYTES or key == kind) and _BASE64.fullmatch(value)):
+        return False
+    types = [each for name in _MEDIA_TYPES if isinstance(each := part.get(name), str)]
+    return (
+        kind == "base64"
+        or (kind in ("image", "audio") and key != kind)
+        or (key == "blob" and bool(types))
+        or (key == "bytes" and len(part) == 1)
+        or part.get("format") in _SOUNDS
+        or any(map(_BYTES_TYPE.match, types))
+    )
 
 
 def has_media(value: JsonValue, depth: int = 0) -> bool:
-    """Returns whether a part that is no text is anywhere in a value.
+    """Returns whether a part that is no text, or a value that is bytes, is anywhere in a value.
 
     Args:
         value: The value.
@@ -160,13 +210,13 @@ def has_media(value: JsonValue, depth: int = 0) -> bool:
     if depth > _MAX_DEPTH:
         return False
     if isinstance(value, dict):
-        if media_kind(value):
+        if media_kind(value) or any(_is_bytes(key, value) for key in value):
             return True
         value = [*value.values()]
     if isinstance(value, list):
-        # Of a list of numbers or texts, there is nothing to look at.
+        # Of a list of numbers or texts, there is nothing more to look at.
         inner = [each for each in value if isinstance(each, dict | list)]
-        return any(has_media(each, depth + 1) for each in inner)
+        return any(map(_is_data_url, value)) or any(has_media(each, depth + 1) for each in inner)
     return False
 
 
@@ -176,13 +226,19 @@ def _kept(value: JsonValue, unread: Counter[str], depth: int) -> JsonValue:
     if isinstance(value, list):
         return _kept_of_list(value, unread, depth)
     if not isinstance(value, dict):
-        return value
+        if not _is_data_url(value):
+            return value
+        unread["data"] += 1
+        return ""
     if kind := media_kind(value):
         unread[kind] += 1
         return ""
     if isinstance(value.get("content"), list) and value.keys() <= _MCP:
         return _kept_of_mcp(value, unread, depth)
-    return {key: _kept(each, unread, depth + 1) for key, each in value.items()}
+    bytes_in = {key for key in value if _is_bytes(key, value)}
+    named = value.get("type", value.get("kind"))
+    unread.update(named if isinstance(named, str) and named in _TYPED else key for key in bytes_in)
+    return {key: "" if key in bytes_in else _kept(each, unread, depth + 1) for key, each in value.items()}
 
 
 def _kept_of_list(parts: list[JsonValue], unread: Counter[str], depth: int) -> JsonValue:

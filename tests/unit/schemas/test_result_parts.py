@@ -62,9 +62,65 @@ def test_parts_that_are_no_text_are_counted_and_not_kept(result: Any, kept: Any,
     assert BYTES not in json.dumps(found.value)
 
 
+URL = f"data:image/png;base64,{BYTES}"
+LAMP = {"type": "product", "title": "Lamp", "price": 5}
+
+
+@pytest.mark.parametrize(
+    ("result", "kept", "unread"),
+    [
+        ({**LAMP, "image": URL}, {**LAMP, "image": ""}, {"image": 1}),
+        ({"products": [{**LAMP, "image": URL}, LAMP]}, {"products": [{**LAMP, "image": ""}, LAMP]}, {"image": 1}),
+        ({"title": "Lamp", "image": URL}, {"title": "Lamp", "image": ""}, {"image": 1}),
+        ({"pages": [URL, "hall 7"]}, {"pages": ["", "hall 7"]}, {"data": 1}),
+        (
+            {"type": "link", "url": "data:text/plain;base64,QQ==", "title": "t", "text": "hello"},
+            {"type": "link", "url": "", "title": "t", "text": "hello"},
+            {"url": 1},
+        ),
+        ({**IMAGE, "title": "a plan"}, {**IMAGE, "data": "", "title": "a plan"}, {"image": 1}),
+        (
+            {
+                "type": "document",
+                "title": "A",
+                "source": {"type": "base64", "media_type": "application/pdf", "data": BYTES},
+            },
+            {
+                "type": "document",
+                "title": "A",
+                "source": {"type": "base64", "media_type": "application/pdf", "data": ""},
+            },
+            {"data": 1},
+        ),
+        (
+            {"uri": "file:///a", "mimeType": "application/pdf", "blob": BYTES, "pages": 3},
+            {"uri": "file:///a", "mimeType": "application/pdf", "blob": "", "pages": 3},
+            {"blob": 1},
+        ),
+        (
+            json.dumps({"id": 12345678901234567890123, "plan": IMAGE}),
+            {"id": 12345678901234567890123, "plan": ""},
+            {"image": 1},
+        ),
+    ],
+)
+def test_of_a_record_only_the_bytes_are_taken_out(result: Any, kept: Any, unread: dict[str, int]) -> None:
+    assert read_result(result) == (kept, Counter(unread))
+
+
 @pytest.mark.parametrize(
     "result",
     [
+        [{"type": "document", "id": "d1", "content": "The capital is Oslo", "format": "text"}],
+        [{"type": "file", "content": "print(1)", "format": "python"}],
+        [{"type": "blob", "content": "print(1)", "mime_type": "text/x-python"}],
+        [{"type": "document", "title": "Guide", "snippet": "Oslo", "source": {"type": "url", "url": "https://x"}}],
+        [{"type": "file", "name": "a.pdf", "size": 3, "source": {"type": "file", "path": "/a"}}],
+        {"uri": "git://a", "blob": "deadbeef", "path": "a.py", "content": "print"},
+        {"type": "audio", "title": "Song", "url": "https://song.test", "format": "mp3"},
+        {"type": "image", "data": "a red boat", "title": "x"},
+        {"type": "image_url", "image_url": "https://image.test/1", "title": "Oslo"},
+        {"text": "data:image/png;base64,QUJD is a small image"},
         "a text",
         "[see below",
         7,

@@ -16,7 +16,7 @@ from pydantic import JsonValue
 from traceweir.schemas.base import JsonObject
 from traceweir.schemas.part_kinds import MEDIA_KINDS, transcript_in
 from traceweir.schemas.reasoning_text import REASONING_KINDS
-from traceweir.schemas.result_parts import read_result
+from traceweir.schemas.result_parts import media_kind, read_result
 from traceweir.schemas.text import printable
 from traceweir.streams.base.json_values import read_json, write_json
 from traceweir.streams.intake.formats.documents import InputError
@@ -310,7 +310,7 @@ def _read_result(content: JsonValue, path: str, error: MakeError, depth: int) ->
     if isinstance(content, str):
         kept, unread = read_result(content)
         return kept if isinstance(kept, str) else _as_json(kept, path, error), unread
-    if isinstance(content, list) and depth < _MAX_DEPTH:
+    if isinstance(content, list) and depth < _MAX_DEPTH and not any(map(_is_record, content)):
         try:
             found = content_of(content, path, error, depth=depth + 1)
         except InputError:
@@ -322,10 +322,15 @@ def _read_result(content: JsonValue, path: str, error: MakeError, depth: int) ->
         case [{"json": value, **others}] if not others:
             # Bedrock.
             content = value
-        case {"type": str(kind)} if kind in MEDIA_KINDS:
+        case {"type": str(kind)} if kind in MEDIA_KINDS and not _is_record(content):
             return "", Counter([kind])
     content, unread = read_result(content)
     return content if unread and isinstance(content, str) else _as_json(content, path, error), unread
+
+
+def _is_record(part: JsonValue) -> bool:
+    """Returns whether a part has the kind of an image, for example, and is a record that a tool has found."""
+    return isinstance(part, dict) and part.get("type") in MEDIA_KINDS and not (media_kind(part) or transcript_in(part))
 
 
 def _as_json(value: JsonValue, path: str, error: MakeError) -> str:

@@ -16,6 +16,7 @@ from tests.support.openai_chat import (
     session_of,
     steps_of,
     tool_calls,
+    tool_result,
     trace_of,
     user_message,
 )
@@ -131,3 +132,14 @@ def test_the_option_task_domain_applies_to_a_transcript_without_a_domain() -> No
     documents = read_documents(io.BytesIO(orjson.dumps({"messages": BOOKING})))
     (found,) = OPENAI_CHAT.read(documents, InputContext("f", task_domain="dining"))
     assert trace_of(found.records).metadata.task_domain == "dining"
+
+
+@pytest.mark.parametrize("kind", ["document", "file", "video"])
+def test_a_record_of_a_tool_with_the_kind_of_a_medium_is_kept(kind: str) -> None:
+    record = {"type": kind, "id": "d1", "content": "The capital is Oslo", "format": "text"}
+    for content in ([record], record):
+        result = {**tool_result("1", ""), "content": content}
+        found = convert([user_message("Where?"), tool_calls(("1", "find", "{}")), result])
+        (returned,) = (event for event in events_of(found) if event.type == "tool.returned")
+        assert isinstance(returned.response, str)
+        assert orjson.loads(returned.response) == content
