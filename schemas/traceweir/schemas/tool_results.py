@@ -23,8 +23,9 @@ _TEXT_OF_FAILURE = re.compile(
     r"""
     \s*\[?
     (?:
-        # "Error: no such user" and "Error calling the tool", but not "Errors: 0 found", "Error: 0" and "Error rate: 3 %".
-        error \b (?! \]? \s* [:=]? \s* (?: 0\b | no\serrors?\b | none\s*(?:[,;.]|$) )
+        # "Error: no such user" and "Error calling the tool", but not "Errors: 0 found", "Error: 0", "Error rate: 3 %" and
+        # "Error-free".
+        error \b (?! -[a-z] | \]? \s* [:=]? \s* (?: 0\b | no\serrors?\b | none\s*(?:[,;.]|$) )
                    | \s+ (?: rates? | counts? | logs? | margins? | bars? | budgets? | handling | free | correction
                              | messages? | codes? ) \b )
         # "KeyError: 'user'" and "requests.exceptions.ConnectionError: ...", as Python writes exceptions.

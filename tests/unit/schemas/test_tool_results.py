@@ -50,6 +50,8 @@ def test_a_failure_is_recognised(result: Any) -> None:
         "Error: none",
         "Error rate: 3 %",
         "Error messages in Python are texts.",
+        "error-free build",
+        "error-prone, but it works",
         {"success": 0},
         "error margin 0.2",
         "errors.log",

@@ -18,6 +18,7 @@ from traceweir.schemas.part_kinds import MEDIA_KINDS, transcript_in
 from traceweir.schemas.reasoning_text import REASONING_KINDS
 from traceweir.schemas.result_parts import media_kind, read_result
 from traceweir.schemas.text import printable
+from traceweir.schemas.tool_results import is_failure
 from traceweir.streams.base.json_values import read_json, write_json
 from traceweir.streams.intake.formats.documents import InputError
 from traceweir.streams.intake.formats.session_records import MakeError
@@ -342,26 +343,9 @@ def _as_json(value: JsonValue, path: str, error: MakeError) -> str:
 
 
 def _failed(result: JsonObject, text: str) -> bool:
-    """Returns whether the result of a tool is an error.
-
-    An error is marked as an error, begins with the word "Error" in any case of letters, or is an object that has an
-    `error`.
-    """
-    said = result.get("error")
-    is_told = said is True or (isinstance(said, str) and bool(said) and said == text)
-    if is_told or True in (result.get("is_error"), result.get("isError")) or result.get("status") == "error":
-        return True
-    begin = text.lstrip()[:6].lower()
-    if begin[:5] == "error" and not begin[5:].isalpha():
-        return True
-    if not text.lstrip().startswith("{"):
-        return False
-    try:
-        answer = orjson.loads(text)
-    except orjson.JSONDecodeError:
-        return False
-    # Tools write `"error": false` or `"error": ""` when a call succeeded.
-    return isinstance(answer, dict) and answer.get("error") not in (None, False, "")
+    """Returns whether the result of a tool is marked as an error, or says that the call failed."""
+    marks: JsonObject = {name: result[name] for name in ("is_error", "isError", "error") if name in result}
+    return result.get("status") == "error" or is_failure(marks) or is_failure(text)
 
 
 def _first(found: JsonObject, *names: str) -> JsonValue:

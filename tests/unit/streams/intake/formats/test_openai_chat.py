@@ -143,3 +143,49 @@ def test_a_record_of_a_tool_with_the_kind_of_a_medium_is_kept(kind: str) -> None
         (returned,) = (event for event in events_of(found) if event.type == "tool.returned")
         assert isinstance(returned.response, str)
         assert orjson.loads(returned.response) == content
+
+
+def failed_calls(content: Any, **marks: Any) -> bool:
+    result = {**tool_result("1", ""), "content": content, **marks}
+    found = convert([user_message("Where?"), tool_calls(("1", "find", "{}")), result])
+    (returned,) = (event for event in events_of(found) if event.type == "tool.returned")
+    return returned.error is not None
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        '{"error": "none"}',
+        '{"error": {}}',
+        '{"error": []}',
+        '{"error": 0}',
+        '{"error": 0.02, "mean": 3}',
+        '{"error": "No error"}',
+        "Error rate: 3 %",
+        "Error: 0",
+        "error: none",
+        "Error logs: a.txt",
+        "error-free build",
+        "Errors: 0 found",
+    ],
+)
+def test_a_result_that_only_speaks_of_errors_is_no_failed_call(content: str) -> None:
+    assert not failed_calls(content)
+
+
+@pytest.mark.parametrize(
+    ("content", "marks"),
+    [
+        ("Error: no such user", {}),
+        ("KeyError: 'user'", {}),
+        ('{"error": "no such user"}', {}),
+        ('{"success": false}', {}),
+        ("sold out", {"is_error": True}),
+        ("sold out", {"isError": True}),
+        ("sold out", {"status": "error"}),
+        (None, {"error": "sold out"}),
+        ("sold out", {"error": True}),
+    ],
+)
+def test_a_result_that_says_so_or_is_marked_is_a_failed_call(content: Any, marks: Any) -> None:
+    assert failed_calls(content, **marks)
