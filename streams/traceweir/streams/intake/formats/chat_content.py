@@ -47,7 +47,8 @@ class ChatToolCall:
 
     id: str | None
     name: str
-    arguments: JsonObject
+    arguments: JsonObject | None
+    """None if the stream of the answer was cut off in them."""
 
 
 @dataclass(frozen=True, slots=True)

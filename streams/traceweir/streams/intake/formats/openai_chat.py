@@ -259,7 +259,7 @@ def _steps(messages: Sequence[ChatMessage]) -> list[JsonObject]:
                 "step_id": len(steps),
                 "type": kind,
                 "tool": {"name": call.name},
-                "input": call.arguments,
+                **({} if call.arguments is None else {"input": call.arguments}),
             }
             steps.append(step)
             failed = False

@@ -18,6 +18,7 @@ from traceweir.schemas.finish_reasons import finish_in, not_whole
 from traceweir.schemas.part_kinds import not_text, transcript_in
 from traceweir.schemas.reasoning_text import without_reasoning
 from traceweir.schemas.result_parts import not_text_of_result
+from traceweir.schemas.text import printable
 from traceweir.streams.intake.formats.answer_pieces import CUT_OFF
 from traceweir.streams.intake.formats.chat_content import (
     ChatContent,
@@ -117,9 +118,15 @@ class ChatTurn:
 
     @property
     def final(self) -> int | None:
-        """The index of the agent's last text in `messages`, which is the final response; None without a text."""
+        """The index of the agent's last text in `messages`, which is the final response; None without a whole one."""
+        if self._finish == CUT_OFF:
+            return None
         with_text = [i for i, message in enumerate(self.messages) if message.role == "assistant" and message.text]
         return with_text[-1] if with_text else None
+
+    @property
+    def _finish(self) -> str:
+        return next((each.finish for each in reversed(self.messages) if each.role == "assistant"), "")
 
     @property
     def missing(self) -> list[str]:
@@ -129,10 +136,9 @@ class ChatTurn:
             found += not_text("question", self.question.text, [self.question.unread])
         answers = [message for message in self.messages if message.role == "assistant"]
         found += not_text("answer", "".join(message.text for message in answers), (each.unread for each in answers))
-        finish = answers[-1].finish if answers else ""
-        if finish == CUT_OFF:
-            found.append("the answer is not whole: pieces of its stream are missing")
-        found += not_whole("" if self.final is None else "a text", finish)
+        if self._finish == CUT_OFF:
+            found += _cut_off(answers[-1].calls)
+        found += not_whole("" if self.final is None else "a text", self._finish)
         for each in self.messages:
             if each.role == "tool":
                 found += not_text_of_result(each.tool, each.text, each.unread)
@@ -142,6 +148,20 @@ class ChatTurn:
         if self.approved_in_words:
             found.append(APPROVED_IN_WORDS)
         return found
+
+
+def _cut_off(calls: Sequence[ChatToolCall]) -> list[str]:
+    """Returns the sentences about an answer of whose stream pieces are missing."""
+    cause = "pieces of its stream are missing"
+    return [
+        f"the answer is not whole: {cause}",
+        f"the tool calls of a model's answer, which was cut off, are perhaps not all recorded: {cause}",
+        *(
+            f"the arguments of the call of tool {printable(call.name, 80)!r} are not whole: {cause}"
+            for call in calls
+            if call.arguments is None
+        ),
+    ]
 
 
 def messages_of(document: JsonObject, place: TranscriptPlace) -> list[ChatMessage]:
@@ -157,7 +177,11 @@ def messages_of(document: JsonObject, place: TranscriptPlace) -> list[ChatMessag
             tools.update((call.id, call.name) for call in message.calls if call.id is not None)
             messages.append(message)
     if is_stored_answer(document) and messages and messages[-1].role == "assistant":
-        messages[-1] = replace(messages[-1], finish=finish_in(document))
+        finish = finish_in(document)
+        calls = messages[-1].calls
+        if finish == CUT_OFF and calls:
+            calls = (*calls[:-1], replace(calls[-1], arguments=None))
+        messages[-1] = replace(messages[-1], calls=calls, finish=finish)
     return messages if _are_timed(messages) else [replace(message, at=None) for message in messages]
 
 

@@ -13,6 +13,7 @@ from tests.support.openai_chat import NOON, events_of
 from traceweir.schemas.invocation import Invocation
 from traceweir.schemas.session import ClosingReason, Session
 from traceweir.schemas.turns import turns_of
+from traceweir.scorers.base import MissingInput, Subject, recorded_calls, require_arguments
 from traceweir.streams.intake.formats.base import DocumentRecords, InputContext
 from traceweir.streams.intake.formats.documents import read_documents
 from traceweir.streams.intake.formats.openai_chat import OPENAI_CHAT
@@ -186,8 +187,24 @@ def test_a_stream_that_is_cut_off_says_so(pieces: Sequence[Document]) -> None:
     shorter = pieces[:-1] if pieces is GEMINI else pieces[: len(pieces) - 3]
     (found,) = invocations(lines(*shorter))
 
-    assert (answer(found) or "").startswith("It rains.")
+    assert answer(found) is None
+    assert str(found.intermediate_data).count("It rains.") == 1
     assert "the answer is not whole: pieces of its stream are missing" in (found.unread or ())
+
+
+def test_of_an_answer_that_is_cut_off_no_metric_takes_a_part_for_the_whole() -> None:
+    call = {"index": 0, "id": "a", "function": {"name": "weather", "arguments": '{"x"'}}
+    for pieces in ([chunk({"content": "It rains"})], [chunk({"content": "It rains"}), chunk({"tool_calls": [call]})]):
+        (found,) = invocations(lines(*pieces))
+        with pytest.raises(MissingInput) as missing:
+            _ = Subject(invocation=found).response
+        assert missing.value.cause == "not_recorded"
+        with pytest.raises(MissingInput) as missing:
+            recorded_calls(found)
+        assert missing.value.cause == "not_recorded"
+    assert [each.args for each in found.tool_uses] == [None]
+    with pytest.raises(MissingInput, match="pieces of its stream are missing"):
+        require_arguments(found)
 
 
 def test_a_stream_without_its_beginning_is_not_whole() -> None:
