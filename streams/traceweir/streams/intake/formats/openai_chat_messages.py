@@ -89,6 +89,8 @@ class ChatMessage:
     calls: tuple[ChatToolCall, ...] = ()
     are_parallel: bool = True
     """Whether the model asked for all calls at once; False if the message has results between them."""
+    is_item: bool = field(default=False, compare=False)
+    """Whether the format has a message for each call, so that the next one can have a further call of the same answer."""
     call_id: str | None = None
     """For the answer of a tool: the id of the call that it answers."""
     tool: str = ""
@@ -342,7 +344,8 @@ def _messages(item: JsonValue, path: str, tools: dict[str, str], place: Transcri
     text = without_reasoning(content.text) or otherwise
     content.unread.update(["audio"] if item.get("audio") and not text else [])
     if role == "function_call":
-        yield ChatMessage("assistant", "", (call_of(arguments_of(content.text), path, place.error),), at=at)
+        call = call_of(arguments_of(content.text), path, place.error)
+        yield ChatMessage("assistant", "", (call,), is_item=True, at=at)
         return
     # LangChain writes a call of Anthropic in both places.
     known_ids = {call.id for call in content.calls if call.id is not None}
@@ -393,7 +396,7 @@ def _message_without_role(
         else:
             content = content_of({**item, "id": item.get("call_id") or item.get("id")}, path, place.error)
     if content.text or content.calls or content.unread:
-        yield ChatMessage("assistant", content.text, tuple(content.calls), unread=content.unread)
+        yield ChatMessage("assistant", content.text, tuple(content.calls), is_item=True, unread=content.unread)
     tools.update((call.id, call.name) for call in content.calls if call.id is not None)
     yield from (_of_tool(each, tools, None) for each in content.results)
 

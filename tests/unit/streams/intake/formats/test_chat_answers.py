@@ -23,6 +23,27 @@ def test_calls_of_one_message_are_parallel() -> None:
     assert groups([ASKED, BOTH, *RESULTS, tool_calls(("3", "c", "{}")), tool_result("3", "z")]) == ["ab", "c"]
 
 
+@pytest.mark.parametrize("between", [[], [{"role": "assistant", "content": "Once more."}]])
+def test_calls_of_two_messages_without_results_between_them_are_not_parallel(between: list[Any]) -> None:
+    messages = [ASKED, tool_calls(("1", "a", "{}")), *between, tool_calls(("2", "b", "{}")), *RESULTS]
+    assert groups(messages) == ["a", "b"]
+    blocks = [
+        {"role": "assistant", "content": [{"type": "tool_use", "id": name, "name": name, "input": {}}]} for name in "ab"
+    ]
+    assert groups([ASKED, blocks[0], *between, blocks[1]]) == ["a", "b"]
+
+
+def test_a_message_with_several_calls_takes_no_call_of_its_neighbours() -> None:
+    third = tool_calls(("3", "c", "{}"))
+    assert groups([ASKED, BOTH, third, *RESULTS]) == ["ab", "c"]
+    assert groups([ASKED, third, BOTH, *RESULTS]) == ["c", "ab"]
+
+
+def test_the_calls_of_one_answer_in_sharegpt_are_parallel() -> None:
+    calls = [{"from": "function_call", "value": f'{{"name": "{name}", "arguments": {{}}}}'} for name in "ab"]
+    assert groups([{"from": "human", "value": "Compare."}, *calls, {"from": "observation", "value": "x"}]) == ["ab"]
+
+
 def test_the_items_of_one_answer_of_the_responses_api_are_parallel() -> None:
     def item(name: str) -> dict[str, Any]:
         return {"type": "function_call", "call_id": name, "name": name, "arguments": "{}"}
