@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import NamedTuple
 
 from pydantic import JsonValue
@@ -15,7 +16,13 @@ from traceweir.schemas.text import printable
 from traceweir.scorers.metrics.argument_rules import Rule, Tolerance, ToolRules, is_loose, rules_of
 
 MAX_STEPS = 1_000_000
-"""The most values that are compared, and pairs that are tried, for one score: up to three seconds."""
+"""The most values that are compared, and pairs that are tried, for one score: up to three seconds.
+
+A long value takes more steps than one.
+"""
+_CHARS_A_STEP = 1_000
+_KEYS_A_STEP = 100
+_BITS_A_STEP = 500
 MAX_SHOWN_CHARS = 60
 """A longer value of an argument, or name, is cut in a rationale."""
 _ABSENT = "nothing"
@@ -65,6 +72,8 @@ class CallComparison:
     _steps: int = 0
     _rules: dict[str, ToolRules] = field(default_factory=dict)
     _numbers: dict[Hashable, int] = field(default_factory=dict)
+    # By the id of a call, which the entry keeps alive.
+    _fixed: dict[int, tuple[FunctionCall, Mapping[str, int]]] = field(default_factory=dict)
 
     def ignores_args_of(self, call: FunctionCall) -> bool:
         """Returns whether the arguments of a call do not matter."""
@@ -80,13 +89,8 @@ class CallComparison:
         rules = self._rules_of(call.name)
         if rules.are_exact:
             return self._numbered(call, call_key(call))
-        fixed = [
-            (name, frozen(_folded(rule, value)))
-            for name, value in (call.args or {}).items()
-            if (rule := rules.of(name)) != "ignore" and not is_loose(rule)
-        ]
         whole = call_key(call) if rules.are_loose else None
-        return self._numbered(call, (call.name, frozenset(fixed)), whole)
+        return self._numbered(call, (call.name, frozenset(self._fixed_of(call).items())), whole)
 
     def _numbered(self, call: FunctionCall, fixed: Hashable, whole: Hashable = None) -> KeyedCall:
         kind = self._numbers.setdefault(("kind", fixed), len(self._numbers))
@@ -144,28 +148,50 @@ class CallComparison:
             found = self._rules[tool] = rules_of(self.compare_args, tool)
         return found
 
+    def _fixed_of(self, call: FunctionCall) -> Mapping[str, int]:
+        """Returns a number for each argument whose rule is not loose; equal values have equal numbers.
+
+        A call is compared with many others, so its values are folded once.
+        """
+        known = self._fixed.get(id(call))
+        if known is None:
+            rules = self._rules_of(call.name)
+            values = {
+                name: self._numbers.setdefault(("value", frozen(_folded(rule, value))), len(self._numbers))
+                for name, value in (call.args or {}).items()
+                if (rule := rules.of(name)) != "ignore" and not is_loose(rule)
+            }
+            known = self._fixed[id(call)] = call, values
+        return known[1]
+
     def _differing(self, expected: FunctionCall, actual: FunctionCall, most: int | None = None) -> list[str]:
         """Returns the names of the differing arguments, at most `most` of them."""
         rules = self._rules_of(expected.name)
         wanted = expected.args or {}
         made = actual.args or {}
+        fixed_wanted = self._fixed_of(expected)
+        fixed_made = self._fixed_of(actual)
         found = []
-        for name in dict.fromkeys((*wanted, *made)):
-            self.spend()
+        for name in chain(wanted, (each for each in made if each not in wanted)):
+            self.spend(1 + len(name) // _CHARS_A_STEP)
             rule = rules.of(name)
             if rule == "ignore" or (rule == "subset" and name not in wanted):
                 continue
-            if name not in wanted or name not in made or not self._same(rule, wanted[name], made[name]):
+            if is_loose(rule):
+                is_same = name in wanted and name in made and self._same(rule, wanted[name], made[name])
+            else:
+                is_same = fixed_wanted.get(name) == fixed_made.get(name)
+            if not is_same:
                 found.append(name)
                 if len(found) == most:
                     break
         return found
 
     def _same(self, rule: Rule, expected: JsonValue, actual: JsonValue) -> bool:
-        if not is_loose(rule):
-            return _folded(rule, expected) == _folded(rule, actual)
+        """Returns whether two values are equal by a loose rule."""
         self.spend()
         if isinstance(expected, dict) and isinstance(actual, dict):
+            self.spend(len(expected) // _KEYS_A_STEP + sum(map(len, expected)) // _CHARS_A_STEP)
             if rule != "subset" and expected.keys() != actual.keys():
                 return False
             return all(name in actual and self._same(rule, value, actual[name]) for name, value in expected.items())
@@ -174,7 +200,12 @@ class CallComparison:
                 self._same(rule, one, other) for one, other in zip(expected, actual, strict=True)
             )
         if isinstance(rule, Tolerance) and isinstance(expected, int | float) and isinstance(actual, int | float):
+            # To write an integer as a decimal number takes quadratic time.
+            bits = sum(number.bit_length() for number in (expected, actual) if isinstance(number, int))
+            self.spend((bits // _BITS_A_STEP) ** 2)
             return rule.allows(expected, actual)
+        if isinstance(expected, str):
+            self.spend(len(expected) // _CHARS_A_STEP)
         return expected == actual
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -235,3 +236,42 @@ def test_more_pairs_than_the_bound_are_an_error_and_no_value() -> None:
     assert len(made) ** 2 > MAX_STEPS
     with pytest.raises(TooManyComparisonsError, match="more than 1,000,000 steps"):
         TrajectoryRecall(compare_args={"*": {"tolerance": 0.1}}).score(subject_of(made, made[::-1]))
+
+
+class CountedTexts(list[Any]):
+    """A list of texts that counts how often it is read."""
+
+    read = 0
+
+    def __iter__(self) -> Iterator[Any]:
+        self.read += 1
+        return super().__iter__()
+
+
+@pytest.mark.parametrize("rule", ["exact", "folded", "nfc"])
+def test_a_value_is_folded_once_and_not_for_each_pair(rule: str) -> None:
+    texts = [CountedTexts(["É x"]) for _ in range(20)]
+    calls = [FunctionCall.model_construct(name="book", args={"t": text, "n": n}) for n, text in enumerate(texts)]
+    comparison = CallComparison({"book": {"t": rule, "n": {"tolerance": 0.5}}})
+
+    assert number_matched(calls[:10], calls[10:], comparison) == 0
+    # The key of the whole call reads the texts, too.
+    assert max(text.read for text in texts) <= 3
+
+
+KEYS = dict.fromkeys(map(str, range(10_000)), 1)
+LONG: dict[str, tuple[Any, Any]] = {
+    "text": (lambda number: ["x" * 500_000, number], "subset"),
+    "key": (lambda number: {"x" * 500_000: number}, "subset"),
+    "keys": (lambda number: KEYS | {f"last {number}": 1}, {"tolerance": 0.1}),
+    "number": (lambda number: 10**4_000 + number, {"tolerance": 0.1}),
+}
+
+
+@pytest.mark.parametrize(("value", "rule"), LONG.values(), ids=LONG)
+def test_a_long_value_takes_more_steps(value: Callable[[int], Any], rule: Any) -> None:
+    made = [book({"n": value(number)}) for number in range(100)]
+    expected = [book({"n": value(number)}) for number in range(100, 200)]
+
+    with pytest.raises(TooManyComparisonsError):
+        number_matched(expected, made, CallComparison({"book": rule}))
