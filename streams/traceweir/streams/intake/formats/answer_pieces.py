@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from operator import itemgetter
 from typing import Protocol
 
+import orjson
 from pydantic import JsonValue
 
 from traceweir.schemas.base import JsonObject
@@ -36,7 +38,7 @@ class ChunksOfOpenAI:
     def __init__(self) -> None:
         self._about: JsonObject = {}
         self._messages: dict[int, JsonObject] = {}
-        self._calls: dict[int, dict[int, JsonObject]] = {}
+        self._calls: dict[int, _Calls] = {}
         self._finished: dict[int, JsonValue] = {}
 
     def begins_with(self, piece: JsonObject) -> bool:
@@ -58,7 +60,7 @@ class ChunksOfOpenAI:
     def whole(self) -> JsonObject:
         choices: list[JsonValue] = []
         for index in sorted(self._messages):
-            calls: list[JsonValue] = [call for _, call in sorted(self._calls.get(index, {}).items())]
+            calls = self._calls[index].in_order()
             message = self._messages[index] | ({"tool_calls": calls} if calls else {})
             choices.append({"index": index, "message": message, "finish_reason": self._finished.get(index, CUT_OFF)})
         return {**self._about, "object": _STORED, "choices": choices}
@@ -74,13 +76,48 @@ class ChunksOfOpenAI:
             into = message.setdefault("audio", {})
             assert isinstance(into, dict)  # noqa: S101  # set above
             _join(into, audio, "transcript")
-        calls = self._calls.setdefault(index, {})
+        calls = self._calls.setdefault(index, _Calls())
         for each in _objects(delta.get("tool_calls")):
-            call = calls.setdefault(_index(each, len(calls)), {"type": "function", "function": {}})
-            call |= {"id": each["id"]} if each.get("id") else {}
             function = each.get("function")
+            call = calls.of(each)
             if isinstance(function, dict):
                 _join_call(call["function"], function)
+
+
+class _Calls:
+    """The calls of one choice. Some servers number all calls 0, and others number none."""
+
+    def __init__(self) -> None:
+        self._numbered: list[tuple[int, JsonObject]] = []
+        self._of_id: dict[str, JsonObject] = {}
+        self._of_number: dict[int, JsonObject] = {}
+
+    def of(self, piece: JsonObject) -> JsonObject:
+        """Returns the call to which a piece belongs; a new one for a new id."""
+        name = piece.get("id")
+        number = piece.get("index")
+        if isinstance(number, int):
+            # The latest call with the number.
+            found = self._of_number.get(number)
+        else:
+            number = len(self._numbered)
+            function = piece.get("function")
+            begins = isinstance(function, dict) and bool(function.get("name"))
+            found = self._numbered[-1][1] if self._numbered and not begins else None
+        if isinstance(name, str) and name:
+            found = self._of_id.get(name) or (found if found is not None and "id" not in found else None)
+        if found is None:
+            found = {"type": "function", "function": {}}
+            self._numbered.append((number, found))
+            self._of_number[number] = found
+        if isinstance(name, str) and name:
+            found["id"] = name
+            self._of_id[name] = found
+        return found
+
+    def in_order(self) -> list[JsonValue]:
+        """Returns the calls in the order of their numbers, and else of their first pieces."""
+        return [call for _, call in sorted(self._numbered, key=itemgetter(0))]
 
 
 class EventsOfAnthropic:
@@ -240,7 +277,13 @@ def _add_part(parts: list[JsonValue], part: JsonObject) -> None:
 
 def _join_call(into: JsonValue, function: JsonObject) -> None:
     if isinstance(into, dict):
-        _join(into, function, "arguments")
+        arguments = function.get("arguments")
+        # Some servers send an object in place of its text.
+        _join(
+            into,
+            {"arguments": orjson.dumps(arguments).decode()} if arguments and isinstance(arguments, dict) else function,
+            "arguments",
+        )
         into |= {"name": function["name"]} if function.get("name") else {}
 
 

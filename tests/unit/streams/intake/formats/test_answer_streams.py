@@ -227,6 +227,44 @@ def test_each_of_two_streams_is_an_answer(pieces: Sequence[Document]) -> None:
     assert [answer(each) for each in invocations(lines(*pieces, *again))] == ["It rains."] * 2
 
 
+def part_of_call(index: int | None, name: str | None, tool: str | None, arguments: Any) -> Document:
+    function = {key: value for key, value in (("name", tool), ("arguments", arguments)) if value is not None}
+    numbered = {} if index is None else {"index": index}
+    return {"tool_calls": [numbered | ({} if name is None else {"id": name}) | {"function": function}]}
+
+
+CALLS: dict[str, tuple[Document, ...]] = {
+    "all have the number 0": (part_of_call(0, "a", "f", '{"x":1}'), part_of_call(0, "b", "g", '{"y":2}')),
+    "the number 0, in pieces": (
+        part_of_call(0, "a", "f", '{"x"'),
+        part_of_call(0, None, None, ":1}"),
+        part_of_call(0, "b", "g", '{"y"'),
+        part_of_call(0, "", None, ":2}"),
+    ),
+    "no number": (
+        part_of_call(None, "a", "f", '{"x"'),
+        part_of_call(None, None, None, ":1}"),
+        part_of_call(None, "b", "g", '{"y"'),
+        part_of_call(None, "b", None, ":2}"),
+    ),
+    "no number and no id": (part_of_call(None, None, "f", '{"x":1}'), part_of_call(None, None, "g", '{"y":2}')),
+    "an id that is repeated": (
+        part_of_call(0, "a", "f", '{"x"'),
+        part_of_call(1, "b", "g", '{"y"'),
+        part_of_call(0, "a", "f", ":1}"),
+        part_of_call(1, "b", "g", ":2}"),
+    ),
+    "objects": (part_of_call(0, "a", "f", {"x": 1}), part_of_call(1, "b", "g", {"y": 2})),
+}
+
+
+@pytest.mark.parametrize("deltas", CALLS.values(), ids=CALLS)
+def test_calls_are_told_apart_by_number_and_id(deltas: Sequence[Document]) -> None:
+    (found,) = invocations(lines(*map(chunk, deltas), chunk({}, "tool_calls")))
+
+    assert [(call.name, call.args) for call in found.tool_uses] == [("f", {"x": 1}), ("g", {"y": 2})]
+
+
 def test_a_second_choice_is_said_and_not_joined() -> None:
     pieces = [chunk({"content": "A"}, "stop"), chunk({"content": "B"}, "stop", index=1)]
     (found,) = invocations(lines(*pieces))
