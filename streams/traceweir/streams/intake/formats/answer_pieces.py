@@ -32,11 +32,34 @@ class AnswerStream(Protocol):
         """Returns the answer as its API stores it, with what came of it."""
 
 
+class _Texts:
+    """Texts that come in pieces, each a member of an object.
+
+    They are joined at the end, because to lengthen a text by each piece takes quadratic time.
+    """
+
+    def __init__(self) -> None:
+        # By the id of the object, which the entry keeps alive.
+        self._pieces: dict[tuple[int, str], tuple[JsonObject, list[str]]] = {}
+
+    def add(self, into: JsonObject, name: str, text: JsonValue) -> None:
+        """Adds a piece to the text that is `into[name]`; what is no text is left out."""
+        if isinstance(text, str) and text:
+            self._pieces.setdefault((id(into), name), (into, []))[1].append(text)
+
+    def join(self) -> None:
+        """Writes the texts into their objects."""
+        for (_, name), (into, pieces) in self._pieces.items():
+            into[name] = f"{into.get(name) or ''}{''.join(pieces)}"
+        self._pieces.clear()
+
+
 class ChunksOfOpenAI:
     """A stream of `chat.completion.chunk`."""
 
     def __init__(self) -> None:
         self._about: JsonObject = {}
+        self._texts = _Texts()
         self._messages: dict[int, JsonObject] = {}
         self._calls: dict[int, _Calls] = {}
         self._finished: dict[int, JsonValue] = {}
@@ -58,6 +81,7 @@ class ChunksOfOpenAI:
                 self._finished[index] = choice["finish_reason"]
 
     def whole(self) -> JsonObject:
+        self._texts.join()
         choices: list[JsonValue] = []
         for index in sorted(self._messages):
             calls = self._calls[index].in_order()
@@ -67,21 +91,30 @@ class ChunksOfOpenAI:
 
     def _add(self, index: int, delta: JsonObject) -> None:
         message = self._messages.setdefault(index, {"role": "assistant", "content": ""})
-        _join(message, delta, "content", "refusal")
+        for name in ("content", "refusal"):
+            self._texts.add(message, name, delta.get(name))
         function = delta.get("function_call")
         if isinstance(function, dict):
-            _join_call(message.setdefault("function_call", {}), function)
+            self._add_to_call(message.setdefault("function_call", {}), function)
         audio = delta.get("audio")
         if isinstance(audio, dict):
             into = message.setdefault("audio", {})
             assert isinstance(into, dict)  # noqa: S101  # set above
-            _join(into, audio, "transcript")
+            self._texts.add(into, "transcript", audio.get("transcript"))
         calls = self._calls.setdefault(index, _Calls())
         for each in _objects(delta.get("tool_calls")):
             function = each.get("function")
             call = calls.of(each)
             if isinstance(function, dict):
-                _join_call(call["function"], function)
+                self._add_to_call(call["function"], function)
+
+    def _add_to_call(self, into: JsonValue, function: JsonObject) -> None:
+        if isinstance(into, dict):
+            arguments = function.get("arguments")
+            # Some servers send an object in place of its text.
+            is_object = isinstance(arguments, dict) and bool(arguments)
+            self._texts.add(into, "arguments", orjson.dumps(arguments).decode() if is_object else arguments)
+            into |= {"name": function["name"]} if function.get("name") else {}
 
 
 class _Calls:
@@ -126,7 +159,8 @@ class EventsOfAnthropic:
     def __init__(self) -> None:
         self._message: JsonObject = {}
         self._blocks: dict[int, JsonObject] = {}
-        self._inputs: dict[int, str] = {}
+        self._texts = _Texts()
+        self._inputs: dict[int, list[str]] = {}
         self._error: JsonValue = None
 
     @staticmethod
@@ -152,9 +186,9 @@ class EventsOfAnthropic:
                 self._blocks[index] = dict(block)
             case {"delta": {"type": "text_delta", "text": str(text)}}:
                 block = self._blocks.setdefault(index, {"type": "text"})
-                block["text"] = f"{block.get('text') or ''}{text}"
+                self._texts.add(block, "text", text)
             case {"delta": {"type": "input_json_delta", "partial_json": str(text)}}:
-                self._inputs[index] = self._inputs.get(index, "") + text
+                self._inputs.setdefault(index, []).append(text)
             case {"type": "message_delta"}:
                 self._end(piece)
             case {"type": "error", "error": error}:
@@ -164,8 +198,9 @@ class EventsOfAnthropic:
                 pass
 
     def whole(self) -> JsonObject:
-        for index, text in self._inputs.items():
-            self._blocks.setdefault(index, {"type": "tool_use"})["input"] = text
+        self._texts.join()
+        for index, texts in self._inputs.items():
+            self._blocks.setdefault(index, {"type": "tool_use"})["input"] = "".join(texts)
         blocks: list[JsonValue] = [block for _, block in sorted(self._blocks.items())]
         reason = self._message.get("stop_reason") if "role" in self._message else None
         found = self.stored(self._message | {"content": blocks, "stop_reason": reason or CUT_OFF})
@@ -188,7 +223,7 @@ class EventsOfResponses:
         self._response: JsonObject = {}
         self._ended = False
         self._items: dict[int, JsonObject] = {}
-        self._texts: dict[int, str] = {}
+        self._texts: dict[int, list[str]] = {}
 
     def begins_with(self, piece: JsonObject) -> bool:
         return True
@@ -208,7 +243,7 @@ class EventsOfResponses:
                 "type": "response.output_text.delta" | "response.function_call_arguments.delta",
                 "delta": str(text),
             }:
-                self._texts[index] = self._texts.get(index, "") + text
+                self._texts.setdefault(index, []).append(text)
             case _:
                 # What an event of the end repeats, and progress of tools that the provider runs.
                 pass
@@ -216,7 +251,8 @@ class EventsOfResponses:
     def whole(self) -> JsonObject:
         if self._ended:
             return {**self._response, "object": "response"}
-        for index, text in self._texts.items():
+        for index, texts in self._texts.items():
+            text = "".join(texts)
             item = self._items.setdefault(index, {"type": "message"})
             if item.get("type") == "function_call":
                 item["arguments"] = item.get("arguments") or text
@@ -232,6 +268,7 @@ class PiecesOfGemini:
 
     def __init__(self) -> None:
         self._about: JsonObject = {}
+        self._texts = _Texts()
         self._parts: dict[int, list[JsonValue]] = {}
         self._finished: dict[int, JsonValue] = {}
 
@@ -251,47 +288,28 @@ class PiecesOfGemini:
             content = candidate.get("content")
             parts = self._parts.setdefault(index, [])
             for part in _objects(content.get("parts")) if isinstance(content, dict) else ():
-                _add_part(parts, part)
+                self._add(parts, part)
             reason = candidate.get("finishReason") or candidate.get("finish_reason")
             if reason:
                 self._finished[index] = reason
 
     def whole(self) -> JsonObject:
+        self._texts.join()
         candidates: list[JsonValue] = [
             {"content": {"role": "model", "parts": parts}, "finishReason": self._finished.get(index, CUT_OFF)}
             for index, parts in sorted(self._parts.items())
         ]
         return {**self._about, "object": _STORED, "candidates": candidates}
 
-
-def _add_part(parts: list[JsonValue], part: JsonObject) -> None:
-    """Adds a part of Gemini, whose text continues that of a part of the same kind before it."""
-    last = parts[-1] if parts else None
-    text = part.get("text")
-    is_text = isinstance(text, str) and isinstance(last, dict) and isinstance(last.get("text"), str)
-    if is_text and isinstance(last, dict) and bool(last.get("thought")) == bool(part.get("thought")):
-        last["text"] = f"{last['text']}{text}"
-    else:
-        parts.append(dict(part))
-
-
-def _join_call(into: JsonValue, function: JsonObject) -> None:
-    if isinstance(into, dict):
-        arguments = function.get("arguments")
-        # Some servers send an object in place of its text.
-        _join(
-            into,
-            {"arguments": orjson.dumps(arguments).decode()} if arguments and isinstance(arguments, dict) else function,
-            "arguments",
-        )
-        into |= {"name": function["name"]} if function.get("name") else {}
-
-
-def _join(into: JsonObject, delta: JsonObject, *names: str) -> None:
-    for name in names:
-        text = delta.get(name)
-        if isinstance(text, str) and text:
-            into[name] = f"{into.get(name) or ''}{text}"
+    def _add(self, parts: list[JsonValue], part: JsonObject) -> None:
+        """Adds a part, whose text continues that of a part of the same kind before it."""
+        last = parts[-1] if parts else None
+        text = part.get("text")
+        is_text = isinstance(text, str) and isinstance(last, dict) and isinstance(last.get("text"), str)
+        if is_text and isinstance(last, dict) and bool(last.get("thought")) == bool(part.get("thought")):
+            self._texts.add(last, "text", text)
+        else:
+            parts.append(dict(part))
 
 
 def _index(found: JsonObject, otherwise: int = 0, *, name: str = "index") -> int:
