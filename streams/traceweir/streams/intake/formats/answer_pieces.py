@@ -162,6 +162,9 @@ class EventsOfAnthropic:
         self._texts = _Texts()
         self._inputs: dict[int, list[str]] = {}
         self._error: JsonValue = None
+        self._has_ended = False
+        self._is_mixed = False
+        self._closed: set[int] = set()
 
     @staticmethod
     def stored(message: JsonObject) -> JsonObject:
@@ -175,13 +178,21 @@ class EventsOfAnthropic:
         return piece.get("type") not in {"ping", "error"}
 
     def continues_with(self, piece: JsonObject) -> bool:
-        return piece.get("type") != "message_start"
+        return piece.get("type") == "ping" or not (self._has_ended or piece.get("type") == "message_start")
 
     def add(self, piece: JsonObject) -> None:
         index = _index(piece)
         match piece:
             case {"type": "message_start", "message": dict(message)}:
                 self._message = dict(message)
+            case {"type": "message_stop"}:
+                self._has_ended = True
+            case {"type": "content_block_start"} if index in self._blocks:
+                # Events have no id, so the pieces of another stream cannot be told from those of this one.
+                self._is_mixed = True
+            case {"type": "content_block_stop"}:
+                self._is_mixed |= index in self._closed
+                self._closed.add(index)
             case {"type": "content_block_start", "content_block": dict(block)}:
                 self._blocks[index] = dict(block)
             case {"delta": {"type": "text_delta", "text": str(text)}}:
@@ -202,7 +213,8 @@ class EventsOfAnthropic:
         for index, texts in self._inputs.items():
             self._blocks.setdefault(index, {"type": "tool_use"})["input"] = "".join(texts)
         blocks: list[JsonValue] = [block for _, block in sorted(self._blocks.items())]
-        reason = self._message.get("stop_reason") if "role" in self._message else None
+        is_whole = "role" in self._message and not self._is_mixed
+        reason = self._message.get("stop_reason") if is_whole else None
         found = self.stored(self._message | {"content": blocks, "stop_reason": reason or CUT_OFF})
         return found if self._error is None else {**found, "error": self._error}
 

@@ -94,12 +94,12 @@ class _OpenStreams:
         new, name = kind
         key = new, name
         opened = self._open.get(key)
-        if opened is None and not new().begins_with(found):
-            # An error alone is a document of its own. Other pieces that begin no stream have no content.
-            return found.get("type") != "error"
         if opened is not None and not opened[1].continues_with(found):
             self._end(key)
             opened = None
+        if opened is None and not new().begins_with(found):
+            # An error alone is a document of its own. Other pieces that begin no stream have no content.
+            return found.get("type") != "error"
         if opened is None:
             if len(self._open) >= _MAX_OPEN:
                 self._end(next(iter(self._open)))

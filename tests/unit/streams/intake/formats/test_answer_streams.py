@@ -227,6 +227,40 @@ def test_each_of_two_streams_is_an_answer(pieces: Sequence[Document]) -> None:
     assert [answer(each) for each in invocations(lines(*pieces, *again))] == ["It rains."] * 2
 
 
+NOT_WHOLE = "the answer is not whole: pieces of its stream are missing"
+OVERLOADED: Document = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
+
+
+def test_a_piece_after_the_end_of_a_message_is_not_joined_to_it() -> None:
+    first, second = invocations(lines(*ANTHROPIC, {"type": "ping"}, delta(0, type="text_delta", text="other")))
+
+    assert (answer(first), NOT_WHOLE in (first.unread or ())) == ("It rains.", False)
+    assert (answer(second), NOT_WHOLE in (second.unread or ())) == ("other", True)
+
+
+def test_an_error_after_the_end_of_a_message_is_refused_by_name() -> None:
+    whole, failed = read_traceweir(lines(*ANTHROPIC, OVERLOADED))
+
+    assert (whole.problem, bool(whole.records)) == (None, True)
+    assert "looks like a stored error of a model's provider" in str(failed.problem)
+
+
+BEGIN = ANTHROPIC[0]
+OTHER = orjson.loads(orjson.dumps(BEGIN).replace(b'"c1"', b'"c2"'))
+TEXT = block(0, type="text", text="")
+STOP: Document = {"type": "content_block_stop", "index": 0}
+
+
+@pytest.mark.parametrize(
+    "beginning", [(BEGIN, OTHER, TEXT, TEXT), (BEGIN, TEXT, OTHER, TEXT)], ids=["before blocks", "after a block"]
+)
+def test_mixed_streams_of_anthropic_are_not_whole(beginning: Sequence[Document]) -> None:
+    texts = [delta(0, type="text_delta", text=text) for text in ("A1", "B1", "A2", "B2")]
+    found = invocations(lines(*beginning, *texts, STOP, STOP, *ANTHROPIC[-2:]))
+
+    assert [NOT_WHOLE in (each.unread or ()) for each in found if answer(each)] == [True]
+
+
 def part_of_call(index: int | None, name: str | None, tool: str | None, arguments: Any) -> Document:
     function = {key: value for key, value in (("name", tool), ("arguments", arguments)) if value is not None}
     numbered = {} if index is None else {"index": index}
