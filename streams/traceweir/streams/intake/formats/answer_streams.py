@@ -54,13 +54,18 @@ def with_whole_answers(documents: Iterable[Document]) -> Iterator[Document]:
     """
     streams = _OpenStreams()
     frames: list[Document] = []
+    after_data = False
     for document in documents:
         raw = document.raw
-        if raw.startswith((b"event:", b"id:", b"retry:")):
+        if after_data and raw.startswith(b":"):
+            # A comment, which servers send to keep a connection open.
+            continue
+        if raw.startswith((b"event:", b"id:", b"retry:", b":")):
             # A frame of server-sent events, unless something else follows.
             frames.append(document)
             continue
-        if raw.startswith(b"data:"):
+        after_data = raw.startswith(b"data:")
+        if after_data:
             frames.clear()
             raw = raw.removeprefix(b"data:").strip()
             if raw == b"[DONE]":

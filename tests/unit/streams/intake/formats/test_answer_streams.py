@@ -313,6 +313,19 @@ def test_other_documents_of_the_file_are_read_between_streams() -> None:
     assert [answer(each) for each in invocations(lines(chat, *OPENAI, chat))] == ["Yes?", "It rains.", "Yes?"]
 
 
+@EACH
+def test_comments_of_server_sent_events_are_skipped(pieces: Sequence[Document]) -> None:
+    comment = ": PROCESSING\n\n"
+    (found,) = invocations(comment + sent_events(pieces).replace("\n\n", "\n\n" + comment) + comment)
+
+    assert answer(found) == "It rains."
+    assert NOT_WHOLE not in (found.unread or ())
+
+
+def test_comments_without_a_stream_are_refused() -> None:
+    assert [each.document.raw for each in read_traceweir(": a\n{}\n: b\n")] == [b": a", b"{}", b": b"]
+
+
 def test_lines_of_server_sent_events_without_a_stream_are_refused() -> None:
     assert [each.document.raw for each in read_traceweir("event: hello\nnot JSON\n")] == [b"event: hello", b"not JSON"]
 
