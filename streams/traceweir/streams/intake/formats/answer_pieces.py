@@ -14,6 +14,7 @@ from traceweir.schemas.base import JsonObject
 CUT_OFF = "cut_off"
 """Why a stored answer has finished of whose stream pieces are missing; no provider gives this reason."""
 _STORED = "chat.completion"
+_NO_CONTENT = {"role", "thought", "thoughtSignature", "thought_signature"}
 
 
 class AnswerStream(Protocol):
@@ -69,7 +70,11 @@ class ChunksOfOpenAI:
         return bool(_objects(piece.get("choices")))
 
     def continues_with(self, piece: JsonObject) -> bool:
-        return not any(_index(choice) in self._finished for choice in _objects(piece.get("choices")))
+        # Usage, and a reason that is repeated, come with a choice without content.
+        return not any(
+            _index(choice) in self._finished and _has_content(choice.get("delta"))
+            for choice in _objects(piece.get("choices"))
+        )
 
     def add(self, piece: JsonObject) -> None:
         self._about |= {name: piece[name] for name in ("id", "created", "model", "usage") if piece.get(name)}
@@ -285,10 +290,13 @@ class PiecesOfGemini:
         self._finished: dict[int, JsonValue] = {}
 
     def begins_with(self, piece: JsonObject) -> bool:
-        return True
+        return "candidates" in piece
 
     def continues_with(self, piece: JsonObject) -> bool:
-        return not any(_index(candidate) in self._finished for candidate in _objects(piece.get("candidates")))
+        return not any(
+            _index(candidate) in self._finished and _has_content(candidate.get("content"))
+            for candidate in _objects(piece.get("candidates"))
+        )
 
     def add(self, piece: JsonObject) -> None:
         names = {"id": "response_id", "modelVersion": "model_version", "usageMetadata": "usage_metadata"}
@@ -320,8 +328,15 @@ class PiecesOfGemini:
         is_text = isinstance(text, str) and isinstance(last, dict) and isinstance(last.get("text"), str)
         if is_text and isinstance(last, dict) and bool(last.get("thought")) == bool(part.get("thought")):
             self._texts.add(last, "text", text)
-        else:
+        elif text != "" or not parts:
             parts.append(dict(part))
+
+
+def _has_content(found: JsonValue) -> bool:
+    """Returns whether there is more in a delta, or in a content and its parts, than a role and empty values."""
+    if isinstance(found, dict):
+        return any(_has_content(value) for name, value in found.items() if name not in _NO_CONTENT)
+    return any(map(_has_content, found)) if isinstance(found, list) else bool(found)
 
 
 def _index(found: JsonObject, otherwise: int = 0, *, name: str = "index") -> int:

@@ -25,7 +25,7 @@ from traceweir.streams.intake.formats.documents import Document, read_document
 
 _CAN_BE_PIECE = re.compile(
     rb'"(?:chat\.completion\.chunk|message_(?:start|delta|stop)|content_block_(?:start|delta|stop)|ping|error'
-    rb'|response\.[a-z_.]+|candidates|custom_id)"'
+    rb'|response\.[a-z_.]+|candidates|custom_id|usageMetadata|usage_metadata)"'
 )
 """What a document contains that can be a piece or a line of a batch. Quotation marks inside of texts are escaped."""
 _OF_GEMINI = {
@@ -98,13 +98,17 @@ class _OpenStreams:
             return False
         new, name = kind
         key = new, name
+        if not (name or key in self._open or new().begins_with(found)):
+            # What has no id and begins no stream belongs to the latest.
+            key = next((each for each in reversed(self._open) if each[0] is new), key)
         opened = self._open.get(key)
         if opened is not None and not opened[1].continues_with(found):
             self._end(key)
             opened = None
         if opened is None and not new().begins_with(found):
-            # An error alone is a document of its own. Other pieces that begin no stream have no content.
-            return found.get("type") != "error"
+            # An error, or the usage of Gemini, alone is a document of its own. Other pieces that begin no stream have no
+            # content.
+            return found.get("type") != "error" and new is not PiecesOfGemini
         if opened is None:
             if len(self._open) >= _MAX_OPEN:
                 self._end(next(iter(self._open)))
@@ -137,9 +141,15 @@ def _kind_of(found: JsonObject) -> tuple[_NewStream, str] | None:
         return EventsOfResponses, ""
     if kind in _OF_ANTHROPIC:
         return EventsOfAnthropic, ""
-    if isinstance(found.get("candidates"), list) and found.keys() <= _OF_GEMINI:
+    if found.keys() <= _OF_GEMINI and (isinstance(found.get("candidates"), list) or _is_usage_of_gemini(found)):
         return PiecesOfGemini, _name(found, "responseId", "response_id")
     return None
+
+
+def _is_usage_of_gemini(found: JsonObject) -> bool:
+    usage = {"usageMetadata", "usage_metadata"} & found.keys()
+    source = {"modelVersion", "model_version", "responseId", "response_id"} & found.keys()
+    return bool(usage and source) and {"candidates", "promptFeedback", "prompt_feedback"}.isdisjoint(found)
 
 
 def _answer_of_batch(found: JsonObject) -> JsonObject | None:

@@ -227,6 +227,45 @@ def test_each_of_two_streams_is_an_answer(pieces: Sequence[Document]) -> None:
     assert [answer(each) for each in invocations(lines(*pieces, *again))] == ["It rains."] * 2
 
 
+GEMINI_USAGE: Document = {
+    "usageMetadata": {"promptTokenCount": 3, "candidatesTokenCount": 4},
+    "modelVersion": "m",
+    "responseId": "c1",
+}
+FURTHER: dict[str, tuple[Document, ...]] = {
+    "OpenAI's usage with an empty choice": (
+        *OPENAI[:-1],
+        chunk({"role": "assistant", "content": ""}) | {"usage": USAGE},
+    ),
+    "OpenAI's reason again": (*OPENAI, chunk({}, "tool_calls")),
+    "Gemini's reason again": (*GEMINI, candidate({"text": ""}, finish="STOP")),
+    "Gemini's signature": (*GEMINI, candidate({"text": "", "thoughtSignature": "eA=="}, finish="STOP")),
+    "Gemini's usage at the end": (*GEMINI[:-1], candidate({"functionCall": WEATHER}, finish="STOP"), GEMINI_USAGE),
+    "Gemini's usage without an id": (
+        *GEMINI[:-1],
+        candidate({"functionCall": WEATHER}, finish="STOP"),
+        {name: value for name, value in GEMINI_USAGE.items() if name != "responseId"},
+    ),
+    "Gemini's usage in the middle": (*GEMINI[:2], GEMINI_USAGE, *GEMINI[2:]),
+}
+
+
+@pytest.mark.parametrize("pieces", FURTHER.values(), ids=FURTHER)
+def test_a_piece_without_content_neither_ends_nor_begins_a_stream(pieces: Sequence[Document]) -> None:
+    (found,) = read(lines(*pieces))
+    (turn,) = invocations(lines(*pieces))
+
+    assert (found.problem, answer(turn), [call.name for call in turn.tool_uses]) == (None, "It rains.", ["weather"])
+    assert NOT_WHOLE not in (turn.unread or ())
+    tokens = turn.reported_tokens
+    assert tokens is not None
+    assert (tokens.input_tokens, tokens.output_tokens) == (3, 4)
+
+
+def test_the_usage_of_gemini_alone_is_no_stream() -> None:
+    assert [each.document.raw for each in read_traceweir(lines(GEMINI_USAGE))] == [orjson.dumps(GEMINI_USAGE)]
+
+
 NOT_WHOLE = "the answer is not whole: pieces of its stream are missing"
 OVERLOADED: Document = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
 
