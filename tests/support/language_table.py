@@ -7,6 +7,7 @@ from pydantic import JsonValue
 from traceweir.schemas.figures import threshold_figure
 from traceweir.scorers import read_plan
 from traceweir.scorers.evaluation.languages import language_values, sentences
+from traceweir.scorers.metrics.completeness import completeness
 
 THRESHOLDS = {
     "completeness": 0.5,
@@ -16,6 +17,17 @@ THRESHOLDS = {
 }
 """The thresholds of the examples in the documentation; that of `response_match_score` is its default."""
 MASTRA = ("completeness", "keyword_coverage", "content_similarity")
+
+
+UNRELATED = ("Bananas are yellow.", "The library is open on Saturday.")
+"""Answers to other questions."""
+SHORT_QUESTIONS = {
+    "What is the capital of Australia?": "The capital of Australia is Canberra.",
+    "What is the price?": "The price is 20 euros.",
+    "Where is my order?": "Your order is in Berlin.",
+    "What is photosynthesis?": "Photosynthesis makes sugar from light.",
+}
+"""Short questions in English, each with a right answer."""
 
 
 def value_table(compat: str | None) -> list[str]:
@@ -39,6 +51,16 @@ def value_table(compat: str | None) -> list[str]:
         f"|---|{'---|' * len(titles)}",
         *(f"| {language} | {' | '.join(found)} |" for language, found in cells.items()),
     ]
+
+
+def short_question_table() -> list[str]:
+    """Returns a Markdown table of `completeness` for short questions in English."""
+    lines = ["| English question | right answer | " + " | ".join(f'"{each}"' for each in UNRELATED) + " |"]
+    lines.append("|---|---|---|---|")
+    for question, right in SHORT_QUESTIONS.items():
+        values = [f"{completeness(question, answer).score:.3f}" for answer in (right, *UNRELATED)]
+        lines.append(f"| {' | '.join([question, *values])} |")
+    return lines
 
 
 def short_table() -> list[str]:

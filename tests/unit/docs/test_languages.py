@@ -5,13 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.support.language_table import short_table, value_table
+from tests.support.language_table import short_question_table, short_table, value_table
 
 PAGE = Path(__file__).parents[3] / "docs" / "languages.md"
 
 
 @pytest.mark.parametrize(
-    "lines", [value_table(None), short_table(), value_table("mastra")], ids=["own", "short", "mastra"]
+    "lines",
+    [value_table(None), short_question_table(), short_table(), value_table("mastra")],
+    ids=["own", "short questions", "short", "mastra"],
 )
 def test_the_page_has_the_computed_table(lines: list[str]) -> None:
     assert "\n".join(["", *lines, ""]) in PAGE.read_text("utf-8"), "the table is\n" + "\n".join(lines)

@@ -68,8 +68,11 @@ def completeness(question: str, answer: str, *, compat: Compat = None) -> Elemen
 
 
 def _expected_elements(question: str) -> list[str]:
-    """Returns the elements of a question without those that only ask; all of them if there are no others."""
-    found = [element for element in elements(without_asking(question)) if not is_asking(element)]
+    """Returns the elements of a question without those that only ask; all of them if there are no others.
+
+    Those in Latin letters stay: the rest of "What is the price?" is mostly words that every answer has.
+    """
+    found = [each for each in elements(without_asking(question)) if each.isascii() or not is_asking(each)]
     return found or elements(question)
 
 
@@ -87,8 +90,9 @@ class Completeness(Scorer):
     Both texts are split into elements: distinct words, with English verbs as infinitives; see `elements`. An equal
     element covers an element of the input. An element of more than three letters is also covered by an element that
     contains it or is contained in it, if the shorter has more than 60 % of the longer's letters; see `covered`. Words
-    that only ask, such as "when", are not expected in the answer. A short answer without any word of the question has
-    no value. An invocation without a final response counts as an invocation with an empty response.
+    that only ask, such as 언제, are not expected in the answer, except those in Latin letters. A short answer without
+    any word of the question has no value. An invocation without a final response counts as an invocation with an empty
+    response.
 
     With `compat: "mastra"` this metric is `createCompletenessScorer` of @mastra/evals 1.10: ASCII letters and digits
     only, only the last text part of a message, and 1 if neither text has elements. This metric recognises English

@@ -70,7 +70,6 @@ def test_a_korean_compound_is_covered_with_a_blank_and_without(asked: str, answe
 @pytest.mark.parametrize(
     ("question", "answer"),
     [
-        ("Where is my bag?", "My bag is in Seoul."),
         ("제 가방은 어디에 있나요?", "제 가방은 서울에 있습니다."),
         ("鞄はどこにありますか？", "鞄は東京にあります。"),
         ("我的包在哪里？", "我的包在北京。"),
@@ -79,6 +78,22 @@ def test_a_korean_compound_is_covered_with_a_blank_and_without(asked: str, answe
 )
 def test_words_that_only_ask_are_not_expected(question: str, answer: str) -> None:
     assert completeness(question, answer).score == 1.0
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "at_most"),
+    [
+        ("What is 2+2?", "Bananas are yellow.", 1 / 3),
+        ("What is the price?", "Bananas are yellow.", 1 / 4),
+        ("Where are you?", "Bananas are yellow.", 1 / 3),
+        ("Wo ist der Hund?", "Die Katze ist schwarz.", 1 / 4),
+        ("¿Dónde está el perro?", "El gato duerme.", 1 / 4),
+    ],
+)
+def test_an_answer_to_another_question_does_not_gain_by_the_words_that_ask(
+    question: str, answer: str, at_most: float
+) -> None:
+    assert completeness(question, answer).score <= at_most
 
 
 def test_a_question_of_words_that_only_ask_is_compared_as_it_is() -> None:
