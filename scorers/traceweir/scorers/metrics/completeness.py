@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from traceweir.scorers.base import Measurement, MissingInput, Scorer, Subject
-from traceweir.scorers.text.asking import asks, is_asking, without_asking
+from traceweir.scorers.text.asking import asks, denies, is_asking, without_asking
 from traceweir.scorers.text.coverage import covered
 from traceweir.scorers.text.elements import elements, elements_as_mastra
 from traceweir.scorers.text.messages import Compat, question_and_answer, shown
@@ -19,6 +19,8 @@ MAX_INLINE_CHARACTERS = 50_000
 
 MAX_BARE_LETTERS = 20
 """Letters and digits of an answer that can be right without a word of the question: "At ten."."""
+MAX_BARE_WORDS = 2
+"""Words between blanks of such an answer: three can be a sentence on something else, such as "Bananas are yellow."."""
 _CHARACTER_LETTERS = 3
 """Letters as which a Chinese, Japanese or Korean character counts."""
 
@@ -77,11 +79,11 @@ def _expected_elements(question: str) -> list[str]:
 
 
 def _is_bare_answer(question: str, answer: str, comparison: ElementComparison) -> bool:
-    """Returns whether the answer to a question is nothing but a few words that the question does not have."""
-    if comparison.score > 0 or not comparison.output_elements:
+    """Returns whether the answer to a question is one or two words that the question does not have, and no refusal."""
+    if comparison.score > 0 or not comparison.output_elements or len(answer.split()) > MAX_BARE_WORDS:
         return False
     length = sum(_CHARACTER_LETTERS if "\u3040" <= each <= "\ud7a3" else 1 for each in answer if each.isalnum())
-    return length <= MAX_BARE_LETTERS and asks(question, elements(question))
+    return length <= MAX_BARE_LETTERS and not denies(answer) and asks(question, elements(question))
 
 
 class Completeness(Scorer):
@@ -90,9 +92,9 @@ class Completeness(Scorer):
     Both texts are split into elements: distinct words, with English verbs as infinitives; see `elements`. An equal
     element covers an element of the input. An element of more than three letters is also covered by an element that
     contains it or is contained in it, if the shorter has more than 60 % of the longer's letters; see `covered`. Words
-    that only ask, such as 언제, are not expected in the answer, except those in Latin letters. A short answer without
-    any word of the question has no value. An invocation without a final response counts as an invocation with an empty
-    response.
+    that only ask, such as 언제, are not expected in the answer, except those in Latin letters. An answer of one or
+    two words without any word of the question has no value, if it is no refusal. An invocation without a final response
+    counts as an invocation with an empty response.
 
     With `compat: "mastra"` this metric is `createCompletenessScorer` of @mastra/evals 1.10: ASCII letters and digits
     only, only the last text part of a message, and 1 if neither text has elements. This metric recognises English
@@ -124,7 +126,7 @@ class Completeness(Scorer):
             raise MissingInput("the user content has no words that a response could cover")
         if self.compat is None and _is_bare_answer(question, answer, comparison):
             raise MissingInput(
-                "the answer is short and has no word of the question, as a right answer of a few words has none; a "
+                "the answer is short and has no word of the question, as a right answer of one or two words has none; a "
                 "criterion that asks a judge, such as relevance_to_query, can tell"
             )
         count = len(comparison.input_elements)

@@ -48,6 +48,13 @@ _UNSPACED = """
 
 _MARK = re.compile("[?\uff1f\u061f]")
 
+_DENIAL = re.compile(
+    r"\b(?:no|not|cannot|nothing|none|never|sorry|\w+n['’]t|nein|nicht|nichts|нет|не|لا|नहीं)\b"
+    "|不|没|沒|无|無|ません|ない|いいえ|わから|ไม่|아니|모르|몰라|없",
+    re.IGNORECASE,
+)
+"""Words of a refusal, and of an answer that denies or does not know."""
+
 
 def without_asking(text: str) -> str:
     """Returns a question with blanks in place of the words that ask, for scripts without blanks between words.
@@ -70,6 +77,15 @@ def is_asking(element: str) -> bool:
 def asks(text: str, elements: Sequence[str]) -> bool:
     """Returns whether a text with these elements is a question: it has a question mark, or a word that asks."""
     return bool(_MARK.search(text)) or any(map(is_asking, elements)) or without_asking(text) != text
+
+
+def denies(text: str) -> bool:
+    """Returns whether a short answer denies, refuses or does not know.
+
+    >>> denies("I don't know."), denies("Canberra.")
+    (True, False)
+    """
+    return bool(_DENIAL.search(text))
 
 
 @cache

@@ -114,6 +114,7 @@ def test_grammar_in_hiragana_is_not_an_element() -> None:
         ("図書館は何時に開きますか？", "午前十です。"),
         ("图书馆几点开门？", "上午十分。"),
         ("Сколько стоит билет?", "Сто рублей."),
+        ("What is the capital of Australia?", "Sydney"),
     ],
 )
 async def test_a_short_answer_without_a_word_of_the_question_has_no_value(question: str, answer: str) -> None:
@@ -130,6 +131,14 @@ async def test_a_short_answer_without_a_word_of_the_question_has_no_value(questi
         ("도서관은 언제 여나요?", "고객님의 소포가 어제 나갔습니다."),
         ("When does the library open?", ""),
         ("Open the window", "No."),
+        ("2+2?", "Bananas are yellow."),
+        ("What is the capital of Australia?", "I don't know."),
+        ("What is the capital of Australia?", "No."),
+        ("What is the capital of Australia?", "Can't say."),
+        ("Wo hält der Zug?", "Weiß nicht."),
+        ("도서관은 언제 여나요?", "몰라요."),
+        ("図書館は何時に開きますか？", "知りません。"),
+        ("图书馆几点开门？", "不知道。"),
     ],
 )
 async def test_any_other_answer_that_covers_nothing_is_0(question: str, answer: str) -> None:
