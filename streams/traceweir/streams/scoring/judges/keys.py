@@ -7,17 +7,24 @@ from collections.abc import Mapping
 from traceweir.scorers.evaluation.plan import Plan
 from traceweir.streams.scoring.judges.models import litellm_name, models_of
 
-_KEYS: Mapping[str, tuple[str, ...]] = {
+KEYS: Mapping[str, tuple[str, ...]] = {
     "openai": ("OPENAI_API_KEY",),
     "gemini": ("GEMINI_API_KEY", "GOOGLE_API_KEY"),
-    "anthropic": ("ANTHROPIC_API_KEY",),
-    "azure": ("AZURE_API_KEY", "AZURE_AD_TOKEN", "AZURE_CLIENT_ID", "AZURE_FEDERATED_TOKEN_FILE"),
+    "anthropic": ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"),
+    "azure": (
+        "AZURE_API_KEY",
+        "AZURE_OPENAI_API_KEY",
+        "AZURE_AD_TOKEN",
+        "AZURE_CLIENT_ID",
+        "AZURE_FEDERATED_TOKEN_FILE",
+    ),
     "mistral": ("MISTRAL_API_KEY",),
     "groq": ("GROQ_API_KEY",),
-    "cohere": ("COHERE_API_KEY",),
+    "cohere": ("COHERE_API_KEY", "CO_API_KEY"),
+    "cohere_chat": ("COHERE_API_KEY", "CO_API_KEY"),
     "deepseek": ("DEEPSEEK_API_KEY",),
-    "openrouter": ("OPENROUTER_API_KEY",),
-    "together_ai": ("TOGETHERAI_API_KEY", "TOGETHER_API_KEY"),
+    "openrouter": ("OPENROUTER_API_KEY", "OR_API_KEY"),
+    "together_ai": ("TOGETHERAI_API_KEY", "TOGETHER_AI_API_KEY", "TOGETHER_API_KEY", "TOGETHER_AI_TOKEN"),
     "xai": ("XAI_API_KEY",),
 }
 """The variables in which litellm looks for the key of a provider, one of which is enough.
@@ -42,7 +49,7 @@ def without_key(plan: Plan, environment: Mapping[str, str], *, has_key: bool) ->
         return {}
     found = {}
     for model in models_of(plan):
-        names = _KEYS.get(litellm_name(model, plan.judge.models).partition("/")[0], ())
+        names = KEYS.get(litellm_name(model, plan.judge.models).partition("/")[0], ())
         if names and not any(environment.get(name) for name in names):
             found[model] = " or ".join([*names, "TRACEWEIR_JUDGE_API_KEY"])
     return found

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from traceweir.scorers import read_plan
-from traceweir.streams.scoring.judges.keys import without_key
+from traceweir.streams.scoring.judges.keys import KEYS, without_key
 
 
 def config(model: str) -> Any:
@@ -23,6 +26,13 @@ def config(model: str) -> Any:
         ("openai/gpt-4o", {"OPENAI_API_KEY": "k"}, None),
         ("gemini-2.5-flash", {"GOOGLE_API_KEY": "k"}, None),
         ("bedrock/any", {}, None),
+        ("cohere/a", {"CO_API_KEY": "k"}, None),
+        ("cohere_chat/a", {}, "COHERE_API_KEY or CO_API_KEY or TRACEWEIR_JUDGE_API_KEY"),
+        ("openrouter/a/b", {"OR_API_KEY": "k"}, None),
+        ("azure/a", {"AZURE_OPENAI_API_KEY": "k"}, None),
+        ("together_ai/a", {"TOGETHER_AI_TOKEN": "k"}, None),
+        ("together_ai/a", {"TOGETHER_AI_API_KEY": "k"}, None),
+        ("anthropic/a", {"ANTHROPIC_AUTH_TOKEN": "k"}, None),
     ],
 )
 def test_a_judge_lacks_a_key_if_no_variable_of_its_provider_is_set(
@@ -31,3 +41,27 @@ def test_a_judge_lacks_a_key_if_no_variable_of_its_provider_is_set(
     plan = read_plan(config(model))
     assert without_key(plan, environment, has_key=False) == ({} if lacks is None else {model: lacks})
     assert without_key(plan, environment, has_key=True) == {}
+
+
+def alternatives() -> Iterator[list[str]]:
+    """Yields the variables with keys that litellm's source reads one after another, joined by `or`."""
+    spec = find_spec("litellm")
+    assert spec is not None
+    assert spec.origin is not None
+    for name in ("main.py", "litellm_core_utils/get_llm_provider_logic.py"):
+        text = (Path(spec.origin).parent / name).read_text("utf-8")
+        one = r'get_secret(?:_str)?\(\s*"\w+"\s*\)'
+        for chain in re.finditer(rf"{one}(?:\s*or\s+(?:{one}|[\w.]+))*", text):
+            yield re.findall(r'"(\w+_(?:KEY|TOKEN))"', chain.group())
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("litellm")
+def test_each_variable_that_litellm_takes_in_place_of_a_known_one_is_known() -> None:
+    unknown = {
+        provider: sorted(set(names) - set(known))
+        for provider, known in KEYS.items()
+        for names in alternatives()
+        if set(names) & set(known) and set(names) - set(known)
+    }
+    assert not unknown
