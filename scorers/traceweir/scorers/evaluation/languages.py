@@ -55,22 +55,29 @@ def language_values(scorer: Scorer) -> list[LanguageValues]:
 def language_warnings(metrics: Sequence[Metric]) -> list[str]:
     """Returns a sentence for each metric whose threshold does not hold in some languages.
 
+    Nobody knows the languages of a config, so nothing is said of a threshold that fails in one of the ten only, nor of
+    one that every answer reaches.
+
     >>> from traceweir.scorers.evaluation.plan import read_plan
-    >>> for warning in language_warnings(read_plan({"criteria": {"completeness": 0.7}}).metrics):
-    ...     print(warning)
-    completeness >= 0.7 does not tell right answers from wrong ones in Hindi; see docs/languages.md, or use relevance_to_query
+    >>> for warning in language_warnings(read_plan({"criteria": {"keyword_coverage": 0.6}}).metrics):
+    ...     print(warning.partition(";")[0])
+    keyword_coverage compares words, not meaning: >= 0.6 does not tell right answers from wrong ones in our sentences of Russian, Hindi
     """
     return [
-        f"{metric.name} >= {threshold_figure(metric.threshold)} does not tell right answers from wrong ones in "
-        f"{_listed(weak)}; see docs/languages.md, or use {JUDGED_INSTEAD[metric.name]}"
+        f"{metric.name} compares words, not meaning: >= {threshold_figure(metric.threshold)} does not tell right "
+        f"answers from wrong ones in our sentences of {_listed(weak)}; see docs/languages.md, or use "
+        f"{JUDGED_INSTEAD[metric.name]}"
         for metric in metrics
-        if metric.name in JUDGED_INSTEAD and metric.scorer is not None and metric.threshold is not None
-        if (weak := [each.language for each in language_values(metric.scorer) if not each.holds(metric.threshold)])
+        if metric.name in JUDGED_INSTEAD and metric.scorer is not None and metric.threshold
+        if len(weak := [each.language for each in language_values(metric.scorer) if not each.holds(metric.threshold)])
+        > 1
     ]
 
 
 def language_warning(metric: str, threshold: float | None, details: Mapping[str, object]) -> str | None:
     """Returns why a score says little: its text is in a script for which the threshold does not hold; None if it does.
+
+    Nothing is said of Latin letters, which many languages have.
 
     Args:
         metric: The name of the metric.
@@ -81,7 +88,7 @@ def language_warning(metric: str, threshold: float | None, details: Mapping[str,
     'In Korean, this threshold does not tell right answers from wrong ones: final_response_match_v2 can.'
     """
     script = details.get("script")
-    if metric not in JUDGED_INSTEAD or threshold is None or not isinstance(script, str):
+    if metric not in JUDGED_INSTEAD or not threshold or not isinstance(script, str) or script == "Latin":
         return None
     compat = "mastra" if details.get("compat") == "mastra" else None
     weak = [each.language for each in _values(metric, compat) if each.script == script and not each.holds(threshold)]
@@ -95,7 +102,7 @@ def language_warning(metric: str, threshold: float | None, details: Mapping[str,
 
 def _listed(weak: Sequence[str]) -> str:
     every = len(sentences())
-    return f"any of the {every} languages that were tried" if len(weak) == every else ", ".join(weak)
+    return f"all {every} languages that were tried" if len(weak) == every else ", ".join(weak)
 
 
 @cache

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import pytest
 from tests.support.scoring import scores_of
@@ -30,13 +31,18 @@ def test_completeness_tells_a_right_answer_from_one_to_another_question(language
 
 
 def test_a_threshold_that_does_not_hold_is_named_with_the_languages() -> None:
-    plan = read_plan({"criteria": {"keyword_coverage": 0.4, "response_match_score": 0.8, "completeness": 0.5}})
-    every = "any of the 10 languages that were tried"
-    untold = "does not tell right answers from wrong ones in"
-    assert language_warnings(plan.metrics) == [
-        f"keyword_coverage >= 0.4 {untold} Russian; see docs/languages.md, or use relevance_to_query",
-        f"response_match_score >= 0.8 {untold} {every}; see docs/languages.md, or use final_response_match_v2",
-    ]
+    plan = read_plan({"criteria": {"keyword_coverage": 0.6, "response_match_score": 0.8, "completeness": 0.5}})
+    untold = "does not tell right answers from wrong ones in our sentences of"
+    [coverage, match] = language_warnings(plan.metrics)
+    assert coverage.startswith(f"keyword_coverage compares words, not meaning: >= 0.6 {untold} Russian, Hindi;")
+    assert coverage.endswith("; see docs/languages.md, or use relevance_to_query")
+    assert f">= 0.8 {untold} all 10 languages that were tried; see docs/languages.md" in match
+    assert match.endswith("or use final_response_match_v2")
+
+
+@pytest.mark.parametrize("criteria", [{"completeness": 0.7}, {"keyword_coverage": 0.4}, {"response_match_score": 0}])
+def test_nothing_is_said_of_one_language_or_of_a_threshold_that_every_answer_reaches(criteria: Any) -> None:
+    assert language_warnings(read_plan({"criteria": criteria}).metrics) == []
 
 
 def test_the_options_of_the_config_count() -> None:
@@ -54,6 +60,8 @@ def test_the_options_of_the_config_count() -> None:
         ("completeness", 0.5, {"script": "Japanese", "compat": "mastra"}, "Japanese"),
         ("completeness", 0.5, {"script": "Japanese"}, None),
         ("response_match_score", 0.8, {}, None),
+        ("response_match_score", 0.8, {"script": "Latin"}, None),
+        ("response_match_score", 0, {"script": "Hangul"}, None),
         ("response_match_score", None, {"script": "Hangul"}, None),
         ("safety", 1.0, {"script": "Hangul"}, None),
         ("response_match_score", 0.8, {"script": ["Hangul"]}, None),
