@@ -30,7 +30,7 @@ class OtherName:
 def nearest_here(name: str) -> str | None:
     """Returns the end of a message: what is nearest to a metric of another tool; None if no tool has the name.
 
-    Case, underscores, hyphens and the ends `Metric`, `Scorer` and `Evaluator` do not count.
+    Case, underscores, hyphens, the ends `Metric`, `Scorer` and `Evaluator`, and a module before a dot do not count.
 
     >>> nearest_here("AnswerRelevancyMetric")
     "it is a metric of DeepEval, Ragas and Mastra, and the nearest here is 'relevance_to_query'; see docs/other-names.md"
@@ -44,6 +44,9 @@ def nearest_here(name: str) -> str | None:
     near = list(dict.fromkeys(row.nearest for row in rows if row.nearest))
     if near:
         said = f"the nearest here is {' or '.join(map(repr, near))}"
+    elif not rows[0].instead.endswith("?"):
+        said = f"none here is near: write a criterion with a `prompt` (docs/judged-criteria.md). {rows[0].instead}"
+        said = said.rstrip(".")
     else:
         said = f"none here is near: let a criterion with a `prompt` ask {rows[0].instead!r} (docs/judged-criteria.md)"
     return f"it is a metric of {listed}, and {said}; see docs/other-names.md"
@@ -66,4 +69,6 @@ def _by_key() -> dict[str, list[OtherName]]:
 
 
 def _key(name: str) -> str:
-    return re.sub("(?:metric|scorer|evaluator)$", "", re.sub("[^a-z0-9]", "", name.lower())).removeprefix("create")
+    return re.sub(
+        "(?:metric|scorer|evaluator)$", "", re.sub("[^a-z0-9]", "", name.rpartition(".")[2].lower())
+    ).removeprefix("create")

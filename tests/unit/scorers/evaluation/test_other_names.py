@@ -43,6 +43,24 @@ def test_the_spelling_of_a_name_does_not_count(name: str) -> None:
     assert "'relevance_to_query'" in found
 
 
+@pytest.mark.parametrize(
+    ("name", "nearest"),
+    [
+        ("ragas.faithfulness", "hallucinations_v1"),
+        ("deepeval.metrics.FaithfulnessMetric", "hallucinations_v1"),
+        ("mlflow.genai.scorers.Safety", "safety"),
+    ],
+)
+def test_the_module_of_a_name_does_not_count(name: str, nearest: str) -> None:
+    assert repr(nearest) in str(nearest_here(name))
+
+
+def test_advice_is_not_given_as_a_question_to_ask() -> None:
+    found = str(nearest_here("AspectCritic"))
+    assert "with a `prompt` (docs/judged-criteria.md). Put the definition of the aspect into the prompt;" in found
+    assert "ask '" not in found
+
+
 def test_a_metric_without_a_near_one_has_a_question_to_ask() -> None:
     assert "Is the answer correct in grammar" in str(nearest_here("fluency"))
 
