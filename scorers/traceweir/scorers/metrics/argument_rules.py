@@ -99,6 +99,11 @@ def is_loose(rule: Rule) -> bool:
     return rule == "subset" or isinstance(rule, Tolerance)
 
 
+def is_number(value: JsonValue) -> TypeGuard[int | float]:
+    """Returns whether a value is a number; a truth value is none."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
 def rules_of(compare_args: Mapping[str, JsonValue], tool: str) -> ToolRules:
     """Returns the rules of a tool; without any, all arguments are compared exactly.
 
@@ -137,13 +142,15 @@ def _checked(compare_args: JsonObject) -> JsonObject:
 def _checked_rule(place: str, rule: JsonValue) -> JsonValue:
     if isinstance(rule, str):
         if rule not in RULES:
-            raise ValueError(f"{_place(place)}: {_shown(rule)} is not a rule; {did_you_mean(rule, RULES)}")
+            name = place.rpartition(".")[2]
+            limit = f"; as a {name} of all arguments it must be a number of at least 0" if name in _SPELLINGS else ""
+            raise ValueError(f"{_place(place)}: {_shown(rule)} is not a rule; {did_you_mean(rule, RULES)}{limit}")
         return rule
     if not isinstance(rule, dict) or not rule or any(name not in _SPELLINGS for name in rule):
         raise ValueError(f"{_place(place)}: {printable(json.dumps(rule), 80)} is not a rule; {_FORM}")
     limits: dict[str, JsonValue] = {}
     for name, number in rule.items():
-        if isinstance(number, bool) or not isinstance(number, int | float) or not _is_finite(number) or number < 0:
+        if not is_number(number) or not _is_finite(number) or number < 0:
             raise ValueError(f"{_place(place)}: {name} must be a number of at least 0, not {_shown(str(number))}")
         if _SPELLINGS[name] in limits:
             raise ValueError(f"{_place(place)}: relative_tolerance is given twice, in two spellings; keep one")

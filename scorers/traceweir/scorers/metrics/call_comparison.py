@@ -13,7 +13,7 @@ from pydantic import JsonValue
 from traceweir.schemas.invocation import FunctionCall
 from traceweir.schemas.normal_form import normal_form
 from traceweir.schemas.text import printable
-from traceweir.scorers.metrics.argument_rules import Rule, Tolerance, ToolRules, is_loose, rules_of
+from traceweir.scorers.metrics.argument_rules import Rule, Tolerance, ToolRules, is_loose, is_number, rules_of
 
 MAX_STEPS = 1_000_000
 """The most values that are compared, and pairs that are tried, for one score: up to three seconds.
@@ -199,7 +199,7 @@ class CallComparison:
             return len(expected) == len(actual) and all(
                 self._same(rule, one, other) for one, other in zip(expected, actual, strict=True)
             )
-        if isinstance(rule, Tolerance) and isinstance(expected, int | float) and isinstance(actual, int | float):
+        if isinstance(rule, Tolerance) and is_number(expected) and is_number(actual):
             # To write an integer as a decimal number takes quadratic time.
             bits = sum(number.bit_length() for number in (expected, actual) if isinstance(number, int))
             self.spend((bits // _BITS_A_STEP) ** 2)

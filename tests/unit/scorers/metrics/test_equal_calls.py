@@ -68,6 +68,8 @@ DIFFERENT: list[tuple[Any, Any, Any]] = [
     ("folded", {"q": "5"}, {"q": 5}),
     ({"price": {"tolerance": 0.01}}, {"price": 0.3}, {"price": 0.28}),
     ({"price": {"tolerance": 0.01}}, {"price": "0.3"}, {"price": 0.3}),
+    ({"price": {"tolerance": 0.01}}, {"price": True}, {"price": 0.99}),
+    ({"price": {"tolerance": 1}}, {"price": False}, {"price": True}),
     ({"price": {"tolerance": 0.01}}, {"price": 1, "day": "a"}, {"price": 1, "day": "A"}),
     ({"relative_tolerance": 0.1}, {"price": 100}, {"price": 89}),
     ({"note": "ignore"}, {"q": 1}, {"q": 1, "page": 2}),
@@ -186,6 +188,14 @@ def problems(metric: str, **options: Any) -> list[str]:
         ({"a": {"b": {"limit": 1}}}, 'a.b: {"limit": 1} is not a rule; '),
         ({"a": {"tolerance": -1}}, "a: tolerance must be a number of at least 0, not '-1'"),
         ({"a": {"relativeTolerance": True}}, "a: relativeTolerance must be a number of at least 0, not 'True'"),
+        (
+            {"a": {"tolerance": "0.1"}},
+            (
+                "a.tolerance: '0.1' is not a rule; known: exact, folded, ignore, nfc, subset; as a tolerance of all "
+                "arguments it must be a number of at least 0"
+            ),
+        ),
+        ({"a": {"b": {"tolerance": "0.1"}}}, "a.b: tolerance must be a number of at least 0, not '0.1'"),
         ({"a\n": "b"}, "a\\n: 'b' is not a rule; "),
         (
             {"a": {"relativeTolerance": 1, "relative_tolerance": 1}},
