@@ -58,10 +58,10 @@ def with_plain_numbers(text: str) -> str:
     """Returns a text with the digits 0 to 9 in place of those of other scripts, and numbers without grouping.
 
     A comma, an apostrophe or a space that does not break groups three digits. A full stop groups digits only if it
-    does so twice, because once it can be a decimal point.
+    does so twice, because once it can be a decimal point. Decimals can follow the groups.
 
-    >>> with_plain_numbers("1,000; 1’000’000; 1.000.000; 1.000; 12,50; ١٢")
-    '1000; 1000000; 1000000; 1.000; 12,50; 12'
+    >>> with_plain_numbers("1,000.50; 1’000’000; 1.000.000,5; 1.000; 12,50; ١٢")
+    '1000.50; 1000000; 1000000,5; 1.000; 12,50; 12'
     """
     if not text.isascii():
         text = _DIGITS.sub(_ascii_digit, text)
@@ -76,7 +76,8 @@ _SEPARATORS = ",'’\u066c\u00a0\u2009\u202f"
 # A match begins where no number before goes on, so that the groups of a long number are tried once.
 _GROUPED = re.compile(
     f"(?<![0-9.,])(?<![0-9][{_SEPARATORS}])[0-9]{{1,3}}"
-    f"(?:(?:[{_SEPARATORS}][0-9]{{3}})+|(?:\\.[0-9]{{3}}){{2,}})(?![0-9]|[.,][0-9])"
+    f"(?:(?:[{_SEPARATORS}][0-9]{{3}})+(?=(?:\\.[0-9]+)?(?![0-9]|[.,][0-9]))"
+    "|(?:\\.[0-9]{3}){2,}(?=(?:,[0-9]+)?(?![0-9]|[.,][0-9])))"
 )
 
 

@@ -53,7 +53,16 @@ def test_other_numbers_and_words_stay_others(one: str, other: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "found"),
-    [("1,000.5", "1,000.5"), ("10,000,000 won", "10000000 won"), ("1,2,3", "1,2,3"), ("1,000,00", "1,000,00")],
+    [
+        ("$10,000.50", "$10000.50"),
+        ("1’000.50", "1000.50"),
+        ("1.000.000,50", "1000000,50"),
+        ("1,000.5.3", "1,000.5.3"),
+        ("1,000.5,000", "1,000.5,000"),
+        ("10,000,000 won", "10000000 won"),
+        ("1,2,3", "1,2,3"),
+        ("1,000,00", "1,000,00"),
+    ],
 )
 def test_only_groups_of_three_digits_are_joined(text: str, found: str) -> None:
     assert with_plain_numbers(text) == found
