@@ -26,7 +26,7 @@ CRITERIA = [
 ]
 """The criteria of which there are more than the plain cases."""
 MODEL = {"judge_model_options": {"judge_model": "openai/m"}}
-FAILING = {"yes": "no", "valid": "invalid", "supported": "unsupported"}
+FAILING = {"yes": "no", "valid": "invalid", "supported": "unsupported", "resolved": "unresolved"}
 
 
 def scorer_of(name: str, **options: Any) -> JudgedScorer:
