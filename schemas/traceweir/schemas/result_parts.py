@@ -35,8 +35,11 @@ _KEYS = frozenset(
 )
 """The keys of parts in the APIs; an object with others is a record, of which only the bytes are taken out."""
 _KEYS_OF_BEDROCK = {"format", "name", "source", "context", "citations"}
-_DATA_URL = re.compile(r"data:[^,\s]{0,200};base64,(?:[A-Za-z0-9+/=_%-]|\r?\n)*")
-_BASE64 = re.compile(r"(?:[A-Za-z0-9+/_-]|\r?\n)+=*\s*")
+_DATA_URL = re.compile(r"data:[^,\s]{0,200};base64,[A-Za-z0-9+/=_%\r\n-]*+")
+_BASE64 = re.compile(r"[A-Za-z0-9+/_\r\n-]++=*+\s*+")
+"""What gives nothing back takes linear time, whatever the text of a tool is."""
+_LEAST_BYTES = 64
+"""Least number of characters of a text that counts as bytes though no media type says so; a size or a year has fewer."""
 _BYTES_TYPE = re.compile(r"(?:image|audio|video)(?:/|$)|application/(?:pdf|zip|gzip|octet-stream|vnd\.)", re.IGNORECASE)
 """The media types of bytes; that of a text can stand beside a text."""
 _SOUNDS = frozenset(("wav", "mp3", "flac", "opus", "pcm16"))
@@ -143,18 +146,19 @@ def _is_typed_media(kind: str, part: JsonObject) -> bool:
         resource = part.get("resource")
         return _is_of_api(resource) and isinstance(resource.get("blob"), str)
     if kind not in _TYPED:
-        return any(_is_data_url(part.get(key)) for key in ("uri", "url", "data"))
+        # Beside a text the place alone is taken out.
+        return kind not in part and any(_is_data_url(part.get(key)) for key in ("uri", "url", "data"))
     source = part.get("source")
     if isinstance(source, dict):
         is_known = source.get("type") in ("base64", "url", "file") or "bytes" in source
         return is_known and _is_of_api(source)
-    if any(isinstance(part.get(key), str) for key in _BYTES if key != "data"):
+    has_type = any(isinstance(part.get(key), str) for key in _MEDIA_TYPES)
+    if any(_can_be_bytes(part.get(key), has_type=has_type) for key in _BYTES if key != "data"):
         return True
     if kind in _NESTED and isinstance(part.get(kind), dict):
         return _is_of_api(part[kind])
     if kind == "file" and isinstance(file := part.get("file"), dict):
         return _is_of_api(file) and bool({"file_data", "file_id"} & file.keys())
-    has_type = any(isinstance(part.get(key), str) for key in _MEDIA_TYPES)
     if isinstance(part.get("data"), str) and (kind in ("image", "audio") or has_type or "format" in part):
         return True
     if isinstance(part.get(kind), str) and has_type:
@@ -181,6 +185,12 @@ def _is_data_url(value: JsonValue) -> bool:
     return isinstance(value, str) and value.startswith("data:") and bool(_DATA_URL.fullmatch(value))
 
 
+def _can_be_bytes(value: JsonValue, *, has_type: bool) -> bool:
+    if not isinstance(value, str):
+        return False
+    return has_type or _is_data_url(value) or (len(value) >= _LEAST_BYTES and bool(_BASE64.fullmatch(value)))
+
+
 def _is_bytes(key: str, part: JsonObject) -> bool:
     """Returns whether a value of an object that is no part of an API is bytes, as its key and the others say."""
     value = part[key]
@@ -192,7 +202,7 @@ def _is_bytes(key: str, part: JsonObject) -> bool:
     types = [each for name in _MEDIA_TYPES if isinstance(each := part.get(name), str)]
     return (
         kind == "base64"
-        or (kind in ("image", "audio") and key != kind)
+        or (kind in ("image", "audio") and key != kind and _can_be_bytes(value, has_type=bool(types)))
         or (key == "blob" and bool(types))
         or (key == "bytes" and len(part) == 1)
         or part.get("format") in _SOUNDS

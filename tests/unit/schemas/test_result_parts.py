@@ -72,6 +72,7 @@ LAMP = {"type": "product", "title": "Lamp", "price": 5}
         ({**LAMP, "image": URL}, {**LAMP, "image": ""}, {"image": 1}),
         ({"products": [{**LAMP, "image": URL}, LAMP]}, {"products": [{**LAMP, "image": ""}, LAMP]}, {"image": 1}),
         ({"title": "Lamp", "image": URL}, {"title": "Lamp", "image": ""}, {"image": 1}),
+        ({"type": "text", "text": "hall 7", "url": URL}, {"type": "text", "text": "hall 7", "url": ""}, {"url": 1}),
         ({"pages": [URL, "hall 7"]}, {"pages": ["", "hall 7"]}, {"data": 1}),
         (
             {"type": "link", "url": "data:text/plain;base64,QQ==", "title": "t", "text": "hello"},
@@ -112,6 +113,10 @@ def test_of_a_record_only_the_bytes_are_taken_out(result: Any, kept: Any, unread
     "result",
     [
         [{"type": "document", "id": "d1", "content": "The capital is Oslo", "format": "text"}],
+        # A size, and a year.
+        {"type": "image", "title": "Fjord", "bytes": "20480"},
+        {"type": "audio", "title": "Hymn", "data": "1999"},
+        {"type": "file", "filename": "a.txt", "bytes": "20480"},
         [{"type": "file", "content": "print(1)", "format": "python"}],
         [{"type": "blob", "content": "print(1)", "mime_type": "text/x-python"}],
         [{"type": "document", "title": "Guide", "snippet": "Oslo", "source": {"type": "url", "url": "https://x"}}],
@@ -141,3 +146,9 @@ def test_of_a_record_only_the_bytes_are_taken_out(result: Any, kept: Any, unread
 )
 def test_a_result_without_such_parts_stays_as_it_is(result: Any) -> None:
     assert read_result(result) == (result, Counter())
+
+
+def test_a_text_that_is_nearly_base64_takes_linear_time() -> None:
+    # Hours for a pattern that tries each line break in two ways.
+    value = {"format": "wav", "data": "A" + "\n" * 1_000_000 + "!"}
+    assert read_result(value).value == value
