@@ -131,26 +131,33 @@ class _Calls:
         self._of_number: dict[int, JsonObject] = {}
 
     def of(self, piece: JsonObject) -> JsonObject:
-        """Returns the call to which a piece belongs; a new one for a new id."""
+        """Returns the call to which a piece belongs.
+
+        It is the call with its id, else the latest one with its number, or the last one if it has no number. A piece with
+        the name of a tool begins a call if that one has another id or name, or if the piece has neither number nor id.
+        """
         name = piece.get("id")
+        call_id = name if isinstance(name, str) else ""
+        if call_id in self._of_id:
+            return self._of_id[call_id]
         number = piece.get("index")
-        if isinstance(number, int):
-            # The latest call with the number.
-            found = self._of_number.get(number)
-        else:
-            number = len(self._numbered)
-            function = piece.get("function")
-            begins = isinstance(function, dict) and bool(function.get("name"))
-            found = self._numbered[-1][1] if self._numbered and not begins else None
-        if isinstance(name, str) and name:
-            found = self._of_id.get(name) or (found if found is not None and "id" not in found else None)
+        function = piece.get("function")
+        tool = function.get("name") if isinstance(function, dict) else None
+        last = self._numbered[-1][1] if self._numbered else None
+        found = self._of_number.get(number) if isinstance(number, int) else last
+        if found is not None and tool:
+            known = found["function"]
+            is_other = isinstance(known, dict) and known.get("name", tool) != tool
+            if is_other or (number is None and not call_id) or (call_id and "id" in found):
+                found = None
         if found is None:
+            place = number if isinstance(number, int) else len(self._numbered)
             found = {"type": "function", "function": {}}
-            self._numbered.append((number, found))
-            self._of_number[number] = found
-        if isinstance(name, str) and name:
-            found["id"] = name
-            self._of_id[name] = found
+            self._numbered.append((place, found))
+            self._of_number[place] = found
+        if call_id and "id" not in found:
+            found["id"] = call_id
+            self._of_id[call_id] = found
         return found
 
     def in_order(self) -> list[JsonValue]:

@@ -178,13 +178,26 @@ def messages_of(document: JsonObject, place: TranscriptPlace) -> list[ChatMessag
         for message in _messages(item, path, tools, place):
             tools.update((call.id, call.name) for call in message.calls if call.id is not None)
             messages.append(message)
-    if is_stored_answer(document) and messages and messages[-1].role == "assistant":
+    last = next((place for place in reversed(range(len(messages))) if messages[place].role == "assistant"), None)
+    if is_stored_answer(document) and last is not None:
+        # The result of a tool of the provider can stand after the last message of the model.
         finish = finish_in(document)
-        calls = messages[-1].calls
-        if finish == CUT_OFF and calls:
-            calls = (*calls[:-1], replace(calls[-1], arguments=None))
-        messages[-1] = replace(messages[-1], calls=calls, finish=finish)
+        calls = messages[last].calls
+        if finish == CUT_OFF:
+            answered = {message.call_id for message in messages[last + 1 :]}
+            calls = tuple(
+                replace(call, arguments=None)
+                if _is_text_alone(call.arguments) or (call is calls[-1] and call.id not in answered)
+                else call
+                for call in calls
+            )
+        messages[last] = replace(messages[last], calls=calls, finish=finish)
     return messages if _are_timed(messages) else [replace(message, at=None) for message in messages]
+
+
+def _is_text_alone(arguments: JsonObject | None) -> bool:
+    """Returns whether arguments are a text that is no JSON, such as the beginning of one."""
+    return arguments is not None and arguments.keys() == {"arguments"} and isinstance(arguments["arguments"], str)
 
 
 def _are_timed(messages: Sequence[ChatMessage]) -> bool:

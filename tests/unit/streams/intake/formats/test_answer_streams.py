@@ -207,6 +207,36 @@ def test_of_an_answer_that_is_cut_off_no_metric_takes_a_part_for_the_whole() -> 
         require_arguments(found)
 
 
+def test_of_calls_that_are_cut_off_none_has_a_part_of_its_arguments() -> None:
+    calls = [
+        {"index": number, "id": name, "function": {"name": name, "arguments": '{"x"'}}
+        for number, name in enumerate("ab")
+    ]
+    (found,) = invocations(lines(chunk({"tool_calls": calls})))
+
+    assert [(call.name, call.args) for call in found.tool_uses] == [("a", None), ("b", None)]
+
+
+def test_an_answer_that_is_cut_off_after_a_tool_of_the_provider_is_not_whole() -> None:
+    said = {
+        "type": "message",
+        "role": "assistant",
+        "id": "m",
+        "content": [{"type": "output_text", "text": "I compute."}],
+    }
+    ran = {"type": "code_interpreter_call", "id": "c", "code": "1+1", "outputs": [{"type": "logs", "logs": "2"}]}
+    created = {"type": "response.created", "response": {"id": "r", "object": "response", "output": []}}
+    done = [
+        {"type": "response.output_item.done", "output_index": number, "item": item}
+        for number, item in enumerate([said, ran])
+    ]
+    (found,) = invocations(lines(created, *done))
+
+    assert answer(found) is None
+    assert NOT_WHOLE in (found.unread or ())
+    assert [call.args for call in found.tool_uses] == [{"code": "1+1"}]
+
+
 def test_a_stream_without_its_beginning_is_not_whole() -> None:
     (found,) = invocations(lines(*ANTHROPIC[6:]))
 
@@ -328,6 +358,12 @@ CALLS: dict[str, tuple[Document, ...]] = {
         part_of_call(1, "b", "g", '{"y"'),
         part_of_call(0, "a", "f", ":1}"),
         part_of_call(1, "b", "g", ":2}"),
+    ),
+    "the number 0 and no id": (part_of_call(0, None, "f", '{"x":1}'), part_of_call(0, "", "g", '{"y":2}')),
+    "another id without a name": (
+        part_of_call(0, "a", "f", '{"x"'),
+        part_of_call(0, "other", None, ":1}"),
+        part_of_call(1, "b", "g", '{"y":2}'),
     ),
     "objects": (part_of_call(0, "a", "f", {"x": 1}), part_of_call(1, "b", "g", {"y": 2})),
 }
