@@ -69,13 +69,11 @@ def last_versions(store: Readable, selection: Selection) -> LastVersions | None:
         "GROUP BY agent_name, agent_version",
         parameters,
     )
-    newest: dict[str | None, str] = {}
+    versions: dict[str | None, list[str]] = {}
     for row in sorted(rows, key=lambda row: (row["first_seen_at"], _natural(row["agent_version"])), reverse=True):
-        agent = row["agent_name"]
-        if agent in newest:
-            return LastVersions(agent, row["agent_version"], newest[agent])
-        newest[agent] = row["agent_version"]
-    return None
+        versions.setdefault(row["agent_name"], []).append(row["agent_version"])
+    # The agents are in the order of their newest versions.
+    return next((LastVersions(agent, found[1], found[0]) for agent, found in versions.items() if len(found) > 1), None)
 
 
 def _natural(version: str) -> list[tuple[bool, int, str]]:

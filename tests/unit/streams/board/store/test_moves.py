@@ -108,3 +108,10 @@ def test_of_versions_that_came_at_once_the_larger_number_is_newer(store: Store) 
         add(store, offset, "a", version, 1)
 
     assert last_versions(store, Selection(NOW - timedelta(hours=12), NOW + timedelta(hours=1))) == ("a", "1.9", "1.10")
+
+
+def test_of_several_agents_the_one_whose_version_came_last_is_compared(store: Store) -> None:
+    for offset, (agent, version, age_h) in enumerate([("a", "1", 9), ("a", "2", 1), ("b", "1", 3), ("b", "2", 2)]):
+        add(store, offset, agent, version, age_h)
+
+    assert last_versions(store, Selection(NOW - timedelta(hours=12), NOW + timedelta(hours=1))) == ("a", "1", "2")
