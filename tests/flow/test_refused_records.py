@@ -452,6 +452,19 @@ async def test_a_flood_of_one_session_leaves_the_note_of_another() -> None:
     assert flow.counters("assemble")["notes.dropped"] == MAX_WAITING - 100
 
 
+async def test_a_further_note_takes_the_place_of_the_oldest_whatever_its_session_has() -> None:
+    flow = Flow(partitions=1)
+    flow.send(TOPICS.invocations, b"{", b"s")
+    for number in range(MAX_WAITING):
+        flow.send(TOPICS.invocations, b"{", b"t" if number < 2 else b"forged-%d" % number)
+    for name in "st":
+        flow.send(TOPICS.invocations, event("tool.called", name, name="find"))
+    await flow.finish()
+
+    assert {each["session_id"]: len(each.get("refused", [])) for each in flow.sessions()} == {"s": 0, "t": 2}
+    assert flow.counters("assemble")["notes.dropped"] == 1
+
+
 async def test_notes_without_room_are_counted() -> None:
     flow = Flow(segment_max_bytes=2_000)
     flow.send(TOPICS.invocations, {**started(), "ballast": "x" * 1_000}, b"s")

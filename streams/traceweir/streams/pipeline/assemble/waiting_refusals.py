@@ -14,7 +14,7 @@ PREFIX = b"n"
 MAX_WAITING = 1_000
 """Most notes that wait in a partition, each of at most `MAX_NOTE_BYTES`, and `MAX_NOTES` of one session.
 
-A further one takes the place of the oldest of the session that has most.
+A further one takes the place of the oldest, or of the oldest of its session if that has `MAX_NOTES`.
 
 A producer of broken records with ever other sessions must not fill the partition.
 """
@@ -69,18 +69,19 @@ class WaitingRefusals:
             refusal: The note.
             until: The latest time of a record that begins the session with this note, in milliseconds since 1970.
         """
-        numbers = self._of_session.get(refusal.session_id, ())
+        numbers = self._of_session.get(refusal.session_id, [])
         if any(self._waiting[number].refusal.identity == refusal.identity for number in numbers):
             return False
-        if len(numbers) < MAX_NOTES:
-            is_full = len(self._waiting) >= MAX_WAITING
-            # Of sessions with equally many, that with the oldest note.
-            numbers = max(self._of_session.values(), key=lambda each: (len(each), -each[0])) if is_full else ()
-        if numbers:
-            self._remove(numbers[0])
+        dropped = None
+        if len(numbers) >= MAX_NOTES:
+            dropped = numbers[0]
+        elif len(self._waiting) >= MAX_WAITING:
+            dropped = next(iter(self._waiting))
+        if dropped is not None:
+            self._remove(dropped)
         self._dirty.add(self._next)
         self._put(_Waiting(until, refusal))
-        return bool(numbers)
+        return dropped is not None
 
     def take(self, session_id: bytes, timestamp: int) -> list[RefusalNote]:
         """Removes and returns the notes of a session that begins, without those that have waited for too long.
