@@ -32,7 +32,7 @@ AT_ONCE = 16
 PAUSE_S = 10.0
 """Seconds until the next try for a session that could not be read, or that was being scored for another reason."""
 MAX_SETTLING = RetryLater().max_sessions
-"""Maximum number of waiting sessions of a partition without `retry_later`, and of those whose wait was ended early."""
+"""Maximum number of settling sessions of a partition without `retry_later`, and of those whose wait was ended early."""
 
 
 ReadRecord = Callable[[str, int, int], Awaitable[Any]]
@@ -69,12 +69,13 @@ class JudgeRetries:
     def __init__(self, config: RetryLater | None) -> None:
         self._config = config
         self._pending: dict[bytes, PendingRetry] = {}
-        # Each waiting session is in one of the two, in the order in which the sessions came into it.
-        self._in_time: OrderedDict[bytes, None] = OrderedDict()
+        # Each waiting session is in one of the three, in the order in which the sessions came into it.
+        self._retrying: OrderedDict[bytes, None] = OrderedDict()
+        self._settling: OrderedDict[bytes, None] = OrderedDict()
+        # Those whose wait was ended early. After a restart, they are in `_settling` again, and still due.
         self._early: OrderedDict[bytes, None] = OrderedDict()
         self._by_clock = DueTimes()
         self._by_watermark = DueTimes()
-        self._settling: set[bytes] = set()
         self._taken: set[bytes] = set()
         self._changed: dict[bytes, bytes | None] = {}
         self._now_ms = 0
@@ -134,8 +135,7 @@ class JudgeRetries:
             self._remove(row_key)
             return False
         # So that it becomes the last one.
-        self._in_time.pop(row_key, None)
-        self._early.pop(row_key, None)
+        self._leave(row_key)
         left = config.attempts if config is not None else 0
         version = offset, result.revision, 0, result.last_record_ms
         self._keep(row_key, PendingRetry(*version, due_ms, result.waiting, left, settle_ms))
@@ -169,7 +169,7 @@ class JudgeRetries:
     @property
     def settling(self) -> int:
         """Number of sessions of which criteria wait for a later revision."""
-        return len(self._settling)
+        return len(self._settling) + len(self._early)
 
     def __len__(self) -> int:
         """Returns the number of waiting sessions."""
@@ -238,24 +238,25 @@ class JudgeRetries:
 
     def _remember(self, row_key: bytes, pending: PendingRetry) -> None:
         self._pending[row_key] = pending
-        if pending.settle_ms:
-            self._settling.add(row_key)
-        else:
-            self._settling.discard(row_key)
+        if not pending.settle_ms:
+            self._settling.pop(row_key, None)
             self._early.pop(row_key, None)
-        if row_key not in self._early:
-            self._in_time.setdefault(row_key)
+            self._retrying.setdefault(row_key)
+        elif row_key not in self._early:
+            self._settling.setdefault(row_key)
         if row_key not in self._taken:
             self._plan(row_key, pending)
 
     def _remove(self, row_key: bytes) -> None:
         if self._pending.pop(row_key, None) is not None:
-            self._settling.discard(row_key)
-            self._in_time.pop(row_key, None)
-            self._early.pop(row_key, None)
+            self._leave(row_key)
             self._by_clock.cancel(row_key)
             self._by_watermark.cancel(row_key)
             self._changed[row_key] = None
+
+    def _leave(self, row_key: bytes) -> None:
+        for row_keys in (self._retrying, self._settling, self._early):
+            row_keys.pop(row_key, None)
 
     def _plan(self, row_key: bytes, pending: PendingRetry) -> None:
         settles = bool(pending.settle_ms)
@@ -270,17 +271,15 @@ class JudgeRetries:
                 self._keep(row_key, msgspec.structs.replace(pending, due_ms=latest))
 
     def _make_room(self, limit: int) -> None:
-        while len(self._in_time) > limit and (oldest := self._oldest(self._in_time)) is not None:
+        while len(self._settling) > limit and (oldest := self._oldest(self._settling)) is not None:
+            # Its score says that its judge will be asked. Without an attempt it would say so for ever.
+            del self._settling[oldest]
+            self._early[oldest] = None
             pending = self._pending[oldest]
-            if pending.settle_ms:
-                # Its score says that its judge will be asked. Without an attempt it would say so for ever.
-                del self._in_time[oldest]
-                self._early[oldest] = None
-                self._keep(oldest, msgspec.structs.replace(pending, due_ms=min(pending.due_ms, self._watermark_ms)))
-            else:
+            self._keep(oldest, msgspec.structs.replace(pending, due_ms=min(pending.due_ms, self._watermark_ms)))
+        for row_keys, most in ((self._retrying, limit), (self._early, MAX_SETTLING)):
+            while len(row_keys) > most and (oldest := self._oldest(row_keys)) is not None:
                 self._drop(oldest)
-        while len(self._early) > MAX_SETTLING and (oldest := self._oldest(self._early)) is not None:
-            self._drop(oldest)
 
     def _oldest(self, row_keys: OrderedDict[bytes, None]) -> bytes | None:
         return next((row_key for row_key in row_keys if row_key not in self._taken), None)

@@ -199,17 +199,44 @@ def test_a_row_without_the_wait_is_that_of_an_outage() -> None:
     assert waiting.get(b"rs" + bytes(4)) == PendingRetry(7, 2, 0, LAST_RECORD_MS, (NOW_S + 900) * 1000, 1, 3, 0)
 
 
-def test_beyond_the_maximum_the_oldest_session_is_due_now_if_it_settles_and_is_dropped_otherwise() -> None:
+def test_beyond_the_maximum_the_oldest_session_that_settles_is_due_now_and_none_that_waits_for_a_judge_is_dropped() -> (
+    None
+):
     waiting = retries(RetryLater(after_s=900, max_sessions=2))
-    waiting.note(b"a", 1, NOW_S * 1000, settling())
-    waiting.note(b"b", 2, NOW_S * 1000, result())
-    waiting.note(b"c", 3, NOW_S * 1000, settling())
-    assert (len(waiting), waiting.dropped) == (3, 0)
-    waiting.note(b"d", 4, NOW_S * 1000, settling())
+    waiting.note(b"b", 1, NOW_S * 1000, result())
+    for offset, name in enumerate((b"a", b"c", b"d"), start=2):
+        waiting.note(name, offset, NOW_S * 1000, settling())
 
-    assert waiting.dropped == 1
+    assert (len(waiting), waiting.dropped, waiting.settling) == (4, 0, 3)
     assert [*map(session_of, waiting.take_due(NOW_S, 0))] == [b"a"]
-    assert waiting.settling == 3
+
+
+def test_beyond_the_maximum_the_oldest_session_that_waits_for_a_judge_is_dropped() -> None:
+    waiting = retries(RetryLater(after_s=900, max_sessions=2))
+    waiting.note(b"s", 0, NOW_S * 1000, settling())
+    for number in range(3):
+        waiting.note(b"%d" % number, number + 1, NOW_S * 1000, result())
+
+    assert (len(waiting), waiting.dropped, waiting.settling) == (3, 1, 1)
+    assert waiting.get(b"r0" + bytes(4)) is None
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_restart_drops_no_session_that_would_not_be_dropped_without_it(restarts: bool) -> None:
+    config = RetryLater(after_s=900, max_sessions=2)
+    waiting = retries(config)
+    for offset in range(1, 5):
+        waiting.note(b"s%d" % offset, offset, NOW_S * 1000, settling())
+    # A replay: the session with the lowest offset is noted last.
+    waiting.note(b"w", 0, NOW_S * 1000, result())
+    if restarts:
+        rows = {key: row for key, row in waiting.rows() if row is not None}
+        waiting = retries(config)
+        waiting.load(rows)
+    waiting.note(b"s5", 5, NOW_S * 1000, settling())
+
+    assert (len(waiting), waiting.dropped) == (6, 0)
+    assert waiting.get(b"rw" + bytes(4)) is not None
 
 
 def test_a_session_that_is_due_early_stays_so_after_a_restart_and_a_later_revision_waits_again() -> None:
