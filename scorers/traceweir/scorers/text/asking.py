@@ -48,12 +48,29 @@ _UNSPACED = """
 
 _MARK = re.compile("[?\uff1f\u061f]")
 
-_DENIAL = re.compile(
-    r"\b(?:no|not|cannot|nothing|none|never|sorry|\w+n['’]t|nein|nicht|nichts|нет|не|لا|नहीं)\b"
-    "|不|没|沒|无|無|ません|ない|いいえ|わから|ไม่|아니|모르|몰라|없",
-    re.IGNORECASE,
-)
-"""Words of a refusal, and of an answer that denies or does not know."""
+_WORDS_OF_DENIAL = r"""
+no(?!\.?\s*\d) nope not cannot nothing none never sorry dunno \w+n['’]t
+nein nicht nichts nie niemals kein(?:e[mnrs]?)?
+ni\s+idea nada nunca ning[uú]n[oa]?
+нет не никогда ничего
+لا(?=\s*(?:[^\w\s]|$)|\s+(?:شيء|أحد|[أايتن](?:عرف|علم|دري|ستطيع|وجد|مكن|توفر|فهم|ذكر|تذكر|ريد|قدر|ملك))) ليس ليست لست كلا
+नहीं नहीँ नही
+"""
+"""Patterns of words. "No. 7" is a number, and لا begins names such as "La Paz"."""
+
+_FORMS_OF_DENIAL = r"""
+不(?:是|知道|清楚|确定|確定|明(?![飞飛])|行|能|可|会|會|好意思|[对對](?![称稱])|要|用|需要|了解|懂|存在)
+[没沒](?:有|办法|辦法|人|听说|聽說) [无無](?:法|可奉告|理(?![数數]))
+^\W*(?:[不没沒无無否]|なし|無し|いや|いえ)\W*$
+ません いいえ (?<![少危幼切汚])ない(?:です|んです|[よねわ])*\W*$ (?:わか|分か|知)ら(?:ん|ず)
+ไม่(?!กี่|นาน|เกิน|ถึง)
+(?<!\w)아니(?!메) 아닙 아뇨 (?<!\w)안\s*(?:돼|됩|되) 모르(?:겠|는|지|죠|네|고|\W|$) 모릅 모른 몰라
+(?<!틀림)(?<!문제)없(?:다|어|습|음|네|는|지|죠|을|었)
+"""
+"""Patterns of Chinese, Japanese, Thai and Korean. A single character can be part of a name, as 不 is of 不丹 (Bhutan)."""
+
+_A_WORD = r"(?<![\w\u0900-\u0963\u0966-\u097f])(?:{})(?![\w\u0900-\u0963\u0966-\u097f])"
+"""A word between blanks or marks: the vowel signs of Devanagari are letters here, its full stop is none."""
 
 
 def without_asking(text: str) -> str:
@@ -82,15 +99,21 @@ def asks(text: str, elements: Sequence[str]) -> bool:
 def denies(text: str) -> bool:
     """Returns whether a short answer denies, refuses or does not know.
 
-    >>> denies("I don't know."), denies("Canberra.")
-    (True, False)
+    >>> denies("I don't know."), denies("No."), denies("No. 7"), denies("不知道。"), denies("不丹。")
+    (True, True, False, True, False)
     """
-    return bool(_DENIAL.search(text))
+    return bool(_denial().search(text))
 
 
 @cache
 def _words() -> frozenset[str]:
     return frozenset(folded(_WORDS).split())
+
+
+@cache
+def _denial() -> re.Pattern[str]:
+    word = _A_WORD.format("|".join(_WORDS_OF_DENIAL.split()))
+    return re.compile("|".join([word, *_FORMS_OF_DENIAL.split()]), re.IGNORECASE)
 
 
 @cache
