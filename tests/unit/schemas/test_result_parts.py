@@ -150,5 +150,5 @@ def test_a_result_without_such_parts_stays_as_it_is(result: Any) -> None:
 
 def test_a_text_that_is_nearly_base64_takes_linear_time() -> None:
     # Hours for a pattern that tries each line break in two ways.
-    value = {"format": "wav", "data": "A" + "\n" * 1_000_000 + "!"}
+    value: dict[str, Any] = {"format": "wav", "data": "A" + "\n" * 1_000_000 + "!"}
     assert read_result(value).value == value
