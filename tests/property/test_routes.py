@@ -10,8 +10,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from tests.support.session_routes import ROUTES, DrawnSession, drawn_sessions
+from hypothesis import example, given, settings
+from tests.support.session_routes import ROUTES, DrawnCall, DrawnSession, DrawnTurn, drawn_sessions
 
 from traceweir.schemas.conversation import conversation_of
 from traceweir.schemas.invocation import Content, FunctionCall
@@ -101,6 +101,7 @@ def _text(response: Any) -> Any:
 @pytest.mark.parametrize("route", ROUTES)
 @settings(max_examples=20)
 @given(drawn=drawn_sessions())
+@example(drawn=(DrawnTurn("Oslo", (DrawnCall("c0-0", "look", {}, "error"),), "Oslo", "", False),))
 def test_a_session_is_the_same_by_every_route(route: str, drawn: DrawnSession) -> None:
     session = read_session(ROUTES[route](drawn))
     calls = [[[call.name, call.args, call.result] for call in turn.calls] for turn in drawn]

@@ -198,6 +198,9 @@ def result_of(
     if call_id is None and (calls is None or identifier(result.get("id")) in calls):
         call_id = result.get("id")
     failed = is_error or _failed(result, text)
+    if failed and isinstance(content, dict) and content.keys() == {"output"} and isinstance(content["output"], str):
+        # Gemini's frame around a result that is no object.
+        text = content["output"]
     return ChatToolResult(identifier(call_id), name if isinstance(name, str) else "", text, failed, unread)
 
 
