@@ -84,7 +84,7 @@ def test_the_canary_serves_its_failure_and_ends_in_order(embedded_broker: Embedd
         lines = iter(running.stderr)
         address = next(line for line in lines if "metrics: " in line).rpartition("metrics: ")[2].strip()
         assert any("the canary failed" in line for line in lines)
-        with urllib.request.urlopen(address, timeout=10) as answer:
+        with urllib.request.urlopen(address, timeout=90) as answer:
             found = samples(answer.read())
         running.send_signal(signal.SIGTERM)
         rest = running.stderr.read()

@@ -18,9 +18,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 from tests.support.command_line import Run
+from tests.support.patient_http import get
 from tests.support.results import make_score, put_scores
 from tests.support.scoring import NOW
 from tests.support.stores import CLICKHOUSE, figures, recomputed_figures
@@ -67,7 +67,7 @@ def wait_for(address: str, holds: Callable[[dict[str, Any]], bool]) -> None:
     """Waits until a condition of the dashboard's state holds."""
     deadline = time.monotonic() + DEADLINE_S
     while time.monotonic() < deadline:
-        state = httpx.get(f"{address}/api/state").json()
+        state = get(f"{address}/api/state").json()
         if holds(state):
             return
         time.sleep(0.02)
@@ -139,15 +139,15 @@ def test_a_dashboard_whose_broker_ends_knows_nothing_of_it_any_more_and_still_st
             told = ("not checked", "the embedded broker does not say which workers run; 0 records behind")
             wait_for(address, lambda state: parts(state)["workers"] == told and state["behind"] == 0)
             wait_for(address, lambda state: all(part["state"] != "failure" for part in state["health"]))
-            assert httpx.get(f"{address}/healthz").json() == {"healthy": True, "problems": []}
+            assert get(f"{address}/healthz").json() == {"healthy": True, "problems": []}
 
             broker.__exit__(None, None, None)
 
             wait_for(address, lambda state: state["problem"] is not None)
-            state = httpx.get(f"{address}/api/state").json()
+            state = get(f"{address}/api/state").json()
             assert state["behind"] is None
             assert parts(state)["workers"] == ("failure", "unknown while no broker answers")
-            health = httpx.get(f"{address}/healthz")
+            health = get(f"{address}/healthz")
             assert health.status_code == 503
             assert health.json()["problems"][0].startswith("broker: no Kafka broker has answered for more than 15 s")
             process.send_signal(signal.SIGTERM)

@@ -23,7 +23,7 @@ def settings(embedded_broker: EmbeddedBroker) -> Settings:
 
 def topics(settings: Settings) -> set[str]:
     """Returns the names of all topics of the broker."""
-    return set(AdminClient(confluent_options(settings)).list_topics(timeout=10).topics)
+    return set(AdminClient(confluent_options(settings)).list_topics(timeout=60).topics)
 
 
 async def test_a_producer_of_aiokafka_that_asks_for_a_topic_does_not_create_it(settings: Settings) -> None:
@@ -37,5 +37,5 @@ async def test_a_producer_of_aiokafka_that_asks_for_a_topic_does_not_create_it(s
 
 
 def test_a_client_of_confluent_kafka_that_asks_for_a_topic_does_not_create_it(settings: Settings) -> None:
-    AdminClient(confluent_options(settings)).list_topics("asked-by-librdkafka", timeout=10)
+    AdminClient(confluent_options(settings)).list_topics("asked-by-librdkafka", timeout=60)
     assert "asked-by-librdkafka" not in topics(settings)

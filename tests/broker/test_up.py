@@ -16,10 +16,10 @@ from html import unescape
 from pathlib import Path
 from urllib.parse import urlencode, urlsplit
 
-import httpx
 import pytest
 from confluent_kafka import Producer
 from tests.support.command_line import Run
+from tests.support.patient_http import get
 
 from traceweir.streams.base.clock import utc_now
 from traceweir.streams.worker.runtime.health import listening_socket
@@ -84,7 +84,7 @@ def paste(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
 
 
 def commands_of(page: str) -> list[str]:
-    found = httpx.get(page, headers={"accept": "text/html"}).text
+    found = get(page, headers={"accept": "text/html"}).text
     return [unescape(each) for each in re.findall(r'<pre class="command"><code>(.*?)</code></pre>', found, re.DOTALL)]
 
 
@@ -105,8 +105,8 @@ def test_a_sent_session_is_in_the_page_and_ctrl_c_ends_all(run: Run, monkeypatch
         parts = parts_of(process.pid)
         monkeypatch.setenv("TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS", told["kafka"])
         assert run("emit", str(EXAMPLE)).code == 0
-        until(lambda: len(httpx.get(f"{told['dashboard']}/api/sessions").json()) > 0, "no session is in the store")
-        page = httpx.get(f"{told['dashboard']}/sessions", headers={"accept": "text/html"}).text
+        until(lambda: len(get(f"{told['dashboard']}/api/sessions").json()) > 0, "no session is in the store")
+        page = get(f"{told['dashboard']}/sessions", headers={"accept": "text/html"}).text
         process.send_signal(signal.SIGINT)
 
         assert process.wait(DEADLINE_S) == 0
@@ -129,8 +129,8 @@ def test_commands_of_the_page_work_where_nothing_is_set(tmp_path: Path) -> None:
         producer.flush(DEADLINE_S)
         emitted = paste("traceweir emit events.jsonl", tmp_path)
         page = told["dashboard"]
-        until(lambda: len(httpx.get(f"{page}/api/sessions").json()) > 0, "no session is in the store")
-        until(lambda: len(httpx.get(f"{page}/api/dead-letters").json()["latest"]) > 0, "no dead letter is in the store")
+        until(lambda: len(get(f"{page}/api/sessions").json()) > 0, "no session is in the store")
+        until(lambda: len(get(f"{page}/api/dead-letters").json()["latest"]) > 0, "no dead letter is in the store")
         # A session whose scores are not stored yet also has the command that starts a worker.
         shown = commands_of(f"{page}/session?{urlencode({'session_id': HOSTILE})}")
         (add,) = [each for each in shown if "evalset add" in each]
@@ -162,7 +162,7 @@ def test_a_default_port_of_another_program_is_replaced() -> None:
         port = urlsplit(told["otlp"]).port
 
         assert port not in {None, 4318}
-        assert httpx.get(f"{told['otlp']}/healthz").status_code == 200
+        assert get(f"{told['otlp']}/healthz").status_code == 200
 
 
 def test_a_chosen_port_of_another_program_ends_the_command_before_anything_starts() -> None:

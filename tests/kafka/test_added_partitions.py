@@ -28,7 +28,7 @@ def add_partitions(settings: Settings, topic: str, count: int) -> None:
     admin = AdminClient({"bootstrap.servers": settings.kafka_bootstrap_servers})
     admin.create_partitions([NewPartitions(topic, count)])[topic].result()
     deadline = time.monotonic() + WITHIN_S
-    while len(admin.list_topics(timeout=10).topics[topic].partitions) < count:
+    while len(admin.list_topics(timeout=60).topics[topic].partitions) < count:
         assert time.monotonic() < deadline
         time.sleep(0.05)
 

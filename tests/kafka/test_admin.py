@@ -65,7 +65,7 @@ def test_created_topics_have_the_expected_partitions_and_cleanup_policies(
     creation = create_topics(settings)
 
     assert (creation.created, creation.existing, creation.wrong) == (tuple(expected), (), ())
-    found = client.list_topics(timeout=10).topics
+    found = client.list_topics(timeout=60).topics
     assert {name: len(found[name].partitions) for name in expected} == dict.fromkeys(expected, 4)
     assert {name: cleanup_policy(client, name) for name in expected} == expected
     assert check_topics(settings) == []
@@ -164,7 +164,7 @@ def test_a_topic_that_only_agents_write_can_refuse_large_batches(settings: Setti
 
 
 def test_topics_with_three_copies_need_two_of_them_in_sync(settings: Settings, client: AdminClient) -> None:
-    if len(client.list_topics(timeout=10).brokers) < 3:
+    if len(client.list_topics(timeout=60).brokers) < 3:
         pytest.skip("needs three brokers")
     wanted = settings.model_copy(update={"replication_factor": 3})
     create_topics(wanted)
@@ -209,7 +209,7 @@ def test_a_wrong_partition_count_is_reported_and_not_changed(settings: Settings,
         f"topic {traces!r} has 3 partitions, expected 4 or more: add partitions with `kafka-topics.sh"
     )
     assert check_topics(settings) == [problem]
-    assert len(client.list_topics(timeout=10).topics[traces].partitions) == 3
+    assert len(client.list_topics(timeout=60).topics[traces].partitions) == 3
 
 
 @pytest.mark.parametrize(
@@ -234,7 +234,7 @@ def test_a_wrong_cleanup_policy_is_reported_and_not_changed(
 def test_a_replication_factor_above_the_number_of_brokers_is_refused_by_name(
     settings: Settings, client: AdminClient
 ) -> None:
-    brokers = len(client.list_topics(timeout=10).brokers)
+    brokers = len(client.list_topics(timeout=60).brokers)
     wanted = settings.model_copy(update={"replication_factor": brokers + 1})
 
     creation = create_topics(wanted)

@@ -56,7 +56,7 @@ def settings(cluster: KafkaCluster, prefix: str) -> Settings:
 
 def exists(settings: Settings, topic: str) -> bool:
     admin = AdminClient({"bootstrap.servers": settings.kafka_bootstrap_servers, "log_level": 0})
-    return topic in admin.list_topics(timeout=10).topics
+    return topic in admin.list_topics(timeout=60).topics
 
 
 def delete(settings: Settings, topic: str) -> None:

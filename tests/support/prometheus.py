@@ -36,7 +36,7 @@ def answer(address: str, expression: str) -> list[Any]:
     """Returns the result of a query; nothing while Prometheus starts."""
     query = urllib.parse.urlencode({"query": expression})
     try:
-        with urllib.request.urlopen(f"{address}/api/v1/query?{query}", timeout=10) as response:
+        with urllib.request.urlopen(f"{address}/api/v1/query?{query}", timeout=90) as response:
             found: list[Any] = json.loads(response.read())["data"]["result"]
     except urllib.error.HTTPError as error:
         if error.code == 503:

@@ -18,7 +18,7 @@ def make_again(settings: Settings, topic: str) -> None:
     admin = AdminClient({"bootstrap.servers": settings.kafka_bootstrap_servers})
     admin.delete_topics([topic])[topic].result()
     deadline = time.monotonic() + WITHIN_S
-    while topic in admin.list_topics(timeout=10).topics:
+    while topic in admin.list_topics(timeout=60).topics:
         assert time.monotonic() < deadline
         time.sleep(0.1)
     assert create_topics(settings).wrong == ()
