@@ -46,13 +46,17 @@ def an_id_stands_for_one_subject(e: Evidence) -> Iterator[str]:
 def trajectories_are_right(e: Evidence) -> Iterator[str]:
     """Each value is equal to the value recomputed from the events of the revision.
 
-    There is none if a refused record can have had a call: the refused records of sessions name no invocation.
+    There is none if a refused record can have had a call of the invocation.
     """
     expected: dict[tuple[object, ...], float | None] = {}
     for each in e.scored():
         values = []
         for name, (calls, reference) in invocations(each.document).items():
-            value = None if reference is None or "refused" in each.document else float(calls == reference)
+            lacks_calls = any(
+                record.get("invocation_id") in {None, name} and record.get("type") in {None, "tool.called"}
+                for record in _refused(each.document)
+            )
+            value = None if reference is None or lacks_calls else float(calls == reference)
             expected[*each.version, name] = value
             values.append(value)
         known = [value for value in values if value is not None]
@@ -77,7 +81,7 @@ def failures_cost_their_own_score(e: Evidence) -> Iterator[str]:
 
 
 def invocations(session: Document) -> dict[str, tuple[list[Document], list[Document] | None]]:
-    """Returns the called tools and the expected tools, by invocation."""
+    """Returns the called tools and the expected tools, by invocation, also of those that only refused records name."""
     calls: dict[str, list[Document]] = {}
     expected: dict[str, list[Document]] = {}
     for event in session["events"]:
@@ -89,9 +93,18 @@ def invocations(session: Document) -> dict[str, tuple[list[Document], list[Docum
             calls[name].append({"name": event["name"], "args": event["args"]})
         if "reference" in event:
             expected[name] = event["reference"]["tool_uses"]
-    if not calls:
+    if not calls and session["traces"]:
         return {trace["id"]: ([], None) for trace in session["traces"]}
+    for record in _refused(session):
+        if (name := record.get("invocation_id")) is not None:
+            calls.setdefault(name, [])
     return {name: (called, expected.get(name)) for name, called in calls.items()}
+
+
+def _refused(session: Document) -> list[Document]:
+    """Returns the refused records of a session that have not come back."""
+    come = {event.get("event_id") for event in session["events"]} - {None}
+    return [record for record in session.get("refused", ()) if record.get("event_id") not in come]
 
 
 def _expected(e: Evidence) -> Counter[tuple[object, ...]]:
