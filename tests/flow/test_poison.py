@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from typing import Any
 
 import orjson
@@ -11,6 +11,7 @@ from tests.support.flow import TOPICS
 
 from traceweir.streams.base.stages.base import Cut, Record, Stage, StageSpec
 from traceweir.streams.base.stages.errors import RecordRejected
+from traceweir.streams.base.stages.partitioner import partition_of
 from traceweir.streams.pipeline.gate.novelty_scopes import NoveltyScope
 from traceweir.streams.testing import Flow, event, trace
 
@@ -25,17 +26,17 @@ def send_sessions(flow: Flow, *names: str) -> None:
 
 
 class Raising:
-    """A stage that raises in one of its methods because of the records that contain a word."""
+    """A stage that raises in one of its methods because of the records that contain a word, of all topics or of some."""
 
-    def __init__(self, stage: Stage, where: str, bad: bytes) -> None:
-        self._stage, self._where, self._bad = stage, where, bad
+    def __init__(self, stage: Stage, where: str, bad: bytes, topics: Set[str] | None) -> None:
+        self._stage, self._where, self._bad, self._topics = stage, where, bad, topics
         self._seen = False
         self.counters = getattr(stage, "counters", {})
         self.load, self.reject, self.full, self.drop = stage.load, stage.reject, stage.full, stage.drop
 
     def apply(self, topic: str, records: Sequence[Record]) -> None:
         for number, record in enumerate(records):
-            if self._bad in (record.value or b""):
+            if self._bad in (record.value or b"") and (self._topics is None or topic in self._topics):
                 self._stage.apply(topic, records[: number + 1])  # the work on the record is half done
                 self._seen = True
                 if self._where == "apply":
@@ -57,17 +58,19 @@ class Raising:
 class RaisingFlow(Flow):
     """A flow of which one stage raises."""
 
-    def __init__(self, stage: str, where: str, bad: str = BAD, **options: Any) -> None:
-        self._raising = stage, where, bad.encode()
+    def __init__(
+        self, stage: str, where: str, bad: str = BAD, *, topics: Set[str] | None = None, **options: Any
+    ) -> None:
+        self._raising = stage, where, bad.encode(), topics
         super().__init__(**options)
 
     def wrap(self, spec: StageSpec) -> StageSpec:
-        name, where, bad = self._raising
+        name, where, bad, topics = self._raising
         if spec.name != name:
             return spec
 
         def new(partition: int, read: Any, changed: Callable[[], None]) -> Stage:
-            return Raising(spec.new(partition, read, changed), where, bad)
+            return Raising(spec.new(partition, read, changed), where, bad, topics)
 
         return StageSpec(spec.name, spec.inputs, spec.outputs, new)
 
@@ -233,3 +236,24 @@ async def test_a_poison_record_is_known_to_the_open_session_of_its_key(key: byte
 
     (session,) = flow.sessions()
     assert [each["reason"] for each in session.get("refused", ())] == ["poison"] * (key is not None)
+
+
+@pytest.mark.parametrize("topics", [{TOPICS.invocations}, {TOPICS.invocations, TOPICS.strays}], ids=["once", "again"])
+async def test_a_poison_record_on_another_partition_is_known_to_the_session_of_its_key(topics: set[str]) -> None:
+    home = partition_of(b"s", 3)
+    elsewhere = (home + 1) % 3
+    flow = RaisingFlow("assemble", "apply", "bad", topics=topics, partitions=3)
+    flow.send(TOPICS.invocations, event(session_id="s", event_id="good"), b"s", partition=home)
+    flow.send(TOPICS.invocations, event(session_id="s", event_id="bad"), b"s", partition=elsewhere)
+    await flow.finish()
+
+    (letter,) = flow.dead_letters()
+    assert (letter.reason, letter.topic, letter.partition) == ("poison", TOPICS.invocations, elsewhere)
+    (message,) = flow.read(TOPICS.dead_letters)
+    assert message.partition == home
+    (session,) = flow.sessions()
+    assert [(each["place"], each["reason"]) for each in session.get("refused", ())] == [
+        (f"the dead letter of {letter.refused_at}", "poison")
+    ]
+    counts = flow.counters("assemble")
+    assert (counts["consumed"], counts["joined"], counts["forwarded"], counts["dead_lettered.poison"]) == (3, 1, 1, 1)

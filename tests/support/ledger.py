@@ -302,11 +302,11 @@ def home(session: str) -> int:
 def home_of_refused(partition: int, record: Refused) -> int:
     """Returns the partition that writes the dead letter of a refused record: the home of the session of an event.
 
-    A record that made the stage raise stays where it is. A record can be late at its home only.
+    A record can be late at its home only.
     """
     topic, key, value, reason = record
     known = None
-    if topic in ("traces", "invocations") and reason not in ("poison", "late"):
+    if topic in ("traces", "invocations") and reason != "late":
         known = refusal_of(Sending(topic, partition, key, value), "", reason, is_trace=topic == "traces")
     return partition % PARTITIONS if known is None else home(known.session_id.decode())
 

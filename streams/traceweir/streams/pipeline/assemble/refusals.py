@@ -25,11 +25,8 @@ REFUSED_SESSION = PREFIX + "session"
 """Last header of a dead letter on its way to the home of its session: the session, and the note in JSON."""
 _NOT_OF_ONE_RECORD = frozenset(("late", "missed", "unreadable_batch"))
 """Reasons without a note: a late record can have joined its session before, and the others are of no single record."""
-_SENT = frozenset(get_args(Reason)) - _NOT_OF_ONE_RECORD - {"poison"}
-"""Reasons of the dead letters that are sent to the home of their session.
-
-What has made a stage raise can make the stage of another partition raise too.
-"""
+_SENT = frozenset(get_args(Reason)) - _NOT_OF_ONE_RECORD
+"""Reasons of the dead letters that are sent to the home of their session."""
 _MAX_PARTITION = 2**31 - 1
 _MAX_OFFSET = 2**63 - 1
 _MAX_TIMESTAMP = 2**63 - 1
@@ -92,11 +89,6 @@ def refusal_of(refused: RefusedContent, where: str, reason: str, *, is_trace: bo
     if session_id is None or (is_trace and _known_type(found) is None):
         return None
     return _refusal(found, session_id, where, reason)
-
-
-def can_be_sent(reason: str) -> bool:
-    """Returns whether the dead letter of a record with this reason goes to the home of its session."""
-    return reason in _SENT
 
 
 def letter_in_stray(

@@ -28,7 +28,6 @@ from traceweir.streams.pipeline.assemble.parse import InOtherForm, checked_value
 from traceweir.streams.pipeline.assemble.poison_session import dead_letters
 from traceweir.streams.pipeline.assemble.refusals import (
     RefusalNote,
-    can_be_sent,
     has_all_notes,
     letter_in_stray,
     place_of_letter,
@@ -156,7 +155,6 @@ class AssembleStage:
         horizon = self._watermark.at - closing.guard_ms
         traces = topic == self._topics.traces
         strays = topic == self._topics.strays
-        inputs = (self._topics.traces, self._topics.invocations)
         traced = self._spans
         idle = ClosingReason.IDLE
         high = self._watermark.high.get(source, 0)
@@ -167,7 +165,7 @@ class AssembleStage:
                 timestamp = record.timestamp
                 if high < timestamp <= now:
                     high = timestamp
-                if strays and (sent := letter_in_stray(record, inputs, self._partition, self._partitions)) is not None:
+                if strays and (sent := self._letter_in(record)) is not None:
                     self._take_letter(record, *sent)
                     continue
                 if timestamp > latest:
@@ -342,7 +340,12 @@ class AssembleStage:
         self._next[source] = record.offset + 1
         self._watermark.note_reached(source, record.timestamp)
         self.counters["consumed"] += 1
-        self._reject(source, record, why)
+        strays = place_of(source, self._partition).topic == self._topics.strays
+        if strays and (sent := self._letter_in(record)) is not None:
+            # The stage raised on a dead letter: it goes the way of all dead letters, with the record's own place.
+            self._take_letter(record, *sent)
+        else:
+            self._reject(source, record, why)
 
     def set_aside(self, session: bytes, why: RecordRejected) -> None:
         """Turns the records of an open session into dead letters, because the stage cannot close the session."""
@@ -372,7 +375,7 @@ class AssembleStage:
             strays = self._topics.strays
             headers = [*letter.headers, refusal.header()]
             fits = self._limits.problem(strays, letter.key, letter.value, headers) is None
-            if fits and can_be_sent(reason) and place.topic != strays:
+            if fits and place.topic != strays:
                 self.counters["forwarded"] += 1
                 self._outputs.append(Output(strays, home, letter.key, letter.value, headers, at))
                 return
@@ -380,6 +383,11 @@ class AssembleStage:
         self._write(letter, reason)
         if refusal is not None:
             self._note_refusal(refusal, at)
+
+    def _letter_in(self, stray: Record) -> tuple[DeadLetter, RefusalNote] | None:
+        """Returns the dead letter that another partition has sent here; None for any other stray."""
+        inputs = (self._topics.traces, self._topics.invocations)
+        return letter_in_stray(stray, inputs, self._partition, self._partitions)
 
     def _take_letter(self, stray: Record, letter: DeadLetter, refusal: RefusalNote) -> None:
         """Writes the dead letter of a record that another partition has refused, and notes it in the session."""
