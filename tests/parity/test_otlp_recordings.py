@@ -12,7 +12,9 @@ from tests.support.scoring import make_session
 
 from traceweir.schemas.conversation import conversation_of
 from traceweir.schemas.events import EVENT, InvocationEvent
+from traceweir.streams.intake.spans.attributes import structure
 from traceweir.streams.intake.spans.reader import read_trace
+from traceweir.streams.intake.spans.span import Attributes
 
 DIFFERENCES: dict[str, dict[str, tuple[int, int, int]]] = {
     # Content is off, and every missing part is said so. The one answer that is right is the absent one of a failed turn.
@@ -87,6 +89,29 @@ def test_every_field_of_a_recording_is_read_or_said_to_be_missing(name: str) -> 
     expected = {field: (total[field], 0, total[field]) for field in FIELDS} | DIFFERENCES.get(name, {})
     assert {field: tuple(numbers) for field, numbers in tally.items()} == expected, "\n".join(misses)
     assert total["questions"] > 0
+
+
+TEXTS = (".message.content", "ai.response.text")
+"""The ends of the keys of texts, which can be JSON that a person or a model wrote."""
+
+
+def with_maps(attributes: Attributes) -> Attributes:
+    """Returns attributes with objects and lists in place of JSON, as exporters that know maps write them."""
+    return {key: value if key.endswith(TEXTS) else structure(value, levels=1) for key, value in attributes.items()}
+
+
+@pytest.mark.parametrize("name", names())
+def test_a_recording_is_read_alike_if_its_json_is_maps_and_lists(name: str) -> None:
+    truth, spans = load(name)
+    mapped = [
+        replace(
+            each,
+            attributes=with_maps(each.attributes),
+            events=[event._replace(attributes=with_maps(event.attributes)) for event in each.events],
+        )
+        for each in spans
+    ]
+    assert compare(truth, mapped) == compare(truth, spans)
 
 
 def test_the_traces_of_model_calls_are_the_turns_of_their_session() -> None:

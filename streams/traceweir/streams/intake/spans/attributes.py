@@ -206,6 +206,16 @@ def text_of(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(plain(value), ensure_ascii=False, sort_keys=True)
 
 
+def has_word(value: Any, *words: str) -> bool:
+    """Returns whether a JSON text, or a value that an exporter writes as a map or a list, has one of these words in it.
+
+    >>> has_word('{"a": 1}', '"a"'), has_word({"a": 1}, '"a"'), has_word(None, '"a"')
+    (True, True, False)
+    """
+    text = text_of(value) if isinstance(value, dict | list) else value
+    return isinstance(text, str) and any(word in text for word in words)
+
+
 def args_text(args: Any) -> bytes | None:
     """Returns a text that is equal for equal arguments; None if there are none."""
     if args is ABSENT:

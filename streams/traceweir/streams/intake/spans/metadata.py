@@ -1,8 +1,8 @@
-"""Reads ids and names from OpenInference's attribute `metadata`, a JSON text with what a framework tells of a run."""
+"""Reads ids and names from OpenInference's attribute `metadata`, the JSON of what a framework tells of a run."""
 
 from __future__ import annotations
 
-from traceweir.streams.intake.spans.attributes import decoded
+from traceweir.streams.intake.spans.attributes import decoded, has_word
 from traceweir.streams.intake.spans.message import is_hidden
 from traceweir.streams.intake.spans.span import Attributes
 
@@ -11,9 +11,9 @@ MAX_ID_CHARS = 1_024
 
 def in_metadata(attributes: Attributes, *keys: str) -> str:
     """Returns the text of the first of these keys in the attribute `metadata`; empty if it has none."""
-    text = attributes.get("metadata")
-    if isinstance(text, str) and any(f'"{key}"' in text for key in keys):
-        value = decoded(text)
+    value = attributes.get("metadata")
+    if has_word(value, *(f'"{key}"' for key in keys)):
+        value = decoded(value)
         if isinstance(value, dict):
             found = next((value[key] for key in keys if isinstance(value.get(key), str | int)), "")
             return usable_id(str(found))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from traceweir.streams.intake.spans.api_bodies import answered, requested
-from traceweir.streams.intake.spans.attributes import decoded
+from traceweir.streams.intake.spans.attributes import decoded, has_word
 from traceweir.streams.intake.spans.conventions.convention import Convention, Switch
 from traceweir.streams.intake.spans.conventions.genai import CAPTURE
 from traceweir.streams.intake.spans.conventions.openinference import OPENINFERENCE
@@ -73,7 +73,7 @@ def _hides_error(_: str, message: str) -> bool:
 def _user_in_request(of_span: Attributes) -> str | None:
     """Returns the id of the user with which the runner was called, as OpenInference passes on its arguments."""
     request = of_span.get("input.value")
-    value = decoded(request) if isinstance(request, str) and '"user_id"' in request else None
+    value = decoded(request) if has_word(request, '"user_id"') else None
     user = value.get("user_id") if isinstance(value, dict) else None
     return user if isinstance(user, str) else None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from traceweir.streams.intake.spans.attributes import structure
+from traceweir.streams.intake.spans.attributes import has_word, structure
 from traceweir.streams.intake.spans.conventions.convention import Convention
 from traceweir.streams.intake.spans.conventions.seen import SeenInvocation
 from traceweir.streams.intake.spans.message import SpanMessage, newest_turn
@@ -28,7 +28,7 @@ _PROVIDERS = (
 def _rounds(span: Span) -> list[SpanMessage]:
     """Returns the tool calls and results of the rounds with functions as tools, which OpenInference passes on."""
     value = span.attributes.get("output.value")
-    if not isinstance(value, str) or _ROUNDS not in value:
+    if not has_word(value, _ROUNDS):
         return []
     value = structure(value)
     return newest_turn(read_messages(value.get(_ROUNDS))) if isinstance(value, dict) else []

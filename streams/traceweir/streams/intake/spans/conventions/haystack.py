@@ -75,7 +75,9 @@ def _of_component(of_span: Attributes) -> Kind:
         return "agent"
     # The model of an agent of Haystack 2.
     is_model = first_text(of_span, "haystack.component.name") == "chat_generator"
+    # The text can be cut, so that it is no JSON.
     is_model = is_model or first_text(of_span, "haystack.component.output").startswith('{"replies":')
+    is_model = is_model or next(iter(_output(of_span)), "") == "replies"
     if is_model or component.endswith("Generator"):
         return "llm"
     return "retriever" if component.endswith("Retriever") else "other"

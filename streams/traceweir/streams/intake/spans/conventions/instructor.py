@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from traceweir.streams.intake.spans.attributes import first_text
+from traceweir.streams.intake.spans.attributes import text_of
 from traceweir.streams.intake.spans.conventions.convention import Convention
 from traceweir.streams.intake.spans.conventions.source import Rank, Source
 from traceweir.streams.intake.spans.message import SpanMessage, is_hidden
@@ -19,7 +19,7 @@ def _kind(span: Span) -> Kind | None:
 
 
 def _read_output(span: Span, _: Any) -> list[SpanMessage]:
-    text = first_text(span.attributes, "output.value") if _SCHEMA in span.attributes else ""
+    text = text_of(span.attributes["output.value"]) if _SCHEMA in span.attributes else ""
     return [SpanMessage("assistant", [text])] if text and not is_hidden(text) else []
 
 

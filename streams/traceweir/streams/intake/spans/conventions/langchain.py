@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from itertools import islice
 from typing import Any, get_args
 
-from traceweir.streams.intake.spans.attributes import structure, text_of
+from traceweir.streams.intake.spans.attributes import has_word, structure, text_of
 from traceweir.streams.intake.spans.conventions.convention import Convention
 from traceweir.streams.intake.spans.metadata import in_metadata
 from traceweir.streams.intake.spans.python_text import python_value
@@ -98,7 +98,7 @@ def _resumption(span: Span) -> str | None:
     """Returns the answer in the `Command` that is the input of a run."""
     for key in _INPUTS:
         value = span.attributes.get(key)
-        if not isinstance(value, str) or "resume" not in value:
+        if not has_word(value, "resume"):
             continue
         command = structure(value)
         for inner in ("inputs", "input"):

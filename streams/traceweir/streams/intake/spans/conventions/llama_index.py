@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from traceweir.streams.intake.spans.attributes import text_of
 from traceweir.streams.intake.spans.conventions.convention import Convention
 from traceweir.streams.intake.spans.conventions.source import Rank, Source
 from traceweir.streams.intake.spans.message import SpanMessage
@@ -22,8 +23,8 @@ def _kind(span: Span) -> Kind | None:
 
 
 def _agent_of(span: Span) -> str:
-    step = span.attributes.get("input.value")
-    found = _EVENT_AGENT.search(step, max(len(step) - 512, 0)) if isinstance(step, str) else None
+    step = text_of(span.attributes.get("input.value"))
+    found = _EVENT_AGENT.search(step, max(len(step) - 512, 0))
     return found[1] if found else ""
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from traceweir.streams.intake.spans.api_bodies import answered, requested
-from traceweir.streams.intake.spans.attributes import ABSENT, decoded, first_text, structure, text_of
+from traceweir.streams.intake.spans.attributes import ABSENT, decoded, first_text, has_word, structure, text_of
 from traceweir.streams.intake.spans.conventions.convention import Convention, Switch
 from traceweir.streams.intake.spans.conventions.smolagents import CLASSES
 from traceweir.streams.intake.spans.conventions.source import Rank, Source, SourcePlace, as_it_is, attributes
@@ -77,7 +77,7 @@ def _messages(span: Span, spread: Mapping[str, Any], prefix: str, role: Role) ->
 
 def _with_failures(messages: list[SpanMessage], request: Any) -> list[SpanMessage]:
     """Returns the messages with the results marked of which the request says that the tool failed."""
-    if isinstance(request, str) and any(mark in request for mark in _FAILED):
+    if has_word(request, *_FAILED):
         failed = {result.id for message in requested(request) for result in message.results if result.failed}
         for message in messages:
             message.results = [
@@ -98,7 +98,7 @@ def _read_prompts(_: Span, spread: Mapping[str, Any]) -> list[SpanMessage]:
 
 def _read_outputs(span: Span, spread: Mapping[str, Any]) -> list[SpanMessage]:
     answer = span.attributes.get("output.value")
-    if isinstance(answer, str) and any(mark in answer for mark in MARKS):
+    if has_word(answer, *MARKS):
         # The attributes lack the calls of tools that the provider ran, or their results.
         return answered(answer) or _messages(span, spread, "llm.output_messages.", "assistant")
     return _messages(span, spread, "llm.output_messages.", "assistant")
