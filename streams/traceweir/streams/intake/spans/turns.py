@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 
 from traceweir.streams.intake.spans.conventions import keys_of
 from traceweir.streams.intake.spans.conversations import (
@@ -82,7 +83,7 @@ class TurnSpans:
     @property
     def has_lost_spans(self) -> bool:
         """Whether a span above the invocation is not in the trace, or not yet."""
-        return any(root.parent is None and root.span.parent_id for root in self.roots)
+        return any(_is_orphan(root) for root in self.roots)
 
     @property
     def last_roots(self) -> list[Node]:
@@ -116,6 +117,9 @@ def find_turns(roots: list[Node]) -> list[TurnSpans]:
             return []
         return [TurnSpans(nodes, [], bare=True) for nodes in turns_without_agent(others)]
     groups = _doubles([node for node in frames if not _is_fragment(node)])
+    for group in _within_agents(groups):
+        groups.remove(group)
+        others += group
     _join_fragments(groups, [node for node in frames if _is_fragment(node)])
     turns = [turn for group in _joined(groups) for turn in _turns_of(group, works)]
     turns.sort(key=lambda turn: turn.roots[0].order)
@@ -191,7 +195,29 @@ def _beside(turns: list[TurnSpans], others: Iterable[Node]) -> Iterator[tuple[Tu
 
 def _is_fragment(node: Node) -> bool:
     """Returns whether a step has lost the spans above it: the trace is not complete, and the step is no invocation."""
-    return node.kind == "chain" and node.parent is None and bool(node.span.parent_id)
+    return node.kind == "chain" and _is_orphan(node)
+
+
+def _within_agents(groups: list[list[Node]]) -> list[list[Node]]:
+    """Returns the groups that work for the agent of another one: the spans between them are lost, or not there yet.
+
+    Without the span of the tool that called it, a sub-agent would be an invocation.
+    """
+    if not any(map(_is_orphan, chain.from_iterable(groups))):
+        return []
+    whole = (node for node in chain.from_iterable(groups) if not _is_orphan(node))
+    around = [node.span for node in below(whole) if node.kind == "agent"]
+    return [
+        group
+        for group in groups
+        if all(_is_orphan(node) and not is_turn(node) for node in group)
+        and any(each.start_ns <= group[0].span.start_ns and group[0].span.end_ns <= each.end_ns for each in around)
+    ]
+
+
+def _is_orphan(node: Node) -> bool:
+    """Returns whether the span above a node is not in the trace."""
+    return node.parent is None and bool(node.span.parent_id)
 
 
 def _join_fragments(groups: list[list[Node]], fragments: list[Node]) -> None:

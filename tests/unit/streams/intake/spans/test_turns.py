@@ -253,3 +253,23 @@ def test_what_the_agent_says_unasked_goes_on_with_the_turn_before() -> None:
     for each in more:
         each.scope = root.scope
     assert len(told([root, *rest, *more])) == len(TURNS)
+
+
+def test_a_sub_agent_below_a_lost_span_works_for_the_agent_around_it() -> None:
+    call = {**CALL, "name": "ask_hours", "arguments": {"request": "Hours?"}}
+    inner = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "hours_agent"}
+    asked = said("user", "Open on Sunday?")
+    spans = [
+        span(1, 0, "invoke_agent desk", AGENT),
+        span(2, 1, "chat", CHAT | read(asked) | wrote(said("assistant", call))),
+        # Its parent is the span of the tool.
+        span(4, 3, "invoke_agent hours_agent", inner, end_ns=7 * 10**9),
+        chat(5, 4, [], "Hours?", "Closed on Sundays."),
+        span(8, 1, "chat", CHAT | read(asked, said("assistant", call)) | wrote(said("assistant", "No."))),
+    ]
+    assert told(spans) == [("Open on Sunday?", "No.")]
+    authors = [each["author"] for each in read_trace(spans).events if each["type"] == "response.intermediate"]
+    assert authors == ["hours_agent"]
+    # After the end of the agent, it is another one.
+    spans[0].end_ns = 6 * 10**9
+    assert len(told(spans)) == 2
