@@ -198,3 +198,9 @@ def test_only_the_conversation_of_spring_ai_without_a_name_is_no_session() -> No
     unnamed = span(1, 0, "invoke_agent desk", {**AGENT.attributes, "spring.ai.chat.client.conversation.id": "default"})
     assert {each["session_id"] for kind in events(named, chat).values() for each in kind} == {"default"}
     assert {each["session_id"] for kind in events(unnamed, chat).values() for each in kind} == {unnamed.trace_id}
+
+
+def test_a_tool_of_the_ai_sdk_has_its_own_name_where_no_model_tells_it() -> None:
+    call = {"ai.operationId": "ai.toolCall", "operation.name": "ai.toolCall desk", "ai.toolCall.name": "look"}
+    found = events(AGENT, span(2, 1, "ai.toolCall", {**call, "ai.toolCall.id": "c1", "ai.toolCall.args": "{}"}))
+    assert [each["name"] for each in found["tool.called"]] == ["look"]

@@ -6,7 +6,7 @@ from traceweir.streams.intake.spans.attributes import ABSENT, decoded, first_tex
 from traceweir.streams.intake.spans.conventions.convention import Convention, Switch
 from traceweir.streams.intake.spans.conventions.source import Rank, Source, as_it_is, attributes
 from traceweir.streams.intake.spans.message import RequestedCall
-from traceweir.streams.intake.spans.span import Kind, Span
+from traceweir.streams.intake.spans.span import Attributes, Kind, Span
 from traceweir.streams.intake.spans.texts_in_values import answer_in, question_in
 
 _KIND = "agentops.span.kind"
@@ -22,6 +22,11 @@ def _kind(span: Span) -> Kind | None:
 
 def _agent_of(span: Span) -> str:
     return first_text(span.attributes, _OPERATION) if _KIND in span.attributes else ""
+
+
+def _asked_tool(of_span: Attributes) -> str:
+    """Returns the name of a decorated tool. Vercel's AI SDK has the name of its span under the same key."""
+    return first_text(of_span, _OPERATION) if _KIND in of_span else ""
 
 
 def _asked_call(span: Span) -> RequestedCall | None:
@@ -44,7 +49,7 @@ AGENTOPS = Convention(
     asked_call=_asked_call,
     questions=attributes(question_in, Rank.FRAME, "agentops.agent.input", "agentops.workflow.input"),
     answers=attributes(answer_in, Rank.FRAME, "agentops.agent.output", "agentops.workflow.output"),
-    tool_names=(_OPERATION,),
+    asked_tool=_asked_tool,
     arguments=(Source("agentops.tool.input", as_it_is, Rank.FRAME),),
     results=attributes(json_in_text, Rank.FRAME, "agentops.tool.output"),
 )
