@@ -116,6 +116,10 @@ def read_message(value: dict[str, Any], role: Role = "user") -> SpanMessage:
             _read_call(each, message)
     if not message.calls and isinstance(value.get("function_call"), dict):
         _read_call(value["function_call"], message)
+    if not message.calls and isinstance(value.get("function_call_name"), str):
+        # OpenInference, of the API before `tool_calls`.
+        args = value.get("function_call_arguments_json", "")
+        _read_call({"name": value["function_call_name"], "arguments": args}, message)
     refused = text_of(value.get("refusal") or "")
     spoken = transcript_in({"audio": value.get("audio")})
     content_key = ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from traceweir.streams.intake.spans.api_bodies import answered, requested
+from traceweir.streams.intake.spans.api_bodies import PYTHON_TEXT, answered, requested
 from traceweir.streams.intake.spans.attributes import ABSENT, decoded, first_text, has_word, structure, text_of
 from traceweir.streams.intake.spans.conventions.convention import Convention, Switch
 from traceweir.streams.intake.spans.conventions.smolagents import CLASSES
@@ -92,8 +92,28 @@ def _read_inputs(span: Span, spread: Mapping[str, Any]) -> list[SpanMessage]:
     return _with_failures(messages, span.attributes.get("input.value"))
 
 
+def _read_request(span: Span, value: Any) -> list[SpanMessage]:
+    """Returns the messages of a request, which can be the prompt of a model as a text."""
+    found = requested(value)
+    is_text = isinstance(value, str) and span.attributes.get("input.mime_type") != _JSON
+    if found or not is_text or not value or value[0] in '{["' or is_hidden(value) or PYTHON_TEXT.match(value):
+        return found
+    return [SpanMessage("user", [value])]
+
+
 def _read_prompts(_: Span, spread: Mapping[str, Any]) -> list[SpanMessage]:
-    return indexed(spread, "llm.prompts.")
+    return indexed(_without_frames(spread, "llm.prompts."), "llm.prompts.")
+
+
+def _read_completions(_: Span, spread: Mapping[str, Any]) -> list[SpanMessage]:
+    return indexed(_without_frames(spread, "llm.choices."), "llm.choices.", "assistant")
+
+
+def _without_frames(spread: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+    """Returns the texts of a model without a chat, which are in `llm.prompts.0.prompt.text`, as those of messages."""
+    inner = (".prompt.text", ".completion.text")
+    texts = {key: value for key, value in spread.items() if key.startswith(prefix)}
+    return {f"{key.rsplit('.', 2)[0]}.text" if key.endswith(inner) else key: each for key, each in texts.items()}
 
 
 def _read_outputs(span: Span, spread: Mapping[str, Any]) -> list[SpanMessage]:
@@ -101,7 +121,13 @@ def _read_outputs(span: Span, spread: Mapping[str, Any]) -> list[SpanMessage]:
     if has_word(answer, *MARKS):
         # The attributes lack the calls of tools that the provider ran, or their results.
         return answered(answer) or _messages(span, spread, "llm.output_messages.", "assistant")
-    return _messages(span, spread, "llm.output_messages.", "assistant")
+    messages = _messages(span, spread, "llm.output_messages.", "assistant")
+    if len(messages) > 1 and has_word(answer, '"choices"'):
+        # The attributes lack the reasons why the choices ended, by which they are no parts of one answer.
+        choices = answered(answer)
+        for message, choice in zip(messages, choices if len(choices) == len(messages) else (), strict=False):
+            message.finish = message.finish or choice.finish
+    return messages
 
 
 def _read_text(span: Span, _: object) -> str:
@@ -156,11 +182,12 @@ OPENINFERENCE = Convention(
     spread_documents=("retrieval.documents.", "reranker.output_documents."),
     inputs=(
         Source("llm.input_messages.", _read_inputs, Rank.VALUE, SourcePlace.SPREAD),
-        *attributes(requested, Rank.FRAME, "input.value"),
+        Source("input.value", _read_request, Rank.FRAME),
         Source("llm.prompts.", _read_prompts, Rank.FRAME, SourcePlace.SPREAD),
     ),
     outputs=(
         Source("llm.output_messages.", _read_outputs, Rank.VALUE, SourcePlace.SPREAD),
+        Source("llm.choices.", _read_completions, Rank.VALUE, SourcePlace.SPREAD),
         *attributes(answered, Rank.FRAME, "output.value"),
     ),
     forced_tool=_forced_tool,
