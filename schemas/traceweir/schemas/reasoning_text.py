@@ -9,6 +9,8 @@ REASONING_KINDS = frozenset(
         *("thinking", "redacted_thinking", "reasoning", "reasoning_text", "thought"),
         # Of Bedrock.
         "reasoningContent",
+        # What a model notes for itself of a conversation that becomes too long.
+        "compaction",
     }
 )
 """The types of parts of a message that are reasoning, of all providers. Gemini marks a part with `thought` instead."""

@@ -67,6 +67,9 @@ def answered(value: Any, depth: int = 0) -> list[SpanMessage]:
         for message in messages:
             message.finish = message.finish or finish_in(value)
         return messages
+    if isinstance(inner, dict) and isinstance(inner.get("message"), dict):
+        # Bedrock.
+        return [read_message({**inner["message"], "finish_reason": finish_in(value)}, "assistant")]
     content = value.get("content")
     # Gemini.
     if isinstance(content, dict) and "parts" in content:

@@ -46,6 +46,10 @@ _NO_CONTENT = {"cachePoint", "cache_point", "step-start", "text", "output_text",
 """The kinds of blocks that tell only the provider something, or whose text is not there."""
 _MESSAGE_KEYS = {"role", "content", "contents", "parts", "text", "message", "tool_calls", "summary"}
 """The keys of which a message has one, in contrast to an item of another kind."""
+_BLOCK_KINDS = MEDIA_KINDS | {
+    *("text", "tool_use", "tool_result", "tool-call", "tool-result", "tool_call", "tool_call_response"),
+}
+"""The kinds by which a list in a text is that of blocks."""
 _RESULT_BLOCKS = ("toolResult", "functionResponse", "function_response", "tool_call_result")
 """The keys of blocks with a tool's result: of Bedrock, Gemini, and Haystack."""
 
@@ -277,8 +281,7 @@ def _known(block: dict[str, Any]) -> bool:
         return True
     if set(block) <= {"text"}:
         return bool(block)
-    kinds = {"text", "tool_use", "tool_result", "tool-call", "tool-result", "tool_call", "tool_call_response", "image"}
-    return block.get("type") in kinds
+    return block.get("type") in _BLOCK_KINDS
 
 
 def _read_block(block: dict[str, Any], message: SpanMessage, depth: int) -> None:

@@ -49,6 +49,7 @@ def said(role: str, *parts: Any) -> Message:
         (said("assistant", {"type": "thinking", "thinking": "Oslo..."}, {"type": "text", "text": "Rain."}), "Rain."),
         (said("assistant", {"reasoningContent": {"reasoningText": {"text": "Oslo"}}}, {"text": "Rain."}), "Rain."),
         (said("model", {"text": "Oslo...", "thought": True}, {"text": "Rain."}), "Rain."),
+        (said("assistant", {"type": "compaction", "content": "Asked..."}, {"type": "text", "text": "Rain."}), "Rain."),
     ],
 )
 def test_an_answer_is_what_the_user_reads(message: Message, answer: str) -> None:

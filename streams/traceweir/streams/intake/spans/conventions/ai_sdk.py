@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from traceweir.streams.intake.spans.api_bodies import requested
-from traceweir.streams.intake.spans.attributes import first_text, json_in_text, structure
+from traceweir.streams.intake.spans.attributes import first_text, json_in_text, structure, text_of
 from traceweir.streams.intake.spans.conventions.convention import Convention, Switch
 from traceweir.streams.intake.spans.conventions.genai import operation_of
 from traceweir.streams.intake.spans.conventions.source import Rank, Source, as_it_is, attributes
@@ -13,9 +13,17 @@ from traceweir.streams.intake.spans.span import Kind, Span
 from traceweir.streams.intake.spans.texts_in_values import answer_in, question_in
 
 _KIND = "ai.operationId"
-_KINDS: dict[str, Kind] = {"ai.generateText": "agent", "ai.streamText": "agent", "ai.toolCall": "tool"}
+_KINDS: dict[str, Kind] = {
+    "ai.generateText": "agent",
+    "ai.streamText": "agent",
+    "ai.generateObject": "agent",
+    "ai.streamObject": "agent",
+    "ai.toolCall": "tool",
+}
 _TEXT = "ai.response.text"
-_TEXTS = (_TEXT, "ai.result.text")
+_OBJECTS = ("ai.response.object", "ai.result.object")
+"""An answer in a schema, as JSON."""
+_TEXTS = (_TEXT, "ai.result.text", *_OBJECTS)
 _CALLS = ("ai.response.toolCalls", "ai.result.toolCalls")
 
 
@@ -37,7 +45,7 @@ def _read_output(span: Span, _: object) -> list[SpanMessage]:
     calls = structure(next((span.attributes[k] for k in _CALLS if k in span.attributes), None))
     if text is None and not isinstance(calls, list):
         return []
-    return [read_message({"role": "assistant", "content": text or "", "tool_calls": calls}, "assistant")]
+    return [read_message({"role": "assistant", "content": text_of(text), "tool_calls": calls}, "assistant")]
 
 
 AI_SDK = Convention(
@@ -56,8 +64,9 @@ AI_SDK = Convention(
     agent_of={"agent": _agent_of},
     models=("ai.response.model",),
     requested_models=("ai.model.id",),
-    input_tokens=("ai.usage.promptTokens",),
-    output_tokens=("ai.usage.completionTokens",),
+    input_tokens=("ai.usage.inputTokens", "ai.usage.promptTokens"),
+    output_tokens=("ai.usage.outputTokens", "ai.usage.completionTokens"),
+    contents=_TEXTS,
     finishes=("ai.response.finishReason",),
     inputs=(
         *attributes(read_messages, Rank.BODY, "ai.prompt.messages"),
@@ -65,7 +74,7 @@ AI_SDK = Convention(
     ),
     outputs=tuple(Source(key, _read_output, Rank.BODY) for key in (*_TEXTS, *_CALLS)),
     questions=attributes(question_in, Rank.FRAME, "ai.prompt"),
-    answers=attributes(answer_in, Rank.FRAME, _TEXT),
+    answers=(*attributes(answer_in, Rank.FRAME, _TEXT), *attributes(text_of, Rank.FRAME, *_OBJECTS)),
     tool_ids=("ai.toolCall.id",),
     tool_names=("ai.toolCall.name",),
     arguments=(Source("ai.toolCall.args", as_it_is, Rank.VALUE),),

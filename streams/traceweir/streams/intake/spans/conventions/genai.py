@@ -31,6 +31,11 @@ _OPERATIONS: dict[str, Kind] = {
     "chat": "llm",
     "generate_content": "llm",
     "text_completion": "llm",
+    # Semantic Kernel, and the first versions of Microsoft's Agent Framework.
+    "chat.completions": "llm",
+    "chat.streaming_completions": "llm",
+    "text.completions": "llm",
+    "text.streaming_completions": "llm",
     "execute_tool": "tool",
     "invoke_agent": "agent",
     "invoke_workflow": "workflow",

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from traceweir.streams.intake.spans.api_bodies import answered, requested
-from traceweir.streams.intake.spans.attributes import decoded, first_text
+from traceweir.streams.intake.spans.attributes import decoded, first_text, structure
 from traceweir.streams.intake.spans.conventions.convention import Convention
 from traceweir.streams.intake.spans.conventions.genai import operation_of
 from traceweir.streams.intake.spans.conventions.source import Rank, Source, as_it_is, attributes
-from traceweir.streams.intake.spans.span import Kind, Span
+from traceweir.streams.intake.spans.span import Attributes, Kind, Span
 from traceweir.streams.intake.spans.texts_in_values import answer_in, question_in
 
 _KIND = "mlflow.spanType"
+_USAGE = "mlflow.chat.tokenUsage"
 _KINDS: dict[str, Kind] = {
     "LLM": "llm",
     "CHAT_MODEL": "llm",
@@ -36,6 +40,16 @@ def _agent_of(span: Span) -> str:
     return span.name if _KIND in span.attributes else ""
 
 
+def _metadata_of(of_span: Attributes) -> Mapping[str, Any]:
+    """Returns `model` and `usage` as the API tells them, or the model that was asked for; empty if they are not there."""
+    found: dict[str, Any] = {}
+    for key in ("mlflow.spanInputs", "mlflow.spanOutputs"):
+        body = structure(of_span.get(key))
+        if isinstance(body, dict):
+            found |= {name: body[name] for name in ("model", "usage") if body.get(name)}
+    return {name: each for name, each in found.items() if name == "model" or _USAGE not in of_span}
+
+
 MLFLOW = Convention(
     name="MLflow",
     kind_keys=(_KIND,),
@@ -45,7 +59,8 @@ MLFLOW = Convention(
     users=("mlflow.trace.user",),
     agent_of={"agent": _agent_of},
     models=("mlflow.llm.model",),
-    usages=("mlflow.chat.tokenUsage",),
+    usages=(_USAGE,),
+    answer_metadata=_metadata_of,
     contents=("mlflow.spanInputs",),
     only_json=("mlflow.spanInputs", "mlflow.spanOutputs"),
     documents=("mlflow.spanOutputs",),

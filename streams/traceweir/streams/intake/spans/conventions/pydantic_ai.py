@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from traceweir.streams.intake.spans.attributes import structure
+from traceweir.streams.intake.spans.attributes import structure, text_of
 from traceweir.streams.intake.spans.conventions.convention import Convention, Switch
 from traceweir.streams.intake.spans.conventions.genai import CHOICES
 from traceweir.streams.intake.spans.conventions.source import Rank, Source, as_it_is, attributes
-from traceweir.streams.intake.spans.message import SpanMessage
-from traceweir.streams.intake.spans.messages import read_message
+from traceweir.streams.intake.spans.message import SpanMessage, is_hidden, newest_turn
+from traceweir.streams.intake.spans.messages import read_message, read_messages
 from traceweir.streams.intake.spans.span import Kind, Span
-from traceweir.streams.intake.spans.texts_in_values import answer_in
+
+_HISTORIES = ("pydantic_ai.all_messages", "all_messages_events")
 
 
 def _kind_of_name(span: Span) -> Kind | None:
@@ -49,6 +50,17 @@ def _read_outputs(value: Any) -> list[SpanMessage]:
     return [message for message, _ in listed[last[-1] + 1 :]] if last else []
 
 
+def _read_run(value: Any) -> list[SpanMessage]:
+    """Returns what the models of an agent wrote and read after the question."""
+    return newest_turn(read_messages(value))
+
+
+def _result(_: Span, value: Any) -> str:
+    """Returns what the agent returned, as it is: an object is JSON."""
+    text = text_of(value)
+    return "" if is_hidden(text) else text
+
+
 def _is_no_run(name: str, _: object) -> bool:
     """Returns whether a span is around several calls: it is called `running 2 tools`."""
     return name.startswith("running ")
@@ -73,11 +85,15 @@ PYDANTIC_AI = Convention(
     agents=("agent_name",),
     requested_models=("model_name",),
     contents=("final_result",),
-    only_json=("pydantic_ai.all_messages", "all_messages_events"),
+    only_json=_HISTORIES,
     inputs=attributes(_read_inputs, Rank.BODY, "events"),
-    outputs=attributes(_read_outputs, Rank.BODY, "events"),
-    histories=("pydantic_ai.all_messages", "all_messages_events"),
-    answers=attributes(answer_in, Rank.BODY, "final_result"),
+    outputs=(
+        *attributes(_read_outputs, Rank.BODY, "events"),
+        # Of an agent without the spans of its models' calls.
+        *attributes(_read_run, Rank.REST, *_HISTORIES),
+    ),
+    histories=_HISTORIES,
+    answers=(Source("final_result", _result, Rank.BODY),),
     arguments=(Source("tool_arguments", as_it_is, Rank.VALUE),),
     results=attributes(structure, Rank.BODY, "tool_response"),
     tool_name_prefixes=("running tool: ",),

@@ -13,5 +13,7 @@ SEMANTIC_KERNEL = Convention(
             scopes=("microsoft.semantic_kernel*", "semantic_kernel*"),
         ),
     ),
+    input_tokens=("gen_ai.response.prompt_tokens",),
+    output_tokens=("gen_ai.response.completion_tokens",),
     frameworks=(("semantic_kernel", "semantic-kernel"),),
 )
