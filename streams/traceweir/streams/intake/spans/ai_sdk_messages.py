@@ -41,7 +41,7 @@ def unframed_output(value: Any) -> tuple[Any, bool]:
     """
     if not isinstance(value, dict) or not set(value) <= {"type", "value", "reason", "providerOptions"}:
         return value, False
-    kind = value.get("type")
+    kind = text_of(value.get("type"))
     if kind == _DENIED:
         return text_of(value.get("reason")) or _DENIED, True
     if kind in _FRAMED and "value" in value:

@@ -281,7 +281,7 @@ def _known(block: dict[str, Any]) -> bool:
         return True
     if set(block) <= {"text"}:
         return bool(block)
-    return block.get("type") in _BLOCK_KINDS
+    return text_of(block.get("type")) in _BLOCK_KINDS
 
 
 def _read_block(block: dict[str, Any], message: SpanMessage, depth: int) -> None:

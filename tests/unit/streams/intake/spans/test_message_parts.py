@@ -198,3 +198,14 @@ def test_a_tool_of_the_provider_is_read_from_the_blocks_of_langchain() -> None:
     (called,) = events["tool.called"]
     (returned,) = events["tool.returned"]
     assert (called["args"], returned["response"]) == ({"q": "x"}, "found")
+
+
+@pytest.mark.parametrize("kind", [{}, [], {"a": 1}, 7, None])
+def test_a_part_whose_kind_is_no_text_ends_no_reading(kind: Any) -> None:
+    part = {"type": kind, "value": "closed"}
+    call = {"type": "tool_call", "id": "c1", "name": "hours", "arguments": {}}
+    told = {"type": "tool_call_response", "id": "c1", "response": part}
+    read = [ASKED, said("assistant", call), {"role": "tool", "parts": [told]}]
+    read.append({"role": "user", "content": json.dumps([part])})
+    found = events_of(read, [said("assistant", {"type": "text", "text": "Rain."})])
+    assert text_of(found["invocation.completed"][0]["final_response"]) == "Rain."
