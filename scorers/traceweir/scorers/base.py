@@ -163,6 +163,20 @@ def require_arguments(invocation: Invocation, *, unless: Callable[[FunctionCall]
         require_read(invocation, "arguments")
 
 
+@dataclass(frozen=True, slots=True)
+class NeededReference:
+    """States what a reference must have, so that a scorer has a value."""
+
+    fields: tuple[str, ...]
+    """The fields of `Reference` of which one must be there."""
+    option: str = ""
+    """The option of the criterion that is the other way to a value; empty: there is none."""
+    change: str = "set"
+    """What to do with the option, in words before its name."""
+    where: str = ""
+    """Where there is a value, in words; empty: where a reference has one of the fields."""
+
+
 NOTHING_SPENT = Cost()
 
 
@@ -304,6 +318,11 @@ class Scorer(BaseModel, ABC):
     @property
     def judge_model(self) -> str | None:
         """The name of the judge model; None if the scorer asks no judge."""
+        return None
+
+    @property
+    def needed_reference(self) -> NeededReference | None:
+        """What a reference must have, so that there is a value; None: values need no reference."""
         return None
 
     def decisive_options(self) -> JsonObject:

@@ -35,6 +35,12 @@ class Condition(ConfigModel):
             raise ValueError(f"set one of status, below and above, not {len(given)} of them")
         return self
 
+    def __str__(self) -> str:
+        """Returns the condition for a person."""
+        if self.status is not None:
+            return f"{self.metric} is {self.status}"
+        return f"{self.metric} < {self.below:g}" if self.below is not None else f"{self.metric} > {self.above:g}"
+
     def holds(self, score: Score | None) -> bool:
         """Returns whether the score of the session fulfils the condition; without a score it does not."""
         if score is None:
@@ -65,16 +71,8 @@ class When(ConfigModel):
 
     def __str__(self) -> str:
         """Returns the conditions for a person."""
-        named = " or ".join(map(_described, self.any))
+        named = " or ".join(map(str, self.any))
         return f"{named}, else on {self.otherwise:.0%} of the sessions"
-
-
-def _described(condition: Condition) -> str:
-    if condition.status is not None:
-        return f"{condition.metric} is {condition.status}"
-    if condition.below is not None:
-        return f"{condition.metric} < {condition.below:g}"
-    return f"{condition.metric} > {condition.above:g}"
 
 
 @dataclass(frozen=True, slots=True)

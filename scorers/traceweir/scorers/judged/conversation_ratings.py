@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from traceweir.scorers.base import Subject
-from traceweir.scorers.judged.guidelines import Guidelines, applied_guidelines
+from traceweir.scorers.base import NeededReference, Subject
+from traceweir.scorers.judged.guidelines import Guidelines, applied_guidelines, needed_guidelines
 from traceweir.scorers.judged.session_rating import ConversationRating
 
 
@@ -74,6 +74,11 @@ class ConversationalGuidelines(ConversationRating):
     needs = ("answers",)
     guidelines: Guidelines = []
     """Guidelines for every session, in addition to those of the references; a text is a single guideline."""
+
+    @property
+    def needed_reference(self) -> NeededReference | None:
+        """The guidelines, if the criterion has none."""
+        return needed_guidelines(self.guidelines)
 
     def prompt_data(self, subject: Subject) -> dict[str, str]:
         """Returns the texts with the guidelines.

@@ -9,11 +9,11 @@ from traceweir.schemas.invocation import Invocation
 from traceweir.schemas.reference import Reference
 from traceweir.schemas.refused_record import CONTEXT
 from traceweir.scorers import databricks_names
-from traceweir.scorers.base import MissingInput, require_accepted
+from traceweir.scorers.base import MissingInput, NeededReference, require_accepted
 from traceweir.scorers.databricks_names import reason_with_unread
 from traceweir.scorers.judged.base import RatingOptions
 from traceweir.scorers.judged.evidence import answer_of, json_lines, retrieved_context_of
-from traceweir.scorers.judged.guidelines import Guidelines, applied_guidelines
+from traceweir.scorers.judged.guidelines import Guidelines, applied_guidelines, needed_guidelines
 from traceweir.scorers.judged.safety_v1 import Safety
 from traceweir.scorers.judged.yes_no_rating import YesNoRating, request_of
 
@@ -31,6 +31,11 @@ class Correctness(YesNoRating):
     metric = databricks_names.CORRECTNESS
     template = "correctness"
     adjective = "correct"
+
+    @property
+    def needed_reference(self) -> NeededReference:
+        """The expected response or facts."""
+        return NeededReference(("final_response", "expected_facts"))
 
     def prompt_data(self, invocation: Invocation, reference: Reference | None) -> Mapping[str, str]:
         """Returns the question, the expected response or facts, and the response."""
@@ -94,6 +99,11 @@ class ContextSufficiency(YesNoRating):
     template = "context_sufficiency"
     adjective = "sufficient"
 
+    @property
+    def needed_reference(self) -> NeededReference:
+        """The expected response or facts."""
+        return NeededReference(("final_response", "expected_facts"))
+
     def prompt_data(self, invocation: Invocation, reference: Reference | None) -> Mapping[str, str]:
         """Returns the question, the expected response or facts, and the retrieved context."""
         return {
@@ -118,6 +128,11 @@ class GuidelineAdherence(YesNoRating):
     adjective = "in line with the guidelines"
     guidelines: Guidelines = []
     """Guidelines for every response, in addition to those of the reference; a text is a single guideline."""
+
+    @property
+    def needed_reference(self) -> NeededReference | None:
+        """The guidelines, if the criterion has none."""
+        return needed_guidelines(self.guidelines)
 
     def prompt_data(self, invocation: Invocation, reference: Reference | None) -> Mapping[str, str]:
         """Returns the guidelines, the question and the response."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from traceweir.schemas.base import JsonObject
 from traceweir.schemas.reasoning_parts import invocation_with_reasoning, with_reasoning
-from traceweir.scorers.base import AdkCompat, Measurement, MissingInput, Subject, invocation_of
+from traceweir.scorers.base import AdkCompat, Measurement, MissingInput, NeededReference, Subject, invocation_of
 from traceweir.scorers.judged.base import JudgedTurn, judge_of
 from traceweir.scorers.judged.evidence import answer_of, question_of
 from traceweir.scorers.judged.replies import ITEM, MATCH_ANSWER, read_match
@@ -26,6 +26,11 @@ class FinalResponseMatch(JudgedTurn):
     include_intermediate_responses_in_final: bool = False
     """Whether the agent's intermediate responses count as part of its final response."""
     compat: AdkCompat = None
+
+    @property
+    def needed_reference(self) -> NeededReference:
+        """The expected response."""
+        return NeededReference(("final_response",))
 
     async def score(self, subject: Subject) -> Measurement:
         """Asks the judge whether the response is valid.

@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import AfterValidator, BeforeValidator
 
 from traceweir.schemas.reference import Reference
-from traceweir.scorers.base import MissingInput
+from traceweir.scorers.base import MissingInput, NeededReference
 from traceweir.scorers.judged.evidence import json_lines
 
 
@@ -39,3 +39,11 @@ def applied_guidelines(own: Sequence[str], reference: Reference | None) -> str:
     if not applied:
         raise MissingInput("there are no guidelines: neither the criterion nor the reference has one")
     return json_lines(applied)
+
+
+def needed_guidelines(own: Sequence[str]) -> NeededReference | None:
+    """Returns what a reference must have if a criterion has these guidelines; None: nothing.
+
+    >>> needed_guidelines(["The response is polite."])
+    """
+    return None if own else NeededReference(("guidelines",), option="guidelines")

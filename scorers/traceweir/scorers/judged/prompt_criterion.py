@@ -11,7 +11,15 @@ from pydantic import Field, field_validator
 from traceweir.schemas.base import JsonObject, NonEmpty
 from traceweir.schemas.invocation import Invocation
 from traceweir.schemas.reference import Reference
-from traceweir.scorers.base import Measurement, Measurements, MissingInput, Subject, invocation_of, turns_of_session
+from traceweir.scorers.base import (
+    Measurement,
+    Measurements,
+    MissingInput,
+    NeededReference,
+    Subject,
+    invocation_of,
+    turns_of_session,
+)
 from traceweir.scorers.judge import Reply
 from traceweir.scorers.judged.base import JudgedScorer, JudgedTurn, RatingOptions, judge_of
 from traceweir.scorers.judged.dialogue import Dialogue, dialogue_of
@@ -40,6 +48,8 @@ class PromptCriterion(JudgedScorer):
 
     parts: ClassVar[Mapping[str, Callable[[Subject], str]]]
     """The parts that a prompt of this level can name, by name."""
+    expected: ClassVar[tuple[str, ...]]
+    """The fields of a reference that `{reference}` stands for at this level."""
     dialogue_block = "dialogue"
     version = "1"
     name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,99}$")]
@@ -68,6 +78,13 @@ class PromptCriterion(JudgedScorer):
     def value_range(self) -> tuple[float, float]:
         """The ends of the scale."""
         return self.scale.ends
+
+    @property
+    def needed_reference(self) -> NeededReference | None:
+        """The fields of which `{reference}` needs one, if the prompt names it."""
+        if "reference" not in _PART.findall(self.prompt_text):
+            return None
+        return NeededReference(self.expected, option="prompt", change="leave {reference} out of")
 
     @property
     def metric(self) -> str:  # type: ignore[override]
@@ -105,6 +122,7 @@ class InvocationPrompt(PromptCriterion, JudgedTurn):
     """A criterion of one's own about single invocations. A session's value is the mean of its invocations."""
 
     level = "invocation"
+    expected = ("final_response", "expected_facts", "task", "expected_outcome")
     parts: ClassVar[Mapping[str, Callable[[Subject], str]]] = {
         "question": lambda subject: _required(question_of(invocation_of(subject)), "question"),
         "answer": lambda subject: _required(answer_of(invocation_of(subject)), "answer"),
@@ -124,6 +142,7 @@ class SessionPrompt(PromptCriterion):
     """A criterion of one's own about the session as a whole."""
 
     level = "session"
+    expected = ("task", "expected_outcome")
     parts: ClassVar[Mapping[str, Callable[[Subject], str]]] = {
         "dialogue": lambda subject: str(len(turns_of_session(subject))),
         "tools": lambda subject: tools_of(_last(subject), unknown=UNKNOWN_TOOLS),

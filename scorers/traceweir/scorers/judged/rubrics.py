@@ -13,7 +13,15 @@ from traceweir.schemas.invocation import Invocation, Rubric
 from traceweir.schemas.reasoning_parts import invocation_with_reasoning
 from traceweir.schemas.reference import Reference
 from traceweir.schemas.text import printable
-from traceweir.scorers.base import AdkCompat, Measurement, Measurements, MissingInput, Subject, invocation_of
+from traceweir.scorers.base import (
+    AdkCompat,
+    Measurement,
+    Measurements,
+    MissingInput,
+    NeededReference,
+    Subject,
+    invocation_of,
+)
 from traceweir.scorers.judged.base import JudgedScorer, judge_of
 from traceweir.scorers.judged.fitting import FittedPrompt
 from traceweir.scorers.judged.rubric_replies import read_rubrics, rubric_text, rubrics_answer
@@ -42,6 +50,14 @@ class RubricBased(JudgedScorer):
     def _check_rubrics(cls, rubrics: list[Rubric]) -> list[Rubric]:
         checked_rubrics([("the criterion", rubric) for rubric in rubrics])
         return rubrics
+
+    @property
+    def needed_reference(self) -> NeededReference | None:
+        """The rubrics of this `rubric_type`, if the criterion has none."""
+        if self.rubrics:
+            return None
+        where = f"an invocation or a reference has rubrics of the type {self.rubric_type}"
+        return NeededReference(("rubrics",), option="rubrics", where=where)
 
     @abstractmethod
     def prompt_data(self, subject: Subject) -> dict[str, str]:

@@ -6,7 +6,15 @@ from collections.abc import Sequence
 
 from traceweir.schemas.invocation import RetrievedChunk
 from traceweir.schemas.refused_record import CONTEXT
-from traceweir.scorers.base import Measurement, MissingInput, Scorer, Subject, invocation_of, require_accepted
+from traceweir.scorers.base import (
+    Measurement,
+    MissingInput,
+    NeededReference,
+    Scorer,
+    Subject,
+    invocation_of,
+    require_accepted,
+)
 from traceweir.scorers.databricks_names import reason_with_unread
 
 
@@ -20,6 +28,11 @@ class DocumentRecall(Scorer):
     >>> recall({"d1", "d2"}, {"d1", "d3"})
     0.5
     """
+
+    @property
+    def needed_reference(self) -> NeededReference:
+        """The expected documents."""
+        return NeededReference(("retrieved_context",))
 
     def score(self, subject: Subject) -> Measurement:
         """Compares the retrieved documents with the expected documents."""

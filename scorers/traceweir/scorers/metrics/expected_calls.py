@@ -12,6 +12,7 @@ from traceweir.schemas.invocation import FunctionCall, Invocation
 from traceweir.schemas.text import printable
 from traceweir.scorers.base import (
     MissingInput,
+    NeededReference,
     Scorer,
     Subject,
     invocation_of,
@@ -48,6 +49,11 @@ class AgainstExpectedCalls(Scorer):
         if self.ignore_args and self.compare_args:
             raise ValueError("ignore_args compares no argument, so compare_args has no effect; remove one of them")
         return self
+
+    @property
+    def needed_reference(self) -> NeededReference:
+        """The expected tool calls; an empty list is enough."""
+        return NeededReference(("tool_uses",))
 
     def decisive_options(self) -> JsonObject:
         """Returns the options; without rules they are what they were before there was such an option."""

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from traceweir.schemas.base import JsonObject
 from traceweir.schemas.reasoning_parts import with_reasoning
-from traceweir.scorers.base import AdkCompat, Measurement, MissingInput, Scorer, Subject
+from traceweir.scorers.base import AdkCompat, Measurement, MissingInput, NeededReference, Scorer, Subject
 from traceweir.scorers.text.rouge import rouge1_f
 
 
@@ -27,6 +27,11 @@ class ResponseMatch(Scorer):
     default_threshold: ClassVar[float | None] = 0.8
 
     compat: AdkCompat = None
+
+    @property
+    def needed_reference(self) -> NeededReference:
+        """The expected response."""
+        return NeededReference(("final_response",))
 
     def score(self, subject: Subject) -> Measurement:
         """Compares the final response with the reference's."""

@@ -108,14 +108,19 @@ def run_worker(
 
 
 def log_criteria(plan: Plan, config: Path | None, settings: Settings, environment: Mapping[str, str]) -> None:
-    """Logs which criteria are on, and warns of those that no session will have a value of."""
+    """Logs which criteria are on, and warns of those that no session will have a value of, also of a challenger."""
     log.info("%s", criteria_text(plan, None if config is None else str(config)))
+    _log_unmeasured(plan, settings, environment, "")
+    if plan.challenger is not None:
+        _log_unmeasured(plan.challenger.plan, settings, environment, "challenger: ")
+
+
+def _log_unmeasured(plan: Plan, settings: Settings, environment: Mapping[str, str], whose: str) -> None:
     has_key = settings.judge_api_key is not None or settings.judge_api_base is not None
     for sentence in never_measured(plan, without_key(plan, environment, has_key=has_key)):
-        log.warning("%s", sentence)
-    references = needing_references(plan)
-    if references is not None:
-        log.info("%s", references)
+        log.warning("%s%s", whose, sentence)
+    for sentence in needing_references(plan):
+        log.info("%s%s", whose, sentence)
 
 
 def _in_thread(work: Callable[[], T]) -> Future[T]:

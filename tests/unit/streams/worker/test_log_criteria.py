@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -26,3 +27,25 @@ def test_a_worker_with_a_key_warns_of_nothing(caplog: pytest.LogCaptureFixture) 
     with caplog.at_level(logging.WARNING):
         log_criteria(plan, None, Settings(), {"GEMINI_API_KEY": "a-key-that-is-not-shown"})
     assert not caplog.messages
+
+
+def test_criteria_that_leave_their_guidelines_to_references_are_lines_at_the_start(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    plan = read_plan({"criteria": {"conversational_guidelines": 1, "response_match_score": 0.5}})
+    with caplog.at_level(logging.INFO):
+        log_criteria(plan, None, Settings(), {"GEMINI_API_KEY": "a-key-that-is-not-shown"})
+    assert [record.levelname for record in caplog.records] == ["INFO"] * 3
+    assert "conversational_guidelines is measured only where a reference has guidelines: set criteria." in caplog.text
+
+
+def test_a_challenger_is_warned_of_too(caplog: pytest.LogCaptureFixture) -> None:
+    when = {"any": [{"metric": "answered", "below": 0}]}
+    config: Any = {"criteria": {"answered": 1, "no_tool_errors": {"threshold": 1, "when": when}}}
+    plan = read_plan({"criteria": {"answered": 1}, "challenger": {"name": "new", "sample": 0.5, "config": config}})
+    with caplog.at_level(logging.WARNING):
+        log_criteria(plan, None, Settings(), {})
+    [message] = caplog.messages
+    assert message.startswith(
+        "challenger: no_tool_errors is never measured: no condition of `when` can hold (answered < 0"
+    )

@@ -51,7 +51,14 @@ def test_validate_warns_of_criteria_that_are_never_measured_or_need_a_reference(
     for name in ("OPENAI_API_KEY", "TRACEWEIR_JUDGE_API_KEY", "TRACEWEIR_JUDGE_API_BASE"):
         monkeypatch.delenv(name, raising=False)
     judged = {"threshold": 1, "judge_model_options": {"judge_model": "openai/gpt-4o"}}
-    criteria = {"response_evaluation_score": 3, "safety_v1": judged, "trajectory_recall": 1}
+    when = {"any": [{"metric": "trajectory_recall", "below": 0}]}
+    criteria = {
+        "response_evaluation_score": 3,
+        "safety_v1": judged,
+        "trajectory_recall": 1,
+        "answered": {"threshold": 1, "when": when},
+        "guidelines": judged,
+    }
     file = tmp_path / "eval.json"
     file.write_text(json.dumps({"criteria": criteria}))
     ended = run("config", "validate", str(file))
@@ -59,12 +66,14 @@ def test_validate_warns_of_criteria_that_are_never_measured_or_need_a_reference(
     for warning in (
         "warning: response_evaluation_score is never measured: Traceweir does not compute it",
         "warning: safety_v1 is never measured: the judge openai/gpt-4o has no key; set OPENAI_API_KEY or",
+        "warning: answered is never measured: no condition of `when` can hold (trajectory_recall < 0, and its values are",
         "warning: measured only where a reference says what was expected: trajectory_recall",
+        "warning: guideline_adherence is measured only where a reference has guidelines: set criteria.guidelines.",
     ):
         assert warning in ended.err
     monkeypatch.setenv("OPENAI_API_KEY", "a-key-that-is-not-shown")
     found = run("config", "validate", str(file), "--json")
-    assert len(json.loads(found.out)["warnings"]) == 2
+    assert len(json.loads(found.out)["warnings"]) == 4
     assert "a-key-that-is-not-shown" not in found.out + found.err
 
 
