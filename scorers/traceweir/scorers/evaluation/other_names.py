@@ -24,13 +24,14 @@ class OtherName:
     instead: str
     """What differs, or the question that a criterion of one's own asks if no metric is near."""
     source: str
-    """The page of the tool's documentation that has the name."""
+    """The page of the tool's documentation that has the name, or the tool's own list of its metrics."""
 
 
 def nearest_here(name: str) -> str | None:
     """Returns the end of a message: what is nearest to a metric of another tool; None if no tool has the name.
 
-    Case, underscores, hyphens, the ends `Metric`, `Scorer` and `Evaluator`, and a module before a dot do not count.
+    Case, underscores, hyphens, the ends `Metric`, `Scorer`, `Evaluator` and `Prompt`, and a module before a dot do
+    not count.
 
     >>> nearest_here("AnswerRelevancyMetric")
     "it is a metric of DeepEval, Ragas and Mastra, and the nearest here is 'relevance_to_query'; see docs/other-names.md"
@@ -70,5 +71,5 @@ def _by_key() -> dict[str, list[OtherName]]:
 
 def _key(name: str) -> str:
     return re.sub(
-        "(?:metric|scorer|evaluator)$", "", re.sub("[^a-z0-9]", "", name.rpartition(".")[2].lower())
+        "(?:metric|scorer|evaluator|prompt)$", "", re.sub("[^a-z0-9]", "", name.rpartition(".")[2].lower())
     ).removeprefix("create")

@@ -10,7 +10,7 @@ from traceweir.scorers import ConfigError, read_plan
 from traceweir.scorers.evaluation.other_names import nearest_here, other_names
 from traceweir.scorers.evaluation.registry import known_metrics
 
-TOOLS = {"MLflow", "DeepEval", "Ragas", "Mastra", "Phoenix"}
+TOOLS = {"MLflow", "DeepEval", "Ragas", "Mastra", "Phoenix", "openevals", "Azure AI Evaluation", "TruLens"}
 
 
 def test_each_row_has_a_tool_a_known_metric_or_a_question_and_a_source() -> None:
@@ -53,6 +53,37 @@ def test_the_spelling_of_a_name_does_not_count(name: str) -> None:
 )
 def test_the_module_of_a_name_does_not_count(name: str, nearest: str) -> None:
     assert repr(nearest) in str(nearest_here(name))
+
+
+@pytest.mark.parametrize(
+    ("name", "nearest"),
+    [
+        ("AnswerCorrectness", "correctness"),
+        ("answer_relevance", "relevance_to_query"),
+        ("LLMContextRecall", "context_sufficiency"),
+        ("LLMContextPrecisionWithReference", "chunk_relevance_precision"),
+        ("ContextEntitiesRecall", "context_sufficiency"),
+        ("TopicAdherenceScore", "conversational_guidelines"),
+        ("TurnFaithfulnessMetric", "hallucinations_v1"),
+        ("ConversationalGEval", "rubric_based_multi_turn_trajectory_quality_v1"),
+        ("MCPUseMetric", "tool_call_correctness"),
+        ("QAEvaluator", "correctness"),
+        ("RelevanceEvaluator", "relevance_to_query"),
+        ("context_recall", "context_sufficiency"),
+        ("toxicity_prompt", "safety"),
+        ("IntentResolutionEvaluator", "conversation_completeness"),
+        ("groundedness_measure_with_cot_reasons", "groundedness"),
+    ],
+)
+def test_names_of_present_versions_are_in_the_table(name: str, nearest: str) -> None:
+    assert repr(nearest) in str(nearest_here(name))
+
+
+def test_names_that_tools_do_not_share_are_not_mixed_up() -> None:
+    assert "Phoenix and Azure AI Evaluation, and the nearest here is 'chunk_relevance_precision' or " in str(
+        nearest_here("RelevanceEvaluator")
+    )
+    assert "openevals, and the nearest here is 'correctness'" in str(nearest_here("CORRECTNESS_PROMPT"))
 
 
 def test_advice_is_not_given_as_a_question_to_ask() -> None:
