@@ -16,9 +16,9 @@ from traceweir.schemas.text import printable
 from traceweir.scorers.metrics.argument_rules import Rule, Tolerance, ToolRules, is_loose, is_number, rules_of
 
 MAX_STEPS = 1_000_000
-"""The most values that are compared, and pairs that are tried, for one score: up to three seconds.
+"""The most values that are compared, and pairs that are tried, for one score. A long value takes more steps than one.
 
-A long value takes more steps than one.
+A bound in seconds would give another result on a busy machine.
 """
 _CHARS_A_STEP = 1_000
 _KEYS_A_STEP = 100
