@@ -15,6 +15,11 @@ from traceweir.schemas.base import JsonObject
 from traceweir.schemas.text import printable
 from traceweir.scorers.spelling import did_you_mean
 
+RULES_VERSION = "2"
+"""Increase the version when a rule finds other values equal: it is in the digest of each metric with rules.
+
+The version of a scorer stays, because scores without rules do not change.
+"""
 NamedRule = Literal["exact", "folded", "nfc", "subset", "ignore"]
 RULES: tuple[NamedRule, ...] = get_args(NamedRule)
 """The rules that a config names.

@@ -19,7 +19,7 @@ from traceweir.scorers.base import (
     require_arguments,
     require_calls,
 )
-from traceweir.scorers.metrics.argument_rules import CompareArgs
+from traceweir.scorers.metrics.argument_rules import RULES_VERSION, CompareArgs
 from traceweir.scorers.metrics.call_comparison import MAX_SHOWN_CHARS, CallComparison, TooManyComparisonsError
 from traceweir.scorers.metrics.call_matching import Match, match_exactly, match_in_any_order, match_in_order
 
@@ -56,9 +56,11 @@ class AgainstExpectedCalls(Scorer):
         return NeededReference(("tool_uses",))
 
     def decisive_options(self) -> JsonObject:
-        """Returns the options; without rules they are what they were before there was such an option."""
+        """Returns the options, with the version of the rules if there are any; without rules, no option tells of them."""
         options = super().decisive_options()
-        return options if self.compare_args else {name: options[name] for name in options if name != "compare_args"}
+        if self.compare_args:
+            return {**options, "compare_args_version": RULES_VERSION}
+        return {name: options[name] for name in options if name != "compare_args"}
 
     def comparison(self) -> CallComparison:
         """Returns a comparison by these options; one score may take its steps."""

@@ -13,6 +13,7 @@ from traceweir.schemas.invocation import FunctionCall, IntermediateData, Invocat
 from traceweir.schemas.reference import Reference
 from traceweir.scorers import ConfigError, MissingInput, Subject, read_plan
 from traceweir.scorers.evaluation.metric import metric_digest
+from traceweir.scorers.metrics.argument_rules import RULES_VERSION
 from traceweir.scorers.metrics.call_comparison import MAX_STEPS, CallComparison, TooManyComparisonsError
 from traceweir.scorers.metrics.call_matching import number_matched
 from traceweir.scorers.metrics.tool_trajectory import ToolTrajectory
@@ -226,6 +227,14 @@ def test_equal_rules_have_one_digest_and_the_metrics_without_order_keep_theirs()
     assert digest("trajectory_recall", compare_args={}) == digest("trajectory_recall")
     assert digest("trajectory_recall") == metric_digest("trajectory_recall", "1", '{"ignore_args":false}')
     assert digest("trajectory_recall", compare_args=one) != digest("trajectory_recall")
+
+
+def test_the_version_of_the_rules_is_part_of_the_digest_of_a_metric_with_rules() -> None:
+    rules: Any = {"*": {"tolerance": 0.01}}
+    options = TrajectoryRecall(compare_args=rules).decisive_options()
+    assert options == {"ignore_args": False, "compare_args": rules, "compare_args_version": RULES_VERSION}
+    assert RULES_VERSION == "2"
+    assert "compare_args_version" not in TrajectoryRecall().decisive_options()
 
 
 @pytest.mark.slow
