@@ -99,6 +99,36 @@ async def test_a_session_has_the_value_of_the_answer_and_names_its_turns(
     assert f'{{"turn": 2, "user": {json.dumps(said.text, ensure_ascii=False)}}}' in asked[0].prompt
 
 
+@pytest.mark.parametrize("metric", RATINGS)
+async def test_a_korean_session_is_judged_by_unbroken_texts_within_marks_and_keeps_its_reason(metric: str) -> None:
+    found_call = FunctionCall(id="c1", name="케이크_찾기", args={"맛": "레몬"})
+    result = FunctionResponse(id="c1", name="케이크_찾기", response={"재고": "두 개"})
+    used = IntermediateData(tool_uses=[found_call], tool_responses=[result])
+    first = KOREAN[0].invocation.model_copy(update={"intermediate_data": used})
+    verdict = "unresolved" if metric == "user_frustration" else "no"
+    scorer = scorer_of(metric)
+    reason = '아니요. "2번째" 차례에서 알레르기를 잊었습니다.'
+
+    found, [question] = await measured(scorer, [Turn(first), *KOREAN[1:]], answer(verdict, [2, 3], reason))
+
+    _, _, after = question.prompt.partition(f"<dialogue {question.tag}>\n")
+    dialogue, closed, outside = after.partition(f"\n</dialogue {question.tag}>")
+    said = [
+        text.text
+        for turn in KOREAN
+        for text in (turn.invocation.user_content, turn.invocation.final_response)
+        if text is not None
+    ]
+    assert closed
+    assert all(json.dumps(text, ensure_ascii=False) in dialogue for text in [*said, "맛", "레몬", "재고", "두 개"])
+    assert "케이크_찾기" in dialogue
+    assert not any(text in question.prompt.replace(dialogue, "") for text in said)
+    assert "\\u" not in dialogue
+    assert outside
+    assert (found.value, found.details["turns"]) == (0.0, ["i2", "i3"])
+    assert found.rationale.endswith(f": {reason}")
+
+
 @BOTH
 @pytest.mark.parametrize(("category", "value"), [("none", 1.0), ("resolved", 1.0), ("unresolved", 0.0)])
 async def test_frustration_keeps_its_category(category: str, value: float, turns: list[Turn], reason: str) -> None:
