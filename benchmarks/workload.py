@@ -40,7 +40,7 @@ def record(session_id: str, number: int, now: datetime, *, calls: int = 6) -> tu
             {"type": "invocation.started", "user_content": question, "reference": expected, **base}
         )
     if number <= calls:
-        call = {"call_id": f"c{number // 2}", "name": "lookup_order", **base}
+        call = {"call_id": f"c{(number + 1) // 2}", "name": "lookup_order", **base}
         if number % 2:
             return False, orjson.dumps(
                 {"type": "tool.called", "args": {"order": session_id, "pad": "x" * 30}, "note": "x" * 40, **call}
