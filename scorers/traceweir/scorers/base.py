@@ -47,11 +47,8 @@ class Subject:
     """When the subject began, by the agents' own clock, in UTC; None if unknown."""
     dimensions: Dimensions = UNKNOWN
     """Whose work the subject is: app, agent, version, environment, model, user and labels."""
-    found: dict[Hashable, object] = field(default_factory=dict, compare=False, repr=False)
-    """What a scorer has worked out of the subject, for other scorers that need the same."""
-
     found_of_session: dict[Hashable, Any] = field(default_factory=dict, compare=False, repr=False)
-    """The same of the session; all its subjects share it."""
+    """What a scorer has worked out of the session, for other scorers that need the same; all its subjects share it."""
 
     @property
     def earlier_turns(self) -> Sequence[Turn]:

@@ -47,7 +47,7 @@ def tool_uses_of(subject: Subject, invocation: Invocation | None = None) -> Sequ
     """Returns the tool calls of an invocation, in order, each with its outcome.
 
     Args:
-        subject: The subject, which keeps what is found for other scorers.
+        subject: The subject, whose session keeps what is found for other scorers.
         invocation: An invocation of the subject's session; None: the subject's own.
 
     Raises:
@@ -55,9 +55,9 @@ def tool_uses_of(subject: Subject, invocation: Invocation | None = None) -> Sequ
     """
     invocation = invocation or invocation_of(subject)
     key = tool_uses_of, id(invocation)
-    known = subject.found.get(key)
+    known = subject.found_of_session.get(key)
     if known is None:
-        known = subject.found[key] = tuple(_tool_uses(invocation))
+        known = subject.found_of_session[key] = tuple(_tool_uses(invocation))
     return cast("tuple[CallOutcome, ...]", known)
 
 

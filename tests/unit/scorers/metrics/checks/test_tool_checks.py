@@ -21,7 +21,8 @@ from traceweir.schemas.invocation import (
 from traceweir.schemas.refused_record import TOOL_CALLS, TOOL_RESULTS, refused_part
 from traceweir.schemas.score import Score
 from traceweir.schemas.turns import Turn
-from traceweir.scorers import read_plan
+from traceweir.scorers import Subject, read_plan
+from traceweir.scorers.metrics.checks.tool_use import tool_uses_of
 
 FAILED: Any = {"error": "sold out"}
 
@@ -227,3 +228,12 @@ def test_an_option_that_cannot_be_used_is_reported(criterion: str, options: Any,
     with pytest.raises(ValueError, match="cannot be used") as refused:
         read_plan({"criteria": {criterion: options}})
     assert problem in str(refused.value)
+
+
+def test_the_calls_of_an_invocation_are_paired_with_their_results_once_for_all_subjects_of_a_session() -> None:
+    found_of_session: dict[Any, Any] = {}
+    one = turn("a", FIND, SOLD_OUT)
+    invocation = Subject(invocation=one.invocation, turns=[one], found_of_session=found_of_session)
+    session = Subject(turns=[one], found_of_session=found_of_session)
+
+    assert tool_uses_of(session, one.invocation) is tool_uses_of(invocation)
