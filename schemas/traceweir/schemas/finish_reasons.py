@@ -7,6 +7,11 @@ from typing import Any
 
 from traceweir.schemas.text import printable
 
+CUT_OFF = "cut_off"
+"""Why a stored answer has finished of whose stream pieces are missing; no provider gives this reason."""
+FAILED = "failed"
+"""Why one has finished that its provider has ended with an error, which says so; no provider gives this reason."""
+MISSING_PIECES = "pieces of its stream are missing"
 _KEYS = ("finish_reason", "finishReason", "stop_reason", "stopReason", "done_reason")
 _HOLDERS = (
     *("message", "kwargs", "data", "response_metadata", "generation_info", "generationInfo"),
@@ -25,7 +30,7 @@ _LIMITS = frozenset(
 _OTHERS = frozenset(
     (
         *("incomplete", "content_filter", "content_filtered", "safety", "recitation", "prohibited_content"),
-        *("blocklist", "spii"),
+        *("blocklist", "spii", "error"),
     )
 )
 """The other reasons why it does so."""
@@ -86,7 +91,11 @@ def not_whole(answer: str, reason: str) -> list[str]:
     (["not all of the answer is there: the model stopped at its limit 'length'"], [])
     >>> not_whole("", "content_filter")
     ["the answer is not there: the model stopped because of 'content_filter'"]
+    >>> not_whole("", CUT_OFF)
+    ['the answer is not whole: pieces of its stream are missing']
     """
+    if reason == CUT_OFF:
+        return [f"the answer is not whole: {MISSING_PIECES}"]
     if not is_unfinished(reason):
         return []
     cause = "at its limit" if known_word(reason) in _LIMITS else "because of"

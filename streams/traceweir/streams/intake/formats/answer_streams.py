@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Protocol
 
 import orjson
@@ -16,12 +17,13 @@ from traceweir.schemas.base import JsonObject
 from traceweir.schemas.events import TYPES
 from traceweir.streams.intake.formats.answer_pieces import (
     AnswerStream,
-    ChunksOfOpenAI,
     EventsOfAnthropic,
     EventsOfResponses,
     PiecesOfGemini,
 )
 from traceweir.streams.intake.formats.documents import Document, read_document
+from traceweir.streams.intake.formats.openai_chunks import ChunksOfOpenAI
+from traceweir.streams.intake.formats.stored_endings import error_alone
 
 _CAN_BE_PIECE = re.compile(
     rb'"(?:chat\.completion\.chunk|message_(?:start|delta|stop)|content_block_(?:start|delta|stop)|ping|error'
@@ -35,7 +37,7 @@ _OF_GEMINI = {
 }
 _OF_ANTHROPIC = {
     *("message_start", "message_delta", "message_stop", "content_block_start", "content_block_delta"),
-    *("content_block_stop", "ping", "error"),
+    *("content_block_stop", "ping"),
 }
 _OF_BATCH = {"id", "custom_id", "response", "result", "error"}
 _MAX_OPEN = 1_000
@@ -84,36 +86,55 @@ def with_whole_answers(documents: Iterable[Document]) -> Iterator[Document]:
     yield from streams.close()
 
 
+@dataclass(slots=True)
+class _OpenStream:
+    """A stream whose pieces are being joined."""
+
+    number: int
+    """The number of its first piece."""
+    stream: AnswerStream
+    error: JsonValue = None
+    """The error that its provider has sent in place of a further piece; None without one."""
+
+
 class _OpenStreams:
     """The streams whose pieces are being joined, in the order of their first pieces."""
 
     def __init__(self) -> None:
-        self._open: dict[tuple[_NewStream, str], tuple[int, AnswerStream]] = {}
+        self._open: dict[tuple[_NewStream, str], _OpenStream] = {}
         self._whole: list[Document] = []
 
     def take(self, found: JsonObject, number: int) -> bool:
         """Adds a piece to its stream. Returns False if the document is no piece."""
         kind = _kind_of(found)
         if kind is None:
-            return False
+            return self._fail(found)
         new, name = kind
         key = new, name
         if not (name or key in self._open or new().begins_with(found)):
             # What has no id and begins no stream belongs to the latest.
             key = next((each for each in reversed(self._open) if each[0] is new), key)
         opened = self._open.get(key)
-        if opened is not None and not opened[1].continues_with(found):
+        if opened is not None and not opened.stream.continues_with(found):
             self._end(key)
             opened = None
         if opened is None and not new().begins_with(found):
-            # An error, or the usage of Gemini, alone is a document of its own. Other pieces that begin no stream have no
-            # content.
-            return found.get("type") != "error" and new is not PiecesOfGemini
+            # The usage of Gemini alone is a document of its own. Other pieces that begin no stream have no content.
+            return new is not PiecesOfGemini
         if opened is None:
             if len(self._open) >= _MAX_OPEN:
                 self._end(next(iter(self._open)))
-            opened = self._open[key] = number, new()
-        opened[1].add(found)
+            opened = self._open[key] = _OpenStream(number, new())
+        opened.stream.add(found)
+        return True
+
+    def _fail(self, found: JsonObject) -> bool:
+        """Adds an error to the stream that it ends. Returns False if the document is none, or which stream is unknown."""
+        error = error_alone(found)
+        unfinished = [each for each in self._open.values() if not each.stream.has_ended]
+        if error is None or len(unfinished) != 1:
+            return False
+        unfinished[0].error = error
         return True
 
     def ended(self) -> Iterator[Document]:
@@ -128,8 +149,11 @@ class _OpenStreams:
         yield from self.ended()
 
     def _end(self, key: tuple[_NewStream, str]) -> None:
-        number, stream = self._open.pop(key)
-        self._whole.append(_document(number, stream.whole()))
+        ended = self._open.pop(key)
+        answer = ended.stream.whole()
+        # The end of a failed response of OpenAI has the error again, with its code.
+        failed: JsonObject = {} if ended.error is None or answer.get("error") else {"error": ended.error}
+        self._whole.append(_document(ended.number, {**answer, **failed}))
 
 
 def _kind_of(found: JsonObject) -> tuple[_NewStream, str] | None:

@@ -44,7 +44,12 @@ from traceweir.streams.intake.formats.openai_chat_messages import (
     turns_of,
 )
 from traceweir.streams.intake.formats.session_records import RecordRules, SessionRecords, digest
-from traceweir.streams.intake.formats.stored_endings import error_of
+from traceweir.streams.intake.formats.stored_endings import (
+    ADD_QUESTION,
+    WITHOUT_QUESTION,
+    error_of,
+    shown_error,
+)
 
 _RULES = RecordRules(
     namespace=UUID("b4d1d1d8-7c4b-5c0e-9a53-3f0f1f6f2a77"),
@@ -138,10 +143,16 @@ def _session(
 
 
 def _error_of_last_turn(document: JsonObject, messages: Sequence[ChatMessage], place: TranscriptPlace) -> str:
-    """Returns the error for which the last turn has no answer, if its question is known; empty without one."""
+    """Returns the error for which the last turn has no answer; empty without one.
+
+    Raises:
+        InputError: there is neither a question nor anything that the agent did before the error.
+    """
     error = error_of(document, place.error)
-    if not error or not any(message.role == "user" for message in messages):
+    if not error:
         return ""
+    if not any(message.role == "user" or message.text or message.calls for message in messages):
+        raise place.error(f"is {WITHOUT_QUESTION} ({shown_error(document) or repr(error)}): {ADD_QUESTION}")
     last = turns_of(messages)[-1]
     return "" if messages[-1].role == "assistant" and last.final is not None else error
 

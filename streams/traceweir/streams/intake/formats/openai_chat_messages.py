@@ -14,12 +14,11 @@ from pydantic import JsonValue
 from traceweir.schemas.base import JsonObject
 from traceweir.schemas.continued_invocations import APPROVED_IN_WORDS
 from traceweir.schemas.continued_turns import TurnStep, turns_of_steps
-from traceweir.schemas.finish_reasons import finish_in, not_whole
+from traceweir.schemas.finish_reasons import CUT_OFF, FAILED, MISSING_PIECES, finish_in, not_whole
 from traceweir.schemas.part_kinds import not_text, transcript_in
 from traceweir.schemas.reasoning_text import without_reasoning
 from traceweir.schemas.result_parts import not_text_of_result
 from traceweir.schemas.text import printable
-from traceweir.streams.intake.formats.answer_pieces import CUT_OFF
 from traceweir.streams.intake.formats.chat_content import (
     ChatContent,
     ChatToolCall,
@@ -34,6 +33,7 @@ from traceweir.streams.intake.formats.chat_content import (
 from traceweir.streams.intake.formats.chat_keys import MESSAGE_LISTS, MESSAGE_TIMES
 from traceweir.streams.intake.formats.chat_times import LATEST_START, time_of
 from traceweir.streams.intake.formats.documents import InputError
+from traceweir.streams.intake.formats.stored_endings import has_failed
 
 Role = Literal["user", "assistant", "tool"]
 _ROLES: Mapping[str, Role] = {
@@ -58,6 +58,8 @@ _KNOWN_ROLES = "system, developer, user, assistant, tool, function"
 _ITEM = "_call"
 """How the kinds of calls of OpenAI's Responses API end."""
 NO_TIMES = "the times of the messages are not in the transcript"
+_NO_ANSWER = (CUT_OFF, FAILED)
+"""The reasons of finishing of a text that is not the answer."""
 _REMINDER = "<system-reminder>"
 """How a text begins that Claude Code puts beside the results of tools in the user's name."""
 
@@ -121,7 +123,7 @@ class ChatTurn:
     @property
     def final(self) -> int | None:
         """The index of the agent's last text in `messages`, which is the final response; None without a whole one."""
-        if self._finish == CUT_OFF:
+        if self._finish in _NO_ANSWER:
             return None
         with_text = [i for i, message in enumerate(self.messages) if message.role == "assistant" and message.text]
         return with_text[-1] if with_text else None
@@ -138,9 +140,9 @@ class ChatTurn:
             found += not_text("question", self.question.text, [self.question.unread])
         answers = [message for message in self.messages if message.role == "assistant"]
         found += not_text("answer", "".join(message.text for message in answers), (each.unread for each in answers))
-        if self._finish == CUT_OFF:
-            found += _cut_off(answers[-1].calls)
         found += not_whole("" if self.final is None else "a text", self._finish)
+        if self._finish in _NO_ANSWER:
+            found += _not_whole_calls(answers[-1].calls, self._finish)
         for each in self.messages:
             if each.role == "tool":
                 found += not_text_of_result(each.tool, each.text, each.unread)
@@ -152,12 +154,13 @@ class ChatTurn:
         return found
 
 
-def _cut_off(calls: Sequence[ChatToolCall]) -> list[str]:
-    """Returns the sentences about an answer of whose stream pieces are missing."""
-    cause = "pieces of its stream are missing"
+def _not_whole_calls(calls: Sequence[ChatToolCall], finish: str) -> list[str]:
+    """Returns the sentences about the calls of an answer that has no end."""
+    lacks = [f"the tool calls of a model's answer, which was cut off, are perhaps not all recorded: {MISSING_PIECES}"]
+    cause = MISSING_PIECES if finish == CUT_OFF else "the model's provider has failed"
     return [
-        f"the answer is not whole: {cause}",
-        f"the tool calls of a model's answer, which was cut off, are perhaps not all recorded: {cause}",
+        # Of an answer that has failed, no further call was to come.
+        *(lacks if finish == CUT_OFF else ()),
         *(
             f"the arguments of the call of tool {printable(call.name, 80)!r} are not whole: {cause}"
             for call in calls
@@ -182,8 +185,10 @@ def messages_of(document: JsonObject, place: TranscriptPlace) -> list[ChatMessag
     if is_stored_answer(document) and last is not None:
         # The result of a tool of the provider can stand after the last message of the model.
         finish = finish_in(document)
+        if has_failed(document) or (document.get("error") and finish in ("error", CUT_OFF)):
+            finish = FAILED
         calls = messages[last].calls
-        if finish == CUT_OFF:
+        if finish in _NO_ANSWER:
             answered = {message.call_id for message in messages[last + 1 :]}
             calls = tuple(
                 replace(call, arguments=None)

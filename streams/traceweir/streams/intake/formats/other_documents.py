@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from traceweir.schemas.base import JsonObject
 from traceweir.streams.intake.formats.base import Sureness
+from traceweir.streams.intake.formats.stored_endings import ADD_QUESTION, WITHOUT_QUESTION, error_alone, shown_error
 
 _ROLES = ("system", "developer", "user", "assistant", "tool", "function")
 _OTLP_KEYS = {
@@ -24,6 +25,8 @@ class OtherDocument(NamedTuple):
     """What to do with the document."""
     recognizes: Callable[[JsonObject], bool | Sureness]
     """Returns how sure it is that the document is of this kind; True means CERTAIN."""
+    shown: Callable[[JsonObject], str] = lambda _: ""
+    """Returns what a document of this kind says, for the message; empty if that helps nobody."""
 
 
 def _possible(found: bool) -> Sureness:
@@ -78,10 +81,8 @@ def _is_eval_case(found: JsonObject) -> bool:
 
 def _is_stored_error(found: JsonObject) -> Sureness:
     # The error of a provider's answer, or of a line of a batch, without the request.
-    about = {"error", "type", "request_id", "custom_id", "code", "status", "message", "event_id", "sequence_number"}
     blocked = isinstance(found.get("promptFeedback"), dict) and "contents" not in found
-    said = bool(found.get("error")) or found.get("type") == "error"
-    return _possible(blocked or (said and found.keys() <= about))
+    return _possible(blocked or error_alone(found) is not None)
 
 
 EVAL_SET = OtherDocument(
@@ -154,9 +155,10 @@ OTHER_DOCUMENTS = (
         _is_entry_of_bfcl,
     ),
     OtherDocument(
-        "a stored error of a model's provider, without the question",
-        'write the messages of the request beside it, so that the turn counts as failed: {"messages": [...], "error": ...}',
+        WITHOUT_QUESTION,
+        ADD_QUESTION,
         _is_stored_error,
+        shown_error,
     ),
     OtherDocument(
         "a single message of a chat",

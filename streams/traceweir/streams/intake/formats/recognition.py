@@ -147,7 +147,7 @@ def _mixed(documents: Iterable[Document], context: InputContext) -> Iterator[Doc
         elif kind is AGENT_EVALUATION:
             yield from rows.convert(Row(document.number, found, notes="; ".join(notes)))
         elif isinstance(kind, OtherDocument):
-            yield DocumentRecords(document, [], context.document_error(document, looks_like(kind)))
+            yield DocumentRecords(document, [], context.document_error(document, looks_like(kind, found)))
         elif kind.recognition is not None:
             if kind.name not in readers:
                 readers[kind.name] = kind.recognition.reader(context)
@@ -175,13 +175,14 @@ def _named(
             yield found
             continue
         try:
-            kind = recognizer.kind_of(json_of(latest.raw))
+            content = json_of(latest.raw)
         except ValueError:
-            kind = None
+            content = None
+        kind = recognizer.kind_of(content)
         if kind is None or kind is input_format:
             yield found
         else:
-            yield found._replace(problem=InputError(f"{found.problem}; {looks_like(kind)}"))
+            yield found._replace(problem=InputError(f"{found.problem}; {looks_like(kind, content)}"))
 
 
 def format_of_table(input_format: InputFormat, columns: Iterable[str], source: str) -> InputFormat:
@@ -209,10 +210,11 @@ def format_of_table(input_format: InputFormat, columns: Iterable[str], source: s
     return found
 
 
-def looks_like(kind: Kind) -> str:
+def looks_like(kind: Kind, found: JsonValue) -> str:
     """Returns what a document of the wrong kind looks like, and what to do, for the end of a message."""
     if isinstance(kind, OtherDocument):
-        return f"looks like {kind.document_name}: {kind.advice}"
+        shown = kind.shown(found) if isinstance(found, dict) else ""
+        return f"looks like {kind.document_name}{f' ({shown})' if shown else ''}: {kind.advice}"
     if kind is TRACEWEIR:
         return f"looks like {_name_of(kind)}: omit --format"
     return f"looks like {_name_of(kind)}: add --format {kind.name}, or omit --format"

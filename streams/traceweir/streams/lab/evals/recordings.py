@@ -197,7 +197,7 @@ class _Reader:
         input_format = self._recognizer.format_of(found)
         if input_format is None or input_format.recognition is None:
             kind = self._recognizer.kind_of(found)
-            hint = "" if kind is None else f" The document {looks_like(kind)}."
+            hint = "" if kind is None else f" The document {looks_like(kind, found)}."
             raise InputError(
                 f"{place}: is not a recorded conversation. Allowed are an eval set with recorded conversations, an "
                 "evalset_result or a saved session of ADK, a session, an event, a trace, a row of Agent Evaluation, or a "

@@ -2,62 +2,16 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 from typing import Any
 
 import orjson
 import pytest
-from tests.support.openai_chat import NOON, events_of
+from tests.support.chat_files import Document, answer, invocations, lines, read, read_traceweir
 
-from traceweir.schemas.invocation import Invocation
-from traceweir.schemas.session import ClosingReason, Session
-from traceweir.schemas.turns import turns_of
 from traceweir.scorers.base import MissingInput, Subject, recorded_calls, require_arguments
-from traceweir.streams.intake.formats.base import DocumentRecords, InputContext
-from traceweir.streams.intake.formats.documents import read_documents
-from traceweir.streams.intake.formats.openai_chat import OPENAI_CHAT
-from traceweir.streams.intake.formats.recognition import read_recognized
-from traceweir.streams.intake.formats.traceweir_json import TRACEWEIR
-
-Document = dict[str, Any]
 
 WEATHER = {"name": "weather", "args": {"city": "Oslo"}}
-
-
-def read(text: str) -> list[DocumentRecords]:
-    """Returns what is read of a file, which must be the same with the format named."""
-    context = InputContext("f", NOON)
-    found = list(read_recognized(TRACEWEIR, read_documents(io.BytesIO(text.encode())), context))
-    named = list(read_recognized(OPENAI_CHAT, read_documents(io.BytesIO(text.encode())), context))
-    assert [each.records for each in found] == [each.records for each in named]
-    return found
-
-
-def lines(*documents: Document) -> str:
-    return "".join(orjson.dumps(document).decode() + "\n" for document in documents)
-
-
-def invocations(text: str) -> list[Invocation]:
-    found: list[Invocation] = []
-    for document in read(text):
-        if document.records:
-            session = Session(
-                session_id="s",
-                segment=0,
-                revision=0,
-                closed_because=ClosingReason.IDLE,
-                first_record_at=NOON,
-                last_record_at=NOON,
-                events=events_of(document.records),
-                traces=[],
-            )
-            found += [turn.invocation for turn in turns_of(session)]
-    return found
-
-
-def answer(invocation: Invocation) -> str | None:
-    return None if invocation.final_response is None else invocation.final_response.text
 
 
 def chunk(delta: Document, finish: str | None = None, *, name: str = "c1", index: int = 0) -> Document:
@@ -486,11 +440,6 @@ def test_a_failure_without_its_question_is_refused_by_name(document: Document) -
     (problem,) = (str(each.problem) for each in read_traceweir(lines(document)))
 
     assert "looks like a stored error of a model's provider, without the question" in problem
-
-
-def read_traceweir(text: str) -> list[DocumentRecords]:
-    documents = read_documents(io.BytesIO(text.encode()))
-    return list(read_recognized(TRACEWEIR, documents, InputContext("f", NOON)))
 
 
 @pytest.mark.parametrize(
