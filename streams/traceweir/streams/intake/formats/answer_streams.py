@@ -1,6 +1,7 @@
 """Joins the pieces of streamed answers into stored answers, and takes stored answers out of the lines of a batch.
 
-A stream is read as a whole: its first piece is no answer. The formats see the stored answer in place of the pieces.
+A stream is read as a whole: its first piece is no answer. The formats see the stored answer in place of the pieces, which
+are documents of their own, or a list in one document.
 """
 
 from __future__ import annotations
@@ -21,13 +22,16 @@ from traceweir.streams.intake.formats.answer_pieces import (
     EventsOfResponses,
     PiecesOfGemini,
 )
+from traceweir.streams.intake.formats.batch_lines import stored_in_batch
+from traceweir.streams.intake.formats.chat_keys import MESSAGE_LISTS
 from traceweir.streams.intake.formats.documents import Document, read_document
 from traceweir.streams.intake.formats.openai_chunks import ChunksOfOpenAI
 from traceweir.streams.intake.formats.stored_endings import error_alone
 
 _CAN_BE_PIECE = re.compile(
-    rb'"(?:chat\.completion\.chunk|message_(?:start|delta|stop)|content_block_(?:start|delta|stop)|ping|error'
-    rb'|response\.[a-z_.]+|candidates|custom_id|usageMetadata|usage_metadata)"'
+    rb'"(?:chat\.completion\.chunk|text_completion|message_(?:start|delta|stop)|content_block_(?:start|delta|stop)|ping'
+    rb"|error|response\.[a-z_.]+|candidates|usageMetadata|usage_metadata|promptFeedback|custom_id|processed_time|recordId"
+    rb'|status)"'
 )
 """What a document contains that can be a piece or a line of a batch. Quotation marks inside of texts are escaped."""
 _OF_GEMINI = {
@@ -39,7 +43,22 @@ _OF_ANTHROPIC = {
     *("message_start", "message_delta", "message_stop", "content_block_start", "content_block_delta"),
     *("content_block_stop", "ping"),
 }
-_OF_BATCH = {"id", "custom_id", "response", "result", "error"}
+_OF_COMPLETION = {
+    *(
+        "id",
+        "object",
+        "created",
+        "model",
+        "choices",
+        "usage",
+        "error",
+        "system_fingerprint",
+        "service_tier",
+        "provider",
+    ),
+    *("prompt_logprobs", "kv_transfer_params", "prompt_filter_results"),
+}
+"""The keys of a completion in the API; an object with others, such as `prompt`, is a transcript."""
 _MAX_OPEN = 1_000
 """Most streams that are joined at the same time; beyond it, the oldest counts as cut off."""
 
@@ -50,6 +69,8 @@ class _NewStream(Protocol):
 
 def with_whole_answers(documents: Iterable[Document]) -> Iterator[Document]:
     """Yields the documents of a file, with a stored answer in place of the pieces of each stream and of each batch line.
+
+    The pieces can also be a list that is a document, or that an object has beside what else it tells of the answer.
 
     Lines of server-sent events are read, too. A stream that ends early is a stored answer whose reason of finishing is
     `cut_off`. An answer has the number of its first piece, and comes when the next document is none of its pieces.
@@ -76,12 +97,11 @@ def with_whole_answers(documents: Iterable[Document]) -> Iterator[Document]:
         yield from frames
         frames.clear()
         found = _parsed(raw)
-        if found is not None and streams.take(found, document.number):
+        if isinstance(found, dict) and streams.take(found, document.number):
             yield from streams.ended()
             continue
         yield from streams.close()
-        answer = None if found is None else _answer_of_batch(found)
-        yield Document(document.number, raw) if answer is None else _document(document.number, answer)
+        yield from _stored_in(found, document.number) or [Document(document.number, raw)]
     yield from frames
     yield from streams.close()
 
@@ -159,7 +179,8 @@ class _OpenStreams:
 def _kind_of(found: JsonObject) -> tuple[_NewStream, str] | None:
     """Returns the kind of stream of which a document is a piece, and the id of the stream; None if it is no piece."""
     kind = found.get("type")
-    if found.get("object") == "chat.completion.chunk":
+    is_completion = found.get("object") == "text_completion" and found.keys() <= _OF_COMPLETION
+    if is_completion or found.get("object") == "chat.completion.chunk":
         return ChunksOfOpenAI, _name(found, "id")
     if isinstance(kind, str) and kind.startswith("response.") and kind not in TYPES:
         return EventsOfResponses, ""
@@ -176,33 +197,49 @@ def _is_usage_of_gemini(found: JsonObject) -> bool:
     return bool(usage and source) and {"candidates", "promptFeedback", "prompt_feedback"}.isdisjoint(found)
 
 
-def _answer_of_batch(found: JsonObject) -> JsonObject | None:
-    """Returns the stored answer, or the stored error, in a line of a batch of OpenAI or Anthropic; None for no such line."""
-    name = found.get("custom_id")
-    response = found.get("response")
-    result = found.get("result")
-    if not isinstance(name, str) or not found.keys() <= _OF_BATCH or {"response", "result"}.isdisjoint(found):
-        return None
-    match response, result:
-        case {"body": {"error": error}}, _ if error:
-            return {"custom_id": name, "error": error}
-        case {"body": dict(body)}, _:
-            return {**body, "session_id": name}
-        case _, {"message": dict(message)}:
-            return {**EventsOfAnthropic.stored(message), "session_id": name}
-        case _:
-            error = found.get("error") or (result if isinstance(result, dict) else None)
-            return None if error is None else {"custom_id": name, "error": error}
+def _stored_in(found: JsonObject | list[JsonValue] | None, number: int) -> list[Document]:
+    """Returns the stored answers in a document that is no piece; none if it is another document."""
+    if isinstance(found, list):
+        return _answers_in(found, number)
+    if found is None:
+        return []
+    if (stored := stored_in_batch(found)) is not None:
+        return [_document(number, stored)]
+    for name, value in found.items():
+        answers = _answers_in(value, number) if isinstance(value, list) else []
+        if len(answers) == 1:
+            return [_document(number, _beside(found, name, read_document(answers[0].raw).value))]
+    return []
 
 
-def _parsed(raw: bytes) -> JsonObject | None:
+def _answers_in(pieces: list[JsonValue], number: int) -> list[Document]:
+    """Returns the answers of a list of pieces; none if something else is in it."""
+    streams = _OpenStreams()
+    are_pieces = all(isinstance(piece, dict) and streams.take(piece, number) for piece in pieces)
+    return list(streams.close()) if are_pieces else []
+
+
+def _beside(found: JsonObject, name: str, answer: JsonValue) -> JsonObject:
+    """Returns an object that has the answer in place of the pieces under a key."""
+    others: JsonObject = {key: value for key, value in found.items() if key != name and value is not None}
+    if name == "response" or not isinstance(answer, dict):
+        # That of a row, beside its request.
+        return {**others, name: answer}
+    request = others.get("request")
+    if isinstance(request, dict) and others.keys().isdisjoint(MESSAGE_LISTS):
+        others |= {key: request[key] for key in (*MESSAGE_LISTS, "input") if key in request}
+        del others["request"]
+    return {**answer, **others, "object": answer["object"]}
+
+
+def _parsed(raw: bytes) -> JsonObject | list[JsonValue] | None:
     if _CAN_BE_PIECE.search(raw) is None:
         return None
     try:
         found = read_document(raw).value
     except ValueError:
         return None
-    return found if isinstance(found, dict) else None
+    return found if isinstance(found, dict | list) else None
 
 
 def _document(number: int, answer: Mapping[str, JsonValue]) -> Document:

@@ -380,7 +380,7 @@ def _read(documents: Iterable[Document], context: InputContext) -> Iterator[Docu
 
 
 def _recognizes(found: JsonObject) -> Sureness:
-    if found.get("object") in {"response", "chat.completion"}:
+    if found.get("object") in {"response", "chat.completion", "text_completion"}:
         return Sureness.CERTAIN
     # A row of an evaluation set, which has a request, inputs or a trace, can have messages too.
     is_chat = any(isinstance(found.get(name), list) for name in MESSAGE_LISTS)

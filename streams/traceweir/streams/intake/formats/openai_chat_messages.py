@@ -257,6 +257,9 @@ def _items(document: JsonObject, place: TranscriptPlace) -> Iterator[tuple[str, 
         # The Responses API: a text or a list of items, each.
         for name, role in (("input", "user"), ("output", "assistant")):
             found = document.get(name)
+            if name == "input" and not found:
+                # The messages of the request, which somebody has written beside the response.
+                found = next((document[key] for key in MESSAGE_LISTS if document.get(key)), None)
             listed: list[JsonValue] = [{"role": role, "content": found}] if isinstance(found, str) else _listed(found)
             yield from ((f"{name}[{index}]", item) for index, item in enumerate(listed))
         return
@@ -274,6 +277,8 @@ def _items(document: JsonObject, place: TranscriptPlace) -> Iterator[tuple[str, 
                 # Gemini's API takes a content without a role for one of the user.
                 item = {"role": "user", **item}
             yield f"{key}[{index}]", item
+    elif document.get("object") == "text_completion" and isinstance(document.get("prompt"), str):
+        yield "prompt", {"role": "user", "content": document["prompt"]}
     if choices:
         yield "the answer", choices[0]
 
@@ -284,13 +289,18 @@ def is_stored_answer(document: JsonObject) -> bool:
 
 
 def choices_of(document: JsonObject) -> list[JsonObject]:
-    """Returns the messages in the choices of a stored answer: of OpenAI, Gemini or Bedrock.
+    """Returns the messages in the choices of a stored answer: of OpenAI (chat or completions), Gemini or Bedrock.
 
     There are none where `choices` is something else, as in a multiple-choice test.
     """
     output = document.get("output")
+    is_completion = document.get("object") == "text_completion"
     lists = (
-        [each.get("message") for each in _listed(document.get("choices")) if isinstance(each, dict)],
+        [
+            {"role": "assistant", "content": each.get("text")} if is_completion else each.get("message")
+            for each in _listed(document.get("choices"))
+            if isinstance(each, dict)
+        ],
         [_of_model(each.get("content")) for each in _listed(document.get("candidates")) if isinstance(each, dict)],
         [output["message"]] if isinstance(output, dict) and "message" in output else [],
     )

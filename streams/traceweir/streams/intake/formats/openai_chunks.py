@@ -13,7 +13,7 @@ from traceweir.streams.intake.formats.answer_pieces import STORED, Texts, has_co
 
 
 class ChunksOfOpenAI:
-    """A stream of `chat.completion.chunk`."""
+    """A stream of `chat.completion.chunk`, or of `text_completion`, of which a whole one is a stream of one piece."""
 
     def __init__(self) -> None:
         self._about: JsonObject = {}
@@ -33,7 +33,7 @@ class ChunksOfOpenAI:
     def continues_with(self, piece: JsonObject) -> bool:
         # Usage, and a reason that is repeated, come with a choice without content.
         return not any(
-            index_in(choice) in self._finished and has_content(choice.get("delta"))
+            index_in(choice) in self._finished and has_content(_delta_of(choice))
             for choice in objects_in(piece.get("choices"))
         )
 
@@ -41,8 +41,7 @@ class ChunksOfOpenAI:
         self._about |= {name: piece[name] for name in ("id", "created", "model", "usage", "error") if piece.get(name)}
         for choice in objects_in(piece.get("choices")):
             index = index_in(choice)
-            delta = choice.get("delta")
-            self._add(index, delta if isinstance(delta, dict) else {})
+            self._add(index, _delta_of(choice))
             if choice.get("finish_reason") is not None:
                 self._finished[index] = choice["finish_reason"]
 
@@ -81,6 +80,11 @@ class ChunksOfOpenAI:
             is_object = isinstance(arguments, dict) and bool(arguments)
             self._texts.add(into, "arguments", orjson.dumps(arguments).decode() if is_object else arguments)
             into |= {"name": function["name"]} if function.get("name") else {}
+
+
+def _delta_of(choice: JsonObject) -> JsonObject:
+    delta = choice.get("delta", {"content": choice.get("text")})
+    return delta if isinstance(delta, dict) else {}
 
 
 class _Calls:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from traceweir.schemas.base import JsonObject
 from traceweir.streams.intake.formats.base import Sureness
+from traceweir.streams.intake.formats.batch_lines import is_input_of_batch, is_line_of_batch, shown_body
 from traceweir.streams.intake.formats.stored_endings import ADD_QUESTION, WITHOUT_QUESTION, error_alone, shown_error
 
 _ROLES = ("system", "developer", "user", "assistant", "tool", "function")
@@ -85,6 +86,17 @@ def _is_stored_error(found: JsonObject) -> Sureness:
     return _possible(blocked or error_alone(found) is not None)
 
 
+def _is_result_of_other_api(found: JsonObject) -> Sureness:
+    listed = next((found[name] for name in ("data", "results") if isinstance(found.get(name), list)), [])
+    first = listed[0] if isinstance(listed, list) and listed else None
+    keys = first.keys() if isinstance(first, dict) else set()
+    is_embedding = isinstance(first, dict) and first.get("object") == "embedding"
+    is_moderation = "results" in found and {"flagged", "categories"} <= keys
+    is_image = "created" in found and bool(keys & {"b64_json", "url"})
+    is_spoken = isinstance(found.get("text"), str) and found.get("task") in ("transcribe", "translate")
+    return _possible(is_embedding or is_moderation or is_image or is_spoken)
+
+
 EVAL_SET = OtherDocument(
     "an eval set of Google ADK",
     "`traceweir eval EVALSET --sessions FILE` compares recorded sessions with an eval set",
@@ -153,6 +165,24 @@ OTHER_DOCUMENTS = (
         "an entry of the Berkeley Function Calling Leaderboard",
         "it has questions and no answers; write what the agent said and called as a chat transcript",
         _is_entry_of_bfcl,
+    ),
+    OtherDocument(
+        "a line of the input of a batch, which has no answer",
+        "pass the file of its output, whose lines have the same ids; to score an answer with its question, write both into "
+        'one object: {"messages": [...], "choices": [...]}',
+        is_input_of_batch,
+    ),
+    OtherDocument(
+        "a line of a batch without the answer of a chat",
+        "bodies of chat completions, completions, responses, messages and generateContent are read; embeddings, moderation, "
+        "images and audio have no answer of an agent: remove the line",
+        is_line_of_batch,
+        shown_body,
+    ),
+    OtherDocument(
+        "a result of embeddings, moderation, images or audio",
+        "it has no answer of an agent; remove it",
+        _is_result_of_other_api,
     ),
     OtherDocument(
         WITHOUT_QUESTION,

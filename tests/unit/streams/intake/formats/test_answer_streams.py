@@ -488,3 +488,45 @@ def test_an_answer_that_stopped_at_the_models_limit_says_so(document: Document) 
     (found,) = invocations(lines(document))
 
     assert any("the model stopped at its limit" in each for each in found.unread or ())
+
+
+CHAT: Document = {"messages": [QUESTION, {"role": "assistant", "content": "So."}]}
+HOLDERS: dict[str, Any] = {
+    "chunks": lambda pieces: lines({"session_id": "s", "chunks": pieces}, CHAT),
+    "a key of another name": lambda pieces: lines({"run": "r", "stream": pieces}, CHAT),
+    "a list on a line": lambda pieces: orjson.dumps(pieces).decode() + "\n" + lines(CHAT),
+    "a list of lists": lambda pieces: orjson.dumps([pieces, CHAT]).decode(),
+}
+
+
+@EACH
+@pytest.mark.parametrize("written", HOLDERS.values(), ids=HOLDERS)
+def test_the_pieces_in_one_document_are_one_answer(pieces: Sequence[Document], written: Any) -> None:
+    found, other = invocations(written(pieces))
+
+    assert (answer(found), answer(other)) == ("It rains.", "So.")
+    assert [(call.name, call.args) for call in found.tool_uses] == [("weather", {"city": "Oslo"})]
+
+
+@EACH
+@pytest.mark.parametrize("beside", [{"messages": [QUESTION]}, {"request": {"messages": [QUESTION]}}])
+def test_the_question_beside_the_pieces_is_that_of_the_answer(pieces: Sequence[Document], beside: Document) -> None:
+    (found,) = invocations(lines({"chunks": pieces, **beside}))
+
+    assert found.user_content is not None
+    assert (found.user_content.text, answer(found)) == ("Why?", "It rains.")
+
+
+@EACH
+def test_pieces_in_one_document_that_are_cut_off_say_so(pieces: Sequence[Document]) -> None:
+    shorter = pieces[:-1] if pieces is GEMINI else pieces[:-3]
+    (found,) = invocations(lines({"chunks": shorter}))
+
+    assert answer(found) is None
+    assert NOT_WHOLE in (found.unread or ())
+
+
+def test_a_list_with_something_else_than_pieces_is_no_stream() -> None:
+    raw = orjson.dumps([*OPENAI, {"role": "user"}])
+
+    assert [each.document.raw for each in read_traceweir(raw.decode() + "\n{}")] == [raw, b"{}"]
