@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -15,8 +16,10 @@ from traceweir.schemas.finish_reasons import finish_in, not_whole
 from traceweir.schemas.invocation import Content, IntermediateData, Invocation, RetrievedChunk
 from traceweir.schemas.mlflow_tokens import response_token_usage
 from traceweir.schemas.mlflow_trace import MlflowTrace, read_mlflow_trace
+from traceweir.schemas.part_kinds import not_text
 from traceweir.schemas.reasoning_text import REASONING_KINDS, without_reasoning
 from traceweir.schemas.reference import Reference
+from traceweir.schemas.result_parts import data_url_kind
 from traceweir.schemas.text import printable
 
 
@@ -49,10 +52,14 @@ def _invocation(row: EvaluationRow, trace: MlflowTrace) -> Invocation:
     question = request_text(asked)
     answer = response_text(said)
     unread = list(trace.unread)
+    for part, text in (("question", question), ("answer", answer)):
+        unread += not_text(part, "", [Counter(filter(None, [data_url_kind(text or "")]))])
     if question is None and asked is not None:
         unread.append(f"the question is {_described(asked)}, and not text, messages or a query")
     if answer is None and said is not None:
         unread.append(f"the answer is {_described(said)}, and not text, messages or choices")
+    question = None if data_url_kind(question or "") else question
+    answer = None if data_url_kind(answer or "") else answer
     finish = finish_in(said)
     if not finish and answer and response_text(trace.model_output) == answer:
         finish = finish_in(trace.model_output)

@@ -36,6 +36,8 @@ _KEYS = frozenset(
 """The keys of parts in the APIs; an object with others is a record, of which only the bytes are taken out."""
 _KEYS_OF_BEDROCK = {"format", "name", "source", "context", "citations"}
 _DATA_URL = re.compile(r"data:[^,\s]{0,200};base64,[A-Za-z0-9+/=_%\r\n-]*+")
+_SEARCHED_FOR_URL = 200
+"""Characters in which a data URL begins; a text of blanks is not looked at as a whole."""
 _BASE64 = re.compile(r"[A-Za-z0-9+/_\r\n-]++=*+\s*+")
 """What gives nothing back takes linear time, whatever the text of a tool is."""
 _LEAST_BYTES = 64
@@ -84,6 +86,8 @@ def read_result(result: JsonValue) -> ReadResult:
     """
     found = result
     if isinstance(result, str):
+        if kind := data_url_kind(result):
+            return ReadResult("", Counter([kind]))
         begin = result.lstrip()[:1]
         if begin not in ("{", "[") or not _MAY_HAVE_MEDIA.search(result):
             return ReadResult(result, Counter())
@@ -137,6 +141,19 @@ def media_kind(part: JsonObject) -> str:
         if key in _BEDROCK and isinstance(inner, dict) and isinstance(inner.get("source"), dict) and "format" in inner:
             return key if inner.keys() <= _KEYS_OF_BEDROCK else ""
     return ""
+
+
+def data_url_kind(text: str) -> str:
+    """Returns what a text is that is nothing but a data URL: `image`, `audio`, `video` or `data`; empty for another text.
+
+    >>> data_url_kind("data:image/png;base64,QUJD"), data_url_kind("data:image/png;base64,QUJD is a small image")
+    ('image', '')
+    """
+    begin = text[:_SEARCHED_FOR_URL].lstrip()
+    if not begin.startswith("data:") or not _is_data_url(text.strip()):
+        return ""
+    kind = begin.removeprefix("data:").partition("/")[0].lower()
+    return kind if kind in ("image", "audio", "video") else "data"
 
 
 def _is_typed_media(kind: str, part: JsonObject) -> bool:

@@ -432,3 +432,21 @@ def test_parts_of_a_tools_result_in_a_trace_that_are_no_text_are_named() -> None
     found = turn(request="Draw it.", trace=trace).invocation
     assert [each.response for each in found.tool_responses] == [""]
     assert found.unread == ["the result of tool 'draw' is no text: 1 part of type 'image'"]
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"request": "data:image/png;base64,QUJD", "response": "data:image/png;base64,QUJD"},
+        {
+            "request": {"messages": [{"role": "user", "content": "data:image/png;base64,QUJD"}]},
+            "response": {"choices": [{"message": {"content": "data:image/png;base64,QUJD"}}]},
+        },
+    ],
+    ids=["texts", "messages"],
+)
+def test_a_row_with_data_urls_has_neither_question_nor_answer(row: dict[str, Any]) -> None:
+    found = turn(**row).invocation
+
+    assert found.unread == [f"the {part} is no text: 1 part of type 'image'" for part in ("question", "answer")]
+    assert (found.user_content, found.final_response) == (None, None)

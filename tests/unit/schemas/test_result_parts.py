@@ -54,6 +54,8 @@ TEXT = {"type": "text", "text": "a plan of hall 7"}
         ([{"type": "image", "image": BYTES, "mimeType": "image/png"}], "", {"image": 1}),
         ([{"type": "data", "uri": f"data:image/png;base64,{BYTES}"}], "", {"data": 1}),
         ([{"type": "blob", "mime_type": "image/png", "content": BYTES}], "", {"blob": 1}),
+        (f" data:image/png;base64,{BYTES}\n", "", {"image": 1}),
+        (f"data:application/pdf;base64,{BYTES}", "", {"data": 1}),
     ],
 )
 def test_parts_that_are_no_text_are_counted_and_not_kept(result: Any, kept: Any, unread: dict[str, int]) -> None:
@@ -127,6 +129,7 @@ def test_of_a_record_only_the_bytes_are_taken_out(result: Any, kept: Any, unread
         {"type": "image_url", "image_url": "https://image.test/1", "title": "Oslo"},
         {"text": "data:image/png;base64,QUJD is a small image"},
         "a text",
+        "data:image/png;base64,QUJD is a small image",
         "[see below",
         7,
         None,

@@ -16,7 +16,7 @@ from pydantic import JsonValue
 from traceweir.schemas.base import JsonObject
 from traceweir.schemas.part_kinds import MEDIA_KINDS, transcript_in
 from traceweir.schemas.reasoning_text import REASONING_KINDS
-from traceweir.schemas.result_parts import media_kind, read_result
+from traceweir.schemas.result_parts import data_url_kind, read_result
 from traceweir.schemas.text import printable
 from traceweir.schemas.tool_results import is_failure
 from traceweir.streams.base.json_values import read_json, write_json
@@ -78,6 +78,13 @@ class ChatContent:
     calls_before: int = 0
     """Number of the calls before the last result."""
 
+    def add_text(self, text: str) -> None:
+        """Adds a text; one that is nothing but a data URL is a part that is no text."""
+        if kind := data_url_kind(text):
+            self.unread[kind] += 1
+        else:
+            self.texts.append(text)
+
     def add_result(self, result: ChatToolResult) -> None:
         """Adds a result; an answer is what stands after it."""
         self.results.append(result)
@@ -107,13 +114,13 @@ def content_of(content: JsonValue, path: str, error: MakeError, *, depth: int = 
         case None:
             return found
         case str():
-            found.texts.append(content)
+            found.add_text(content)
         case dict():
             _read_part(content, found, path, error, depth)
         case list():
             for index, part in enumerate(content):
                 if isinstance(part, str):
-                    found.texts.append(part)
+                    found.add_text(part)
                 elif isinstance(part, dict):
                     _read_part(part, found, f"{path}[{index}]", error, depth)
                 else:
@@ -241,7 +248,7 @@ def _read_part(part: JsonObject, found: ChatContent, path: str, error: MakeError
         # The Assistants API puts the text into an object.
         text = text.get("value") if isinstance(text, dict) else text
         if isinstance(text, str):
-            found.texts.append(text)
+            found.add_text(text)
         else:
             found.unread[kind] += 1
     elif kind in _CALLS:
@@ -263,7 +270,7 @@ def _read_untyped(part: JsonObject, found: ChatContent, path: str, error: MakeEr
         value = part[kind]
         match kind:
             case "text" if isinstance(value, str):
-                found.texts.append(value)
+                found.add_text(value)
             case "toolUse" | "functionCall" | "function_call":
                 found.calls.append(call_of(value, f"{path}.{kind}", error))
             case "toolResult" | "functionResponse" | "function_response" if isinstance(value, dict):
@@ -312,30 +319,20 @@ def _read_result(content: JsonValue, path: str, error: MakeError, depth: int) ->
     """
     if content is None:
         return "", Counter()
-    if isinstance(content, str):
-        kept, unread = read_result(content)
-        return kept if isinstance(kept, str) else _as_json(kept, path, error), unread
-    if isinstance(content, list) and depth < _MAX_DEPTH and not any(map(_is_record, content)):
+    kept, unread = read_result(content)
+    if isinstance(content, list) and isinstance(kept, list) and depth < _MAX_DEPTH:
         try:
-            found = content_of(content, path, error, depth=depth + 1)
+            found = content_of(kept, path, error, depth=depth + 1)
         except InputError:
             # A list of numbers, for example, is no list of parts.
             found = ChatContent(unread=Counter(["value"]))
-        if not (found.calls or found.results) and found.unread.keys() <= MEDIA_KINDS:
-            return found.text, found.unread
-    match content:
+        if not (found.calls or found.results or found.unread):
+            return found.text, unread
+    match kept:
         case [{"json": value, **others}] if not others:
             # Bedrock.
-            content = value
-        case {"type": str(kind)} if kind in MEDIA_KINDS and not _is_record(content):
-            return "", Counter([kind])
-    content, unread = read_result(content)
-    return content if unread and isinstance(content, str) else _as_json(content, path, error), unread
-
-
-def _is_record(part: JsonValue) -> bool:
-    """Returns whether a part has the kind of an image, for example, and is a record that a tool has found."""
-    return isinstance(part, dict) and part.get("type") in MEDIA_KINDS and not (media_kind(part) or transcript_in(part))
+            kept = value
+    return kept if isinstance(kept, str) else _as_json(kept, path, error), unread
 
 
 def _as_json(value: JsonValue, path: str, error: MakeError) -> str:

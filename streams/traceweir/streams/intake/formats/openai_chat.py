@@ -221,9 +221,12 @@ def _add_usage(session: SessionRecords, document: JsonObject, invocation_id: str
 def _trace(
     document: JsonObject, messages: Sequence[ChatMessage], task_domain: str, place: TranscriptPlace, error: str
 ) -> JsonObject | None:
-    """Returns the trace without ids and time; None if the model's provider failed before the agent did anything."""
+    """Returns the trace without ids and time.
+
+    None if the model's provider failed before the agent did anything, or if all that the agent wrote is no text.
+    """
     steps = _steps(messages)
-    if not steps and error:
+    if not steps and (error or any(message.role == "assistant" and message.unread for message in messages)):
         return None
     if not steps:
         raise place.error(

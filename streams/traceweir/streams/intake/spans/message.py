@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
+from traceweir.schemas.result_parts import data_url_kind
+
 _MAX_COMPARED = 16
 """Maximum number of earlier calls with one id with which a call is compared."""
 
@@ -92,6 +94,13 @@ class SpanMessage:
     said_before_results: int = 0
     """Number of the texts that stand before the last result of a tool that the provider ran."""
     _told: dict[str, list[RequestedCall]] = field(default_factory=dict, compare=False, repr=False)
+
+    def add_text(self, text: str) -> None:
+        """Adds a text; one that is nothing but a data URL is a part that is no text."""
+        if kind := data_url_kind(text):
+            self.unread[kind] += 1
+        else:
+            self.texts.append(text)
 
     def add_call(self, call: RequestedCall) -> None:
         """Adds a call, unless the message tells it already: a call with its id that has no other content."""

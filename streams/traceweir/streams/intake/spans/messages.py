@@ -138,7 +138,7 @@ def read_message(value: dict[str, Any], role: Role = "user") -> SpanMessage:
         if content_key == "content" and not message.texts and value.get("contents") is not None:
             read_content(value["contents"], message, 0)
     elif isinstance(value.get("text"), str) and "content" not in value:
-        message.texts.append(value["text"])
+        message.add_text(value["text"])
     elif not (message.calls or message.results or message.unread or refused or spoken):
         message.hidden = True
     if not message.texts and (refused or spoken):
@@ -263,7 +263,7 @@ def read_content(content: Any, message: SpanMessage, depth: int) -> None:
         blocks = structure(content) if message.role != "system" and content.startswith('[{"') else content
         known = isinstance(blocks, list) and blocks and all(isinstance(b, dict) and _known(b) for b in blocks)
         if not known:
-            message.texts.append(content)
+            message.add_text(content)
             return
         content = blocks
     if isinstance(content, dict):
@@ -271,7 +271,7 @@ def read_content(content: Any, message: SpanMessage, depth: int) -> None:
     if isinstance(content, list):
         for block in content:
             if isinstance(block, str):
-                message.texts.append(block)
+                message.add_text(block)
             elif isinstance(block, dict):
                 _read_block(block, message, depth)
 
@@ -314,7 +314,7 @@ def _read_block(block: dict[str, Any], message: SpanMessage, depth: int) -> None
             message.unread[kind] += 1
     elif isinstance(block.get("text"), str):
         if not block.get("thought"):
-            message.texts.append(block["text"])
+            message.add_text(block["text"])
     elif isinstance(block.get("content"), str | list | dict) and block.get("content") != "":
         read_content(block["content"], message, depth + 1)
     elif kind in ("text", "output_text", "input_text") and not {"text", "content"} & set(block):

@@ -209,3 +209,16 @@ def test_a_part_whose_kind_is_no_text_ends_no_reading(kind: Any) -> None:
     read.append({"role": "user", "content": json.dumps([part])})
     found = events_of(read, [said("assistant", {"type": "text", "text": "Rain."})])
     assert text_of(found["invocation.completed"][0]["final_response"]) == "Rain."
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["data:image/png;base64,QUJD", [{"type": "text", "text": "data:image/png;base64,QUJD"}]],
+    ids=["text", "part"],
+)
+def test_a_text_that_is_a_data_url_is_no_text(content: Any) -> None:
+    events = events_of([{"role": "user", "content": content}], [{"role": "assistant", "content": content}])
+
+    assert "base64" not in json.dumps(events)
+    assert events["invocation.started"][0]["missing"][0] == "the question is no text: 1 part of type 'image'"
+    assert "the answer is no text: 1 part of type 'image'" in events["invocation.completed"][0]["missing"]
