@@ -35,6 +35,9 @@ class ScriptedModel(BaseLlm):
         reply = self.replies.pop(0)
         if isinstance(reply, Exception):
             raise reply
+        if isinstance(reply, LlmResponse):
+            yield reply
+            return
         parts = [types.Part(text=each) if isinstance(each, str) else each for each in reply]
         yield LlmResponse(
             content=types.Content(role="model", parts=parts),
@@ -344,3 +347,42 @@ async def test_the_run_goes_on_if_the_recording_fails(caplog: pytest.LogCaptureF
     await run.plugin.on_user_message_callback(invocation_context=message, user_message=message)
     assert "recording failed while ADK called on_user_message_callback: AttributeError" in caplog.text
     assert told(await run.ask("q"))[-1] == ("invocation.completed", "fine")
+
+
+def ended(reason: types.FinishReason, *texts: str) -> LlmResponse:
+    content = types.Content(role="model", parts=[types.Part(text=each) for each in texts])
+    if texts:
+        return LlmResponse(content=content, finish_reason=reason)
+    return LlmResponse(error_code=reason, error_message="", finish_reason=reason)
+
+
+LIMIT = types.FinishReason.MAX_TOKENS
+
+
+@pytest.mark.parametrize(
+    ("replies", "sentence"),
+    [
+        ([ended(LIMIT, "It le")], "not all of the answer is there: the model stopped at its limit 'MAX_TOKENS'"),
+        ([ended(LIMIT)], "the answer is not there: the model stopped at its limit 'MAX_TOKENS'"),
+        (
+            [[call("find_flight", number=7)], ended(types.FinishReason.SAFETY)],
+            "the answer is not there: the model stopped because of 'SAFETY'",
+        ),
+    ],
+    ids=["an answer", "no text", "after a call"],
+)
+async def test_an_answer_that_was_cut_is_said_to_be_cut(replies: list[Any], sentence: str) -> None:
+    *_, completed = await Run(agent(*replies, tools=[find_flight])).ask("When does 7 leave?")
+
+    assert completed["type"] == "invocation.completed"
+    assert completed["missing"] == [sentence]
+
+
+@pytest.mark.filterwarnings("ignore:SequentialAgent is deprecated:DeprecationWarning")
+async def test_of_several_agents_the_end_of_the_answer_counts() -> None:
+    first = agent(ended(LIMIT, "It le"), name="first")
+    second = agent(ended(types.FinishReason.STOP, "It leaves at 9."), name="second")
+    *_, completed = await Run(SequentialAgent(name="desk", sub_agents=[first, second])).ask("When does 7 leave?")
+
+    assert completed["final_response"]["parts"][0]["text"] == "It leaves at 9."
+    assert "missing" not in completed

@@ -40,6 +40,8 @@ class _Run:
     is_started: bool = False
     answer: tuple[str, str] | None = None
     """The author and the text of the latest final response."""
+    finish_reason: object = None
+    """Why the model ended that response, or its latest one while there is none; None if unknown."""
     models: dict[str, str] = field(default_factory=dict)
     """The model that each agent asked last."""
     calls: AdkCalls = field(init=False)
@@ -110,7 +112,11 @@ class TraceweirPlugin(BasePlugin):
         for response in event.get_function_responses():
             run.calls.answered(response.name or "", response.id or "", event.author, response.response)
         text = _text_of(event.content)
-        if not text or event.author == "user" or run.is_inner:
+        if event.author == "user" or run.is_inner:
+            return
+        if run.answer is None or (text and event.is_final_response()):
+            run.finish_reason = event.finish_reason or event.error_code
+        if not text:
             return
         if not event.is_final_response():
             run.record.said(text, event.author)
@@ -222,7 +228,8 @@ class TraceweirPlugin(BasePlugin):
     def _end(self, invocation_id: str, *, failed: bool) -> None:
         run = self._runs.pop(invocation_id, None)
         if run is not None and not run.is_inner:
-            run.record.completed(run.answer[1] if run.answer else "", failed=failed)
+            answer = run.answer[1] if run.answer else ""
+            run.record.completed(answer, failed=failed, finish_reason=run.finish_reason)
 
 
 def _text_of(content: types.Content | None) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 from traceweir.client.clock import Clock, RisingClock
 from traceweir.client.dimensions import Dimensions, short
+from traceweir.client.finish_reasons import not_whole
 from traceweir.client.json_values import encode, plain, short_text
 from traceweir.client.reasoning import Reasoning
 from traceweir.client.sent_records import SentRecords
@@ -165,12 +166,13 @@ class InvocationRecord:
         missing = f"the retrieved context is not complete: {lost}" if lost else ""
         self._put("retrieval.returned", {"chunks": found}, missing)
 
-    def completed(self, answer: Any = UNSET, *, failed: bool = False) -> None:
+    def completed(self, answer: Any = UNSET, *, failed: bool = False, finish_reason: object = None) -> None:
         """Writes the end of the invocation.
 
         Args:
             answer: The final answer: a text, or any value, which is written as JSON.
             failed: Whether the agent ended by an exception, so that it gave no answer.
+            finish_reason: Why the model ended the answer, in the words of Google ADK; None if unknown.
         """
         self.is_ended = True
         fields: dict[str, Any] = {}
@@ -184,7 +186,7 @@ class InvocationRecord:
             fields["final_response"] = _content(text, "model")
         if self._model:
             fields["model"] = self._model
-        self._put("invocation.completed", fields, missing)
+        self._put("invocation.completed", fields, missing or not_whole(text, finish_reason))
         if self._reasoning is not None:
             if self.sent is not None:
                 self.sent.add_trace()

@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 from tests.fake_transport import FakeTransport
 from traceweir.client import Dimensions, ReasoningTraces, Recorder
+from traceweir.client import finish_reasons as finish_reasons_of_client
 
 from traceweir.schemas.events import EVENT, TYPES
+from traceweir.schemas.finish_reasons import not_whole
 from traceweir.schemas.session import Session
 from traceweir.schemas.trace import ReasoningTrace
 from traceweir.schemas.turns import turns_of
@@ -86,3 +88,13 @@ def test_what_is_missing_begins_as_scorers_look_for_it(part: str) -> None:
     transport = recorded(float("nan"))
     said = [each for event in transport.documents() for each in event.get("missing", ())]
     assert any(each.startswith(f"the {part} ") for each in said)
+
+
+@pytest.mark.parametrize(
+    "reason", ["MAX_TOKENS", "SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "STOP", None]
+)
+@pytest.mark.parametrize("answer", ["It is", ""])
+def test_the_client_says_of_a_cut_answer_what_the_readers_of_files_say(answer: str, reason: str | None) -> None:
+    sentence = finish_reasons_of_client.not_whole(answer, reason)
+
+    assert ([sentence] if sentence else []) == not_whole(answer, reason or "")
