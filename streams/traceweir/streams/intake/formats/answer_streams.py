@@ -11,11 +11,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-import orjson
 from pydantic import JsonValue
 
 from traceweir.schemas.base import JsonObject
 from traceweir.schemas.events import TYPES
+from traceweir.streams.base.json_values import write_json
 from traceweir.streams.intake.formats.answer_pieces import (
     AnswerStream,
     EventsOfAnthropic,
@@ -101,7 +101,12 @@ def with_whole_answers(documents: Iterable[Document]) -> Iterator[Document]:
             yield from streams.ended()
             continue
         yield from streams.close()
-        yield from _stored_in(found, document.number) or [Document(document.number, raw)]
+        try:
+            stored = _stored_in(found, document.number)
+        except ValueError:
+            # It cannot be written as JSON, and is refused as it is.
+            stored = []
+        yield from stored or [Document(document.number, raw)]
     yield from frames
     yield from streams.close()
 
@@ -152,7 +157,8 @@ class _OpenStreams:
         """Adds an error to the stream that it ends. Returns False if the document is none, or which stream is unknown."""
         error = error_alone(found)
         unfinished = [each for each in self._open.values() if not each.stream.has_ended]
-        if error is None or len(unfinished) != 1:
+        # One with an id is that of a line of a batch.
+        if error is None or "custom_id" in found or len(unfinished) != 1:
             return False
         unfinished[0].error = error
         return True
@@ -173,7 +179,11 @@ class _OpenStreams:
         answer = ended.stream.whole()
         # The end of a failed response of OpenAI has the error again, with its code.
         failed: JsonObject = {} if ended.error is None or answer.get("error") else {"error": ended.error}
-        self._whole.append(_document(ended.number, {**answer, **failed}))
+        try:
+            self._whole.append(_document(ended.number, {**answer, **failed}))
+        except ValueError as problem:
+            # It is nested too deeply, for example: the formats refuse it with this error.
+            self._whole.append(_document(ended.number, {"error": f"the answer cannot be written as JSON ({problem})"}))
 
 
 def _kind_of(found: JsonObject) -> tuple[_NewStream, str] | None:
@@ -221,6 +231,9 @@ def _answers_in(pieces: list[JsonValue], number: int) -> list[Document]:
 
 def _beside(found: JsonObject, name: str, answer: JsonValue) -> JsonObject:
     """Returns an object that has the answer in place of the pieces under a key."""
+    if isinstance(answer, dict) and "object" not in answer:
+        # An error in place of an answer that cannot be written.
+        return answer
     others: JsonObject = {key: value for key, value in found.items() if key != name and value is not None}
     if name == "response" or not isinstance(answer, dict):
         # That of a row, beside its request.
@@ -243,7 +256,7 @@ def _parsed(raw: bytes) -> JsonObject | list[JsonValue] | None:
 
 
 def _document(number: int, answer: Mapping[str, JsonValue]) -> Document:
-    return Document(number, orjson.dumps(answer))
+    return Document(number, write_json(dict(answer)))
 
 
 def _name(found: JsonObject, *keys: str) -> str:

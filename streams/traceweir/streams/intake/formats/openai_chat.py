@@ -17,6 +17,7 @@ from pydantic import JsonValue
 from traceweir.schemas.base import JsonObject
 from traceweir.schemas.dimensions import Dimensions, usable_dimensions
 from traceweir.schemas.figures import counted
+from traceweir.schemas.finish_reasons import CUT_OFF
 from traceweir.streams.intake.formats.base import (
     DEFAULT_DOMAIN,
     AgentRecord,
@@ -223,8 +224,11 @@ def _trace(
 ) -> JsonObject | None:
     """Returns the trace without ids and time.
 
-    None if the model's provider failed before the agent did anything, or if all that the agent wrote is no text.
+    None if the model's provider failed before the agent did anything, if all that the agent wrote is no text, or if the
+    input lacks a part of the last answer, so that a trace would have a part of a step.
     """
+    if any(message.finish == CUT_OFF for message in messages):
+        return None
     steps = _steps(messages)
     if not steps and (error or any(message.role == "assistant" and message.unread for message in messages)):
         return None

@@ -23,6 +23,7 @@ from traceweir.schemas.trace import ReasoningTrace
 from traceweir.schemas.turns import Turn, turns_of
 from traceweir.streams.intake.formats.adk_eval_result import case_results, invocation_pairs
 from traceweir.streams.intake.formats.adk_invocations import IGNORED_OF_ADK
+from traceweir.streams.intake.formats.answer_streams import with_whole_answers
 from traceweir.streams.intake.formats.base import AgentRecord, InputContext
 from traceweir.streams.intake.formats.documents import Document, InputError, name_of, read_documents
 from traceweir.streams.intake.formats.files import base_time_of, open_input
@@ -73,7 +74,7 @@ def read_recordings(
         with open_input(path) as stream:
             context = InputContext(name_of(stream), base_time_of(stream))
             reader = _Reader(context, wanted)
-            for document in read_documents(stream):
+            for document in with_whole_answers(read_documents(stream)):
                 reader.take(document)
         for line in context.unread_keys.lines(context.source):
             report(line)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -530,3 +531,36 @@ def test_a_list_with_something_else_than_pieces_is_no_stream() -> None:
     raw = orjson.dumps([*OPENAI, {"role": "user"}])
 
     assert [each.document.raw for each in read_traceweir(raw.decode() + "\n{}")] == [raw, b"{}"]
+
+
+@EACH
+def test_a_stream_that_is_cut_off_makes_no_trace_and_a_whole_one_does(pieces: Sequence[Document]) -> None:
+    shorter = pieces[:-1] if pieces is GEMINI else pieces[: len(pieces) - 3]
+    (cut,) = read(lines(*shorter))
+    (whole,) = read(lines(*pieces))
+
+    assert ["trace" in {record.kind for record in each.records} for each in (cut, whole)] == [False, True]
+
+
+@pytest.mark.parametrize(
+    "holder",
+    [
+        lambda document: document,
+        lambda document: {"chunks": [document]},
+        lambda document: {"key": "q-1", "response": document},
+    ],
+    ids=["a piece", "chunks", "a line of a batch"],
+)
+def test_an_answer_with_a_value_that_is_hard_to_write_is_read_or_refused(holder: Any) -> None:
+    def called(inner: Any) -> str:
+        part = {"functionCall": {"name": "f", "args": {"x": inner}}}
+        return json.dumps(holder(candidate(part, {"text": "So."}, finish="STOP"))) + "\n"
+
+    deep: Any = 1
+    for _ in range(300):
+        deep = [deep]
+    (found,) = invocations(called(12345678901234567890123))
+    assert [call.args for call in found.tool_uses] == [{"x": 12345678901234567890123}]
+    refused, other = read(called(deep) + lines({"messages": [QUESTION, {"role": "assistant", "content": "So."}]}))
+    assert (refused.records, other.problem) == ([], None)
+    assert refused.problem is not None

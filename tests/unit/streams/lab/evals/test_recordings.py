@@ -67,6 +67,37 @@ CHAT = {
 SESSION = make_session("s1", events=[EVENT.validate_python(each, strict=False) for each in asked_and_answered()])
 
 
+CHUNKS = [
+    {
+        "id": "s1",
+        "object": "chat.completion.chunk",
+        "choices": [{"index": 0, "delta": {"content": text}, "finish_reason": finish}],
+    }
+    for text, finish in (("Hello", None), (".", "stop"))
+]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\n".join(map(json.dumps, CHUNKS)),
+        json.dumps({"session_id": "s1", "chunks": CHUNKS}),
+        json.dumps(
+            {
+                "key": "s1",
+                "response": {"candidates": [{"content": {"parts": [{"text": "Hello."}]}, "finishReason": "STOP"}]},
+            }
+        ),
+    ],
+    ids=["chunks", "chunks in a document", "a line of a batch"],
+)
+def test_streams_and_lines_of_batches_are_conversations(text: str, tmp_path: Path) -> None:
+    (tmp_path / "recorded.jsonl").write_text(text)
+    (run,) = read_recordings([str(tmp_path / "recorded.jsonl")])["s1"]
+
+    assert turn_texts(run)[0][1] == "Hello."
+
+
 @pytest.mark.parametrize(
     "text",
     [
