@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self, get_args
 
 from pydantic import BaseModel, ConfigDict, JsonValue
 from pydantic.alias_generators import to_camel
@@ -217,8 +217,8 @@ class Measurements(tuple[Measurement, ...]):
         return found
 
 
-Direction = Literal["higher", "lower"]
-"""Which values of a metric are better."""
+Direction = Literal["higher", "lower", "neutral"]
+"""Which values of a metric are better; `neutral`: none is better than another."""
 
 AdkCompat = Literal["adk"] | None
 """`adk`: as Google ADK, also where Traceweir differs on purpose. Reasoning in messages then counts as text, as far as the
@@ -270,7 +270,13 @@ class Scorer(BaseModel, ABC):
     range: ClassVar[tuple[float, float]] = (0.0, 1.0)
     """The minimum and the maximum value; a threshold must be in this range."""
     direction: ClassVar[Direction] = "higher"
-    """Which values are better: with `higher` the threshold is the least value that has PASSED, with `lower` the greatest."""
+    """Which values are better: with `higher` the threshold is the least value that has PASSED, with `lower` the greatest.
+
+    An informational metric is `neutral` unless its class, or one that it derives from, says otherwise. Only an
+    informational metric can be: a threshold needs a better side.
+    """
+    unit: ClassVar[str | None] = None
+    """The unit of the values, such as `s` or `tokens`; None: they have none, such as a share."""
     default_threshold: ClassVar[float | None] = None
     """The threshold of a criterion that sets none; None: the config must set one."""
 
@@ -295,7 +301,7 @@ class Scorer(BaseModel, ABC):
 
     @classmethod
     def __pydantic_init_subclass__(cls, **kwargs: object) -> None:
-        """Refuses methods that are not called any more.
+        """Refuses methods that are not called any more, and a direction that does not exist or has no use.
 
         Raises:
             TypeError: the class defines one of them.
@@ -306,6 +312,17 @@ class Scorer(BaseModel, ABC):
                     f"{cls.__name__}.{former} would never be called; define {name}(self, measured), "
                     "where measured.invocations is the number of invocations"
                 )
+        if cls.informational and not any("direction" in vars(base) for base in cls.__mro__ if base is not Scorer):
+            cls.direction = "neutral"
+        if cls.direction not in get_args(Direction):
+            raise TypeError(
+                f"{cls.__name__}.direction is {cls.direction!r}; it must be one of {', '.join(get_args(Direction))}"
+            )
+        if cls.direction == "neutral" and not cls.informational:
+            raise TypeError(
+                f"{cls.__name__}.direction is neutral, so no side of a threshold is better: set informational = True, "
+                "or the direction to higher or lower"
+            )
 
     @property
     def value_range(self) -> tuple[float, float]:

@@ -12,6 +12,7 @@ from traceweir.schemas.base import JsonObject
 from traceweir.schemas.invocation import Invocation, known_sum
 from traceweir.schemas.refused_record import MODEL_CALLS
 from traceweir.scorers.base import (
+    Direction,
     Measurement,
     Measurements,
     MissingInput,
@@ -33,6 +34,7 @@ class ToolCallCount(Scorer):
 
     informational: ClassVar[bool] = True
     range: ClassVar[tuple[float, float]] = (0.0, math.inf)
+    unit: ClassVar[str | None] = "calls"
 
     def score(self, subject: Subject) -> Measurement:
         """Counts the tool calls."""
@@ -52,6 +54,7 @@ class InferenceCallCount(Scorer):
 
     informational: ClassVar[bool] = True
     range: ClassVar[tuple[float, float]] = (0.0, math.inf)
+    unit: ClassVar[str | None] = "calls"
 
     def score(self, subject: Subject) -> Measurement:
         """Counts the model calls."""
@@ -72,6 +75,8 @@ class TokenUsageTotal(Scorer):
 
     informational: ClassVar[bool] = True
     range: ClassVar[tuple[float, float]] = (0.0, math.inf)
+    direction: ClassVar[Direction] = "lower"
+    unit: ClassVar[str | None] = "tokens"
 
     def score(self, subject: Subject) -> Measurement:
         """Adds the counts."""
@@ -105,6 +110,8 @@ class InvocationDuration(Scorer):
 
     informational: ClassVar[bool] = True
     range: ClassVar[tuple[float, float]] = (0.0, math.inf)
+    direction: ClassVar[Direction] = "lower"
+    unit: ClassVar[str | None] = "s"
 
     def score(self, subject: Subject) -> Measurement:
         """Returns the duration in seconds."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import ClassVar
 
-from traceweir.scorers.base import Measurement, MissingInput, Scorer, Subject, invocation_of
+from traceweir.scorers.base import Direction, Measurement, MissingInput, Scorer, Subject, invocation_of
 from traceweir.scorers.databricks_names import reason_with_unread
 
 
@@ -19,6 +19,8 @@ class Latency(Scorer):
 
     informational: ClassVar[bool] = True
     range: ClassVar[tuple[float, float]] = (0.0, math.inf)
+    direction: ClassVar[Direction] = "lower"
+    unit: ClassVar[str | None] = "s"
 
     def score(self, subject: Subject) -> Measurement:
         """Returns the latency of the invocation in seconds."""

@@ -7,7 +7,15 @@ from typing import ClassVar
 
 from traceweir.schemas.invocation import TokenUsage
 from traceweir.schemas.refused_record import MODEL_CALLS
-from traceweir.scorers.base import Measurement, MissingInput, Scorer, Subject, invocation_of, require_accepted
+from traceweir.scorers.base import (
+    Direction,
+    Measurement,
+    MissingInput,
+    Scorer,
+    Subject,
+    invocation_of,
+    require_accepted,
+)
 from traceweir.scorers.databricks_names import reason_with_unread
 
 
@@ -19,6 +27,8 @@ class InputTokenCount(Scorer):
 
     informational: ClassVar[bool] = True
     range: ClassVar[tuple[float, float]] = (0.0, math.inf)
+    direction: ClassVar[Direction] = "lower"
+    unit: ClassVar[str | None] = "tokens"
 
     def score(self, subject: Subject) -> Measurement:
         """Returns the number of input tokens."""
@@ -33,6 +43,8 @@ class OutputTokenCount(Scorer):
 
     informational: ClassVar[bool] = True
     range: ClassVar[tuple[float, float]] = (0.0, math.inf)
+    direction: ClassVar[Direction] = "lower"
+    unit: ClassVar[str | None] = "tokens"
 
     def score(self, subject: Subject) -> Measurement:
         """Returns the number of output tokens."""
@@ -47,6 +59,8 @@ class TotalTokenCount(Scorer):
 
     informational: ClassVar[bool] = True
     range: ClassVar[tuple[float, float]] = (0.0, math.inf)
+    direction: ClassVar[Direction] = "lower"
+    unit: ClassVar[str | None] = "tokens"
 
     def score(self, subject: Subject) -> Measurement:
         """Returns the sum of the two counts."""

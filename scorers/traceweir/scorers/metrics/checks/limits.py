@@ -64,6 +64,8 @@ class MaxToolCalls(_Limit):
     the calls and the errors of each tool.
     """
 
+    unit: ClassVar[str | None] = "calls"
+
     def score(self, subject: Subject) -> Measurement:
         """Counts the tool calls."""
         uses = tool_uses_of(subject)
@@ -81,6 +83,8 @@ class MaxModelCalls(_Limit):
     The value is at most the threshold to pass. A session's value is the greatest, or the sum with `of_session`.
     """
 
+    unit: ClassVar[str | None] = "calls"
+
     def score(self, subject: Subject) -> Measurement:
         """Counts the model calls."""
         return InferenceCallCount().score(subject)
@@ -91,6 +95,8 @@ class MaxTokens(_Limit):
 
     The value is at most the threshold to pass. A session's value is the greatest, or the sum with `of_session`.
     """
+
+    unit: ClassVar[str | None] = "tokens"
 
     def score(self, subject: Subject) -> Measurement:
         """Adds the tokens."""
@@ -106,6 +112,8 @@ class MaxDuration(_Limit):
     in which the agent worked, without the time in which the user thought.
     """
 
+    unit: ClassVar[str | None] = "s"
+
     def score(self, subject: Subject) -> Measurement:
         """Returns the duration in seconds."""
         return InvocationDuration().score(subject)
@@ -118,6 +126,8 @@ class Handoffs(_Limit):
     ADK) or `transfer_to_...` (the Agents SDK of OpenAI, LangGraph). A session's value is the greatest, or the sum with
     `of_session`.
     """
+
+    unit: ClassVar[str | None] = "handoffs"
 
     def score(self, subject: Subject) -> Measurement:
         """Counts the handoffs."""

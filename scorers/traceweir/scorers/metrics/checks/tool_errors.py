@@ -108,6 +108,7 @@ class RetriesAfterError(Scorer):
     level: ClassVar[Level] = "session"
     direction: ClassVar[Direction] = "lower"
     range: ClassVar[tuple[float, float]] = (0.0, math.inf)
+    unit: ClassVar[str | None] = "calls"
 
     def score(self, subject: Subject) -> Measurement:
         """Counts the repeats of each failed call, over the turns of the session."""

@@ -72,6 +72,7 @@ class RepeatedCalls(Scorer):
     level: ClassVar[Level] = "session"
     direction: ClassVar[Direction] = "lower"
     range: ClassVar[tuple[float, float]] = (0.0, math.inf)
+    unit: ClassVar[str | None] = "calls"
 
     within: Literal["session", "invocation"] = "session"
     """Whether calls of different invocations are equal too, or only those of one invocation."""
