@@ -6,12 +6,13 @@ import secrets
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.results import make_score
 from tests.support.scoring import NOW
 
 from traceweir.schemas.score import Score
@@ -83,6 +84,19 @@ def scores_batch(*scores: Score, offset: int = 0) -> Batch:
     """Returns a batch of scores, at consecutive offsets of partition 0."""
     records = (FakeRecord(score.wire(), offset + number) for number, score in enumerate(scores))
     return batch_of("results", *records)
+
+
+def without_a_threshold() -> list[Score]:
+    """Returns scores without a threshold: now, and a day ago; of metrics that accept none, and of a judge's ratings."""
+    return [
+        make_score(name, metric, 0.9, threshold=None, config_digest="auto", occurred_at=NOW - timedelta(days=days))
+        for name, metric, days in (
+            ("a", "token_usage_v1", 0),
+            ("b", "token_usage_v1", 1),
+            ("c", "response_match_score", 0),
+            ("d", "response_match_score", 1),
+        )
+    ]
 
 
 def figures(store: Store) -> list[dict[str, Any]]:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from traceweir.schemas.base import JsonObject
 from traceweir.schemas.figures import threshold_figure
 from traceweir.schemas.mlflow_identity import SESSION
-from traceweir.schemas.score import Score
+from traceweir.schemas.score import Score, reported_status
 
 CODE_SOURCE = "traceweir"
 """The source of a value that no judge gave."""
@@ -60,7 +60,7 @@ def _metadata(score: Score) -> JsonObject:
         "traceweir.session_id": score.session_id,
         "traceweir.segment": f"{score.segment}",
         "traceweir.level": score.level,
-        "traceweir.status": score.status,
+        "traceweir.status": reported_status(score.metric, score.status, score.threshold),
         "traceweir.scorer_version": score.scorer_version,
         "traceweir.config_digest": score.config_digest,
         "traceweir.occurred_at": _timestamp(score.occurred_at),

@@ -15,6 +15,12 @@ from traceweir.schemas.dimensions import Dimensions
 from traceweir.schemas.invocation import Level
 
 Status = Literal["PASSED", "FAILED", "NOT_EVALUATED"]
+INFORMATIONAL = "INFORMATIONAL"
+"""The reported status of a value that no threshold judges."""
+ReportedStatus = Literal["PASSED", "FAILED", "NOT_EVALUATED", "INFORMATIONAL"]
+"""A status as commands, pages, stores and exports show and count it; `reported_status` makes it of that of a record."""
+GATE = "gate"
+"""The metric of the gate's decisions. A decision is FAILED for every trace that must not be shared."""
 NotEvaluated = Literal["missing_input", "sampled_out", "budget", "timeout", "error", "unsupported"]
 UNANSWERED: frozenset[NotEvaluated] = frozenset(("budget", "error", "timeout"))
 """The reasons of a judged score without a verdict although a judge was to be asked.
@@ -193,6 +199,29 @@ _LEFT_OUT_IF_NULL = ("inclusion_probability", "category", "cause", "judge", "sou
 
 def _fields(model: BaseModel) -> dict[str, Any]:
     return model.__dict__
+
+
+def reported_status(metric: str, status: str, threshold: float | None) -> str:
+    """Returns the status of a score as it is shown and counted: INFORMATIONAL for a value that no threshold judges.
+
+    A record without a threshold has PASSED, which says nothing about quality, so it is in no pass rate. A decision of the
+    gate is a verdict of its own.
+
+    >>> reported_status("latency", "PASSED", None), reported_status("match", "PASSED", 0.5)
+    ('INFORMATIONAL', 'PASSED')
+    >>> reported_status("match", "NOT_EVALUATED", None), reported_status("gate", "PASSED", None)
+    ('NOT_EVALUATED', 'PASSED')
+    """
+    return INFORMATIONAL if threshold is None and status != "NOT_EVALUATED" and metric != GATE else status
+
+
+def recorded_status(reported: str) -> str:
+    """Returns the status of the record whose reported status is known.
+
+    >>> recorded_status("INFORMATIONAL"), recorded_status("FAILED")
+    ('PASSED', 'FAILED')
+    """
+    return "PASSED" if reported == INFORMATIONAL else reported
 
 
 def uuid5(*parts: str) -> str:

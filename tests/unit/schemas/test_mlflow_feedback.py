@@ -80,3 +80,7 @@ def test_text_in_any_script_stays_one_line_of_json(text: str) -> None:
     line = json.dumps(written(rationale=text))
     assert json.loads(line)["rationale"] == text
     assert line.splitlines() == [line]
+
+
+def test_a_value_without_a_threshold_is_informational() -> None:
+    assert written(threshold=None)["metadata"]["traceweir.status"] == "INFORMATIONAL"

@@ -11,6 +11,7 @@ from typing import Any
 
 import orjson
 
+from traceweir.schemas.score import GATE
 from traceweir.streams.base.clock import utc_now
 from traceweir.streams.base.errors import WorkerError
 from traceweir.streams.base.settings import Settings
@@ -18,7 +19,7 @@ from traceweir.streams.intake.formats.base import DocumentRecords
 from traceweir.streams.intake.formats.documents import Document
 from traceweir.streams.intake.formats.traceweir_json import wire_record
 from traceweir.streams.tools.emit import EmitError, emit
-from traceweir.streams.tools.results.reader import GATE, Results, ResultsError, ScoreFilter
+from traceweir.streams.tools.results.reader import Results, ResultsError, ScoreFilter
 from traceweir.streams.worker.kafka.errors import KafkaUnreachableError
 
 log = logging.getLogger(__name__)

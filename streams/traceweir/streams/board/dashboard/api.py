@@ -15,7 +15,7 @@ from pydantic import BaseModel
 from starlette.exceptions import HTTPException as StarletteHTTPException
 
 from traceweir.schemas.judge_config import Budget
-from traceweir.schemas.score import Cause, NotEvaluated, Status
+from traceweir.schemas.score import Cause, NotEvaluated, ReportedStatus
 from traceweir.schemas.text import printable
 from traceweir.streams.board.dashboard.challengers import (
     ChallengerInEffect,
@@ -187,7 +187,7 @@ def create_api(
     def read_sessions(
         request: Request,
         selected: Selected,
-        status: Status | None = None,
+        status: ReportedStatus | None = None,
         reason: NotEvaluated | None = None,
         cause: Cause | Literal["none"] | None = None,
         least: _Value = None,

@@ -19,12 +19,14 @@ class Figures(BaseModel):
     """Number of results that reached their threshold."""
     failed: int
     """Number of results that missed their threshold."""
+    informational: int
+    """Number of results whose value no threshold judges; they are in no pass rate."""
     not_evaluated: dict[str, int]
     """Number of results without a value, by reason."""
     mean: float | None
     """Mean of the values; null without a value."""
     pass_rate: float | None
-    """Share of passed among evaluated results, from 0 to 1; null without a value."""
+    """Share of passed among passed and failed results, from 0 to 1; null without one of them."""
     pass_rate_low: float | None
     """Lower bound of the 95 % interval of the pass rate (Wilson's score interval)."""
     pass_rate_high: float | None
@@ -80,6 +82,8 @@ class SeriesPoint(BaseModel):
     """Number of results with a value."""
     passed: int
     """Number of results that reached their threshold."""
+    failed: int
+    """Number of results that missed their threshold."""
     mean: float | None
     """Mean of the values; null without a value."""
 
@@ -192,6 +196,8 @@ class SessionSummary(BaseModel):
     """Number of results that reached their threshold, without trace values and the gate's decisions."""
     failed: int
     """Number of results that missed their threshold, without trace values and the gate's decisions."""
+    informational: int
+    """Number of results whose value no threshold judges."""
     not_evaluated: int
     """Number of results without a value, without trace values."""
     trace_value: float | None
@@ -330,7 +336,7 @@ class MetricResult(BaseModel):
     threshold: float | None
     """The least value that passes; null if the metric has no threshold."""
     status: str
-    """PASSED or FAILED."""
+    """PASSED or FAILED, or INFORMATIONAL without a threshold."""
     rationale: str
     """Why the result has its value."""
     occurred_at: datetime
@@ -376,7 +382,7 @@ class MetricDifference(BaseModel):
     second: JudgedFigures | None
     """The figures of the second side; null without a result."""
     pass_rate_difference: float | None
-    """Pass rate of the second side minus that of the first one; null if a side has no value."""
+    """Pass rate of the second side minus that of the first one; null if a side has no verdict."""
     pass_rate_difference_low: float | None
     """Lower bound of the 95 % interval (Newcombe)."""
     pass_rate_difference_high: float | None

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from traceweir.schemas.score import GATE
 from traceweir.streams.board.store.clickhouse_sql import TIME
 from traceweir.streams.board.store.clickhouse_types import VERSION, type_of
 from traceweir.streams.board.store.rollups import (
@@ -21,7 +22,6 @@ from traceweir.streams.board.store.rollups import (
     ROLLUP_COLUMNS,
 )
 from traceweir.streams.board.store.tables import REASONS, RESULT_DIMENSIONS, RESULTS
-from traceweir.streams.tools.results.reader import GATE
 
 TABLE = "figure_records"
 REMOVED = "removed_results"

@@ -17,7 +17,7 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from traceweir.schemas.dimensions import UNKNOWN_MODEL, TraceContext
-from traceweir.schemas.score import Cost, Score
+from traceweir.schemas.score import GATE, INFORMATIONAL, Cost, Score
 from traceweir.schemas.session import Session
 from traceweir.streams.board.store.clickhouse_figures import subtraction_view
 from traceweir.streams.board.store.clickhouse_tables import write_or_check
@@ -114,8 +114,17 @@ def _last_known(dimension: str) -> str:
     return f"nullIf(arrayLast(each -> each != ''{unknown}, {values}), '')"
 
 
+def _reported_status() -> str:
+    """Returns the SQL of what `reported_status` returns."""
+    metric, status = (f"JSONExtractString(record, '{name}')" for name in ("metric", "status"))
+    threshold = "JSONExtract(record, 'threshold', 'Nullable(Float64)')"
+    return (
+        f"if(isNull({threshold}) AND {status} != 'NOT_EVALUATED' AND {metric} != '{GATE}', '{INFORMATIONAL}', {status})"
+    )
+
+
 _CELLS: Mapping[TableName, Mapping[str, str]] = {
-    "results": {},
+    "results": {"status": _reported_status()},
     "sessions": {
         "events": "toInt64(JSONLength(record, 'events'))",
         "traces": "toInt64(JSONLength(record, 'traces'))",

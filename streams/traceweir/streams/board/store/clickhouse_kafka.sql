@@ -20,7 +20,7 @@ CREATE MATERIALIZED VIEW results_reader TO results AS SELECT
     JSONExtract(record, 'metric', 'String') AS `metric`,
     JSONExtract(record, 'value', 'Nullable(Float64)') AS `value`,
     JSONExtract(record, 'threshold', 'Nullable(Float64)') AS `threshold`,
-    JSONExtract(record, 'status', 'String') AS `status`,
+    if(isNull(JSONExtract(record, 'threshold', 'Nullable(Float64)')) AND JSONExtractString(record, 'status') != 'NOT_EVALUATED' AND JSONExtractString(record, 'metric') != 'gate', 'INFORMATIONAL', JSONExtractString(record, 'status')) AS `status`,
     JSONExtract(record, 'not_evaluated_because', 'Nullable(String)') AS `not_evaluated_because`,
     JSONExtract(record, 'rationale', 'String') AS `rationale`,
     JSONExtractRaw(record, 'details') AS `details`,

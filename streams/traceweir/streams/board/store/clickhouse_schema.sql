@@ -254,4 +254,4 @@ CREATE VIEW IF NOT EXISTS freshness_changes AS SELECT * FROM freshness WHERE fal
 
 CREATE VIEW IF NOT EXISTS rejection_changes AS SELECT * FROM rejections WHERE false;
 
-INSERT INTO store_version VALUES (7);
+INSERT INTO store_version VALUES (8);

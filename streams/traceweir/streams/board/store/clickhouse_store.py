@@ -17,7 +17,7 @@ from clickhouse_connect.driver.exceptions import ClickHouseError
 from traceweir.schemas.text import printable
 from traceweir.streams.board.store import clickhouse_figures
 from traceweir.streams.board.store.clickhouse_sql import EARLIEST, LATEST, TIME, stored_time, time_parameter, translated
-from traceweir.streams.board.store.clickhouse_tables import SCHEMA_VERSION, statements
+from traceweir.streams.board.store.clickhouse_tables import SCHEMA_VERSION, migration, statements
 from traceweir.streams.board.store.clickhouse_types import type_of
 from traceweir.streams.board.store.errors import StoreError, StoreLostError, StoreUnavailableError
 from traceweir.streams.board.store.rows import Batch, SourcePartition
@@ -237,6 +237,10 @@ class ClickHouseStore:
                     "upgrade Traceweir, or name another database"
                 )
             if version == SCHEMA_VERSION:
+                return
+            if migrating := list(migration(version)):
+                for statement in migrating:
+                    self._client.command(statement)
                 return
             if version:
                 raise StoreError(

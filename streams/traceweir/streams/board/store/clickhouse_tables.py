@@ -13,12 +13,13 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from traceweir.streams.board.store import clickhouse_figures
+from traceweir.schemas.score import INFORMATIONAL
+from traceweir.streams.board.store import clickhouse_figures, unjudged
 from traceweir.streams.board.store.clickhouse_sql import TIME
 from traceweir.streams.board.store.clickhouse_types import VERSION, key_of, type_of, version_of
-from traceweir.streams.board.store.tables import TABLES, Table
+from traceweir.streams.board.store.tables import RESULTS, TABLES, Table
 
-SCHEMA_VERSION = 7
+SCHEMA_VERSION = 8
 """The version of the tables that this version of Traceweir reads and writes."""
 FILE = Path(__file__).parent / "clickhouse_schema.sql"
 
@@ -42,6 +43,20 @@ def statements() -> Iterator[str]:
         if table.keeps_history:
             yield from _history(table)
     yield from clickhouse_figures.statements()
+    yield f"INSERT INTO store_version VALUES ({SCHEMA_VERSION})"
+
+
+def migration(version: int) -> Iterator[str]:
+    """Yields the statements that bring the tables of a former version up to date, in their order; none if there are none.
+
+    A process that is killed leaves the former version, and the next one begins again: each statement can be repeated.
+    """
+    if version != 7:
+        return
+    tables = (RESULTS.name, f"{RESULTS.name}_versions")
+    conditions = {clickhouse_figures.TABLE: f"status = 'PASSED' AND {unjudged.in_figures(tables)}"}
+    for name, condition in {**conditions, **dict.fromkeys(tables, unjudged.IN_RESULTS)}.items():
+        yield f"ALTER TABLE {name} UPDATE status = '{INFORMATIONAL}' WHERE {condition} SETTINGS mutations_sync = 2"
     yield f"INSERT INTO store_version VALUES ({SCHEMA_VERSION})"
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
-from traceweir.schemas.score import Score
+from traceweir.schemas.score import Score, recorded_status
 from traceweir.streams.board.store.selection import Readable, Selection, in_utc, stored
 from traceweir.streams.lab.comparison.compare import compare
 from traceweir.streams.lab.comparison.document import Diff
@@ -120,4 +120,5 @@ def _read(store: Readable, selection: Selection, side: SideRows) -> int:
 def _score(row: Mapping[str, Any]) -> Score:
     cost = {"cached": row["cost_cached"], **{name: row[column] for name, column in _COST.items()}}
     times = {name: in_utc(row[name]) for name in ("occurred_at", "evaluated_at")}
-    return Score.model_validate({**{name: row[name] for name in _FIELDS}, **times, "cost": cost})
+    fields = {name: row[name] for name in _FIELDS} | {"status": recorded_status(row["status"])}
+    return Score.model_validate({**fields, **times, "cost": cost})

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from traceweir.streams.board.store import remains
+from traceweir.schemas.score import GATE, INFORMATIONAL
+from traceweir.streams.board.store import remains, unjudged
 from traceweir.streams.board.store.errors import StoreError
 from traceweir.streams.board.store.rollups import (
     FIGURE_TABLES,
@@ -16,10 +17,9 @@ from traceweir.streams.board.store.rollups import (
     by_hour,
 )
 from traceweir.streams.board.store.tables import DIMENSIONS, REASONS, TABLES, Table
-from traceweir.streams.tools.results.reader import GATE
 from traceweir.streams.tools.results.table import ColumnType
 
-SCHEMA_VERSION = 9
+SCHEMA_VERSION = 10
 """The version of the tables that this version of Traceweir reads and writes."""
 
 TYPES: dict[ColumnType, str] = {
@@ -166,6 +166,16 @@ def _add_judge_to_figures(connection: Any) -> None:
         )
 
 
+def _leave_values_without_a_threshold_out_of_pass_rates(connection: Any) -> None:
+    tables = ("results", "replaced_results")
+    for name in tables:
+        connection.execute(f"UPDATE {name} SET status = '{INFORMATIONAL}' WHERE {unjudged.IN_RESULTS}")
+    found = unjudged.in_figures(tables)
+    connection.execute(f"UPDATE {remains.TABLE} SET status = '{INFORMATIONAL}' WHERE status = 'PASSED' AND {found}")
+    for name in ("rollups", "rollup_changes", "rollup_hours"):
+        connection.execute(f"UPDATE {name} SET passed = 0 WHERE passed <> 0 AND {found}")
+
+
 def _add_columns(connection: Any, name: str, columns: Iterable[str]) -> None:
     """Makes a table anew with these columns; those that it had keep their cells, and the others are empty.
 
@@ -196,5 +206,6 @@ MIGRATIONS: dict[int, Callable[[Any], object]] = {
     6: _add_to_results("judge"),
     7: _add_judge_to_figures,
     8: _add_to_results("category", "inclusion_probability DOUBLE"),
+    9: _leave_values_without_a_threshold_out_of_pass_rates,
 }
 """By version, the function that turns tables of this version into those of the next."""

@@ -99,6 +99,7 @@ def figures_of(row: Mapping[str, Any]) -> Figures:
         evaluated=evaluated,
         passed=passed,
         failed=failed,
+        informational=evaluated - judged,
         not_evaluated={reason: int(row[reason]) for reason in REASONS if row[reason]},
         mean=row["value_sum"] / evaluated if evaluated else None,
         pass_rate=passed / judged if judged else None,

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from traceweir.schemas.judge_config import Budget
+from traceweir.schemas.score import GATE
 from traceweir.streams.board.store.answers import (
     Change,
     Coverage,
@@ -21,7 +22,6 @@ from traceweir.streams.board.store.figures import judged_figures_of, rollups_of,
 from traceweir.streams.board.store.rollups import BUCKET_GROWTH
 from traceweir.streams.board.store.selection import Readable, Selection, in_utc, stored
 from traceweir.streams.board.store.tables import RESULT_DIMENSIONS
-from traceweir.streams.tools.results.reader import GATE
 
 MAX_POINTS = 120
 """Maximum number of steps of a series."""
@@ -71,7 +71,7 @@ def series_of(store: Readable, selection: Selection, step_s: int) -> list[Series
     source, where, parameters = rollups_of(selection, step_s)
     rows = store.query(
         f"SELECT make_timestamp((epoch_us(minute) // {step_s * 1_000_000}) * {step_s * 1_000_000}) AS begins_at, metric, "
-        f"level, sum(n) AS n, sum(evaluated) AS evaluated, sum(passed) AS passed, sum(value_sum) AS value_sum "
+        f"level, sum(n) AS n, sum(evaluated) AS evaluated, sum(passed) AS passed, sum(failed) AS failed, sum(value_sum) AS value_sum "
         f"FROM {source} WHERE {where} GROUP BY ALL HAVING sum(n) > 0 ORDER BY begins_at, metric, level",
         parameters,
     )
@@ -83,6 +83,7 @@ def series_of(store: Readable, selection: Selection, step_s: int) -> list[Series
             results=int(row["n"]),
             evaluated=int(row["evaluated"]),
             passed=int(row["passed"]),
+            failed=int(row["failed"]),
             mean=row["value_sum"] / int(row["evaluated"]) if row["evaluated"] else None,
         )
         for row in rows

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from traceweir.schemas.score import GATE
 from traceweir.streams.board.store.tables import RESULT_DIMENSIONS, RESULTS
-from traceweir.streams.tools.results.reader import GATE
 from traceweir.streams.tools.results.table import ColumnType
 
 TABLE = "removed_results"

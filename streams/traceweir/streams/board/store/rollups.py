@@ -15,8 +15,8 @@ from typing import Any
 
 import orjson
 
+from traceweir.schemas.score import GATE
 from traceweir.streams.board.store.tables import DIMENSIONS, REASONS, RESULT_DIMENSIONS, RESULTS
-from traceweir.streams.tools.results.reader import GATE
 from traceweir.streams.tools.results.table import ColumnType
 
 GROUPS: dict[str, ColumnType] = {
@@ -99,6 +99,7 @@ _outcome_of = itemgetter(*map(RESULTS.column_names.index, ("value", "status", "n
 _cost_of = itemgetter(*map(RESULTS.column_names.index, ("cost_input_tokens", "cost_output_tokens", "cost_usd")))
 _AT = {name: at for at, name in enumerate(FIGURES)}
 _STATUS_AT = {"PASSED": _AT["passed"], "FAILED": _AT["failed"]}
+"""The counters of verdicts; a value that is INFORMATIONAL is in none of them."""
 
 
 class FigureChanges:
@@ -123,7 +124,8 @@ class FigureChanges:
                 figures[1] += sign
                 figures[2] += sign * value
                 figures[3] += sign * value * value
-                figures[_STATUS_AT[status]] += sign
+                if (at := _STATUS_AT.get(status)) is not None:
+                    figures[at] += sign
             if sign > 0:
                 _add_cost(figures, row)
             bucket = (minute, group[1], bucket_of((evaluated_at - occurred_at).total_seconds()))

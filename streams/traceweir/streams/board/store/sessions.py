@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple
 import orjson
 from pydantic import JsonValue, TypeAdapter
 
+from traceweir.schemas.score import GATE, INFORMATIONAL
 from traceweir.streams.board.store.answers import (
     DeadLetterCounts,
     DeadLetterSummary,
@@ -19,7 +20,6 @@ from traceweir.streams.board.store.answers import (
 from traceweir.streams.board.store.paging import Position, SessionPage
 from traceweir.streams.board.store.selection import Readable, Selection, in_utc, stored
 from traceweir.streams.board.store.tables import DIMENSIONS, RESULTS, SESSIONS, Table
-from traceweir.streams.tools.results.reader import GATE
 
 MAX_LISTED = 500
 """Maximum length of a list in an answer."""
@@ -407,6 +407,7 @@ def _summaries(store: Readable, places: Sequence[dict[str, Any]]) -> list[Sessio
         f"""
         SELECT session_id, segment, count(*) FILTER ({_IS_CRITERION} AND status = 'PASSED') AS passed,
         count(*) FILTER ({_IS_CRITERION} AND status = 'FAILED') AS failed,
+        count(*) FILTER ({_IS_CRITERION} AND status = '{INFORMATIONAL}') AS informational,
         count(*) FILTER ({_IS_CRITERION} AND status = 'NOT_EVALUATED') AS not_evaluated,
         min(value) FILTER (metric = '{TRACE_VALUE}') AS trace_value, count(*) FILTER (metric = '{GATE}') AS decisions,
         count(*) FILTER (metric = '{GATE}' AND status = 'PASSED') AS accepted,
@@ -434,6 +435,7 @@ def _summary(place: tuple[str, int], found: dict[str, Any] | None, scores: Mappi
         **{name: about.get(name) for name in DIMENSIONS},
         passed=scores.get("passed", 0),
         failed=scores.get("failed", 0),
+        informational=scores.get("informational", 0),
         not_evaluated=scores.get("not_evaluated", 0),
         trace_value=scores.get("trace_value"),
         gate=gate,

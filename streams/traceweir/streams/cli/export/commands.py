@@ -73,7 +73,7 @@ def webhook(
         list[str],
         typer.Option(
             "--event",
-            metavar="<decision|failed|passed|not_evaluated>",
+            metavar="<decision|failed|passed|informational|not_evaluated>",
             help="What is sent: decisions of the gate, and scores by their status. Several are allowed.",
         ),
     ] = ["decision", "failed"],  # noqa: B006  # typer copies it

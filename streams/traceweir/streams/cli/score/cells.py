@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from traceweir.schemas.figures import figure, needed, why_no_value
+from traceweir.schemas.score import GATE, reported_status
 
 
 class ShownScore(Protocol):
@@ -32,10 +33,6 @@ class ShownScore(Protocol):
     def rationale(self) -> str: ...
 
 
-NO_THRESHOLD = "no threshold"
-"""The status of a value that is only information, such as a count. A Score has PASSED there, as in Google ADK."""
-
-
 def subject_of(score: ShownScore) -> str:
     """Returns what was measured: the id of an invocation or a trace, or the session; `segment 2` after its first part."""
     return score.invocation_id or score.trace_id or (f"segment {score.segment}" if score.segment else "session")
@@ -47,16 +44,13 @@ def value_of(score: ShownScore) -> str:
 
 
 def status_of(score: ShownScore) -> str:
-    """Returns the status; for a value that misses its threshold also the threshold: `FAILED (needs >= 0.75)`.
-
-    A value that no threshold judges has the status `NO_THRESHOLD`.
+    """Returns the reported status; for a value that misses its threshold also the threshold: `FAILED (needs >= 0.75)`.
 
     The threshold of a decision of the gate says nothing: its value is 1 or 0.
     """
-    if score.status == "PASSED" and score.threshold is None and score.metric != "gate":
-        return NO_THRESHOLD
-    if score.status != "FAILED" or score.threshold is None or score.value is None or score.metric == "gate":
-        return score.status
+    status = reported_status(score.metric, score.status, score.threshold)
+    if status != "FAILED" or score.threshold is None or score.value is None or score.metric == GATE:
+        return status
     return f"FAILED (needs {needed(score.value, score.threshold)})"
 
 

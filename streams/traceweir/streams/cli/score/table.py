@@ -14,9 +14,10 @@ from rich.table import Table
 from rich.text import Text
 
 from traceweir.schemas.figures import counted
+from traceweir.schemas.score import INFORMATIONAL
 from traceweir.schemas.text import printable
 from traceweir.streams.cli.rows import print_aligned, write_line
-from traceweir.streams.cli.score.cells import NO_THRESHOLD, reason_of, status_of, subject_of, value_of
+from traceweir.streams.cli.score.cells import reason_of, status_of, subject_of, value_of
 from traceweir.streams.cli.score.tally import ScoreLine, ScoreTally
 
 ALL_ROWS = 400
@@ -115,7 +116,7 @@ class ScoreTable:
 
 def _row(line: ScoreLine) -> _Row:
     status = status_of(line)
-    shade = "" if status == NO_THRESHOLD else _SHADES[line.status]
+    shade = "" if status == INFORMATIONAL else _SHADES[line.status]
     name, subject, metric = (printable(text, _LONGEST) for text in (line.session_id, subject_of(line), line.metric))
     return _Row(name, subject, metric, value_of(line), status, printable(reason_of(line)), shade)
 

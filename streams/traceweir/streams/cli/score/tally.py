@@ -10,9 +10,9 @@ from fractions import Fraction
 import msgspec
 
 from traceweir.schemas.figures import counted, figure
-from traceweir.schemas.score import UNANSWERED
+from traceweir.schemas.score import INFORMATIONAL, UNANSWERED
 from traceweir.schemas.text import printable
-from traceweir.streams.cli.score.cells import NO_THRESHOLD, status_of
+from traceweir.streams.cli.score.cells import status_of
 
 
 class ScoreLine(msgspec.Struct, gc=False):
@@ -139,7 +139,7 @@ class ScoreTally:
         return (
             f"{counted(self.scores, 'score')}: {count['PASSED']} passed, {count['FAILED']} failed, "
             f"{count['NOT_EVALUATED']} not evaluated"
-            + (f", {without} without a threshold" if (without := count[NO_THRESHOLD]) else "")
+            + (f", {number} informational" if (number := count[INFORMATIONAL]) else "")
             + f"; {counted(self.accepted, 'trace')} accepted by the gate"
         )
 

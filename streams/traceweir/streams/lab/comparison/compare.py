@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceweir.schemas.figures import counted
+from traceweir.schemas.score import GATE
 from traceweir.schemas.text import listed
 from traceweir.streams.base.statistics.intervals import CONFIDENCE, Estimate, paired_difference, unpaired_difference
 from traceweir.streams.base.statistics.significance import holm
@@ -16,7 +17,6 @@ from traceweir.streams.lab.comparison.document import Diff, Difference, MetricCo
 from traceweir.streams.lab.comparison.pairing import Indexes, Pairs, pair
 from traceweir.streams.lab.comparison.rows import (
     FAILED,
-    GATE,
     NOT_EVALUATED,
     PASSED,
     REASONS,

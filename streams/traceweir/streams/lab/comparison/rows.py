@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from traceweir.schemas.score import NotEvaluated, Score, Status
+from traceweir.schemas.score import NotEvaluated, Score, Status, reported_status
 from traceweir.streams.lab.comparison.texts import Texts
 
 Rows = NDArray[np.void]
@@ -49,8 +49,6 @@ ROW = np.dtype(
 STATUSES: tuple[str, ...] = get_args(Status)
 REASONS: tuple[str, ...] = get_args(NotEvaluated)
 PASSED, FAILED, NOT_EVALUATED = (STATUSES.index(name) for name in ("PASSED", "FAILED", "NOT_EVALUATED"))
-GATE = "gate"
-"""The metric of the gate's decisions."""
 MAX_KINDS = 1_000
 """Maximum number of metrics and levels, and of judges, of one comparison: a forged score must not fill the memory."""
 MAX_SIZE = 1e100
@@ -161,7 +159,7 @@ class SideRows:
         _check_size(score)
         kind = self._kinds.number(Kind(score.metric, score.level))
         judge = self._kinds.judge_number(score.judge)
-        judged = score.status != "NOT_EVALUATED" and (score.threshold is not None or score.metric == GATE)
+        judged = reported_status(score.metric, score.status, score.threshold) in ("PASSED", "FAILED")
         high, low = _identity(score)
         self._fresh.append(
             (

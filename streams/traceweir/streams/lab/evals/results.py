@@ -167,14 +167,14 @@ class Report:
         return found
 
     def several_judges(self) -> dict[str, dict[str, tuple[int, int]]]:
-        """Returns the criteria whose values are of more than one judge.
+        """Returns the criteria with a threshold whose values are of more than one judge.
 
         Returns:
             Per criterion and judge, the number of passed cases and of cases with a value.
         """
         found: dict[str, dict[str, tuple[int, int]]] = {}
         for each in (criterion for case in self.cases for criterion in case.criteria):
-            if each.judge is None or each.value is None:
+            if each.judge is None or each.value is None or each.threshold is None:
                 continue
             of_judges = found.setdefault(each.metric, {})
             passed, evaluated = of_judges.get(each.judge, (0, 0))

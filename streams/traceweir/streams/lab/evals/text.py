@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from traceweir.schemas.figures import counted
 from traceweir.schemas.invocation import FunctionCall
+from traceweir.schemas.score import reported_status
 from traceweir.schemas.text import printable
 from traceweir.streams.lab.evals.results import (
     CaseResult,
@@ -110,7 +111,7 @@ def turn_lines(turn: TurnResult) -> Iterator[str]:
         yield from _field("expected_tool_calls", _calls(expected.tool_uses))
     yield from _field("actual_tool_calls", _calls(turn.actual.tool_uses))
     for score in turn.scores:
-        status = "INFORMATIONAL" if score.threshold is None and score.value is not None else score.status
+        status = reported_status(score.metric, score.status, score.threshold)
         yield from _field(score.metric, f"{status} ({score.value})")
 
 
@@ -120,7 +121,7 @@ def shown(text: str) -> str:
 
 
 def _metric_line(each: CriterionResult) -> str:
-    status = "INFORMATIONAL" if each.threshold is None and each.value is not None else each.status
+    status = reported_status(each.metric, each.status, each.threshold)
     return f"Metric: {each.metric}, Status: {status}, Score: {each.value}, Threshold: {each.threshold}"
 
 

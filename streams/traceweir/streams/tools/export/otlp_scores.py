@@ -17,13 +17,14 @@ from opentelemetry.proto.logs.v1.logs_pb2 import SEVERITY_NUMBER_INFO, LogRecord
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from traceweir.schemas.score import Score
+from traceweir.schemas.score import Score, reported_status
 from traceweir.streams.tools.export.content import Content, explanation, labels
 
 EVENT_NAME = "gen_ai.evaluation.result"
 SCOPE = "traceweir.export"
 """The instrumentation scope. The stage `collect` leaves out what scopes of Traceweir send, so that nothing goes round."""
 LABELS = {"PASSED": "pass", "FAILED": "fail"}
+"""The labels of verdicts; a value that no threshold judges has none."""
 ANNOTATOR_KINDS = {"code": "CODE", "model": "LLM", "human": "HUMAN"}
 """OpenInference's names for what measured a score."""
 
@@ -85,7 +86,7 @@ def attributes(score: Score, content: Content) -> dict[str, Value]:
         "segment": score.segment,
         "invocation_id": score.invocation_id,
         "reasoning_trace_id": score.trace_id,
-        "status": score.status,
+        "status": reported_status(score.metric, score.status, score.threshold),
         "cause": score.cause,
         "judge": score.judge,
         "category": score.category,
@@ -104,7 +105,7 @@ def attributes(score: Score, content: Content) -> dict[str, Value]:
     named: dict[str, Value | None] = {
         "gen_ai.evaluation.name": score.metric,
         "gen_ai.evaluation.score.value": score.value,
-        "gen_ai.evaluation.score.label": LABELS.get(score.status),
+        "gen_ai.evaluation.score.label": _label(score),
         "gen_ai.evaluation.explanation": explanation(score, content) or None,
         "gen_ai.evaluation.evaluator.version": score.scorer_version,
         "error.type": score.not_evaluated_because,
@@ -142,13 +143,17 @@ def _annotation(score: Score, content: Content) -> dict[str, Value]:
     found: dict[str, Value | None] = {
         "name": score.metric,
         "score": score.value,
-        "label": LABELS.get(score.status),
+        "label": _label(score),
         "explanation": explanation(score, content) or None,
         "annotator_kind": ANNOTATOR_KINDS.get(score.source or ""),
         "identifier": score.result_id,
     }
     named = {f"evaluations.0.evaluation.{name}": value for name, value in found.items() if value is not None}
     return {"openinference.span.kind": "EVALUATOR", **named}
+
+
+def _label(score: Score) -> str | None:
+    return LABELS.get(reported_status(score.metric, score.status, score.threshold))
 
 
 def _key_value(name: str, value: Value) -> KeyValue:

@@ -9,20 +9,24 @@ from typing import Literal, NamedTuple, TypeAlias
 import orjson
 from standardwebhooks import Webhook
 
-from traceweir.schemas.score import Score, uuid5
+from traceweir.schemas.score import GATE, Score, reported_status, uuid5
 from traceweir.streams.tools.export.content import Content, details, explanation, labels
 
-GATE_METRIC = "gate"
-"""The metric of the gate's decisions."""
-EventType: TypeAlias = Literal["decision", "failed", "passed", "not_evaluated"]
+EventType: TypeAlias = Literal["decision", "failed", "passed", "informational", "not_evaluated"]
 EVENT_TYPES: dict[EventType, str] = {
     "decision": "traceweir.gate.decision",
     "failed": "traceweir.score.failed",
     "passed": "traceweir.score.passed",
+    "informational": "traceweir.score.informational",
     "not_evaluated": "traceweir.score.not_evaluated",
 }
 """The `type` of an event, by the name that the command takes."""
-_OF_STATUS: dict[str, EventType] = {"PASSED": "passed", "FAILED": "failed", "NOT_EVALUATED": "not_evaluated"}
+_OF_STATUS: dict[str, EventType] = {
+    "PASSED": "passed",
+    "FAILED": "failed",
+    "INFORMATIONAL": "informational",
+    "NOT_EVALUATED": "not_evaluated",
+}
 
 
 class WebhookEvent(NamedTuple):
@@ -36,7 +40,9 @@ class WebhookEvent(NamedTuple):
 
 def event_type(score: Score) -> EventType:
     """Returns what kind of event a score is."""
-    return "decision" if score.metric == GATE_METRIC else _OF_STATUS[score.status]
+    if score.metric == GATE:
+        return "decision"
+    return _OF_STATUS[reported_status(score.metric, score.status, score.threshold)]
 
 
 def webhook_event(score: Score, content: Content) -> WebhookEvent:

@@ -10,14 +10,12 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from traceweir.schemas.score import Score
+from traceweir.schemas.score import GATE, Score
 from traceweir.streams.base.settings import Settings
 from traceweir.streams.base.stages.partitioner import partition_of
 from traceweir.streams.tools.results.selection import dimension_of
 from traceweir.streams.worker.kafka.bounded_reader import BoundedReader
 
-GATE = "gate"
-"""The metric of the gate's decisions. A decision is FAILED for every trace that must not be shared."""
 MAX_CORRECTED = 500_000
 """Maximum number of results of one partition with more than one score; they take about 150 bytes each."""
 _METRICS_SEEN = 200

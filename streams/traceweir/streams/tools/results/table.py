@@ -12,6 +12,7 @@ from typing import Any, BinaryIO, Literal, NamedTuple, Protocol
 
 from pydantic_core import to_json
 
+from traceweir.schemas.score import reported_status
 from traceweir.streams.tools.results.reader import FoundScore
 
 ColumnType = Literal["text", "integer", "number", "boolean", "time"]
@@ -140,6 +141,8 @@ def parquet_table(stream: BinaryIO) -> Iterator[ScoreRows]:
 def row_of(found: FoundScore) -> tuple[Any, ...]:
     """Returns the cells of a score, in the order of `COLUMNS`; times are in UTC, `details` and `labels` are JSON.
 
+    `status` is the reported status, so that every reader of a table and of a store counts the same verdicts.
+
     Raises:
         UnwritableScoreError: an integer has more than 64 bits, or a time is outside the years 1 to 9999.
     """
@@ -148,6 +151,7 @@ def row_of(found: FoundScore) -> tuple[Any, ...]:
         cells[_WRITTEN_AT] = datetime.fromtimestamp(found.at_ms / 1000, UTC)
         cells[_PARTITION] = found.partition
         cells[_OFFSET] = found.offset
+        cells[_STATUS] = reported_status(found.score.metric, found.score.status, found.score.threshold)
         for at in _DOCUMENTS:
             if cells[at] is not None:
                 cells[at] = to_json(cells[at]).decode()
@@ -173,9 +177,9 @@ def _attribute(column: str) -> str:
 
 
 _cells = attrgetter(*(_attribute(column.name) for column in COLUMNS))
-_WRITTEN_AT, _PARTITION, _OFFSET, _TRACE_ID, _SPAN_ID = (
+_WRITTEN_AT, _STATUS, _PARTITION, _OFFSET, _TRACE_ID, _SPAN_ID = (
     [column.name for column in COLUMNS].index(name)
-    for name in ("written_at", "partition", "offset", "trace_context_trace_id", "trace_context_span_id")
+    for name in ("written_at", "status", "partition", "offset", "trace_context_trace_id", "trace_context_span_id")
 )
 _DOCUMENTS = [at for at, column in enumerate(COLUMNS) if column.name in ("details", "labels")]
 _TIMES = [at for at, column in enumerate(COLUMNS) if column.type == "time"]

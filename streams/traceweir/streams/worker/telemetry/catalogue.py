@@ -67,8 +67,8 @@ SCORES = Instrument(
     "traceweir.scores",
     "counter",
     "{score}",
-    "Scores by metric and status. `reason` says why a score has no value, and `judge` which model judged; each is empty "
-    "otherwise.",
+    "Scores by metric and status, which is INFORMATIONAL for a value without a threshold. `reason` says why a score has no "
+    "value, and `judge` which model judged; each is empty otherwise.",
     ("metric", "status", "reason", "judge"),
 )
 SCORE_VALUE = Instrument(

@@ -8,6 +8,7 @@ from datetime import datetime
 
 import msgspec
 
+from traceweir.schemas.score import reported_status
 from traceweir.streams.base.stages.base import Output
 from traceweir.streams.worker.telemetry import catalogue
 from traceweir.streams.worker.telemetry.catalogue import Instrument
@@ -28,6 +29,7 @@ class _Score(msgspec.Struct, gc=False):
     status: str
     occurred_at: datetime
     value: float | None = None
+    threshold: float | None = None
     not_evaluated_because: str | None = None
     judge: str | None = None
     cost: _Cost | None = None
@@ -83,7 +85,8 @@ class CommittedWork:
         for score in map(self._decode, values):
             metric = score.metric
             value = score.value
-            tally[metric, score.status, score.not_evaluated_because or "", score.judge or ""] += 1
+            status = reported_status(metric, score.status, score.threshold)
+            tally[metric, status, score.not_evaluated_because or "", score.judge or ""] += 1
             freshness.add(max(0.0, (now - score.occurred_at).total_seconds()))
             if value is not None:
                 if (distribution := distributions.get(metric)) is None:

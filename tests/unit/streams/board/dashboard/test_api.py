@@ -155,7 +155,7 @@ async def test_an_unknown_session_is_said_to_be_unknown_without_control_characte
         ("since=2027-01-01T00:00:00Z", "the span ends at 2026-01-31 12:01:00 and begins at 2027-01-01 00:00:00"),
         ("until=0001-01-01T00:00:00Z", "date value out of range"),
         ("limit=0", "limit: Input should be greater than or equal to 1"),
-        ("status=BROKEN", "status: Input should be 'PASSED', 'FAILED' or 'NOT_EVALUATED'"),
+        ("status=BROKEN", "status: Input should be 'PASSED', 'FAILED', 'NOT_EVALUATED' or 'INFORMATIONAL'"),
         (f"app_name={'x' * 2000}", "app_name: String should have at most 1024 characters"),
         ("from=2026-01-01T00:00:00Z", "'from' is not a parameter; choose from agent_name, agent_version"),
         ("limit=1&limit=2", "limit: given more than once"),

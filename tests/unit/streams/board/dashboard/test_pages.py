@@ -230,6 +230,34 @@ async def test_a_comparison_of_different_judges_says_so(
     assert ("different judges" in page, "different judges" in diff) == (is_said, is_said)
 
 
+@pytest.mark.parametrize("view", ["/", "/metrics", "/metric?metric=token_usage_v1", "/session?session_id=s0"])
+async def test_values_without_a_threshold_have_no_pass_rate_and_no_colour(
+    view: str, tmp_path: Path, visit: Open
+) -> None:
+    site = Site(open_store(tmp_path / "store.duckdb"), now=NOW + timedelta(minutes=1))
+    site.add(*(make_score(f"s{number}", "token_usage_v1", 900.0 + number, threshold=None) for number in range(3)))
+
+    page = (await visit(site).get(view)).text
+
+    assert "100 %" not in page
+    assert 'class="interval"' not in page
+    assert 'class="s p"' not in page
+    assert "informational" in page
+
+
+async def test_the_pass_rate_of_the_overview_is_that_of_criteria_with_a_threshold(tmp_path: Path, visit: Open) -> None:
+    site = Site(open_store(tmp_path / "store.duckdb"), now=NOW + timedelta(minutes=1))
+    site.add(
+        *(make_score(f"s{number}", "token_usage_v1", 900.0, threshold=None) for number in range(6)),
+        *(make_score(f"s{number}", value=number / 3) for number in range(4)),
+    )
+
+    page = (await visit(site).get("/")).text
+
+    (rate,) = re.findall(r'Pass rate, criteria with a threshold</span><span class="v">(.*?)</span>', page)
+    assert rate == "25.0 %"
+
+
 async def test_a_dead_letter_is_shown_with_its_place_and_its_reason(site: Site, visit: Open) -> None:
     page = (await visit(site).get("/dead-letters")).text
 

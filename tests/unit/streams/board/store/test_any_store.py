@@ -14,7 +14,7 @@ from tests.support.scoring import NOW
 from tests.support.stores import FakeRecord, OpenStore, batch_of, figures, recomputed_figures, scores_batch
 
 from traceweir.schemas.dead_letter import REPLAYED, DeadLetter
-from traceweir.schemas.score import Cost, Score
+from traceweir.schemas.score import Cost, Score, reported_status
 from traceweir.streams.board.store import duckdb_store
 from traceweir.streams.board.store.errors import StoreLostError
 from traceweir.streams.board.store.opening import Store
@@ -379,3 +379,23 @@ def test_a_topic_that_is_started_over_has_no_rows_and_offsets_and_is_stored_agai
     assert again.current_at() == {"network": NOW - timedelta(minutes=30)}
     assert again.topic_ids() == {"network": "id"}
     assert again.query("SELECT session_id FROM results") == [{"session_id": "a"}]
+
+
+def test_the_stored_status_is_the_reported_one_and_a_revision_with_a_threshold_is_a_verdict(
+    open_store: OpenStore,
+) -> None:
+    scores = [
+        make_score(f"{metric} {value} {threshold}", metric, value, threshold=threshold)
+        for metric in ("match", "gate")
+        for value in (0.2, 0.9, None)
+        for threshold in (None, 0.75)
+    ]
+    write(open_store, scores_batch(*scores))
+    store = open_store()
+    stored = {row["session_id"]: row["status"] for row in store.query("SELECT session_id, status FROM results")}
+    assert stored == {each.session_id: reported_status(each.metric, each.status, each.threshold) for each in scores}
+    assert {"INFORMATIONAL", "PASSED", "FAILED", "NOT_EVALUATED"} == set(stored.values())
+    assert figures(store) == recomputed_figures(store)
+
+    store.write(scores_batch(make_score("match 0.9 None", "match", 0.9, revision=1), offset=len(scores)))
+    assert figures(store) == recomputed_figures(store)

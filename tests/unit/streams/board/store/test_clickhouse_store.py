@@ -12,7 +12,7 @@ import pytest
 from tests.support.judge_retries import session as session_document
 from tests.support.results import make_score
 from tests.support.scoring import NOW
-from tests.support.stores import FakeRecord, batch_of, chdb_database, figures, scores_batch
+from tests.support.stores import FakeRecord, batch_of, chdb_database, figures, scores_batch, without_a_threshold
 
 from traceweir.streams.board.store.errors import StoreError, StoreUnavailableError
 from traceweir.streams.board.store.opening import Store, open_store
@@ -121,6 +121,36 @@ def test_a_store_of_a_newer_version_is_refused(store: Store, database: str, clie
         open_store(database, "this test", NOW)
 
 
+def test_values_without_a_threshold_that_a_former_version_counted_as_passed_are_no_verdicts_any_more(
+    store: Store, database: str, client: Any
+) -> None:
+    store.write(scores_batch(*without_a_threshold(), make_score("e", value=0.9), make_score("f", value=0.1)))
+    store.remove_old({"results": NOW - timedelta(minutes=1)})
+    expected = figures(store)
+    assert sum(row["passed"] for row in expected) == 1
+    for table in ("results", "results_versions", "figure_records"):
+        client.command(
+            f"ALTER TABLE {table} UPDATE status = 'PASSED' WHERE status = 'INFORMATIONAL' SETTINGS mutations_sync = 2"
+        )
+    assert figures(store) != expected
+    client.command("TRUNCATE TABLE store_version")
+    client.command("INSERT INTO store_version VALUES (7)")
+
+    for _ in range(2):
+        migrated = open_store(database, "this test", NOW)
+        assert figures(migrated) == expected
+        assert len(migrated.query("SELECT * FROM results WHERE status = 'INFORMATIONAL'")) == 2
+        migrated.close()
+
+
+def test_a_store_of_a_former_version_without_a_migration_is_refused(store: Store, database: str, client: Any) -> None:
+    client.command("TRUNCATE TABLE store_version")
+    client.command("INSERT INTO store_version VALUES (6)")
+
+    with pytest.raises(StoreError, match="has tables of version 6, and this version of Traceweir needs version"):
+        open_store(database, "this test", NOW)
+
+
 def test_a_store_whose_creation_was_interrupted_is_completed(database: str, client: Any) -> None:
     client.command("CREATE TABLE store_version (version UInt64) ENGINE = ReplacingMergeTree ORDER BY version")
 
@@ -169,6 +199,9 @@ def test_clickhouse_reads_from_kafka_what_the_feed_reads(store: Store, client: A
             "a", value=0.5, app_name="shop", model="m", cost={"usd": 0.25, "input_tokens": 7}, labels={"a": "b"}
         ),
         make_score("b", value=None, rationale="no \x1b answer"),
+        make_score("c", "token_usage_v1", 900.0, threshold=None),
+        make_score("d", "gate", 1.0, threshold=None),
+        make_score("e", value=None, threshold=None),
     ]
     records = [FakeRecord(score.wire(), offset) for offset, score in enumerate(scores)]
     sessions = [FakeRecord(orjson.dumps(session_document("a", app_name="shop", model="m"))), FakeRecord(b"{", 1)]
@@ -176,7 +209,7 @@ def test_clickhouse_reads_from_kafka_what_the_feed_reads(store: Store, client: A
         store.write(batch_of(topic, *found))
     fed = [store.query(f"SELECT * FROM {table.name} ORDER BY session_id") for table in (RESULTS, SESSIONS)]
 
-    for table, found in ((RESULTS, [*records, FakeRecord(b"forged", 2)]), (SESSIONS, sessions)):
+    for table, found in ((RESULTS, [*records, FakeRecord(b"forged", len(scores))]), (SESSIONS, sessions)):
         client.command(f"TRUNCATE TABLE {table.name}")
         # The embedded engine has no reader of Kafka; this table has the columns of one.
         place = "_partition UInt64, _offset UInt64, _timestamp_ms Nullable(DateTime64(3))"
@@ -190,7 +223,7 @@ def test_clickhouse_reads_from_kafka_what_the_feed_reads(store: Store, client: A
         client.insert(f"{table.name}_queue", rows, column_names=columns)
 
     assert [store.query(f"SELECT * FROM {table.name} ORDER BY session_id") for table in (RESULTS, SESSIONS)] == fed
-    assert [len(rows) for rows in fed] == [2, 1]
+    assert [len(rows) for rows in fed] == [len(scores), 1]
 
 
 def test_clickhouse_subtracts_the_figures_of_replaced_results_by_itself(store: Store, client: Any) -> None:

@@ -75,3 +75,17 @@ def test_a_selection_with_too_many_results_is_refused_with_what_to_do(store: Sto
     store.write(scores_batch(*(make_score(f"{number}") for number in range(MAX_RESULTS + 1))))
     with pytest.raises(TooManyResultsError, match="select a shorter span"):
         diff(store, DAY, EARLIER)
+
+
+def test_values_without_a_threshold_are_compared_and_no_verdicts(store: Store) -> None:
+    scores = [
+        make_score(f"{version}{n}", "token_usage_v1", 900.0 + n, threshold=None, status="PASSED", agent_version=version)
+        for version in "12"
+        for n in range(3)
+    ]
+    store.write(scores_batch(*scores))
+
+    found = diff(store, FIRST, SECOND)
+
+    assert found.metrics == compared(scores[:3], scores[3:]).metrics
+    assert [(each.base.results, each.base.passed, each.verdicts) for each in found.metrics] == [(3, 0, None)]

@@ -13,7 +13,7 @@ import duckdb
 import pytest
 from tests.support.results import make_score
 from tests.support.scoring import NOW
-from tests.support.stores import figures, open_store, recomputed_figures, scores_batch
+from tests.support.stores import figures, open_store, recomputed_figures, scores_batch, without_a_threshold
 
 from traceweir.streams.board.store import duckdb_store
 from traceweir.streams.board.store.duckdb_store import DuckDBStore
@@ -166,6 +166,32 @@ def test_figures_of_a_version_that_does_not_know_judges_move_to_the_judges_of_th
     assert figures(store) == recomputed_figures(store)
     store.write(scores_batch(make_score("a", value=1.0, revision=1, judge="second"), offset=4))
     assert figures(store) == recomputed_figures(store)
+
+
+def test_values_without_a_threshold_that_a_former_version_counted_as_passed_are_no_verdicts_any_more(
+    file: Path,
+) -> None:
+    scores = [*without_a_threshold(), make_score("e", value=0.9, config_digest="strict"), make_score("f", value=0.1)]
+    write(file, scores_batch(*scores))
+    store = open_store(file)
+    # Of these results only the figures are left, and what a revision of them would replace.
+    store.remove_old({"results": NOW - timedelta(minutes=1)})
+    expected = figures(store)
+    assert sum(row["passed"] for row in expected) == 1
+    store.close()
+    with duckdb.connect(str(file)) as connection:
+        for table in ("results", "replaced_results", "removed_results"):
+            connection.execute(f"UPDATE {table} SET status = 'PASSED' WHERE status = 'INFORMATIONAL'")
+        connection.execute("UPDATE rollup_changes SET passed = evaluated - failed")
+        connection.execute("INSERT INTO rollups FROM rollup_changes; DELETE FROM rollup_changes")
+        connection.execute("UPDATE store_version SET version = 9")
+
+    store = open_store(file)
+
+    assert figures(store) == expected
+    store.write(scores_batch(*(score.model_copy(update={"revision": 1}) for score in scores), offset=len(scores)))
+    assert figures(store) == recomputed_figures(store)
+    store.close()
 
 
 def test_a_store_without_a_version_is_refused_with_the_way_out(file: Path) -> None:

@@ -143,6 +143,43 @@ def test_a_comparison_names_the_judges_of_each_side(store: Store) -> None:
     assert (other.has_several_judges, same.has_several_judges) == (True, False)
 
 
+def informational(session_id: str, value: float | None = 900.0, **changes: Any) -> Score:
+    fields: dict[str, Any] = {"threshold": None, "status": "PASSED" if value is not None else "NOT_EVALUATED"}
+    return make_score(session_id, "token_usage_v1", value, **fields | changes)
+
+
+def test_a_value_without_a_threshold_is_in_no_pass_rate_and_is_counted(store: Store) -> None:
+    store.write(
+        scores_batch(*map(informational, "abc"), informational("d", None), make_score("a", value=1.0), gate("a"))
+    )
+
+    found = {each.metric: each for each in overview(store, DAY).metrics}
+
+    tokens = found["token_usage_v1"]
+    assert (tokens.results, tokens.evaluated, tokens.passed, tokens.failed, tokens.informational) == (4, 3, 0, 0, 3)
+    assert (tokens.pass_rate, tokens.pass_rate_low, tokens.pass_rate_high, tokens.mean) == (None, None, None, 900.0)
+    others = [found[name] for name in ("response_match_score", "gate")]
+    assert [(each.passed, each.informational, each.pass_rate) for each in others] == [(1, 0, 1.0), (1, 0, 1.0)]
+    points = {each.metric: (each.evaluated, each.passed, each.failed) for each in overview(store, DAY).series}
+    assert points["token_usage_v1"] == (3, 0, 0)
+    (one, *_) = sessions(store, DAY, status="PASSED")
+    assert (one.session_id, one.passed, one.failed, one.informational) == ("a", 1, 0, 1)
+    assert {each.session_id for each in sessions(store, DAY, status="INFORMATIONAL")} == set("abc")
+
+
+def test_a_comparison_has_no_pass_rate_where_a_side_has_no_threshold(store: Store) -> None:
+    scores = [informational(f"{version}{number}", agent_version=version) for version in "12" for number in range(12)]
+    judged = make_score("10", "token_usage_v1", 1.0, result_id="other", agent_version="1")
+    store.write(scores_batch(*scores, judged))
+    first, second = (Selection(DAY.since, DAY.until, {"agent_version": version}) for version in "12")
+
+    (found,) = compare(store, first, second).metrics
+
+    assert found.first is not None
+    assert (found.first.pass_rate, found.pass_rate_difference, found.differs) == (1.0, None, False)
+    assert found.mean_difference is not None
+
+
 def test_a_series_has_a_point_for_each_step_with_results(store: Store) -> None:
     times = [NOW, NOW + timedelta(minutes=14), NOW + timedelta(minutes=15)]
     store.write(scores_batch(*(make_score(f"s{n}", value=1.0, occurred_at=at) for n, at in enumerate(times))))

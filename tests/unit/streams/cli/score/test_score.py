@@ -143,11 +143,11 @@ def test_an_input_without_documents_has_exit_code_1_and_is_named(
     assert (ended.code, ended.out, ended.err) == (1, "", f"the input: {why}")
 
 
-def test_a_value_without_a_threshold_has_not_passed(run: Run, write_input: WriteInput) -> None:
+def test_a_value_without_a_threshold_is_informational_and_has_not_passed(run: Run, write_input: WriteInput) -> None:
     ended = run("score", write_input("events.jsonl", EVENT), "--embedder", "none")
     rows = [line.split(maxsplit=3) for line in ended.out.splitlines() if "tool_call_count_v1" in line]
-    assert {row[3].split("  ")[0] for row in rows} == {"no threshold"}
-    assert "2 scores: 0 passed, 0 failed, 0 not evaluated, 2 without a threshold; " in ended.out
+    assert {row[3].split("  ")[0] for row in rows} == {"INFORMATIONAL"}
+    assert "2 scores: 0 passed, 0 failed, 0 not evaluated, 2 informational; " in ended.out
     assert ended.code == 0
 
 

@@ -15,7 +15,7 @@ def test_the_output_shows_full_metric_names_and_reports_invalid_rows(run: Run, w
     ended = run("score", file, "--embedder", "none", "--config", config)
 
     shown = " ".join(ended.out.split())
-    assert "r1 agent/latency_seconds 250 no threshold 250 s" in shown
+    assert "r1 agent/latency_seconds 250 INFORMATIONAL 250 s" in shown
     assert "r1 agent/input_token_count NOT_EVALUATED missing_input: no model call reports its input tokens" in shown
     assert ended.err == f"{file}: row 2, columns 'response' and 'trace': Missing required field(s): response or trace\n"
     assert ended.code == 1

@@ -24,7 +24,9 @@ NEW, OLD, OTHER = ("bmV3" * 8, "b2xk" * 8, "b3Ro" * 8)
         (make_score(metric="gate", value=0.0), "decision", "traceweir.gate.decision"),
         (make_score(value=0.1), "failed", "traceweir.score.failed"),
         (make_score(value=0.9), "passed", "traceweir.score.passed"),
+        (make_score(value=0.9, threshold=None), "informational", "traceweir.score.informational"),
         (make_score(value=None), "not_evaluated", "traceweir.score.not_evaluated"),
+        (make_score(value=None, threshold=None), "not_evaluated", "traceweir.score.not_evaluated"),
     ],
 )
 def test_an_event_has_the_type_and_the_fields_of_its_score(score: Score, kind: str, name: str) -> None:

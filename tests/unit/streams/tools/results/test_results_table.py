@@ -63,3 +63,19 @@ def test_a_row_has_the_dimensions_of_its_score() -> None:
 def test_the_page_documents_every_column_with_its_type_in_order() -> None:
     rows = re.findall(r"^\| `(\w+)` \| (\w+) \|", PAGE.read_text("utf-8"), re.MULTILINE)
     assert rows == [(column.name, column.type) for column in COLUMNS]
+
+
+def test_the_status_of_a_value_without_a_threshold_is_informational() -> None:
+    scores = [
+        make_score(value=900.0, threshold=None),
+        make_score(),
+        make_score(metric="gate", value=1.0, threshold=None),
+        make_score(value=None, threshold=None),
+    ]
+    stream = io.BytesIO()
+    with csv_table(stream) as table:
+        for score in scores:
+            table.add(FoundScore(0, 0, 0, score, score.wire()))
+
+    rows = csv.DictReader(io.StringIO(stream.getvalue().decode(), newline=""))
+    assert [row["status"] for row in rows] == ["INFORMATIONAL", "FAILED", "PASSED", "NOT_EVALUATED"]

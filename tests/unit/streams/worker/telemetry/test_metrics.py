@@ -45,6 +45,7 @@ def test_a_committed_checkpoint_counts_its_records_scores_and_cost() -> None:
         make_score(
             "c", "judged", 1.0, occurred_at=NOW, judge="one", cost={"input_tokens": 7, "output_tokens": 2, "usd": 0.25}
         ),
+        make_score("d", "counted", 3.0, occurred_at=NOW, threshold=None),
     ]
     outputs = [Output("results", 0, b"k", score.wire()) for score in scores]
     counts = {"assemble.consumed": 5, "assemble.joined": 3, "assemble.dead_lettered.late": 2, "gate.rejected": 2}
@@ -57,11 +58,12 @@ def test_a_committed_checkpoint_counts_its_records_scores_and_cost() -> None:
     assert found["stage_events_total", "assemble", "joined"] == 3
     assert found["dead_letters_total", "assemble", "late"] == 2
     assert found["gate_decisions_total", "rejected"] == found["gate_rejections_total", "private"] == 2
-    assert found["records_produced_total", "results"] == 3
+    assert found["records_produced_total", "results"] == 4
     assert found["scores_total", "response_match_score", "NOT_EVALUATED", "missing_input", ""] == 1
     assert found["scores_total", "judged", "PASSED", "", "one"] == 1
+    assert found["scores_total", "counted", "INFORMATIONAL", "", ""] == 1
     assert found["score_value_sum", "judged"] == 1.0
-    assert [found[BUCKETS, bound] for bound in ("0.1", "2.5", "30.0", "60.0", "+Inf")] == [1, 2, 2, 3, 3]
+    assert [found[BUCKETS, bound] for bound in ("0.1", "2.5", "30.0", "60.0", "+Inf")] == [2, 3, 3, 4, 4]
     assert found["judge_tokens_total", "input"] == 7
     assert found["judge_cost_usd_total",] == 0.25
 

@@ -45,21 +45,21 @@ def lines_to_draw(
 def pass_rate_chart(
     series: Sequence[SeriesPoint], places: Sequence[Place], changes: Sequence[Change], step_s: int
 ) -> dict[str, Any] | None:
-    """Returns a chart of pass rates with their 95 % intervals; None without a point."""
-    steps, step_s = _merged(series, places, step_s)
+    """Returns a chart of pass rates with their 95 % intervals; None without a verdict."""
+    steps, step_s = _merged([each for each in series if each.passed + each.failed], places, step_s)
     if not steps:
         return None
     lines = []
     for place in places:
         found = [cells.get(place) for cells in steps.values()]
-        bounds = [rate_interval(each.passed, each.evaluated) if each else (None, None) for each in found]
+        bounds = [rate_interval(each.passed, each.judged) if each else (None, None) for each in found]
         lines.append(
             {
                 "label": _label(place, places),
-                "values": [_percent(each.passed / each.evaluated) if each else None for each in found],
+                "values": [_percent(each.passed / each.judged) if each else None for each in found],
                 "low": [_percent(low) for low, _ in bounds],
                 "high": [_percent(high) for _, high in bounds],
-                "counts": [each.evaluated if each else None for each in found],
+                "counts": [each.judged if each else None for each in found],
             }
         )
     return _lines(" %", step_s, list(steps), lines, changes)
@@ -99,14 +99,20 @@ def histogram(bins: Sequence[Bin]) -> dict[str, Any] | None:
 
 
 def sparkline(series: Sequence[SeriesPoint], place: Place, step_s: int) -> dict[str, Any] | None:
-    """Returns a small chart of a metric's pass rate; None with fewer than two points."""
-    steps, _ = _merged(series, [place], step_s)
+    """Returns a small chart of a metric's pass rate, or of its mean without a verdict; None with fewer than two points."""
+    of_place = [each for each in series if (each.metric, each.level) == place]
+    judged = [each for each in of_place if each.passed + each.failed]
+    steps, _ = _merged(judged or of_place, [place], step_s)
     if len(steps) < 2:
         return None
+    cells = [found[place] for found in steps.values()]
     return {
         "kind": "spark",
+        "of": "pass rate" if judged else "mean",
         "x": list(steps),
-        "values": [_percent(cells[place].passed / cells[place].evaluated) for cells in steps.values()],
+        "values": [
+            _percent(each.passed / each.judged) if judged else each.value_sum / each.evaluated for each in cells
+        ],
     }
 
 
@@ -123,7 +129,12 @@ def _marks(changes: Sequence[Change]) -> list[dict[str, Any]]:
 class _Cell:
     evaluated: int = 0
     passed: int = 0
+    failed: int = 0
     value_sum: float = 0.0
+
+    @property
+    def judged(self) -> int:
+        return self.passed + self.failed
 
 
 def _merged(
@@ -143,6 +154,7 @@ def _merged(
         cell = found.setdefault(at, {}).setdefault((each.metric, each.level), _Cell())
         cell.evaluated += each.evaluated
         cell.passed += each.passed
+        cell.failed += each.failed
         cell.value_sum += (each.mean or 0.0) * each.evaluated
     return found, step_s * factor
 

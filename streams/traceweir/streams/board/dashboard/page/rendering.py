@@ -8,9 +8,9 @@ from typing import Any
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from traceweir.schemas.score import GATE
 from traceweir.streams.board.dashboard.page.filters import LABELS, SPANS
 from traceweir.streams.board.dashboard.page.formats import FILTERS, inert
-from traceweir.streams.tools.results.reader import GATE
 
 
 def rendered(template: str, code: int = 200, **values: Any) -> HTMLResponse:

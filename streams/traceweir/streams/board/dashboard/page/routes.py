@@ -15,7 +15,7 @@ from fastapi import APIRouter, Depends, Form, HTTPException, Query, Request, Res
 from fastapi.responses import HTMLResponse, RedirectResponse
 
 from traceweir.schemas.judge_config import Budget
-from traceweir.schemas.score import Cause, NotEvaluated, Status
+from traceweir.schemas.score import GATE, Cause, NotEvaluated, ReportedStatus
 from traceweir.schemas.text import printable, shell_command
 from traceweir.streams.board.dashboard.cases import CaseAdded, NoCaseError, NoSessionError, add_session
 from traceweir.streams.board.dashboard.challengers import (
@@ -59,10 +59,9 @@ from traceweir.streams.intake.formats.documents import InputError
 from traceweir.streams.lab.comparison.sections import flips_of, sections_of
 from traceweir.streams.lab.evals.capture import Outcome
 from traceweir.streams.tools.doctor.finding import Finding
-from traceweir.streams.tools.results.reader import GATE
 
 PAGE_LENGTHS = (50, 200, 500)
-_STATUSES = get_args(Status)
+_STATUSES = get_args(ReportedStatus)
 _REASONS = get_args(NotEvaluated)
 _CAUSES = (*get_args(Cause), NO_CAUSE)
 _SIDES = ("first", "second")
@@ -405,7 +404,7 @@ def _by_place(metrics: Sequence[MetricFigures]) -> dict[charts.Place, MetricFigu
 
 
 def _total(metrics: Sequence[MetricFigures]) -> dict[str, float | None]:
-    """Returns the pass rate of all criteria together, and what their judges cost."""
+    """Returns the pass rate of all criteria with a threshold together, and what the judges of all criteria cost."""
     criteria = _criteria(metrics)
     passed = sum(each.passed for each in criteria)
     failed = sum(each.failed for each in criteria)

@@ -11,12 +11,12 @@ from pydantic import JsonValue, ValidationError
 
 from traceweir.schemas.conversation import Exchange, conversation_of
 from traceweir.schemas.figures import counted
+from traceweir.schemas.score import GATE, INFORMATIONAL
 from traceweir.schemas.session import Session
 from traceweir.scorers.evaluation.languages import language_warning
 from traceweir.scorers.text.scripts import script_of
 from traceweir.streams.board.dashboard.page.diff import Piece, differences
 from traceweir.streams.board.store.sessions import TRACE_VALUE
-from traceweir.streams.tools.results.reader import GATE
 
 _VALUE_DIMENSIONS = ("complexity", "novelty", "tool_diversity", "outcome_confidence")
 MAX_TEXT = 20_000
@@ -121,13 +121,13 @@ def score_views(
     earlier: dict[str, list[Mapping[str, Any]]] = {}
     for row in replaced:
         earlier.setdefault(row["result_id"], []).append(row)
-    order = {"FAILED": 0, "NOT_EVALUATED": 1, "PASSED": 2}
+    order = {"FAILED": 0, "NOT_EVALUATED": 1, "PASSED": 2, INFORMATIONAL: 3}
     ranked = sorted(
         results,
         key=lambda row: (
             row["metric"] == GATE,
             row["metric"] == TRACE_VALUE,
-            order.get(row["status"], 3),
+            order.get(row["status"], 4),
             row["metric"],
             row["invocation_id"] or row["trace_id"] or "",
         ),
