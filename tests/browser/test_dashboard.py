@@ -91,8 +91,8 @@ def test_the_health_is_shown_changes_by_itself_and_is_inert(page: Page, fresh: t
 def test_from_the_overview_to_the_metric_to_the_session(page: Page, address: str) -> None:
     page.goto(address)
     page.get_by_role("region", name="Metrics").get_by_role("link", name="tool_trajectory_avg_score").first.click()
-    page.get_by_role("heading", name="Lowest").wait_for()
-    worst = page.locator("section", has=page.get_by_role("heading", name="Lowest")).get_by_role("link").first
+    page.get_by_role("heading", name="Worst").wait_for()
+    worst = page.locator("section", has=page.get_by_role("heading", name="Worst")).get_by_role("link").first
     session = worst.inner_text()
     worst.click()
 

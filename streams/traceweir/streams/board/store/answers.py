@@ -7,6 +7,8 @@ from typing import Literal
 
 from pydantic import BaseModel, JsonValue
 
+from traceweir.scorers.base import Direction
+
 
 class Figures(BaseModel):
     """What results add up to."""
@@ -65,6 +67,14 @@ class MetricFigures(JudgedFigures):
     """Name of the metric."""
     level: str
     """What was measured: an invocation, a trace or the session."""
+    direction: Direction | None = None
+    """Which values are better: `higher`, `lower`, or `neutral` if none is; null if no scorer of this name is installed."""
+    unit: str | None = None
+    """The unit of the values, such as `s`; null if they have none, or if no scorer of this name is installed."""
+    median: float | None = None
+    """The median of the values without a threshold, rounded to four digits; null without one, or if they were removed."""
+    p95: float | None = None
+    """95 of 100 values without a threshold are at most this one; rounded, and null, as the median."""
 
 
 class SeriesPoint(BaseModel):
@@ -334,7 +344,7 @@ class MetricResult(BaseModel):
     value: float
     """The value."""
     threshold: float | None
-    """The least value that passes; null if the metric has no threshold."""
+    """The worst value that passes; null if the metric has no threshold."""
     status: str
     """PASSED or FAILED, or INFORMATIONAL without a threshold."""
     rationale: str
@@ -364,8 +374,10 @@ class MetricOverTime(BaseModel):
     """How many results have which value, in ranges of the same width, from the least value to the largest one."""
     slices: Slices
     """The values of dimensions whose pass rates differ most from the others."""
+    direction: Direction | None
+    """Which values are better: `higher`, `lower`, or `neutral` if none is; null if neither a scorer nor a verdict says so."""
     worst: list[MetricResult]
-    """The results with the least values, the least first."""
+    """The results with the worst values by the direction, the worst first; empty if it is neutral or unknown."""
     nearest: list[MetricResult]
     """The results that are nearest to their threshold: first those that failed, then those that passed."""
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from traceweir.scorers.base import Direction
 from traceweir.streams.board.store.answers import Bin, DimensionValues, MetricOverTime, MetricResult
+from traceweir.streams.board.store.direction import direction_of
 from traceweir.streams.board.store.figures import rollups_of
 from traceweir.streams.board.store.overview import changes_in, figures_by_metric, series_of, step_of
 from traceweir.streams.board.store.selection import Readable, Selection, in_utc
@@ -29,6 +31,7 @@ def metric(store: Readable, selection: Selection) -> MetricOverTime:
         raise ValueError("a metric has to be selected")
     step_s = step_of((selection.until - selection.since).total_seconds())
     figures = figures_by_metric(store, selection)
+    direction = direction_of(store, selection, selection.metric)
     return MetricOverTime(
         metric=selection.metric,
         since=selection.since,
@@ -39,7 +42,8 @@ def metric(store: Readable, selection: Selection) -> MetricOverTime:
         changes=changes_in(store, selection),
         distribution=_distribution(store, selection),
         slices=slices_of(store, selection, figures),
-        worst=_results(store, selection, "value IS NOT NULL", "value", MAX_RESULTS),
+        direction=direction,
+        worst=_worst(store, selection, direction),
         nearest=[
             *_results(
                 store,
@@ -103,6 +107,13 @@ def _distribution(store: Readable, selection: Selection) -> list[Bin]:
         Bin(low=low + at * width, high=low + (at + 1) * width if at < BINS - 1 else high, results=numbers.get(at, 0))
         for at in range(BINS)
     ]
+
+
+def _worst(store: Readable, selection: Selection, direction: Direction | None) -> list[MetricResult]:
+    if direction in (None, "neutral"):
+        return []
+    order = "value" if direction == "higher" else "value DESC"
+    return _results(store, selection, "value IS NOT NULL", order, MAX_RESULTS)
 
 
 def _results(store: Readable, selection: Selection, condition: str, order: str, limit: int) -> list[MetricResult]:

@@ -9,16 +9,19 @@ from typing import Any
 
 from traceweir.schemas.judge_config import Budget
 from traceweir.schemas.score import GATE
+from traceweir.scorers.evaluation.description import description_of
 from traceweir.streams.board.store.answers import (
     Change,
     Coverage,
     Freshness,
+    JudgedFigures,
     JudgeSpending,
     MetricFigures,
     Overview,
     SeriesPoint,
 )
-from traceweir.streams.board.store.figures import judged_figures_of, rollups_of, rows_by_place
+from traceweir.streams.board.store.figures import Place, judged_figures_of, rollups_of, rows_by_place
+from traceweir.streams.board.store.quantiles import Quantiles, quantiles_by_place
 from traceweir.streams.board.store.rollups import BUCKET_GROWTH
 from traceweir.streams.board.store.selection import Readable, Selection, in_utc, stored
 from traceweir.streams.board.store.tables import RESULT_DIMENSIONS
@@ -60,9 +63,10 @@ def step_of(span_s: float) -> int:
 
 def figures_by_metric(store: Readable, selection: Selection) -> list[MetricFigures]:
     """Returns the figures of each metric and level."""
+    quantiles = quantiles_by_place(store, selection)
     return [
-        MetricFigures(metric=metric, level=level, **judged_figures_of(rows).model_dump())
-        for (metric, level), rows in rows_by_place(store, selection).items()
+        _metric_figures(place, judged_figures_of(rows), quantiles.get(place))
+        for place, rows in rows_by_place(store, selection).items()
     ]
 
 
@@ -112,6 +116,20 @@ def changes_in(store: Readable, selection: Selection) -> list[Change]:
     )
     found = [Change(**row | {"first_seen_at": in_utc(row["first_seen_at"])}) for row in rows]
     return sorted(found, key=lambda change: (change.first_seen_at, change.kind, change.value))
+
+
+def _metric_figures(place: Place, figures: JudgedFigures, quantiles: Quantiles | None) -> MetricFigures:
+    metric, level = place
+    described = description_of(metric)
+    return MetricFigures(
+        metric=metric,
+        level=level,
+        direction=described.direction if described is not None else None,
+        unit=described.unit if described is not None else None,
+        median=quantiles.median if quantiles is not None else None,
+        p95=quantiles.p95 if quantiles is not None else None,
+        **figures.model_dump(),
+    )
 
 
 def closed_sessions(store: Readable, selection: Selection) -> int:

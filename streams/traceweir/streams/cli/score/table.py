@@ -99,6 +99,9 @@ class ScoreTable:
             )
             self._print_worst(stdout)
         if sessions > 1:
+            if quantiles := tally.quantiles():
+                stdout.print(Text("\nvalues without a threshold", style="bold"))
+                print_aligned(quantiles)
             stdout.print(Text("\nall sessions", style="bold"))
             print_aligned(tally.sums())
         stdout.print(Text(f"\n{counts}; {tally.statuses()}"), soft_wrap=True)

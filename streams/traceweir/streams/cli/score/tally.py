@@ -10,8 +10,10 @@ from fractions import Fraction
 import msgspec
 
 from traceweir.schemas.figures import counted, figure
-from traceweir.schemas.score import INFORMATIONAL, UNANSWERED
+from traceweir.schemas.score import INFORMATIONAL, UNANSWERED, reported_status
 from traceweir.schemas.text import printable
+from traceweir.scorers.evaluation.description import description_of
+from traceweir.streams.base.statistics.rounded_values import MEDIAN, P95, RoundedValues
 from traceweir.streams.cli.score.cells import status_of
 
 
@@ -51,10 +53,16 @@ class _Sum:
     total: int = 0
     """The sum of the values in units of the smallest float: exact, and without overflow."""
 
+    informational: RoundedValues | None = None
+    """The values without a threshold, if there is one."""
+
     def add(self, line: ScoreLine) -> None:
         self.scores += 1
         self.failed += line.status == "FAILED"
         if line.value is not None:
+            if reported_status(line.metric, line.status, line.threshold) == INFORMATIONAL:
+                self.informational = self.informational or RoundedValues()
+                self.informational.add(line.value)
             numerator, denominator = line.value.as_integer_ratio()
             self.values += 1
             self.total += numerator << _LEAST_EXPONENT - denominator.bit_length() + 1
@@ -131,6 +139,20 @@ class ScoreTally:
             judges = self._judges.get(metric, {})
             if len(judges) > 1:
                 rows += [_row(f"  judge {printable(judge)}", each) for judge, each in judges.items()]
+        return rows
+
+    def quantiles(self) -> list[tuple[str, str]]:
+        """Returns for each metric with values without a threshold its name, and their median, p95, unit and direction."""
+        rows = []
+        for metric, found in self._sums.items():
+            if found.informational is None:
+                continue
+            described = description_of(metric)
+            unit = f" {described.unit}" if described is not None and described.unit is not None else ""
+            direction = described.direction if described is not None else "neutral"
+            better = f"; {direction} is better" if direction != "neutral" else ""
+            median, p95 = (figure(found.informational.quantile(share)) for share in (MEDIAN, P95))
+            rows.append((metric, f"median {median}{unit}, p95 {p95}{unit}{better}"))
         return rows
 
     def statuses(self) -> str:

@@ -243,6 +243,29 @@ async def test_values_without_a_threshold_have_no_pass_rate_and_no_colour(
     assert 'class="interval"' not in page
     assert 'class="s p"' not in page
     assert "informational" in page
+    if "session" not in view:
+        assert re.search(r"median</span> 901 tokens<span class=\"dim\">, p95</span> 902 tokens", page)
+        assert "lower is better" in page
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("latency", "the ten greatest values; lower is better"),
+        ("completeness", "the ten least values; higher is better"),
+        ("tool_call_count_v1", "no value is worse than another"),
+        (f"our{HOSTILE}", "it is not known which values are worse"),
+    ],
+)
+async def test_the_page_of_a_metric_says_which_results_are_the_worst(
+    name: str, sentence: str, tmp_path: Path, visit: Open
+) -> None:
+    site = Site(open_store(tmp_path / "store.duckdb"), now=NOW + timedelta(minutes=1))
+    site.add(*(make_score(f"s{number}", name, number / 4, threshold=None) for number in range(1, 4)))
+
+    page = (await visit(site).get("/metric", params={"metric": name})).text
+
+    assert sentence in page
 
 
 async def test_the_pass_rate_of_the_overview_is_that_of_criteria_with_a_threshold(tmp_path: Path, visit: Open) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any, get_args
 
@@ -16,11 +17,12 @@ from tests.support.stores import FakeRecord, batch_of, scores_batch
 from traceweir.schemas.dead_letter import REPLAYED, DeadLetter
 from traceweir.schemas.judge_config import Budget
 from traceweir.schemas.score import Cause, Score, result_id
+from traceweir.streams.base.statistics.rounded_values import MEDIAN, P95, RoundedValues
 from traceweir.streams.board.store import duckdb_store
 from traceweir.streams.board.store import sessions as sessions_module
 from traceweir.streams.board.store.comparison import compare
 from traceweir.streams.board.store.duckdb_store import DuckDBStore
-from traceweir.streams.board.store.metric import dimension_values
+from traceweir.streams.board.store.metric import dimension_values, metric
 from traceweir.streams.board.store.opening import Store
 from traceweir.streams.board.store.overview import judge_spending, overview
 from traceweir.streams.board.store.paging import Position
@@ -165,6 +167,77 @@ def test_a_value_without_a_threshold_is_in_no_pass_rate_and_is_counted(store: St
     (one, *_) = sessions(store, DAY, status="PASSED")
     assert (one.session_id, one.passed, one.failed, one.informational) == ("a", 1, 0, 1)
     assert {each.session_id for each in sessions(store, DAY, status="INFORMATIONAL")} == set("abc")
+
+
+@pytest.mark.parametrize(
+    ("name", "direction", "worst"),
+    [
+        ("completeness", "higher", [0.25, 0.5, 0.75]),
+        ("latency", "lower", [0.75, 0.5, 0.25]),
+        ("tool_call_count_v1", "neutral", []),
+        ("our_tone", None, []),
+    ],
+)
+def test_the_worst_results_are_those_of_the_metric_s_direction(
+    name: str, direction: str | None, worst: list[float], store: Store
+) -> None:
+    store.write(scores_batch(*(make_score(f"s{number}", name, number / 4, threshold=None) for number in range(1, 4))))
+
+    found = metric(store, replace(DAY, metric=name))
+
+    assert (found.direction, [each.value for each in found.worst]) == (direction, worst)
+
+
+@pytest.mark.parametrize(
+    ("passed", "failed", "direction"), [(0.9, 0.2, "higher"), (0.2, 0.9, "lower"), (0.9, 0.9, None), (0.5, 0.5, None)]
+)
+def test_verdicts_say_which_values_are_better_where_no_scorer_does(
+    passed: float, failed: float, direction: str | None, store: Store
+) -> None:
+    statuses = {"PASSED": passed, "FAILED": failed}
+    store.write(
+        scores_batch(
+            *(make_score(status, "our_tone", value, threshold=0.5, status=status) for status, value in statuses.items())
+        )
+    )
+
+    assert metric(store, replace(DAY, metric="our_tone")).direction == direction
+
+
+@pytest.mark.parametrize(
+    ("values", "median", "p95"),
+    [
+        ([3.0], 3.0, 3.0),
+        ([float(number) for number in range(1, 101)], 50.0, 95.0),
+        ([0.0, 0.0, 2.5e-9, -2.5], 0.0, 2.5e-9),
+        ([0.1, 1 / 3, 1000.0], 0.3333, 1000.0),
+        ([1234567.0] * 3, 1235000.0, 1235000.0),
+        ([1.7976e308, -1e300], -1e300, 1.797e308),
+    ],
+)
+def test_values_without_a_threshold_have_a_median_and_a_p95_with_their_unit(
+    values: list[float], median: float, p95: float, store: Store
+) -> None:
+    store.write(
+        scores_batch(
+            *(
+                make_score(f"s{number}", "latency", value, threshold=None, status="PASSED")
+                for number, value in enumerate(values)
+            ),
+            make_score("judged", value=0.5),
+        )
+    )
+
+    found = {each.metric: each for each in overview(store, DAY).metrics}
+
+    latency = found["latency"]
+    assert (latency.median, latency.p95, latency.unit, latency.direction) == (median, p95, "s", "lower")
+    of_values = RoundedValues()
+    for value in values:
+        of_values.add(value)
+    assert (of_values.quantile(MEDIAN), of_values.quantile(P95)) == (median, p95)
+    judged = found["response_match_score"]
+    assert (judged.median, judged.p95, judged.unit, judged.direction) == (None, None, None, "higher")
 
 
 def test_a_comparison_has_no_pass_rate_where_a_side_has_no_threshold(store: Store) -> None:

@@ -30,7 +30,10 @@ def test_the_means_over_all_sessions_are_printed_last(run: Run, write_input: Wri
 
     shown = " ".join(run("score", file, "--embedder", "none", "--config", config).out.split())
 
-    _, _, sums = shown.partition("all sessions ")
+    before, _, sums = shown.partition("all sessions ")
+    assert before.endswith(
+        "values without a threshold agent/latency_seconds median 1.000 s, p95 3.000 s; lower is better "
+    )
     assert sums.startswith(
         "agent/latency_seconds 2.000 mean of 2 of 3 sessions agent/input_token_count none of 3 sessions "
         "completeness 0.444 "
