@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from traceweir.schemas.base import ConfigModel, JsonObject, NonEmpty
+from traceweir.schemas.model_names import litellm_name
 from traceweir.schemas.sampling import Sampling
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -203,14 +204,14 @@ class JudgeConfig(ConfigModel):
         return self.options[model].sent() if model in self.options else {}
 
     def windows_of(self, *models: str) -> JsonObject:
-        """Returns the entries of `window_tokens` for models, as the criteria write their names."""
-        names = {self.models.get(model, model) for model in models}
-        # litellm's name has the provider before the name.
-        return {
-            window: tokens
-            for window, tokens in self.window_tokens.items()
-            if any(window == name or window.endswith(f"/{name}") for name in names)
-        }
+        """Returns the entries of `window_tokens` for models, as the criteria write their names.
+
+        >>> JudgeConfig(window_tokens={"openai/qwen": 32_768, "azure/qwen": 65_536}).windows_of("qwen")
+        {'openai/qwen': 32768}
+        """
+        # The environment decides whether a bare name is asked at a server of one's own, and a digest is equal everywhere.
+        names = {litellm_name(model, self.models, base) for model in models for base in (None, "a server")}
+        return {model: tokens for model, tokens in self.window_tokens.items() if model in names}
 
     @model_validator(mode="after")
     def _check_fallback_names_other_models(self) -> JudgeConfig:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 
+from traceweir.schemas.model_names import litellm_name
 from traceweir.schemas.text import printable
 from traceweir.scorers.evaluation.plan import Plan
 from traceweir.scorers.judge import BudgetSpent, Judge, JudgeFailed, Question, Reply
@@ -15,7 +16,7 @@ from traceweir.streams.base.settings import Settings
 from traceweir.streams.lab.judge_check import JudgedOnce, judge_once
 from traceweir.streams.scoring.judges.client import Access
 from traceweir.streams.scoring.judges.errors import JudgeUnavailableError
-from traceweir.streams.scoring.judges.models import litellm_name, models_of
+from traceweir.streams.scoring.judges.models import models_of
 from traceweir.streams.scoring.judges.service import Judging
 from traceweir.streams.scoring.judges.verdict_file import JudgeFile
 from traceweir.streams.tools.doctor.finding import Finding

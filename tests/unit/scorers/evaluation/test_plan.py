@@ -244,17 +244,40 @@ def test_the_window_of_a_judge_is_part_of_the_digests_of_the_criteria_that_ask_i
         return [metric.digest for metric in found.metrics]
 
     plain = plan()
-    sizes: list[dict[str, JsonValue]] = [
-        {"openai/qwen": 32_768},
-        {"openai/qwen": 65_536},
-        {"hosted/openai/qwen": 32_768},
-    ]
+    sizes: list[dict[str, JsonValue]] = [{"openai/qwen": 32_768}, {"openai/qwen": 65_536}]
     for windows in sizes:
         narrow = plan(window_tokens=windows)
         assert (digests(narrow)[0] == digests(plain)[0], digests(narrow)[1] == digests(plain)[1]) == (False, True)
         assert narrow.digest != plain.digest
     of_fallback = plan(window_tokens={"openai/other": 32_768}, fallback={"openai/qwen": ["other"]})
     assert digests(of_fallback)[0] != digests(plan(fallback={"openai/qwen": ["other"]}))[0]
+
+
+@pytest.mark.parametrize(
+    ("model", "aliases", "window"),
+    [
+        ("gemini-2.5-flash", {}, "gemini/gemini-2.5-flash"),
+        ("gpt-4o-mini", {}, "openai/gpt-4o-mini"),
+        ("openai/qwen", {}, "openai/qwen"),
+        ("hosted_vllm/org/qwen", {}, "hosted_vllm/org/qwen"),
+        ("qwen", {}, "openai/qwen"),
+        ("qwen", {}, "qwen"),
+        ("gemini-2.5-flash", {"gemini-2.5-flash": "vertex_ai/gemini-2.5-flash"}, "vertex_ai/gemini-2.5-flash"),
+        ("judge", {"judge": "azure/gpt-4o-mini"}, "azure/gpt-4o-mini"),
+    ],
+)
+def test_only_the_window_of_the_model_that_is_asked_is_part_of_a_digest(
+    model: str, aliases: dict[str, JsonValue], window: str
+) -> None:
+    def digest(**windows: JsonValue) -> str:
+        criterion: JsonValue = {"threshold": 1, "judge_model_options": {"judge_model": model}}
+        judge: JsonValue = {"models": aliases, "window_tokens": windows}
+        return read_plan({"criteria": {"safety_v1": criterion}, "judge": judge}).metrics[0].digest
+
+    bare = window.rpartition("/")[2]
+    others = {f"azure/{window}", f"openrouter/{bare}", f"{window}-mini", "gemini/gemini-2.5-flash", "openai/judge"}
+    assert digest() != digest(**{window: 32_768})
+    assert digest() == digest(**dict.fromkeys(others - {window}, 32_768))
 
 
 def test_the_longest_answer_of_a_judge_is_part_of_the_config_digest_alone() -> None:

@@ -21,6 +21,7 @@ from urllib.parse import urlsplit
 from pydantic import JsonValue, SecretStr
 
 from traceweir.schemas.judge_config import JudgeConfig
+from traceweir.schemas.model_names import litellm_name
 from traceweir.schemas.score import Cause
 from traceweir.scorers.judge import Question, Room
 from traceweir.streams.base.clock import utc_now
@@ -47,7 +48,7 @@ from traceweir.streams.scoring.judges.http_limits import (
 )
 from traceweir.streams.scoring.judges.instrumentation import trace_headers, uninstrumented
 from traceweir.streams.scoring.judges.missing_key import is_refused_here, missing_key
-from traceweir.streams.scoring.judges.models import ANSWER_TOKENS, Spent, Use, estimated_tokens, litellm_name, price_of
+from traceweir.streams.scoring.judges.models import ANSWER_TOKENS, Spent, Use, estimated_tokens, price_of
 from traceweir.streams.scoring.judges.refusals import refusal
 from traceweir.streams.scoring.judges.sampling import (
     LITELLMS_PARAMETERS,

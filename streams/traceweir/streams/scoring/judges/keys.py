@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from traceweir.schemas.model_names import litellm_name
 from traceweir.scorers.evaluation.plan import Plan
-from traceweir.streams.scoring.judges.models import litellm_name, models_of
+from traceweir.streams.scoring.judges.models import models_of
 
 KEYS: Mapping[str, tuple[str, ...]] = {
     "openai": ("OPENAI_API_KEY",),

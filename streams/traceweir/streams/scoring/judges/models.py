@@ -1,4 +1,4 @@
-"""Finds names and prices of judge models, and estimates tokens."""
+"""Finds the judge models of a plan and their prices, and estimates tokens."""
 
 from __future__ import annotations
 
@@ -10,22 +10,6 @@ from traceweir.schemas.score import Cost
 from traceweir.scorers.base import Scorer
 from traceweir.scorers.evaluation.plan import Plan
 
-FAMILIES = (
-    ("gemini-", "gemini/"),
-    ("gemma-", "gemini/"),
-    ("claude-", "anthropic/"),
-    ("gpt-", "openai/"),
-    ("chatgpt-", "openai/"),
-    ("o1", "openai/"),
-    ("o3", "openai/"),
-    ("o4", "openai/"),
-    ("mistral-", "mistral/"),
-    ("deepseek-", "deepseek/"),
-)
-"""The provider of a bare model name, by the prefix of the name.
-
-Without this table litellm would route Gemini to Vertex AI, which needs a cloud account.
-"""
 BYTES_PER_TOKEN = 3
 """UTF-8 bytes per token, a low value so that estimates are rather too high. English has about four, Korean three."""
 ANSWER_TOKENS = 250
@@ -97,29 +81,6 @@ def models_of(plan: Plan) -> list[str]:
 def scorers_of(plan: Plan) -> list[Scorer]:
     """Returns the scorers of a plan."""
     return [metric.scorer for metric in plan.metrics if metric.scorer is not None]
-
-
-def litellm_name(model: str, aliases: Mapping[str, str], api_base: str | None = None) -> str:
-    """Returns litellm's name of a model.
-
-    Args:
-        model: The name that the criteria of the config use.
-        aliases: The table of the config, which takes precedence.
-        api_base: Address of a local server, if there is one; a model of unknown provider is taken from this server.
-
-    >>> litellm_name("gemini-2.5-flash", {}), litellm_name("azure/mine", {}), litellm_name("qwen", {}, "http://127.0.0.1:8000/v1")
-    ('gemini/gemini-2.5-flash', 'azure/mine', 'openai/qwen')
-    >>> litellm_name("gemini-2.5-flash", {"gemini-2.5-flash": "openai/qwen"})
-    'openai/qwen'
-    """
-    if model in aliases:
-        return aliases[model]
-    if "/" in model:
-        return model
-    for prefix, provider in FAMILIES:
-        if model.startswith(prefix):
-            return provider + model
-    return f"openai/{model}" if api_base else model
 
 
 def estimated_tokens(text: str) -> int:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
+from traceweir.schemas.model_names import litellm_name
 from traceweir.scorers.evaluation.plan import Plan
 from traceweir.streams.base.settings import Settings
 from traceweir.streams.scoring.embedders.loading import DEFAULT_MODEL, EmbedderUnavailableError, load_embedder
 from traceweir.streams.scoring.judges.client import load_litellm
 from traceweir.streams.scoring.judges.errors import JudgeUnavailableError
-from traceweir.streams.scoring.judges.models import litellm_name, models_of
+from traceweir.streams.scoring.judges.models import models_of
 from traceweir.streams.tools.doctor.finding import Finding
 
 
