@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -30,7 +31,7 @@ ROOT = span(1, 9, session="s")
 IDLE_S = 60
 
 
-def whole(*, partitions: int = 4, **options: Any) -> Flow:
+def whole(*, partitions: int = 2, **options: Any) -> Flow:
     """Returns a flow of all stages that publishes each trace whose value it can measure."""
     settings: dict[str, Any] = {"otlp_visibility": "network", "idle_gap_s": 20.0} | options
     return Flow(read_plan(CONFIG), stages=STAGES, partitions=partitions, embedder=HashingEmbedder(), **settings)
@@ -99,12 +100,17 @@ def network(flow: Flow) -> set[str]:
     return {key.decode() for key, value in shown.items() if key and value is not None}
 
 
-async def in_time() -> Flow:
-    """Returns a flow in which the same spans came in time."""
+@pytest.fixture(scope="module")
+def in_time() -> Flow:
+    """Returns a flow in which the same spans came in time, to be read only."""
     flow = whole()
-    flow.send(TOPICS.otlp_spans, request(*EARLY, ROOT))
-    await flow.settle()
-    await pass_in_steps(flow, 160)
+
+    async def play() -> None:
+        flow.send(TOPICS.otlp_spans, request(*EARLY, ROOT))
+        await flow.settle()
+        await pass_in_steps(flow, 160)
+
+    asyncio.run(play())
     return flow
 
 
@@ -132,7 +138,7 @@ def check_moved(flow: Flow, undisturbed: Flow) -> None:
     assert len(set(names)) == len(names)
 
 
-async def test_a_turn_moves_from_its_trace_id_to_the_session_that_late_spans_name() -> None:
+async def test_a_turn_moves_from_its_trace_id_to_the_session_that_late_spans_name(in_time: Flow) -> None:
     flow = whole()
     await publish_under_the_trace_id(flow)
     assert ("inference_call_count_v1", "invocation") in told(flow, OWN)
@@ -140,10 +146,10 @@ async def test_a_turn_moves_from_its_trace_id_to_the_session_that_late_spans_nam
 
     await send_the_root(flow)
 
-    check_moved(flow, await in_time())
+    check_moved(flow, in_time)
     assert flow.counters("collect")["moved"] == 1
     homes = {message.key: message.partition for message in flow.read(TOPICS.invocations)}
-    assert homes == {key: partition_of(key, 4) for key in (OWN.encode(), b"s")}
+    assert homes == {key: partition_of(key, flow.partitions) for key in (OWN.encode(), b"s")}
     assert len(set(homes.values())) == 2
 
 
@@ -161,12 +167,12 @@ async def test_a_session_that_loses_its_only_turn_has_no_turn_and_no_trace_that_
 
 
 @pytest.mark.parametrize("step", range(5))
-async def test_a_restart_at_any_point_changes_nothing(step: int) -> None:
+async def test_a_restart_at_any_point_changes_nothing(step: int, in_time: Flow) -> None:
     flow = whole()
 
     def restart(now: int) -> None:
         if now == step:
-            for partition in range(4):
+            for partition in range(flow.partitions):
                 flow.crash(partition)
 
     flow.send(TOPICS.otlp_spans, request(*EARLY))
@@ -175,22 +181,22 @@ async def test_a_restart_at_any_point_changes_nothing(step: int) -> None:
     await pass_in_steps(flow, IDLE_S + 10)
     restart(1)
     flow.send(TOPICS.otlp_spans, request(ROOT))
-    for partition in range(4):
+    for partition in range(flow.partitions):
         await flow.take(TOPICS.otlp_spans, partition=partition)
     restart(2)
     await flow.settle()
     restart(3)
     flow.pass_time(11)
     if step == 4:  # the checkpoint of the move is lost
-        assert any(flow.cut(partition).outputs for partition in range(4))
+        assert any(flow.cut(partition).outputs for partition in range(flow.partitions))
     restart(4)
     await pass_in_steps(flow, 160)
 
-    check_moved(flow, await in_time())
+    check_moved(flow, in_time)
 
 
 async def test_the_default_criteria_count_no_more_under_the_trace_id() -> None:
-    flow = Flow(stages=STAGES, partitions=4, idle_gap_s=20.0)
+    flow = Flow(stages=STAGES, partitions=2, idle_gap_s=20.0)
     await publish_under_the_trace_id(flow)
     assert {status for status, _ in told(flow, OWN).values()} != {"NOT_EVALUATED"}
     await send_the_root(flow)
