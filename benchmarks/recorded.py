@@ -27,7 +27,8 @@ from traceweir.schemas.text import printable
 from traceweir.scorers.evaluation.plan import read_plan
 from traceweir.scorers.evaluation.runner import evaluate
 from traceweir.streams.base.clock import utc_now
-from traceweir.streams.base.settings import InvalidSettingsError, load_settings
+from traceweir.streams.base.errors import InvalidSettingsError
+from traceweir.streams.base.settings import load_settings
 from traceweir.streams.intake.formats.base import DocumentRecords
 from traceweir.streams.intake.formats.documents import InputError
 from traceweir.streams.scoring.embedders.loading import EmbedderUnavailableError, load_embedder

@@ -78,7 +78,7 @@ class Case(pytest.Item):
 
     def runtest(self) -> None:
         """Scores the case; raises if its status is not PASSED or the case could not be scored."""
-        from traceweir.streams.base.settings import InvalidSettingsError
+        from traceweir.streams.base.errors import InvalidSettingsError
         from traceweir.streams.lab.evals.text import failure_lines
         from traceweir.streams.scoring.judges.errors import JudgeUnavailableError
 

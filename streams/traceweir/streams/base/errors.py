@@ -1,4 +1,4 @@
-"""Explains to the operator why a worker ends."""
+"""Explains to the operator why a worker or a command ends."""
 
 from __future__ import annotations
 
@@ -9,3 +9,7 @@ class WorkerError(RuntimeError):
 
 class NotReadyError(RuntimeError):
     """A precondition of a process is not met; the message lists the problems and how to fix them."""
+
+
+class InvalidSettingsError(ValueError):
+    """The environment holds settings that cannot be used. The message lists each of them with its variable."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Literal
 
 from traceweir.schemas.text import printable
-from traceweir.streams.base.settings import InvalidSettingsError
+from traceweir.streams.base.errors import InvalidSettingsError
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.resources import Resource

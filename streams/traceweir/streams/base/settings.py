@@ -18,6 +18,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from traceweir.schemas.session import MOST_REVISIONS
 from traceweir.schemas.text import printable
 from traceweir.schemas.trace import Visibility
+from traceweir.streams.base.errors import InvalidSettingsError
 from traceweir.streams.base.process_log import LogFormat, LogLevel, LogOptions
 from traceweir.streams.base.topics import DEFAULT_OTLP_LOGS, DEFAULT_OTLP_SPANS, DEFAULT_PREFIX, Topics
 
@@ -562,10 +563,6 @@ class Settings(BaseSettings):
             for topic, found in tasks.items()
             if len(found) > 1
         ]
-
-
-class InvalidSettingsError(ValueError):
-    """The environment holds settings that cannot be used. The message lists each of them with its variable."""
 
 
 def _is_http_url(url: str) -> bool:

@@ -6,7 +6,8 @@ import sys
 
 import orjson
 
-from traceweir.streams.base.settings import InvalidSettingsError, load_settings
+from traceweir.streams.base.errors import InvalidSettingsError
+from traceweir.streams.base.settings import load_settings
 
 
 def run(*, as_json: bool) -> None:

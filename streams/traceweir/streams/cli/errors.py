@@ -17,8 +17,7 @@ def exit_code(error: Exception) -> int | None:
     """Returns the exit code of an expected error; None for an unexpected error."""
     # Imported only after a failure: together these imports take half a second.
     from traceweir.scorers.evaluation.plan import ConfigError
-    from traceweir.streams.base.errors import NotReadyError, WorkerError
-    from traceweir.streams.base.settings import InvalidSettingsError
+    from traceweir.streams.base.errors import InvalidSettingsError, NotReadyError, WorkerError
     from traceweir.streams.board.store.errors import StoreError
     from traceweir.streams.intake.formats.documents import InputError
     from traceweir.streams.lab.comparison.bounds import UnknownMetricError

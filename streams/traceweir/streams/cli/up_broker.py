@@ -12,7 +12,8 @@ from pathlib import Path
 import psutil
 from pydantic import BaseModel, ValidationError
 
-from traceweir.streams.base.settings import ENV_PREFIX, InvalidSettingsError, Settings, load_settings
+from traceweir.streams.base.errors import InvalidSettingsError
+from traceweir.streams.base.settings import ENV_PREFIX, Settings, load_settings
 from traceweir.streams.cli.terminal import complain
 
 KAFKA_VARIABLES = f"{ENV_PREFIX}KAFKA_"

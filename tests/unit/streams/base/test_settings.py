@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from traceweir.schemas.export import texts_below_fields
-from traceweir.streams.base.settings import InvalidSettingsError, Settings, load_settings
+from traceweir.streams.base.errors import InvalidSettingsError
+from traceweir.streams.base.settings import Settings, load_settings
 from traceweir.streams.worker.kafka.client_options import (
     aiokafka_options,
     confluent_options,

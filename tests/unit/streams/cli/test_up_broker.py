@@ -13,7 +13,8 @@ from typing import Any
 import psutil
 import pytest
 
-from traceweir.streams.base.settings import InvalidSettingsError, Settings
+from traceweir.streams.base.errors import InvalidSettingsError
+from traceweir.streams.base.settings import Settings
 from traceweir.streams.cli.up_broker import broker_left, kafka_settings
 
 DEFAULT = "127.0.0.1:9092"

@@ -15,8 +15,9 @@ import uvicorn
 
 from traceweir.schemas.judge_config import Budget
 from traceweir.streams.base.clock import utc_now
+from traceweir.streams.base.errors import InvalidSettingsError
 from traceweir.streams.base.process_log import log_to_stderr
-from traceweir.streams.base.settings import InvalidSettingsError, Settings
+from traceweir.streams.base.settings import Settings
 from traceweir.streams.board.dashboard.application import create_application
 from traceweir.streams.board.dashboard.challengers import PushedChallengers
 from traceweir.streams.board.dashboard.feed import Feed

@@ -9,7 +9,7 @@ from importlib.metadata import version
 
 from traceweir.schemas.text import printable
 from traceweir.streams.base.clock import utc_now
-from traceweir.streams.base.settings import InvalidSettingsError
+from traceweir.streams.base.errors import InvalidSettingsError
 from traceweir.streams.cli.up_broker import kafka_settings
 from traceweir.streams.tools.export.http_post import HttpPost
 from traceweir.streams.tools.export.otlp_environment import Signal, read_otlp_environment

@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 import orjson
 
 from traceweir.schemas.text import printable
-from traceweir.streams.base.errors import NotReadyError, WorkerError
-from traceweir.streams.base.settings import ENV_PREFIX, InvalidSettingsError, load_settings
+from traceweir.streams.base.errors import InvalidSettingsError, NotReadyError, WorkerError
+from traceweir.streams.base.settings import ENV_PREFIX, load_settings
 from traceweir.streams.base.topics import ALL_STAGES
 from traceweir.streams.cli.terminal import complain
 from traceweir.streams.cli.up.ports import replaced_ports

@@ -15,7 +15,7 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
 from pydantic import JsonValue, SecretStr
@@ -26,7 +26,6 @@ from traceweir.schemas.score import Cause
 from traceweir.scorers.judge import Question, Room
 from traceweir.streams.base.clock import utc_now
 from traceweir.streams.base.process_setup import paused_gc
-from traceweir.streams.base.settings import Settings
 from traceweir.streams.scoring.judges.answer_formats import (
     first_format,
     formats_of,
@@ -58,6 +57,10 @@ from traceweir.streams.scoring.judges.sampling import (
 )
 from traceweir.streams.scoring.judges.secret_tag import SecretTags, TaggedPrompt, usable_key
 from traceweir.streams.scoring.judges.windows import longest_prompt, room_in
+
+# The scoring process reads no settings, and starts earlier without the import.
+if TYPE_CHECKING:
+    from traceweir.streams.base.settings import Settings
 
 log = logging.getLogger(__name__)
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from zlib import crc32
 
 from traceweir.schemas.text import printable
-from traceweir.streams.base.settings import InvalidSettingsError
+from traceweir.streams.base.errors import InvalidSettingsError
 
 DEFAULT_SHARE = 0.01
 """The share of the sessions that is traced without `OTEL_TRACES_SAMPLER`."""

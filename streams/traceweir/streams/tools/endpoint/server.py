@@ -14,9 +14,10 @@ from typing import Any, NamedTuple
 
 from aiohttp import web
 
+from traceweir.streams.base.errors import InvalidSettingsError
 from traceweir.streams.base.process_log import log_to_stderr
 from traceweir.streams.base.process_setup import event_loop
-from traceweir.streams.base.settings import InvalidSettingsError, Settings
+from traceweir.streams.base.settings import Settings
 from traceweir.streams.tools.endpoint.errors import EndpointError
 from traceweir.streams.tools.endpoint.http_server import HEALTH, http_runner
 from traceweir.streams.tools.endpoint.kafka_writer import KafkaWriter

@@ -13,7 +13,7 @@ from typing import Literal
 from urllib.parse import unquote, urlsplit
 
 from traceweir.schemas.text import printable
-from traceweir.streams.base.settings import InvalidSettingsError
+from traceweir.streams.base.errors import InvalidSettingsError
 
 Signal = Literal["logs", "traces"]
 PREFIX = "OTEL_EXPORTER_OTLP_"

@@ -30,8 +30,8 @@ from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 
 from traceweir.schemas.text import printable
+from traceweir.streams.base.errors import InvalidSettingsError
 from traceweir.streams.base.service_tasks import intervals, service_task
-from traceweir.streams.base.settings import InvalidSettingsError
 from traceweir.streams.worker.telemetry.catalogue import Instrument
 from traceweir.streams.worker.telemetry.measured import Distribution, Point
 

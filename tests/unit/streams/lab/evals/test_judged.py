@@ -16,7 +16,7 @@ from tests.support.eval_sets import case, eval_set, invocation, write
 from tests.support.openai_server import OpenAiServer, Say, busy, openai_server_apart, refusing_address
 
 from traceweir.scorers.scripted_judge import ScriptedJudge
-from traceweir.streams.base.settings import InvalidSettingsError
+from traceweir.streams.base.errors import InvalidSettingsError
 from traceweir.streams.cli.main import main
 from traceweir.streams.lab.evals.evaluate import evaluate_files
 from traceweir.streams.scoring.judges.errors import JudgeUnavailableError

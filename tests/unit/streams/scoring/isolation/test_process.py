@@ -141,6 +141,14 @@ def test_a_launched_process_that_no_worker_uses_ends_when_it_is_closed() -> None
         os.killpg(launched.process.pid, 0)
 
 
+def test_a_scoring_process_starts_without_what_reads_settings() -> None:
+    """It receives all that it needs, and each process would import pydantic-settings."""
+    code = "import sys, traceweir.streams.scoring.isolation.child; print([*sys.modules])"
+    imported = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert "'traceweir.streams.scoring.judges.client'" in imported
+    assert "settings'" not in imported
+
+
 async def test_scores_and_candidates_contain_the_requested_attempt(process: ScoringProcess) -> None:
     for attempt in (0, 3):
         result = await process.ask(session(), (), attempt)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from traceweir.streams.base.settings import InvalidSettingsError
+from traceweir.streams.base.errors import InvalidSettingsError
 from traceweir.streams.scoring.tracing.sampling import DEFAULT_SHARE, bound_of, is_chosen, share_of_environment
 
 

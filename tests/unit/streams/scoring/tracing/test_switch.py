@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 import pytest
 
+from traceweir.streams.base.errors import InvalidSettingsError
 from traceweir.streams.base.otel_environment import is_sent
-from traceweir.streams.base.settings import InvalidSettingsError
 from traceweir.streams.scoring.tracing.switch import spans_of_environment
 
 ENDPOINT = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:4318"}

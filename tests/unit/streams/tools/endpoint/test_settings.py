@@ -6,7 +6,8 @@ import pytest
 from pydantic import ValidationError
 from tests.support.endpoint import endpoint
 
-from traceweir.streams.base.settings import InvalidSettingsError, Settings
+from traceweir.streams.base.errors import InvalidSettingsError
+from traceweir.streams.base.settings import Settings
 from traceweir.streams.tools.endpoint.errors import EndpointError
 from traceweir.streams.tools.endpoint.server import check_settings
 
