@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import random
 import threading
-from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields
+from contextvars import ContextVar
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -64,32 +64,19 @@ class Site:
     def application(self) -> Application:
         """Returns the application that serves the pages and the API.
 
-        FastAPI takes a tenth of a second to build it, so an equal site without a token, which remembers nobody, shares it.
+        FastAPI takes a tenth of a second to build one, so sites without a token, which remembers nobody, share it if they
+        have the same options. It asks the site whose request it answers for everything else.
         """
-        own = self.parts()
-        for site, former, built in _BUILT:
-            if self.token is None and _are_same(own, former) and _are_same(site.parts(), former):
-                return built
-        built = self._application()
-        _BUILT.append((self, own, built))
-        return built
+        built = _shared(self) if self.token is None else _built(self)
 
-    def parts(self) -> list[object]:
-        """Returns what the site consists of now."""
-        return [getattr(self, each.name) for each in fields(self)]
+        async def answer(*of_request: Any) -> None:
+            asked = _ASKED.set(self)
+            try:
+                await built(*of_request)
+            finally:
+                _ASKED.reset(asked)
 
-    def _application(self) -> Application:
-        options = PageOptions(
-            lambda: self.state,
-            self.content,
-            lambda: self.now,
-            trace_url=self.trace_url,
-            evalset=self.evalset,
-            budget=self.budget,
-            challengers=self.challengers,
-            health=lambda: self.health,
-        )
-        return create_application(self.store, lambda: self.state, self.live, options, self.token)
+        return answer
 
     def add(self, *scores: Score) -> None:
         """Stores scores as the feed does; pages are not told."""
@@ -111,12 +98,46 @@ class Site:
         self.store.write(batch_of("sessions", *records))
 
 
-def _are_same(parts: list[object], others: list[object]) -> bool:
-    return all(one is other for one, other in zip(parts, others, strict=True))
+_ASKED: ContextVar[Site] = ContextVar("asked")
+"""The site whose request is answered."""
 
 
-_BUILT: deque[tuple[Site, list[object], Application]] = deque(maxlen=8)
-"""The applications that were built last, each with its site and the parts that the site had then."""
+class _OfAsked:
+    """Stands for a part of the site whose request is answered."""
+
+    def __init__(self, part: str) -> None:
+        self._part = part
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(getattr(_ASKED.get(), self._part), name)
+
+
+def _built(site: Site) -> Application:
+    live: Any = _OfAsked("live")
+    options = PageOptions(
+        lambda: _ASKED.get().state,
+        site.content,
+        lambda: _ASKED.get().now,
+        trace_url=site.trace_url,
+        evalset=site.evalset,
+        budget=site.budget,
+        challengers=_OfAsked("challengers"),
+        health=lambda: _ASKED.get().health,
+    )
+    return create_application(_OfAsked("store"), lambda: _ASKED.get().state, live, options, site.token)
+
+
+_SHARED: list[tuple[tuple[object, ...], Application]] = []
+"""The applications that were built, each with its options."""
+
+
+def _shared(site: Site) -> Application:
+    wanted = (site.content, site.trace_url, site.evalset, site.budget)
+    for options, application in _SHARED:
+        if options == wanted:
+            return application
+    _SHARED.append((wanted, _built(site)))
+    return _SHARED[-1][1]
 
 
 @contextmanager
