@@ -89,3 +89,16 @@ def test_the_fast_tests_neither_load_a_heavy_library_nor_read_all_recordings() -
         if (lines := texts_of_tests()[file].splitlines())
     }
     assert {file: lines for file, lines in found.items() if lines} == {}
+
+
+def test_one_process_runs_the_tests_that_load_litellm() -> None:
+    """Each process that asks a judge imports litellm, for some seconds of CPU."""
+    asks = re.compile(r"^from tests\.support\.openai_server import", re.MULTILINE)
+    group = re.compile(r"xdist_group\(\"litellm\"\)")
+    asking = {
+        file: text
+        for file, text in texts_of_tests().items()
+        if file.startswith(("tests/unit/", "tests/flow/")) and asks.search(text)
+    }
+    assert len(asking) > 30
+    assert [file for file, text in asking.items() if not group.search(text)] == []

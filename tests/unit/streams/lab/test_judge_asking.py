@@ -16,6 +16,8 @@ from traceweir.streams.base.settings import Settings
 from traceweir.streams.lab.judge_asking import ask_judges
 from traceweir.streams.tools.doctor.finding import Finding
 
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("litellm")]
+
 YES = Say(text="It is kind.\nVerdict: yes", usage=(900, 100))
 
 

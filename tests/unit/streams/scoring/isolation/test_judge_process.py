@@ -33,7 +33,8 @@ from traceweir.streams.scoring.judges.client import INSTALL, Access
 from traceweir.streams.scoring.sessions.result import ScoringResult
 from traceweir.streams.worker.run import run_worker
 
-pytestmark = pytest.mark.slow  # each test starts scoring processes
+# Most tests start a scoring process that loads litellm, and some commands load it here.
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("litellm")]
 
 
 @pytest.fixture(autouse=True)
