@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import os
 import subprocess
@@ -14,11 +16,14 @@ import pytest
 from tests.support.eval_sets import case, eval_set, invocation, write
 from tests.support.openai_server import Say, busy, openai_server_apart
 
-pytestmark = pytest.mark.slow  # each test runs pytest in a separate process
+# A run of pytest takes over 0.1 s, and two tests load litellm.
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("litellm")]
 
 FIND = [{"name": "find", "args": {"n": 1}}]
-DISABLED_PLUGINS = ["-p", "no:cacheprovider", "-p", "no:asyncio", "-p", "no:hypothesispytest"]
+ARGUMENTS = ["-q", "-p", "no:cacheprovider", "-p", "no:asyncio", "-p", "no:hypothesispytest"]
 """Disables plugins that are installed for other tests and have warnings and imports of their own."""
+GLOBAL_HOOKS = [f"-pno:{name}" for name in ("faulthandler", "threadexception", "unraisableexception")]
+"""Disables plugins that replace hooks of the whole process, where pytest runs beside the pytest of this test."""
 TURN = invocation("Hi", "Hello there.", FIND)
 
 
@@ -28,16 +33,37 @@ def project(tmp_path: Path) -> Path:
     return write(tmp_path / "pytest.ini", "[pytest]\nfilterwarnings = error\n").parent
 
 
-def run(folder: Path, *options: str, **environment: str) -> tuple[int, str]:
-    """Runs pytest in this folder in a separate process, and returns its exit code and its output.
+def is_ours(name: str) -> bool:
+    """Returns whether a variable is for this run of the tests.
 
-    The variables `CI` and `BUILD_NUMBER` are removed, because pytest would repeat each failure in its
-    summary, and the tests would count the failure twice.
+    `CI` and `BUILD_NUMBER` are, because with them pytest repeats each failure in its summary, and the tests would count
+    the failure twice.
     """
-    ours = ("PYTEST_", "TRACEWEIR_", "CI", "BUILD_NUMBER")
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
+    return name.startswith(("PYTEST_", "TRACEWEIR_", "CI", "BUILD_NUMBER"))
+
+
+def run(folder: Path, *options: str, **environment: str) -> tuple[int, str]:
+    """Runs pytest in this folder and in this process, and returns its exit code and its output."""
+    output = io.StringIO()
+    with (
+        pytest.MonkeyPatch.context() as patched,
+        contextlib.redirect_stdout(output),
+        contextlib.redirect_stderr(output),
+    ):
+        for name in filter(is_ours, list(os.environ)):
+            patched.delenv(name)
+        for name, value in environment.items():
+            patched.setenv(name, value)
+        patched.chdir(folder)
+        code = pytest.main([*ARGUMENTS, *GLOBAL_HOOKS, *options])
+    return int(code), output.getvalue()
+
+
+def run_apart(folder: Path, *options: str, **environment: str) -> tuple[int, str]:
+    """Runs pytest in a process of its own: for tests of what is imported, and of what a process leaves open at its end."""
+    inherited = {name: value for name, value in os.environ.items() if not is_ours(name)}
     ended = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", *DISABLED_PLUGINS, *options],
+        [sys.executable, "-m", "pytest", *ARGUMENTS, *options],
         cwd=folder,
         env=inherited | environment,
         capture_output=True,
@@ -79,9 +105,8 @@ def test_the_config_beside_the_file_applies(project: Path) -> None:
 
 def test_files_without_recorded_sessions_are_collected_only_with_the_option_on(project: Path) -> None:
     write(project / "trip.test.json", "no JSON at all, and somebody else's")
-    write(project / "test_x.py", "def test_x():\n    pass\n")
     code, output = run(project)
-    assert (code, "1 passed" in output) == (0, True)
+    assert (code, "no tests ran" in output) == (pytest.ExitCode.NO_TESTS_COLLECTED, True)
 
     write(project / "trip.test.json", eval_set(case("a", TURN)))
     code, output = run(project, "-o", "traceweir_eval=on")
@@ -115,7 +140,7 @@ def test_a_run_without_eval_sets_imports_only_the_plugin(project: Path) -> None:
     )
     write(project / "test_x.py", code)
     write(project / "else.test.json", "{}")
-    ended, output = run(project)
+    ended, output = run_apart(project)
     assert ended == 0, output
 
 
@@ -157,8 +182,8 @@ def verdict(body: dict[str, Any]) -> Say:
 def test_the_configured_judge_is_asked_and_its_verdicts_are_cached(project: Path) -> None:
     write_judged_cases(project)
     with openai_server_apart(default=verdict) as server:
-        for _ in range(2):
-            code, output = run(project, **environment(project, server.url))
+        for run_once in (run_apart, run):
+            code, output = run_once(project, **environment(project, server.url))
             assert code == 1, output
             assert "1 failed, 2 passed" in output
             assert f"final_response_match_v2 for {project}/one.test.json:b Failed. Expected 0.5, but got 0.0." in output
@@ -184,7 +209,7 @@ def test_without_the_judge_extra_each_judged_case_reports_how_to_install_it(proj
         "importlib.util.find_spec = lambda name, *more: None if name == 'tenacity' else found(name, *more)\n",
     )
     write(project / "test_x.py", "def test_x():\n    pass\n")
-    code, output = run(project)
+    code, output = run_apart(project)
     assert code == 1
     assert "3 failed, 1 passed" in output
     assert (
@@ -220,5 +245,5 @@ def test_the_plugin_does_not_change_the_event_loop_of_other_tests(project: Path)
         "    loop.close()\n"
         "    asyncio.set_event_loop(None)\n",
     )
-    ended, output = run(project, "test_x.py", "x.test.json", "z_test.py")
+    ended, output = run_apart(project, "test_x.py", "x.test.json", "z_test.py")
     assert (ended, "3 passed" in output) == (0, True), output
