@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import orjson
@@ -29,9 +30,8 @@ from traceweir.streams.tools.offline.scoring_run import MANY_DOCUMENTS, ScoringR
 pytestmark = pytest.mark.slow
 
 
-def clock() -> datetime:
-    """Returns the time of the recorded scores; a process imports this function."""
-    return CLOCK
+clock = partial(datetime.fromtimestamp, CLOCK.timestamp(), UTC)
+"""Returns the time of the recorded scores. A process that unpickles it imports no module of the tests, unlike a function."""
 
 
 @pytest.mark.parametrize("name", ["mixed, segments", "one scope at a time", "evaluation rows", "nothing"])
