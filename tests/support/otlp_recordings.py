@@ -14,6 +14,7 @@ import lzma
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -60,8 +61,9 @@ def document_of(name: str) -> dict[str, Any]:
     return json.loads(lzma.decompress((DATA / f"{name}{SUFFIX}").read_bytes()))  # type: ignore[no-any-return]
 
 
+@cache
 def load(name: str) -> Recording:
-    """Returns a recording."""
+    """Returns a recording, which is kept and not to be changed: loading all of them takes a second of CPU, and 23 MB."""
     document = document_of(name)
     spans = [span for request in document["requests"] for span in decode_spans(json.dumps(request).encode()).spans]
     add_logs(spans, (log for request in document["logs"] for log in decode_logs(json.dumps(request).encode()).logs))
