@@ -38,13 +38,13 @@ up: $(VENV)/.page ## Run everything with simulated agents, and show it in a web 
 IN_NO_SUITE := not kafka and not embeddings and not chaos and not frameworks and not browser and not clickhouse and not simulation and not broker
 
 test: $(VENV)/.installed ## Run the tests that need no Docker, no Java and no key; test-broker and test-simulation have more of them
-	$(BIN)/pytest -n 3 --dist loadgroup -m "$(IN_NO_SUITE)"
+	$(BIN)/pytest -n 3 --dist worksteal -m "$(IN_NO_SUITE)"
 
 # Of commands and of pages, which need the whole product; a change of one of them runs its folder.
 NOT_FAST := tests/unit/streams/cli tests/unit/docs
 
 test-fast: $(VENV)/.installed ## Run the unit and flow tests that are not slow, without those of commands and pages: under a minute
-	$(BIN)/pytest -n 2 --dist loadgroup -m "not slow and $(IN_NO_SUITE)" --hypothesis-profile fast --durations 5 tests/unit tests/flow $(NOT_FAST:%=--ignore %)
+	$(BIN)/pytest -n 2 --dist worksteal -m "not slow and $(IN_NO_SUITE)" --hypothesis-profile fast --durations 5 tests/unit tests/flow $(NOT_FAST:%=--ignore %)
 
 test-broker: $(VENV)/.installed ## Run the commands and workers on the embedded broker
 	$(BIN)/pytest -n 4 --dist loadgroup -m broker tests/broker tests/kafka tests/deployment

@@ -96,6 +96,22 @@ def pytest_collection() -> Iterator[None]:
     tune_gc()
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Puts the tests of each `xdist_group` together, and before all others.
+
+    Each process of pytest gets a part of the list, and one without work takes the end of the longest part. So the groups
+    stay in the first process, and the heavy library of a group is loaded in one.
+    """
+    if hasattr(config, "workerinput"):
+        items.sort(key=_group_of)
+
+
+def _group_of(item: pytest.Item) -> tuple[bool, str]:
+    mark = item.get_closest_marker("xdist_group")
+    return mark is None, mark.args[0] if mark else ""
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Lets the end of the process free what was frozen; extension modules complain about what remains.
 
