@@ -122,7 +122,12 @@ async def test_a_verdict_of_the_second_model_is_used_again_though_the_first_is_b
 
 
 async def test_a_score_names_the_models_that_judged() -> None:
-    async with openai_server(Say(), default=by_model(stub=busy(None, 401))) as server:
+    # Both are asked at the same time, so that the order of the requests says nothing.
+    def says(body: Any) -> Say:
+        is_refused = body["model"] == "stub" and "two" in body["messages"][-1]["content"]
+        return busy(None, 401) if is_refused else Say()
+
+    async with openai_server(default=says) as server:
         judge = judging(server.url, config=CONFIG).session()
         turns = [make_turn("i1", "one"), make_turn("i2", "two")]
         first, second, session = await scores_of(plan_of(Asks()), turns, judge=judge)
