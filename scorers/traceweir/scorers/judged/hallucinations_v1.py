@@ -39,11 +39,11 @@ class Hallucinations(JudgedTurn):
     """Returns the share of a response's sentences that the context supports, or that need no support, from 0 to 1.
 
     A judge first splits the response into sentences, then labels each sentence by comparing it with the context. The
-    labels `supported` and `not_applicable` count 1; `unsupported`, `contradictory` and `disputed` count 0; a sentence
-    without one of these labels leaves its response without a value, but with `compat: "adk"` it does not count, as in
-    Google ADK. An invocation's value is the mean of its responses, a session's value the mean of its invocations. Each
-    response needs two questions, and there is no vote. This is `hallucinations_v1` of Google ADK 2.13
-    (`evaluation/hallucinations_v1.py`), with Traceweir's own prompts.
+    labels `supported` and `not_applicable` count 1; `unsupported`, `contradictory` and `disputed` count 0. A sentence
+    without one of these labels, or a response that cannot be checked, leaves its invocation without a value; with
+    `compat: "adk"` neither counts, as in Google ADK. An invocation's value is the mean of its responses, a session's
+    value the mean of its invocations. Each response needs two questions, and there is no vote. This is
+    `hallucinations_v1` of Google ADK 2.13 (`evaluation/hallucinations_v1.py`), with Traceweir's own prompts.
 
     >>> Hallucinations(evaluateIntermediateNlResponses=True).evaluate_intermediate_nl_responses
     True
@@ -62,12 +62,11 @@ class Hallucinations(JudgedTurn):
     async def score(self, subject: Subject) -> Measurement:
         """Asks the judge for the sentences and their labels.
 
-        A response without a usable label does not count, if another response has one.
-
         Raises:
-            AnswerUnusable: no reply contains a label.
+            AnswerUnusable: a response has a sentence without a label, or no sentences; with `compat: "adk"`, no response
+                has a label.
             BudgetSpent: the budget does not allow further questions.
-            JudgeFailed: the judge answered no question.
+            JudgeFailed: the judge did not answer a question; with `compat: "adk"`, it answered none.
             MissingInput: there is no judge, or no response.
         """
         judge_of(subject)
@@ -85,13 +84,14 @@ class Hallucinations(JudgedTurn):
         checks = raise_first(await gather_all([check(response, context) for response, context in responses]))
         cost = total_cost(cost for each in checks for cost in each.costs)
         values = [each.value for each in checks if each.value is not None]
-        if not values:
-            failure = next((each.failure for each in checks if each.failure), None)
+        unchecked = [each for each in checks if each.value is None]
+        # A share of the responses that could be checked can pass what the others say.
+        if not values or (unchecked and self.compat is None):
+            failure = next((each.failure for each in unchecked if each.failure), None)
             if failure:
                 raise failure
-            raise AnswerUnusable(
-                f"none of {counted(len(checks), 'response')} has a label for each sentence: {checks[0].because}", cost
-            )
+            number = f"{len(unchecked)} of {counted(len(checks), 'response')}"
+            raise AnswerUnusable(f"not each sentence of {number} has a label: {unchecked[0].because}", cost)
         labelled = [sentence for each in checks for sentence in each.labelled if sentence.good is not None]
         bad = [sentence for sentence in labelled if not sentence.good]
         return Measurement(

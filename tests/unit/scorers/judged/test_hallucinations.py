@@ -122,10 +122,11 @@ async def test_tool_responses_are_context_for_both_kinds_of_intermediate_data() 
     assert "I look." in last
 
 
-async def test_a_response_that_cannot_be_checked_does_not_count_and_is_reported() -> None:
+async def test_as_in_adk_a_response_that_cannot_be_checked_does_not_count_and_is_reported() -> None:
     judge = ScriptedJudge(JudgeFailed("no answer"), sentences(), "junk", *[sentences("S."), labels("supported")])
     turn = Turn(ANSWERED.model_copy(update={"intermediate_data": EVENTS}))
-    score, _ = await scores("hallucinations_v1", judge, turn, evaluate_intermediate_nl_responses=True)
+    options = {"evaluate_intermediate_nl_responses": True, "compat": "adk"}
+    score, _ = await scores("hallucinations_v1", judge, turn, **options)
     assert score.value == 1.0
     responses: Any = score.details["responses"]
     assert [response["because"] for response in responses[:3]] == [
@@ -133,6 +134,23 @@ async def test_a_response_that_cannot_be_checked_does_not_count_and_is_reported(
         "no sentences in '{\"sentences\": []}'",
         "no sentences in 'junk'",
     ]
+
+
+@pytest.mark.parametrize(
+    ("unchecked", "cause", "why"),
+    [
+        ([JudgeFailed("no answer")], "judge_unavailable", "no answer"),
+        ([sentences("S."), JudgeFailed("cut off", "judge_truncated")], "judge_truncated", "cut off"),
+        ([sentences()], "judge_unparsable", "not each sentence of 1 of 2 responses has a label: no sentences in"),
+        ([sentences("S."), "junk"], "judge_unparsable", "not each sentence of 1 of 2 responses has a label: 0 of 1"),
+    ],
+)
+async def test_a_response_that_cannot_be_checked_leaves_no_value(unchecked: list[Any], cause: str, why: str) -> None:
+    judge = ScriptedJudge(*unchecked, sentences("S."), labels("supported"))
+    turn = Turn(ANSWERED.model_copy(update={"intermediate_data": INTERMEDIATE}))
+    score, _ = await scores("hallucinations_v1", judge, turn, evaluate_intermediate_nl_responses=True)
+    assert (score.value, score.cause) == (None, cause)
+    assert why in score.rationale
 
 
 async def test_a_spent_budget_results_in_no_value_even_if_some_responses_have_a_value() -> None:
