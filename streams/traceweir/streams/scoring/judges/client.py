@@ -74,7 +74,7 @@ CACHE_WRITE = 1.25
 """What an input token costs that Claude's providers write to their cache, in input tokens."""
 _TRANSIENT = {TIMED_OUT, BUSY}
 _UNAUTHORIZED = {401, 403}
-_FAIL_EVERY_QUESTION = {401, 402, 403, 404}
+_FAIL_EVERY_QUESTION = {401, 403, 404}
 """HTTP statuses that every other question would get too."""
 
 
@@ -379,7 +379,7 @@ class JudgeClient:
         text = str(error).removeprefix("litellm.").partition("Traceback (most recent call last)")[0].rstrip()
         message = f"{model}: {self.secrets.hide(prompt.masked(text)) or type(error).__name__}"
         headers = exchange.headers if exchange.headers is not None else getattr(error, "litellm_response_headers", None)
-        refused = refusal(headers, exchange.body, utc_now())
+        refused = refusal(headers, exchange.body, utc_now(), status if isinstance(status, int) else None)
         if refused.is_too_long or isinstance(error, self._litellm.ContextWindowExceededError):
             way_out = (
                 "the question and the longest answer do not fit into the model: ask a model with a longer context, or "

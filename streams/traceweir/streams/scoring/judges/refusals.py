@@ -11,15 +11,25 @@ from typing import Any, NamedTuple
 import orjson
 
 _MAX_PAUSE_S = 1e9
-_SPENT_CODES = ("insufficient_quota", "billing_hard_limit_reached")
-"""`error.code` or `error.type` of OpenAI and of servers with its API."""
+_PAYMENT_REQUIRED = 402
+_SPENT_CODES = (
+    "insufficient_quota",
+    "billing_hard_limit_reached",
+    "billing_not_active",
+    "exceeded_current_quota_error",
+    "arrearage",
+)
+"""`error.code` or `error.type` in lower case: of OpenAI and of servers with its API, Moonshot, Alibaba Cloud."""
 _FILTER_CODES = ("content_filter", "content_policy_violation")
 _LENGTH_CODES = ("context_length_exceeded", "exceed_context_size_error")
 """The same for a question that a filter refuses, and for one that is too long (OpenAI, Azure; OpenAI, llama.cpp)."""
 _SPENT_MESSAGE = re.compile(
-    r"\s*(?:Error code: \d+ - )?(?:Your credit balance is too low|insufficient_quota)", re.IGNORECASE
+    r"\s*(?:Error code: \d+ - )?(?:Your credit balance is too low|(?:You have )?insufficient[_ ](?:account )?"
+    r"(?:quota|credits?|balance|funds)\b|Rate limit exceeded: free-models-per-day)",
+    re.IGNORECASE,
 )
-"""How such a message begins; what follows can repeat the question. Anthropic has no code for it, only the status 400."""
+"""How such a message begins; what follows can repeat the question. Several providers have no code for it: Anthropic has
+only the status 400, OpenRouter 429 for the quota of a day."""
 _PER_DAY = re.compile(r"PerDay", re.IGNORECASE)
 """Part of the name of a Gemini quota that lasts until midnight."""
 _SECONDS = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)s")
@@ -38,7 +48,7 @@ class RefusalHints(NamedTuple):
     """Whether the question does not fit into the model."""
 
 
-def refusal(headers: Mapping[str, str] | None, body: bytes, now: datetime) -> RefusalHints:
+def refusal(headers: Mapping[str, str] | None, body: bytes, now: datetime, status: int | None = None) -> RefusalHints:
     """Returns what an error says.
 
     The pause is that of the header `retry-after-ms` (OpenAI), else of `Retry-After`, else of `RetryInfo` (Google). Of a
@@ -48,6 +58,7 @@ def refusal(headers: Mapping[str, str] | None, body: bytes, now: datetime) -> Re
         headers: The headers of the answer.
         body: Its body; empty if it is not known.
         now: The current time.
+        status: Its status; None if there is none.
 
     >>> from datetime import UTC
     >>> now = datetime(2026, 1, 31, 12, tzinfo=UTC)
@@ -65,7 +76,7 @@ def refusal(headers: Mapping[str, str] | None, body: bytes, now: datetime) -> Re
     codes = {str(error.get(name)) for error in errors for name in ("code", "type")}
     return RefusalHints(
         after_s,
-        any(map(_is_spent, errors)),
+        status == _PAYMENT_REQUIRED or any(map(_is_spent, errors)),
         is_filtered=not codes.isdisjoint(_FILTER_CODES),
         is_too_long=not codes.isdisjoint(_LENGTH_CODES),
     )
@@ -111,8 +122,13 @@ def _errors(body: bytes) -> Iterator[dict[str, Any]]:
         return
     # Google's API compatible with OpenAI's answers with a list.
     for each in document if isinstance(document, list) else [document]:
-        error = each.get("error") if isinstance(each, dict) else None
-        if isinstance(error, dict):
+        if not isinstance(each, dict):
+            continue
+        # Mistral and Alibaba Cloud have the fields of an error at the top.
+        error = each.get("error", each)
+        if isinstance(error, str):
+            yield {"message": error}
+        elif isinstance(error, dict):
             yield error
 
 
@@ -129,7 +145,7 @@ def _retry_delay_s(error: Mapping[str, Any]) -> float | None:
 
 
 def _is_spent(error: Mapping[str, Any]) -> bool:
-    if any(error.get(name) in _SPENT_CODES for name in ("code", "type")):
+    if any(str(error.get(name)).lower() in _SPENT_CODES for name in ("code", "type")):
         return True
     if _SPENT_MESSAGE.match(str(error.get("message", ""))):
         return True

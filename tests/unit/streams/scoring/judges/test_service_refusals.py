@@ -98,6 +98,17 @@ async def test_the_provider_decides_the_pause(said: Say, pause_s: float) -> None
             400,
             {"type": "invalid_request_error", "message": "Your credit balance is too low to access the Anthropic API."},
         ),
+        refused(402, {"message": "This request requires more credits, or fewer max_tokens."}),
+        refused(402, {"code": "invalid_request_error", "message": "Insufficient Balance"}),
+        refused(
+            400, {"code": "Arrearage", "message": "Access denied, please make sure your account is in good standing."}
+        ),
+        refused(403, {"message": "You have insufficient credits."}),
+        refused(429, {"message": "Insufficient credit"}),
+        refused(429, {"type": "exceeded_current_quota_error", "message": "Please check your plan and billing details"}),
+        refused(429, {"message": "Rate limit exceeded: free-models-per-day. Add 10 credits to unlock 1000 a day"}),
+        Say(status=429, body=b'{"error": "insufficient credit"}'),
+        Say(status=429, body=b'{"object": "error", "type": "insufficient_quota", "message": "Check your plan."}'),
     ],
 )
 async def test_a_spent_quota_or_credit_is_not_retried_and_opens_the_breaker(said: Say) -> None:
@@ -113,7 +124,7 @@ async def test_a_spent_quota_or_credit_is_not_retried_and_opens_the_breaker(said
 async def test_a_refusal_that_repeats_the_text_of_an_agent_does_not_open_the_breaker() -> None:
     text = (
         "blocked: my credit balance is too low, says the user; "
-        ' credit balance is too low {"code": "insufficient_quota", "quotaId": "PerDay"}'
+        ' credit balance is too low {"code": "insufficient_quota", "quotaId": "PerDay"}, insufficient credit'
     )
     async with openai_server(refused(400, {"message": text})) as server:
         judge = judging(server.url, config={"breaker": {"failures": 1}}).session()
