@@ -350,16 +350,17 @@ class JudgeClient:
     def _spent(self, model: _Model, question: Question, text: str, usage: Any) -> Spent:
         read = count(usage, "prompt_tokens")
         written = count(usage, "completion_tokens")
-        if not read and not written:
-            read = estimated_tokens(question.prompt)
-            written = estimated_tokens(text)
-            return Spent(read, written, model.usd(read, written))
+        # Some servers count only the other kind of tokens, or none. A filter can leave no token of an answer.
+        is_complete = read > 0 and (written > 0 or not text)
+        read = read or estimated_tokens(question.prompt)
+        if text:
+            written = written or estimated_tokens(text)
         details = getattr(usage, "prompt_tokens_details", None)
         cached = min(read, count(details, "cached_tokens"))
         kept = min(read - cached, count(details, "cache_creation_tokens")) if model.is_marked else 0
         reasoning = min(written, count(getattr(usage, "completion_tokens_details", None), "reasoning_tokens"))
         usd = model.usd(read, written, cached, kept)
-        if model.name not in self._config.prices and model.price != _FREE:
+        if is_complete and model.name not in self._config.prices and model.price != _FREE:
             # litellm knows which of the tokens have a price of their own: cached ones, reasoning, those of a long prompt.
             usd = round(sum(self._litellm.cost_per_token(model=model.name, usage_object=usage)), 12)
         return Spent(read, written, usd, cached, reasoning)
