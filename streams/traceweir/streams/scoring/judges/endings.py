@@ -6,9 +6,33 @@ from typing import Any, NamedTuple
 
 from traceweir.schemas.score import Cause
 
-_LENGTH = ("length", "max_tokens")
-_FILTERED = ("content_filter", "safety", "recitation", "blocklist", "prohibited_content", "spii", "refusal")
-"""Reasons of OpenAI, Anthropic and Gemini, in lower case, as litellm passes them on."""
+_CUT_OFF = "length"
+_FILTERED = "content_filter"
+_OTHER_WORDS = {
+    _CUT_OFF: (
+        "max_tokens",
+        "max_output_tokens",
+        "max_completion_tokens",
+        "max_length",
+        "model_length",
+        "model_context_window_exceeded",
+        "error_limit",
+    ),
+    _FILTERED: (
+        "content_filtered",
+        "safety",
+        "recitation",
+        "blocklist",
+        "prohibited_content",
+        "spii",
+        "refusal",
+        "sensitive",
+        "error_toxic",
+        "guardrail_intervened",
+    ),
+}
+"""OpenAI's words for why a model stopped, each with those of other providers and servers, in lower case."""
+_USUAL = {other: usual for usual, others in _OTHER_WORDS.items() for other in (usual, *others)}
 
 
 class Stopped(NamedTuple):
@@ -17,6 +41,17 @@ class Stopped(NamedTuple):
     why: str
     """The reason and the way out, as the end of a sentence about the model."""
     cause: Cause
+
+
+def usual_reason(reason: str) -> str:
+    """Returns OpenAI's word for why a model stopped; a word of unknown meaning as it is.
+
+    litellm takes a word that it does not know, also one in another case, for the end of a complete answer.
+
+    >>> usual_reason("model_length"), usual_reason("Content_Filter: SAFETY"), usual_reason("eos")
+    ('length', 'content_filter', 'eos')
+    """
+    return _USUAL.get(reason.partition(":")[0].strip().lower(), reason)
 
 
 def why_stopped(
@@ -35,8 +70,8 @@ def why_stopped(
     Returns:
         None if the provider says nothing of the kind.
     """
-    word = reason.lower() if isinstance(reason, str) else ""
-    if word in _LENGTH:
+    word = usual_reason(reason) if isinstance(reason, str) else ""
+    if word == _CUT_OFF:
         reasoning = count(getattr(usage, "completion_tokens_details", None), "reasoning_tokens")
         spent = f"; {reasoning} of {output_tokens} tokens were reasoning" if reasoning else ""
         return Stopped(f"was cut off at {limit} tokens{spent}: raise {setting}", "judge_truncated")
@@ -45,9 +80,9 @@ def why_stopped(
         return Stopped(
             "refused to answer: ask another model, or leave this criterion out for such sessions", "judge_refused"
         )
-    if word in _FILTERED:
+    if word == _FILTERED:
         return Stopped(
-            f"was stopped by its provider's filter ({word}): loosen the filter of the judge, or ask another model",
+            f"was stopped by its provider's filter ({_FILTERED}): loosen the filter of the judge, or ask another model",
             "judge_refused",
         )
     if getattr(message, "tool_calls", None):

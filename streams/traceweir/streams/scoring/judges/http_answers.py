@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import orjson
 
 from traceweir.schemas.text import printable
+from traceweir.streams.scoring.judges.endings import usual_reason
 
 if TYPE_CHECKING:
     import httpx
@@ -120,9 +121,8 @@ def _is_completed(document: dict[str, Any]) -> bool:
         is_changed = True
     for choice in _choices(document):
         reason = choice.get("finish_reason")
-        if isinstance(reason, str) and ":" in reason:
-            # Google writes `content_filter: SAFETY`.
-            choice["finish_reason"] = reason.partition(":")[0]
+        if isinstance(reason, str) and (usual := usual_reason(reason)) != reason:
+            choice["finish_reason"] = usual
             is_changed = True
         message = choice.get("message")
         if not isinstance(message, dict):

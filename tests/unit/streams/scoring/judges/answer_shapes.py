@@ -188,12 +188,17 @@ MESSAGES: list[Shape] = [
         REFUSED,
         1,
     ),
+    Shape("the filter in capitals", completion("", "Content_Filter"), REFUSED, 1),
+    Shape("Gemini's SAFETY in lower case", completion(UNSAFE[:30], "safety"), REFUSED, 1),
     Shape("Gemini's RECITATION", completion(None, "RECITATION"), REFUSED, 1),
     Shape("Claude's refusal", completion("", "refusal"), REFUSED, 1),
     Shape("cut off in the reason", completion(UNSAFE[:30], "length"), TRUNCATED, 1),
     Shape("cut off after the verdict", completion(f"{UNSAFE}\nAnd", "length"), "no", 1),
     Shape("cut off, all tokens were reasoning", completion("", "length", REASONING), TRUNCATED, 1),
     Shape("Gemini's MAX_TOKENS", completion(None, "MAX_TOKENS"), TRUNCATED, 1),
+    Shape("Mistral's model_length", completion(UNSAFE[:30], "model_length"), TRUNCATED, 1),
+    Shape("the end of Claude's window", completion(UNSAFE[:30], "model_context_window_exceeded"), TRUNCATED, 1),
+    Shape("max_output_tokens", completion("", "max_output_tokens", REASONING), TRUNCATED, 1),
     Shape(
         "a tool call",
         completion(
