@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from traceweir.schemas.figures import counted
+from traceweir.schemas.score import Cost
 from traceweir.schemas.session import Session
 from traceweir.schemas.text import printable
 from traceweir.schemas.turns import Turn, turns_of
@@ -127,21 +128,23 @@ async def _try(plan: Plan, scorer: JudgedScorer, places: Sequence[_Place]) -> bo
         asked = question.model if reply is None or reply.model is None else reply.model
         _print_block(f"question {number} to {asked}", question.prompt)
         if reply is not None:
-            cost = reply.cost
-            paid = (
-                "stored before"
-                if cost.cached
-                else f"{cost.input_tokens:,} tokens in, {cost.output_tokens:,} out, {cost.usd:.4f} USD"
-            )
+            paid = "stored before" if reply.cost.cached else _cost_text(reply.cost)
             _print_block(f"answer {number}: {paid}", reply.text)
     if found.measurement is None:
-        sys.stdout.write(f"\nno verdict: {printable(found.problem, MAX_PROBLEM_CHARACTERS)}\n")
+        problem = printable(found.problem, MAX_PROBLEM_CHARACTERS)
+        has_unanswered = any(reply is None for _, reply in found.asked)
+        paid = f", {_cost_text(found.unanswered)}" if has_unanswered else ""
+        sys.stdout.write(f"\nno verdict: {problem} ({found.seconds:.1f} s{paid})\n")
         return False
     measured = found.measurement
     sys.stdout.write(
         f"\nvalue {measured.value:g} in {found.seconds:.1f} s: {printable(measured.rationale, MAX_PROBLEM_CHARACTERS)}\n"
     )
     return True
+
+
+def _cost_text(cost: Cost) -> str:
+    return f"{cost.input_tokens:,} tokens in, {cost.output_tokens:,} out, {cost.usd:.4f} USD"
 
 
 def _print_block(title: str, text: str) -> None:

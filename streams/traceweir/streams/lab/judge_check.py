@@ -95,6 +95,8 @@ class JudgedOnce:
     """Why there is no verdict; empty if there is one."""
     seconds: float
     """From the first question to the last answer."""
+    unanswered: Cost
+    """What the questions without an answer have cost."""
 
 
 async def judge_once(
@@ -112,7 +114,7 @@ async def judge_once(
     began = monotonic()
     subject = subject_at_end(scorer, turns, noting, session)
     measured, _, problem = await measured_case(asking_once(scorer), subject)
-    return JudgedOnce(noting.asked, measured, problem, monotonic() - began)
+    return JudgedOnce(noting.asked, measured, problem, monotonic() - began, noting.unanswered)
 
 
 async def judge_cases(
@@ -194,12 +196,17 @@ class NotingJudge(Judge):
     def __init__(self, judge: Judge) -> None:
         self._judge = judge
         self.asked: list[tuple[Question, Reply | None]] = []
-        self._costs: list[Cost] = []
+        self._unanswered: list[Cost] = []
 
     @property
     def cost(self) -> Cost:
         """What the questions so far have cost, with those that have no answer."""
-        return total_cost(self._costs)
+        return total_cost([*(reply.cost for _, reply in self.asked if reply is not None), *self._unanswered])
+
+    @property
+    def unanswered(self) -> Cost:
+        """What the questions without an answer have cost so far."""
+        return total_cost(self._unanswered)
 
     async def room(self, question: Question) -> Room | None:
         """Returns what the other judge returns."""
@@ -217,8 +224,7 @@ class NotingJudge(Judge):
         try:
             reply = await self._judge.ask(question)
         except JudgeFailed as error:
-            self._costs.append(error.cost)
+            self._unanswered.append(error.cost)
             raise
-        self._costs.append(reply.cost)
         self.asked[position] = (question, reply)
         return reply

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -113,7 +114,29 @@ def test_try_without_a_verdict_says_why(server: OpenAiServer, capfd: pytest.Capt
     server.default = lambda body: Say(text="Perhaps.")
     code, out, _ = run(capfd, "try", "safety_v1", "events.jsonl", "--model", "openai/local")
     assert (code, "no verdict: " in out) == (1, True)
+    assert re.search(r"\nno verdict: .+ \(\d+\.\d s\)\n\Z", out)
     code, out, _ = run(capfd, "try", "correctness", "events.jsonl", "--model", "openai/local")
     assert (code, "no verdict: no reference says which response or facts were expected" in out) == (1, True)
     code, _, err = run(capfd, "try", "safety_v1", "events.jsonl", "--invocation", "i-9")
     assert (code, "there is no invocation 'i-9' among 1 invocation" in err) == (1, True)
+
+
+def test_try_without_an_answer_says_what_it_cost(server: OpenAiServer, capfd: pytest.CaptureFixture[str]) -> None:
+    cut = {"index": 0, "finish_reason": "length", "message": {"role": "assistant", "content": "It"}}
+    usage = {"prompt_tokens": 1_000, "completion_tokens": 8_192, "total_tokens": 9_192}
+    completion = {
+        "id": "c",
+        "object": "chat.completion",
+        "created": 1,
+        "model": "local",
+        "choices": [cut],
+        "usage": usage,
+    }
+    server.default = lambda body: Say(body=json.dumps(completion).encode())
+    prices = {"openai/local": {"input": 1, "output": 10}}
+    options = {"threshold": 1, "judge_model_options": {"judge_model": "openai/local"}}
+    Path("config.json").write_text(json.dumps({"criteria": {"safety_v1": options}, "judge": {"prices": prices}}))
+    code, out, _ = run(capfd, "try", "safety_v1", "events.jsonl", "--config", "config.json")
+    assert code == 1
+    paid = r"1,000 tokens in, 8,192 out, 0\.0829 USD"
+    assert re.search(rf"\nno verdict: .+ was cut off at 8192 tokens: .+ \(\d+\.\d s, {paid}\)\n\Z", out)
