@@ -21,7 +21,7 @@ async def results(*records: dict[str, Any], config: dict[str, Any] | None = None
         flow.send(TOPICS.traces if "@type" in record else TOPICS.invocations, record)
     await flow.finish()
     counters = flow.counters("score")
-    counted = [counters.get(f"scores.{outcome}", 0) for outcome in ("PASSED", "NOT_EVALUATED.missing_input")]
+    counted = [counters.get(f"scores.{outcome}", 0) for outcome in ("INFORMATIONAL", "NOT_EVALUATED.missing_input")]
     found = [score for score in flow.results() if score["metric"] not in ("trace_value", "gate")]
     assert counted == [sum(score["status"] == status for score in found) for status in ("PASSED", "NOT_EVALUATED")]
     return found

@@ -39,7 +39,7 @@ class ScoringResult(msgspec.Struct, array_like=True, frozen=True, gc=False):
     candidates: Sequence[OfferedCandidate]
     """One candidate per trace."""
     outcomes: dict[str, int]
-    """Number of scores by outcome: `PASSED`, `NOT_EVALUATED.timeout` and so on."""
+    """Number of scores by outcome: the reported status, with the reason of a missing value: `NOT_EVALUATED.timeout`."""
     judged: JudgeUsage = NOTHING_JUDGED
     unanswered: int = 0
     """Number of scores without a value because a judge was unavailable or returned no usable answer."""

@@ -15,7 +15,7 @@ from traceweir.schemas.base import explain
 from traceweir.schemas.candidate import Candidate, Embedding, Verdict
 from traceweir.schemas.dimensions import Dimensions
 from traceweir.schemas.normal_form import normal_form
-from traceweir.schemas.score import UNANSWERED, Score, uuid5
+from traceweir.schemas.score import UNANSWERED, Score, reported_status, uuid5
 from traceweir.schemas.session import Session
 from traceweir.schemas.trace import ReasoningTrace
 from traceweir.schemas.turns import Turn, trace_dimensions, turns_of, withdrawn_turns
@@ -76,7 +76,8 @@ def _digest(content: bytes) -> bytes:
 
 def _outcome(score: Score) -> str:
     because = score.not_evaluated_because
-    return score.status if because is None else f"{score.status}.{because}"
+    status = reported_status(score.metric, score.status, score.threshold)
+    return status if because is None else f"{status}.{because}"
 
 
 def _is_unanswered(score: Score) -> bool:
