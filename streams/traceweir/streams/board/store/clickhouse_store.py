@@ -57,8 +57,11 @@ class ClickHouseStore:
         self._token = secrets.token_hex(8)
         try:
             self._client = _connect(url)
-            self._prepare()
+            migrating = self._prepare()
+            # A process of the former version that still runs must not add rows behind the migration.
             self.epoch = self._own(holder, opened_at)
+            for statement in migrating:
+                self._client.command(statement)
         except (ClickHouseError, OSError) as error:
             raise StoreError(
                 f"{self.name} cannot be opened: {self._told(error)}. Check the address, the user and the database; the database "
@@ -225,7 +228,8 @@ class ClickHouseStore:
             except (ClickHouseError, OSError) as error:
                 raise StoreUnavailableError(f"{self.name} cannot be used now: {self._told(error)}") from None
 
-    def _prepare(self) -> None:
+    def _prepare(self) -> Sequence[str]:
+        """Creates the tables in an empty database, and returns the statements that bring former tables up to date."""
         tables = {name for (name,) in self._client.query("SHOW TABLES").result_rows}
         if tables and "store_version" not in tables:
             raise StoreError(f"{self.name} is a database that Traceweir did not write; name an empty database")
@@ -237,11 +241,9 @@ class ClickHouseStore:
                     "upgrade Traceweir, or name another database"
                 )
             if version == SCHEMA_VERSION:
-                return
+                return ()
             if migrating := list(migration(version)):
-                for statement in migrating:
-                    self._client.command(statement)
-                return
+                return migrating
             if version:
                 raise StoreError(
                     f"{self.name} has tables of version {version}, and this version of Traceweir needs version {SCHEMA_VERSION}: "
@@ -250,6 +252,7 @@ class ClickHouseStore:
         # Also completes what a process that was killed has begun.
         for statement in statements():
             self._client.command(statement)
+        return ()
 
     def _own(self, holder: str, opened_at: datetime) -> int:
         (epoch,) = self._owner()[:1]

@@ -14,7 +14,8 @@ from tests.support.results import make_score
 from tests.support.scoring import NOW
 from tests.support.stores import FakeRecord, batch_of, chdb_database, figures, scores_batch, without_a_threshold
 
-from traceweir.streams.board.store.errors import StoreError, StoreUnavailableError
+from traceweir.streams.board.store.clickhouse_tables import SCHEMA_VERSION
+from traceweir.streams.board.store.errors import StoreError, StoreLostError, StoreUnavailableError
 from traceweir.streams.board.store.opening import Store, open_store
 from traceweir.streams.board.store.rows import SourcePartition
 from traceweir.streams.board.store.tables import RESULTS, SESSIONS
@@ -141,6 +142,23 @@ def test_values_without_a_threshold_that_a_former_version_counted_as_passed_are_
         assert figures(migrated) == expected
         assert len(migrated.query("SELECT * FROM results WHERE status = 'INFORMATIONAL'")) == 2
         migrated.close()
+
+
+def test_a_process_of_a_former_version_loses_the_store_before_its_rows_are_changed(
+    store: Store, database: str, client: Any
+) -> None:
+    client.command("TRUNCATE TABLE store_version")
+    client.command("INSERT INTO store_version VALUES (7)")
+    client.command("RENAME TABLE results_versions TO hidden")
+    with pytest.raises(StoreError):
+        open_store(database, "this test", NOW)
+
+    with pytest.raises(StoreLostError):
+        store.write(scores_batch(make_score("a", value=0.2)))
+
+    client.command("RENAME TABLE hidden TO results_versions")
+    open_store(database, "this test", NOW).close()
+    assert client.query("SELECT max(version) FROM store_version").result_rows == [(SCHEMA_VERSION,)]
 
 
 def test_a_store_of_a_former_version_without_a_migration_is_refused(store: Store, database: str, client: Any) -> None:
