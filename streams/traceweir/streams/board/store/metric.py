@@ -8,7 +8,7 @@ from traceweir.scorers.base import Direction
 from traceweir.streams.board.store.answers import Bin, DimensionValues, MetricOverTime, MetricResult
 from traceweir.streams.board.store.direction import direction_of
 from traceweir.streams.board.store.figures import rollups_of
-from traceweir.streams.board.store.overview import changes_in, figures_by_metric, series_of, step_of
+from traceweir.streams.board.store.overview import changes_in, figures_with_quantiles, series_of, step_of
 from traceweir.streams.board.store.selection import Readable, Selection, in_utc
 from traceweir.streams.board.store.slices import slices_of
 from traceweir.streams.board.store.tables import RESULT_DIMENSIONS
@@ -30,7 +30,7 @@ def metric(store: Readable, selection: Selection) -> MetricOverTime:
     if selection.metric is None:
         raise ValueError("a metric has to be selected")
     step_s = step_of((selection.until - selection.since).total_seconds())
-    figures = figures_by_metric(store, selection)
+    figures = figures_with_quantiles(store, selection)
     direction = direction_of(store, selection, selection.metric)
     return MetricOverTime(
         metric=selection.metric,

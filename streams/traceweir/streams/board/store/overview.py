@@ -21,7 +21,7 @@ from traceweir.streams.board.store.answers import (
     SeriesPoint,
 )
 from traceweir.streams.board.store.figures import Place, judged_figures_of, rollups_of, rows_by_place
-from traceweir.streams.board.store.quantiles import Quantiles, quantiles_by_place
+from traceweir.streams.board.store.quantiles import quantiles_by_place
 from traceweir.streams.board.store.rollups import BUCKET_GROWTH
 from traceweir.streams.board.store.selection import Readable, Selection, in_utc, stored
 from traceweir.streams.board.store.tables import RESULT_DIMENSIONS
@@ -44,7 +44,7 @@ def overview(store: Readable, selection: Selection) -> Overview:
         since=selection.since,
         until=selection.until,
         step_s=step_s,
-        metrics=figures_by_metric(store, selection),
+        metrics=figures_with_quantiles(store, selection),
         series=series_of(store, selection, step_s),
         changes=changes_in(store, selection),
         coverage=_coverage(store, selection),
@@ -62,11 +62,18 @@ def step_of(span_s: float) -> int:
 
 
 def figures_by_metric(store: Readable, selection: Selection) -> list[MetricFigures]:
-    """Returns the figures of each metric and level."""
+    """Returns the figures of each metric and level without quantiles, which alone need the results themselves."""
+    return [_metric_figures(place, judged_figures_of(rows)) for place, rows in rows_by_place(store, selection).items()]
+
+
+def figures_with_quantiles(store: Readable, selection: Selection) -> list[MetricFigures]:
+    """Returns the figures of each metric and level, with the quantiles of values without a threshold."""
     quantiles = quantiles_by_place(store, selection)
     return [
-        _metric_figures(place, judged_figures_of(rows), quantiles.get(place))
-        for place, rows in rows_by_place(store, selection).items()
+        each.model_copy(update=found._asdict())
+        if (found := quantiles.get((each.metric, each.level))) is not None
+        else each
+        for each in figures_by_metric(store, selection)
     ]
 
 
@@ -118,7 +125,7 @@ def changes_in(store: Readable, selection: Selection) -> list[Change]:
     return sorted(found, key=lambda change: (change.first_seen_at, change.kind, change.value))
 
 
-def _metric_figures(place: Place, figures: JudgedFigures, quantiles: Quantiles | None) -> MetricFigures:
+def _metric_figures(place: Place, figures: JudgedFigures) -> MetricFigures:
     metric, level = place
     described = description_of(metric)
     return MetricFigures(
@@ -126,8 +133,6 @@ def _metric_figures(place: Place, figures: JudgedFigures, quantiles: Quantiles |
         level=level,
         direction=described.direction if described is not None else None,
         unit=described.unit if described is not None else None,
-        median=quantiles.median if quantiles is not None else None,
-        p95=quantiles.p95 if quantiles is not None else None,
         **figures.model_dump(),
     )
 

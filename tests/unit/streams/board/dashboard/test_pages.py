@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from datetime import timedelta
@@ -28,6 +28,7 @@ from traceweir.schemas.text import shell_command
 from traceweir.streams.board.dashboard.access import COOKIE
 from traceweir.streams.board.dashboard.content import Content
 from traceweir.streams.board.store import sessions as sessions_module
+from traceweir.streams.board.store.duckdb_store import DuckDBStore
 from traceweir.streams.board.store.errors import StoreUnavailableError
 from traceweir.streams.tools.doctor.finding import Finding
 
@@ -266,6 +267,50 @@ async def test_the_page_of_a_metric_says_which_results_are_the_worst(
     page = (await visit(site).get("/metric", params={"metric": name})).text
 
     assert sentence in page
+
+
+async def test_the_page_of_a_metric_whose_values_are_all_on_the_threshold_says_why_no_result_is_the_worst(
+    tmp_path: Path, visit: Open
+) -> None:
+    site = Site(open_store(tmp_path / "store.duckdb"), now=NOW + timedelta(minutes=1))
+    site.add(*(make_score(f"s{number}", "our_tone", 1.0, threshold=1.0) for number in range(3)))
+
+    page = (await visit(site).get("/metric", params={"metric": "our_tone"})).text
+
+    assert "no value above or below its threshold says which side is better" in page
+
+
+async def test_the_page_of_a_metric_without_a_value_leads_to_the_sessions_that_were_not_scored(
+    tmp_path: Path, visit: Open
+) -> None:
+    site = Site(open_store(tmp_path / "store.duckdb"), now=NOW + timedelta(minutes=1))
+    site.add(make_score("s0", "latency", None, threshold=None))
+
+    page = (await visit(site).get("/metric", params={"metric": "latency"})).text
+
+    assert 'href="/sessions?metric=latency&amp;status=NOT_EVALUATED"' in page
+
+
+@pytest.mark.parametrize(
+    ("view", "reads"), [("/", 1), ("/metrics", 1), ("/metric?metric=latency", 1), ("/sessions", 0)]
+)
+async def test_a_page_reads_values_for_quantiles_of_the_span_that_it_shows_only(
+    view: str, reads: int, tmp_path: Path, visit: Open
+) -> None:
+    class Counted(DuckDBStore):
+        reads = 0
+
+        def query(self, sql: str, parameters: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
+            self.reads += "rounded" in sql
+            return super().query(sql, parameters)
+
+    store = Counted(tmp_path / "store.duckdb", "this test", NOW)
+    site = Site(store, now=NOW + timedelta(minutes=1))
+    site.add(make_score("s0", "latency", 0.5, threshold=None))
+
+    await visit(site).get(view)
+
+    assert store.reads == reads
 
 
 async def test_the_pass_rate_of_the_overview_is_that_of_criteria_with_a_threshold(tmp_path: Path, visit: Open) -> None:

@@ -16,6 +16,8 @@ FEWEST_RESULTS = 20
 """Results of a line, on average, that a step of a chart has; steps with fewer are merged."""
 FEWEST_STEPS = 12
 """Steps that a chart keeps, however few results they have."""
+_RATE_MARGIN = 2
+"""Percent above and below the pass rates of a small chart."""
 Place = tuple[str, str]
 """The name of a metric, and its level."""
 
@@ -106,13 +108,14 @@ def sparkline(series: Sequence[SeriesPoint], place: Place, step_s: int) -> dict[
     if len(steps) < 2:
         return None
     cells = [found[place] for found in steps.values()]
+    means = [each.value_sum / each.evaluated for each in cells]
     return {
         "kind": "spark",
         "of": "pass rate" if judged else "mean",
         "x": list(steps),
-        "values": [
-            _percent(each.passed / each.judged) if judged else each.value_sum / each.evaluated for each in cells
-        ],
+        "values": [_percent(each.passed / each.judged) for each in cells] if judged else means,
+        # A fixed margin would hide the course of small means, such as those of seconds.
+        "margin": _RATE_MARGIN if judged else max(means) / 10 - min(means) / 10 or max(abs(means[0]), 1.0),
     }
 
 

@@ -37,6 +37,7 @@ from traceweir.streams.board.store.moves import moves_of
 from traceweir.streams.board.store.overview import (
     closed_sessions,
     figures_by_metric,
+    figures_with_quantiles,
     judge_spending,
     overview,
     series_of,
@@ -225,7 +226,7 @@ def page_routes(store: Readable, options: PageOptions) -> APIRouter:
     def show_metrics(request: Request) -> HTMLResponse:
         filters = filters_from(request)
         step_s = step_of((filters.selection.until - filters.selection.since).total_seconds())
-        found = figures_by_metric(store, filters.selection)
+        found = figures_with_quantiles(store, filters.selection)
         return page(
             request,
             "metrics",

@@ -104,7 +104,7 @@
       ...size,
       series: [{}, { stroke: color("--c1"), width: 1.5, spanGaps: true, points: { show: false } }],
       axes: [{ show: false }, { show: false }], legend: { show: false }, cursor: { show: false },
-      scales: { x: { time: true }, y: { range: (plot, low, high) => [low - 2, high + 2] } },
+      scales: { x: { time: true }, y: { range: (plot, low, high) => [low - data.margin, high + data.margin] } },
     }, [data.x, data.values], element);
   }
 
