@@ -5,7 +5,6 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import chain
 
 from traceweir.streams.intake.spans.conventions import keys_of
 from traceweir.streams.intake.spans.conversations import (
@@ -117,12 +116,17 @@ def find_turns(roots: list[Node]) -> list[TurnSpans]:
             return []
         return [TurnSpans(nodes, [], bare=True) for nodes in turns_without_agent(others)]
     groups = _doubles([node for node in frames if not _is_fragment(node)])
-    for group in _within_agents(groups):
-        groups.remove(group)
-        others += group
+    agents_around = _agents_around(groups)
+    groups = [group for group in groups if id(group[0]) not in agents_around]
     _join_fragments(groups, [node for node in frames if _is_fragment(node)])
     turns = [turn for group in _joined(groups) for turn in _turns_of(group, works)]
     turns.sort(key=lambda turn: turn.roots[0].order)
+    turn_of = {id(node): turn for turn in turns for node in turn.nodes} if agents_around else {}
+    for inner, agent in agents_around.values():
+        if (turn := turn_of.get(id(agent))) is not None:
+            turn.add(inner)
+        else:
+            others += inner
     for turn, beside in _beside(turns, others):
         turn.add(beside)
     return turns
@@ -198,21 +202,45 @@ def _is_fragment(node: Node) -> bool:
     return node.kind == "chain" and _is_orphan(node)
 
 
-def _within_agents(groups: list[list[Node]]) -> list[list[Node]]:
-    """Returns the groups that work for the agent of another one: the spans between them are lost, or not there yet.
+def _agents_around(groups: list[list[Node]]) -> dict[int, tuple[list[Node], Node]]:
+    """Returns the groups that work for an agent of another one, by the identity of their first node, with that agent.
 
-    Without the span of the tool that called it, a sub-agent would be an invocation.
+    Without the span of the tool that called it, a sub-agent would be an invocation. It works for the agent that ran
+    when it did; if agents of several groups did, nothing tells for which.
     """
-    if not any(map(_is_orphan, chain.from_iterable(groups))):
-        return []
-    whole = (node for node in chain.from_iterable(groups) if not _is_orphan(node))
-    around = [node.span for node in below(whole) if node.kind == "agent"]
-    return [
-        group
-        for group in groups
-        if all(_is_orphan(node) and not is_turn(node) for node in group)
-        and any(each.start_ns <= group[0].span.start_ns and group[0].span.end_ns <= each.end_ns for each in around)
+    orphans = [group for group in groups if all(_is_orphan(node) and not is_turn(node) for node in group)]
+    if not orphans:
+        return {}
+    agents = [
+        (node, number)
+        for number, group in enumerate(groups)
+        for node in below(each for each in group if not _is_orphan(each))
+        if node.kind == "agent"
     ]
+    agents.sort(key=lambda found: found[0].order)
+    begins = [node.span.start_ns for node, _ in agents]
+    # Of the agents up to each one: the one that ended last, and the end of the last one of another group.
+    last: list[tuple[Node, int]] = []
+    best: tuple[Node, int] | None = None
+    other_end_ns = -1
+    for node, number in agents:
+        if best is None:
+            best = (node, number)
+        elif node.span.end_ns >= best[0].span.end_ns:
+            other_end_ns = other_end_ns if number == best[1] else best[0].span.end_ns
+            best = (node, number)
+        elif number != best[1]:
+            other_end_ns = max(other_end_ns, node.span.end_ns)
+        last.append((best[0], other_end_ns))
+    found: dict[int, tuple[list[Node], Node]] = {}
+    for group in orphans:
+        place = bisect_right(begins, group[0].span.start_ns) - 1
+        if place < 0:
+            continue
+        agent, other_end_ns = last[place]
+        if other_end_ns < group[0].span.end_ns <= agent.span.end_ns:
+            found[id(group[0])] = group, agent
+    return found
 
 
 def _is_orphan(node: Node) -> bool:

@@ -273,3 +273,32 @@ def test_a_sub_agent_below_a_lost_span_works_for_the_agent_around_it() -> None:
     # After the end of the agent, it is another one.
     spans[0].end_ns = 6 * 10**9
     assert len(told(spans)) == 2
+
+
+SUB_AGENT = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "hours_agent"}
+
+
+def two_agents(*, second_ends: int) -> list[Span]:
+    """Returns two agents that start at 1 and 3 seconds, the first until 30, and from 10 to 12 one whose parent is lost."""
+    return [
+        span(1, 0, "invoke_agent desk", AGENT, end_ns=30 * 10**9),
+        chat(2, 1, [], "Open on Sunday?", "No."),
+        span(3, 0, "invoke_agent desk", AGENT, end_ns=second_ends * 10**9),
+        chat(4, 3, [], "And on Monday?", "Yes."),
+        span(10, 9, "invoke_agent hours_agent", SUB_AGENT, end_ns=12 * 10**9),
+        chat(11, 10, [], "Hours?", "From 9 to 6."),
+    ]
+
+
+def test_of_two_agents_a_sub_agent_below_a_lost_span_works_for_the_one_that_ran() -> None:
+    events = read_trace(two_agents(second_ends=6)).events
+    first = next(each["invocation_id"] for each in events if each["type"] == "invocation.started")
+    (said_within,) = [each for each in events if each["type"] == "response.intermediate"]
+    assert (said_within["author"], said_within["invocation_id"]) == ("hours_agent", first)
+
+
+def test_if_two_agents_ran_nothing_tells_for_which_a_sub_agent_below_a_lost_span_works() -> None:
+    spans = two_agents(second_ends=20)
+    assert told(spans) == [("Open on Sunday?", "No."), ("And on Monday?", "Yes."), ("Hours?", "From 9 to 6.")]
+    missing = [each["missing"] for each in read_trace(spans).events if "the root span" in str(each.get("missing"))]
+    assert len(missing) == 1
