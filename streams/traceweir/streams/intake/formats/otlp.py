@@ -66,6 +66,8 @@ def _read(streams: Sequence[BinaryIO], context: InputContext) -> Iterator[Docume
     from traceweir.streams.intake.spans.kinds import kind_of
     from traceweir.streams.intake.spans.reader import read_trace
     from traceweir.streams.intake.spans.switches import switch_of
+    from traceweir.streams.intake.spans.tree import below, trees, unique
+    from traceweir.streams.intake.spans.unread_operations import unread_operations
 
     traces = _Traces()
     number = 0
@@ -109,6 +111,10 @@ def _read(streams: Sequence[BinaryIO], context: InputContext) -> Iterator[Docume
             what = (
                 f"{where}, and the spans of agents tell neither a step nor content{own}; set {switch_of(found_agents)}"
             )
+        elif unread := unread_operations(
+            node for spans in traces.spans.values() for node in below(trees(unique(spans)))
+        ):
+            what = f"{where}, and none of an agent, a model or a tool{own}; {unread}"
         else:
             what = f"{where}, and none of an agent, a model or a tool{own}; instrument the agent or its framework"
         yield DocumentRecords(Document(number + 1, b""), [], InputError(f"{context.source}: has {what}"))

@@ -66,7 +66,7 @@ class Missing:
 
     parts: dict[str, str] = field(default_factory=dict)
     """The sentence of each missing part: `question`, `answer`, `end` (of the answer), `agent`, `tokens`, `model`, `tools`,
-    `root`; of what is not read though an attribute may tell it: `session`, `user`, `tool`; and of a tool call:
+    `root`; of what is not read though an attribute may tell it: `session`, `user`, `tool`, `operation`; and of a tool call:
     `args:<place>`, `result:<place>`, `error:<place>`, `outcome:<place>`, `parts:<place>`."""
 
     @classmethod

@@ -39,6 +39,7 @@ from traceweir.streams.intake.spans.tool_spans import tool_name
 from traceweir.streams.intake.spans.turn_errors import error_of_turn
 from traceweir.streams.intake.spans.turns import TurnSpans
 from traceweir.streams.intake.spans.unread_names import unread_names
+from traceweir.streams.intake.spans.unread_operations import unread_operations
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LAST_NS = 253_402_214_400 * 10**9
@@ -128,6 +129,8 @@ class Reading:
             has_user=bool(user_id),
             tools={call.name for call in calls},
         )
+        if unread := unread_operations(turn.nodes):
+            missing.parts["operation"] = unread
         return cls(
             turn=turn,
             trace_id=root.trace_id,
@@ -215,7 +218,9 @@ def events_of(reading: Reading, names: Mapping[int, str]) -> list[dict[str, Any]
     found.sort(key=lambda each: each[0])
     last: dict[str, Any] = {
         "type": "invocation.completed",
-        **reading.missing.on("answer", "end", "tokens", "model", "tools", "agent", "root", "session", "user", "tool"),
+        **reading.missing.on(
+            *("answer", "end", "tokens", "model", "tools", "agent", "root", "session", "user", "tool", "operation")
+        ),
     }
     if reading.error:
         last["error"] = reading.error

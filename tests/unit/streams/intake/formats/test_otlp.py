@@ -139,6 +139,16 @@ def test_spans_without_an_agent_are_said_to_be_none() -> None:
     assert str(found.problem).startswith("the input: has 2 spans in 1 trace, and none of an agent, a model or a tool; ")
 
 
+def test_spans_of_an_unknown_operation_with_messages_are_said_not_to_be_read() -> None:
+    request = orjson.loads(REQUESTS[0])
+    operation = {"key": "gen_ai.operation.name", "value": {"stringValue": "process_thread_run"}}
+    for span in request["resourceSpans"][0]["scopeSpans"][0]["spans"]:
+        span["name"], span["attributes"] = "run", [operation]
+        span["events"] = [{"name": "gen_ai.assistant.message", "timeUnixNano": "1"}]
+    (found,) = read(orjson.dumps(request))
+    assert "the messages of spans with gen_ai.operation.name 'process_thread_run' are not read" in str(found.problem)
+
+
 def test_spans_of_agents_without_content_name_the_setting_that_turns_it_on() -> None:
     request = orjson.loads(REQUESTS[0])
     spans = request["resourceSpans"][0]["scopeSpans"][0]["spans"]
