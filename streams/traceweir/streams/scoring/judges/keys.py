@@ -9,7 +9,7 @@ from traceweir.scorers.evaluation.plan import Plan
 from traceweir.streams.scoring.judges.models import models_of
 
 KEYS: Mapping[str, tuple[str, ...]] = {
-    "openai": ("OPENAI_API_KEY",),
+    "openai": ("OPENAI_API_KEY", "OPENAI_IDENTITY_TOKEN_FILE"),
     "gemini": ("GEMINI_API_KEY", "GOOGLE_API_KEY"),
     "anthropic": ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"),
     "azure": (
@@ -19,7 +19,7 @@ KEYS: Mapping[str, tuple[str, ...]] = {
         "AZURE_CLIENT_ID",
         "AZURE_FEDERATED_TOKEN_FILE",
     ),
-    "mistral": ("MISTRAL_API_KEY",),
+    "mistral": ("MISTRAL_API_KEY", "MISTRAL_AZURE_API_KEY"),
     "groq": ("GROQ_API_KEY",),
     "cohere": ("COHERE_API_KEY", "CO_API_KEY"),
     "cohere_chat": ("COHERE_API_KEY", "CO_API_KEY"),
@@ -28,7 +28,7 @@ KEYS: Mapping[str, tuple[str, ...]] = {
     "together_ai": ("TOGETHERAI_API_KEY", "TOGETHER_AI_API_KEY", "TOGETHER_API_KEY", "TOGETHER_AI_TOKEN"),
     "xai": ("XAI_API_KEY",),
 }
-"""The variables in which litellm looks for the key of a provider, one of which is enough.
+"""The variables in which litellm looks for the key of a provider, or for a token in place of it; one is enough.
 
 Providers that are not listed can have other credentials, such as those of a machine, and nothing is said of them.
 """

@@ -21,8 +21,8 @@ def config(model: str) -> Any:
 @pytest.mark.parametrize(
     ("model", "environment", "lacks"),
     [
-        ("openai/gpt-4o", {}, "OPENAI_API_KEY or TRACEWEIR_JUDGE_API_KEY"),
-        ("openai/gpt-4o", {"OPENAI_API_KEY": ""}, "OPENAI_API_KEY or TRACEWEIR_JUDGE_API_KEY"),
+        ("xai/grok", {}, "XAI_API_KEY or TRACEWEIR_JUDGE_API_KEY"),
+        ("xai/grok", {"XAI_API_KEY": ""}, "XAI_API_KEY or TRACEWEIR_JUDGE_API_KEY"),
         ("openai/gpt-4o", {"OPENAI_API_KEY": "k"}, None),
         ("gemini-2.5-flash", {"GOOGLE_API_KEY": "k"}, None),
         ("bedrock/any", {}, None),
@@ -33,6 +33,8 @@ def config(model: str) -> Any:
         ("together_ai/a", {"TOGETHER_AI_TOKEN": "k"}, None),
         ("together_ai/a", {"TOGETHER_AI_API_KEY": "k"}, None),
         ("anthropic/a", {"ANTHROPIC_AUTH_TOKEN": "k"}, None),
+        ("mistral-large", {"MISTRAL_AZURE_API_KEY": "k"}, None),
+        ("gpt-4o", {"OPENAI_IDENTITY_TOKEN_FILE": "/var/run/token"}, None),
     ],
 )
 def test_a_judge_lacks_a_key_if_no_variable_of_its_provider_is_set(
@@ -48,8 +50,10 @@ def alternatives() -> Iterator[list[str]]:
     spec = find_spec("litellm")
     assert spec is not None
     assert spec.origin is not None
-    for name in ("main.py", "litellm_core_utils/get_llm_provider_logic.py"):
-        text = (Path(spec.origin).parent / name).read_text("utf-8")
+    folder = Path(spec.origin).parent
+    providers = [file for name in ("chat/*.py", "common_utils.py") for file in folder.glob(f"llms/*/{name}")]
+    for file in (folder / "main.py", folder / "litellm_core_utils/get_llm_provider_logic.py", *providers):
+        text = re.sub(r"#.*", "", file.read_text("utf-8"))
         one = r'get_secret(?:_str)?\(\s*"\w+"\s*\)'
         for chain in re.finditer(rf"{one}(?:\s*or\s+(?:{one}|[\w.]+))*", text):
             yield re.findall(r'"(\w+_(?:KEY|TOKEN))"', chain.group())
