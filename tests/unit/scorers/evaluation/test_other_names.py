@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 
 import pytest
 
+from traceweir.schemas.invocation import RetrievedChunk
 from traceweir.scorers import ConfigError, read_plan
 from traceweir.scorers.evaluation.other_names import nearest_here, other_names
-from traceweir.scorers.evaluation.registry import known_metrics
+from traceweir.scorers.evaluation.registry import known_metrics, scorer_class
 
 TOOLS = {"MLflow", "DeepEval", "Ragas", "Mastra", "Phoenix", "openevals", "Azure AI Evaluation", "TruLens"}
 
@@ -72,6 +74,7 @@ def test_the_module_of_a_name_does_not_count(name: str, nearest: str) -> None:
         ("context_recall", "context_sufficiency"),
         ("toxicity_prompt", "safety"),
         ("IntentResolutionEvaluator", "conversation_completeness"),
+        ("AGENT_TONE_PROMPT", "conversational_guidelines"),
         ("groundedness_measure_with_cot_reasons", "groundedness"),
     ],
 )
@@ -99,3 +102,15 @@ def test_a_metric_without_a_near_one_has_a_question_to_ask() -> None:
 @pytest.mark.parametrize("name", ["brevity", "", "metric", "a" * 10_000, "\x00"])
 def test_a_name_that_no_tool_has_is_not_in_the_table(name: str) -> None:
     assert nearest_here(name) is None
+
+
+def test_options_that_the_table_names_exist() -> None:
+    own = {"prompt", "level"}
+    named = [
+        (row.nearest, option)
+        for row in other_names()
+        for option in re.findall(r'`"?([a-z_]+)', row.instead)
+        if option not in known_metrics() | own | set(RetrievedChunk.model_fields)
+    ]
+    assert named
+    assert not [each for each in named if each[1] not in scorer_class(each[0]).model_fields]
