@@ -19,6 +19,7 @@ from traceweir.schemas.reasoning_text import REASONING_KINDS
 from traceweir.schemas.result_parts import data_url_kind, read_result
 from traceweir.schemas.text import printable
 from traceweir.schemas.tool_results import is_failure
+from traceweir.scorers.redaction.redaction import redact_text
 from traceweir.streams.base.json_values import read_json, write_json
 from traceweir.streams.intake.formats.documents import InputError
 from traceweir.streams.intake.formats.session_records import MakeError
@@ -37,6 +38,9 @@ _OUTPUT = "_call_output"
 _WITH_RESULTS: tuple[Callable[[JsonObject, SpanMessage], bool], ...] = (read_hosted, read_ui_tool)
 """The readers of parts that have a call together with its result, or either of a tool that the provider runs."""
 _KIND_CHARS = 40
+_SHOWN_CHARS = 40
+_MAX_REDACTED = 2_000
+"""Most characters of a text that are searched for secrets, of which a message shows the first."""
 _MAX_DEPTH = 8
 """Results in results beyond which the content of a result is kept as JSON."""
 
@@ -219,20 +223,24 @@ def identifier(value: JsonValue) -> str | None:
 def described(value: JsonValue) -> str:
     """Returns a short description of a value for an error message.
 
-    Strings are cut to 40 characters, and lists and objects are described by their length or keys, because their content
-    can be long and can contain secrets.
+    Strings and keys are cut to 40 characters, and lists and objects are described by their length or keys, because their
+    content can be long. Secrets are taken out before, because one that is cut is not recognised.
     """
     match value:
         case None:
             return "missing or null"
         case str():
-            return repr(printable(value, 40))
+            return _shown(value)
         case bool() | int() | float():
             return write_json(value).decode()
         case list():
             return f"a list of {len(value)}"
         case _:
-            return f"an object with {', '.join(map(repr, list(value)[:5])) or 'no keys'}"
+            return f"an object with {', '.join(map(_shown, list(value)[:5])) or 'no keys'}"
+
+
+def _shown(text: str) -> str:
+    return repr(printable(redact_text(text[:_MAX_REDACTED]), _SHOWN_CHARS))
 
 
 def _read_part(part: JsonObject, found: ChatContent, path: str, error: MakeError, depth: int) -> None:

@@ -161,3 +161,15 @@ def test_an_older_completion_is_an_answer_with_its_tokens() -> None:
     (found,) = invocations(lines(pieces[0]))
     assert found.unread
     assert "the answer is not whole: pieces of its stream are missing" in found.unread
+
+
+def test_a_message_about_a_batch_line_has_neither_secrets_nor_long_keys() -> None:
+    secret = "sk-proj-abcdefghijklmnopqrstuvwxyz0123456789"
+    bodies: list[Any] = [f"Bad key {secret}", {"k" * 10_000: 1}, {secret: 1}]
+    found = read_traceweir(
+        lines(*({"custom_id": "q", "response": {"status_code": 200, "body": body}} for body in bodies))
+    )
+
+    said = [str(each.problem) for each in found]
+    assert all("sk-proj" not in each for each in said)
+    assert all(len(each) < 600 for each in said)
