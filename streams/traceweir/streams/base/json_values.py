@@ -65,6 +65,36 @@ def read_json(raw: bytes | str) -> ReadJson:
     return ReadJson(value, notes)
 
 
+def json_as_written(text: bytes | str) -> JsonValue:
+    """Returns a JSON value in which `NaN` and halves of surrogate pairs are as they are written.
+
+    `write_as_written` writes it, so that who joins such values leaves the notes to the reader of the whole.
+
+    Raises:
+        ValueError: the text is not JSON.
+    """
+    try:
+        found: JsonValue = json.loads(text)
+    except RecursionError as error:
+        raise ValueError(str(error)) from None
+    return found
+
+
+def write_as_written(value: JsonValue) -> bytes:
+    """Returns what `json_as_written` reads. Two halves that stand together are one character again.
+
+    >>> read_json(write_as_written(["\\ud83d" + "\\ude00"]))
+    ReadJson(value=['😀'], notes=())
+
+    Raises:
+        ValueError: the value is nested too deeply.
+    """
+    try:
+        return json.dumps(value, separators=(",", ":")).encode()
+    except RecursionError as error:
+        raise ValueError(str(error)) from None
+
+
 def write_json(value: JsonValue, *, sorted_keys: bool = False) -> bytes:
     """Returns a value as JSON, in UTF-8.
 

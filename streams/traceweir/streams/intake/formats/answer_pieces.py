@@ -13,7 +13,8 @@ from traceweir.schemas.finish_reasons import CUT_OFF
 STORED = "chat.completion"
 """The kind of a stored answer, in `object`."""
 _NO_CONTENT = {"role", "thought", "thoughtSignature", "thought_signature"}
-_ENDS_OF_RESPONSE = {f"response.{status}" for status in ("completed", "failed", "incomplete", "cancelled")}
+_ENDS_OF_RESPONSE = {f"response.{status}" for status in ("completed", "failed", "incomplete", "cancelled", "done")}
+"""`done` is that of the Realtime API, whose response has its status."""
 _TEXTS_OF_CALLS = {"function_call": "arguments", "custom_tool_call": "input"}
 """Where the items that are calls have the text that comes in pieces."""
 
@@ -152,7 +153,7 @@ class EventsOfResponses:
             case {"type": str(kind), "response": dict(response)}:
                 self.has_ended = kind in _ENDS_OF_RESPONSE
                 ended: JsonObject = {"status": kind.removeprefix("response.")} if self.has_ended else {}
-                self._response = {**self._response, **ended, **response}
+                self._response |= {**ended, **response}
             case {"type": "response.output_item.added" | "response.output_item.done", "item": dict(item)}:
                 self._items[index] = item
             case {

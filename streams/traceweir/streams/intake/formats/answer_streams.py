@@ -7,15 +7,15 @@ are documents of their own, or a list in one document.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from pydantic import JsonValue
 
 from traceweir.schemas.base import JsonObject
 from traceweir.schemas.events import TYPES
-from traceweir.streams.base.json_values import write_json
+from traceweir.streams.base.json_values import write_as_written, write_json
 from traceweir.streams.intake.formats.answer_pieces import (
     AnswerStream,
     EventsOfAnthropic,
@@ -24,7 +24,7 @@ from traceweir.streams.intake.formats.answer_pieces import (
 )
 from traceweir.streams.intake.formats.batch_lines import stored_in_batch
 from traceweir.streams.intake.formats.chat_keys import MESSAGE_LISTS
-from traceweir.streams.intake.formats.documents import Document, read_document
+from traceweir.streams.intake.formats.documents import Document, document_as_written, read_document
 from traceweir.streams.intake.formats.openai_chunks import ChunksOfOpenAI
 from traceweir.streams.intake.formats.stored_endings import error_alone
 
@@ -63,8 +63,19 @@ _MAX_OPEN = 1_000
 """Most streams that are joined at the same time; beyond it, the oldest counts as cut off."""
 
 
+_OF_ROW = {"request", "inputs", "trace"}
+"""What a row of an evaluation set has beside its response."""
+
+
 class _NewStream(Protocol):
     def __call__(self) -> AnswerStream: ...
+
+
+class _Answer(NamedTuple):
+    """A stored answer, with the number of its document."""
+
+    number: int
+    value: JsonObject
 
 
 def with_whole_answers(documents: Iterable[Document]) -> Iterator[Document]:
@@ -73,11 +84,13 @@ def with_whole_answers(documents: Iterable[Document]) -> Iterator[Document]:
     The pieces can also be a list that is a document, or that an object has beside what else it tells of the answer.
 
     Lines of server-sent events are read, too. A stream that ends early is a stored answer whose reason of finishing is
-    `cut_off`. An answer has the number of its first piece, and comes when the next document is none of its pieces.
+    `cut_off`. An answer has the number of its first piece, and comes when the next document is none of its pieces; what
+    a server sends as a frame between them ends no stream.
     """
     streams = _OpenStreams()
     frames: list[Document] = []
     after_data = False
+    as_written = False
     for document in documents:
         raw = document.raw
         if after_data and raw.startswith(b":"):
@@ -92,23 +105,24 @@ def with_whole_answers(documents: Iterable[Document]) -> Iterator[Document]:
             frames.clear()
             raw = raw.removeprefix(b"data:").strip()
             if raw == b"[DONE]":
-                yield from streams.close()
+                yield from _documents(streams.close(), as_written=as_written)
+                continue
+            if not raw:
+                # It keeps a connection open.
                 continue
         yield from frames
         frames.clear()
-        found = _parsed(raw)
+        found, has_notes = _parsed(raw)
+        as_written |= has_notes
         if isinstance(found, dict) and streams.take(found, document.number):
-            yield from streams.ended()
+            yield from _documents(streams.ended(), as_written=as_written)
             continue
-        yield from streams.close()
-        try:
-            stored = _stored_in(found, document.number)
-        except ValueError:
-            # It cannot be written as JSON, and is refused as it is.
-            stored = []
-        yield from stored or [Document(document.number, raw)]
+        if not after_data:
+            yield from _documents(streams.close(), as_written=as_written)
+        stored = _stored_in(found, document.number)
+        yield from _documents(stored, as_written=as_written) if stored else [Document(document.number, raw)]
     yield from frames
-    yield from streams.close()
+    yield from _documents(streams.close(), as_written=as_written)
 
 
 @dataclass(slots=True)
@@ -127,7 +141,7 @@ class _OpenStreams:
 
     def __init__(self) -> None:
         self._open: dict[tuple[_NewStream, str], _OpenStream] = {}
-        self._whole: list[Document] = []
+        self._whole: list[_Answer] = []
 
     def take(self, found: JsonObject, number: int) -> bool:
         """Adds a piece to its stream. Returns False if the document is no piece."""
@@ -163,12 +177,12 @@ class _OpenStreams:
         unfinished[0].error = error
         return True
 
-    def ended(self) -> Iterator[Document]:
+    def ended(self) -> Iterator[_Answer]:
         """Yields the answers of streams that another stream with the same name has ended."""
         yield from self._whole
         self._whole.clear()
 
-    def close(self) -> Iterator[Document]:
+    def close(self) -> Iterator[_Answer]:
         """Yields the answers of all streams."""
         for key in list(self._open):
             self._end(key)
@@ -179,11 +193,7 @@ class _OpenStreams:
         answer = ended.stream.whole()
         # The end of a failed response of OpenAI has the error again, with its code.
         failed: JsonObject = {} if ended.error is None or answer.get("error") else {"error": ended.error}
-        try:
-            self._whole.append(_document(ended.number, {**answer, **failed}))
-        except ValueError as problem:
-            # It is nested too deeply, for example: the formats refuse it with this error.
-            self._whole.append(_document(ended.number, {"error": f"the answer cannot be written as JSON ({problem})"}))
+        self._whole.append(_Answer(ended.number, {**answer, **failed}))
 
 
 def _kind_of(found: JsonObject) -> tuple[_NewStream, str] | None:
@@ -207,57 +217,65 @@ def _is_usage_of_gemini(found: JsonObject) -> bool:
     return bool(usage and source) and {"candidates", "promptFeedback", "prompt_feedback"}.isdisjoint(found)
 
 
-def _stored_in(found: JsonObject | list[JsonValue] | None, number: int) -> list[Document]:
+def _stored_in(found: JsonValue, number: int) -> list[_Answer]:
     """Returns the stored answers in a document that is no piece; none if it is another document."""
     if isinstance(found, list):
         return _answers_in(found, number)
-    if found is None:
+    if not isinstance(found, dict):
         return []
     if (stored := stored_in_batch(found)) is not None:
-        return [_document(number, stored)]
+        return [_Answer(number, stored)]
     for name, value in found.items():
         answers = _answers_in(value, number) if isinstance(value, list) else []
         if len(answers) == 1:
-            return [_document(number, _beside(found, name, read_document(answers[0].raw).value))]
+            return [_Answer(number, _beside(found, name, answers[0].value))]
     return []
 
 
-def _answers_in(pieces: list[JsonValue], number: int) -> list[Document]:
+def _answers_in(pieces: list[JsonValue], number: int) -> list[_Answer]:
     """Returns the answers of a list of pieces; none if something else is in it."""
     streams = _OpenStreams()
     are_pieces = all(isinstance(piece, dict) and streams.take(piece, number) for piece in pieces)
     return list(streams.close()) if are_pieces else []
 
 
-def _beside(found: JsonObject, name: str, answer: JsonValue) -> JsonObject:
+def _beside(found: JsonObject, name: str, answer: JsonObject) -> JsonObject:
     """Returns an object that has the answer in place of the pieces under a key."""
-    if isinstance(answer, dict) and "object" not in answer:
-        # An error in place of an answer that cannot be written.
-        return answer
     others: JsonObject = {key: value for key, value in found.items() if key != name and value is not None}
-    if name == "response" or not isinstance(answer, dict):
-        # That of a row, beside its request.
+    if name == "response" and (others.keys() & _OF_ROW or others.keys().isdisjoint(MESSAGE_LISTS)):
         return {**others, name: answer}
     request = others.get("request")
     if isinstance(request, dict) and others.keys().isdisjoint(MESSAGE_LISTS):
-        others |= {key: request[key] for key in (*MESSAGE_LISTS, "input") if key in request}
+        others |= {key: request[key] for key in (*MESSAGE_LISTS, "input", "prompt") if key in request}
         del others["request"]
     return {**answer, **others, "object": answer["object"]}
 
 
-def _parsed(raw: bytes) -> JsonObject | list[JsonValue] | None:
+def _parsed(raw: bytes) -> tuple[JsonValue, bool]:
+    """Returns a document that can be a piece, else None, and whether it has what is no JSON, which it still has."""
     if _CAN_BE_PIECE.search(raw) is None:
-        return None
+        return None, False
     try:
-        found = read_document(raw).value
+        found = read_document(raw)
+        return (document_as_written(raw), True) if found.notes else (found.value, False)
     except ValueError:
-        return None
-    return found if isinstance(found, dict | list) else None
+        return None, False
 
 
-def _document(number: int, answer: Mapping[str, JsonValue]) -> Document:
-    return Document(number, write_json(dict(answer)))
+def _documents(answers: Iterable[_Answer], *, as_written: bool) -> Iterator[Document]:
+    """Yields answers as documents.
+
+    Args:
+        answers: The answers.
+        as_written: Whether one can have what is no JSON: it is left to the reader of the document, who says it.
+    """
+    for number, answer in answers:
+        try:
+            yield Document(number, write_as_written(answer) if as_written else write_json(answer))
+        except ValueError as problem:
+            # It is nested too deeply, for example: the formats refuse it with this error.
+            yield Document(number, write_json({"error": f"the answer cannot be written as JSON ({problem})"}))
 
 
 def _name(found: JsonObject, *keys: str) -> str:
-    return next((name for key in keys if isinstance(name := found.get(key), str)), "")
+    return next((str(name) for key in keys if isinstance(name := found.get(key), str | int)), "")

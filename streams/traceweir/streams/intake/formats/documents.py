@@ -11,7 +11,7 @@ from typing import BinaryIO, NamedTuple
 
 from pydantic import JsonValue
 
-from traceweir.streams.base.json_values import ReadJson, read_json
+from traceweir.streams.base.json_values import ReadJson, json_as_written, read_json
 
 BOM = b"\xef\xbb\xbf"
 BLANK = b" \t\r\n"
@@ -97,6 +97,16 @@ def read_document(raw: bytes) -> ReadJson:
         with suppress(ValueError):
             return read_json(found.value)
     return found
+
+
+def document_as_written(raw: bytes) -> JsonValue:
+    """Parses a document as `read_document` does, and replaces nothing in it.
+
+    Raises:
+        ValueError: the bytes are not JSON.
+    """
+    found = json_as_written(raw)
+    return json_as_written(found) if isinstance(found, str) else found
 
 
 def name_of(stream: BinaryIO) -> str:

@@ -255,13 +255,13 @@ def _items(document: JsonObject, place: TranscriptPlace) -> Iterator[tuple[str, 
     """Yields the messages with their paths."""
     if document.get("object") == "response":
         # The Responses API: a text or a list of items, each.
-        for name, role in (("input", "user"), ("output", "assistant")):
+        roles: Mapping[str, Role] = {"input": "user", "output": "assistant"}
+        for name, role in roles.items():
             found = document.get(name)
             if name == "input" and not found:
                 # The messages of the request, which somebody has written beside the response.
                 found = next((document[key] for key in MESSAGE_LISTS if document.get(key)), None)
-            listed: list[JsonValue] = [{"role": role, "content": found}] if isinstance(found, str) else _listed(found)
-            yield from ((f"{name}[{index}]", item) for index, item in enumerate(listed))
+            yield from _items_in(name, found, role)
         return
     key = next((each for each in MESSAGE_LISTS if document.get(each) is not None), None)
     choices = choices_of(document)
@@ -277,10 +277,20 @@ def _items(document: JsonObject, place: TranscriptPlace) -> Iterator[tuple[str, 
                 # Gemini's API takes a content without a role for one of the user.
                 item = {"role": "user", **item}
             yield f"{key}[{index}]", item
-    elif document.get("object") == "text_completion" and isinstance(document.get("prompt"), str):
-        yield "prompt", {"role": "user", "content": document["prompt"]}
+    else:
+        # The question of a completion, or what a log has of it beside the answer.
+        name = "prompt" if document.get("prompt") else "input"
+        asked = document.get(name)
+        if isinstance(asked, str) or all(isinstance(item, dict) for item in _listed(asked)):
+            yield from _items_in(name, asked, "user")
     if choices:
         yield "the answer", choices[0]
+
+
+def _items_in(name: str, found: JsonValue, role: Role) -> Iterator[tuple[str, JsonValue]]:
+    """Yields the messages in a text or a list, with their paths."""
+    listed: list[JsonValue] = [{"role": role, "content": found}] if isinstance(found, str) else _listed(found)
+    yield from ((f"{name}[{index}]", item) for index, item in enumerate(listed))
 
 
 def is_stored_answer(document: JsonObject) -> bool:
@@ -351,6 +361,8 @@ def _messages(item: JsonValue, path: str, tools: dict[str, str], place: Transcri
         yield from (_of_tool(each, tools, at) for each in found)
         return
     content = content_of(item.get(name), f"{path}.{name}", place.error)
+    # Those of Ollama and OpenRouter are beside the content.
+    content.unread.update("image" for _ in _listed(item.get("images")))
     if known == "user":
         yield from (_of_tool(each, tools, at) for each in content.results)
         yield from _of_user(item, content, at)

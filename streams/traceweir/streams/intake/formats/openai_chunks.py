@@ -61,6 +61,12 @@ class ChunksOfOpenAI:
         function = delta.get("function_call")
         if isinstance(function, dict):
             self._add_to_call(message.setdefault("function_call", {}), function)
+        images = objects_in(delta.get("images"))
+        if images:
+            # OpenRouter has the images of an answer beside its text.
+            into = message.setdefault("images", [])
+            assert isinstance(into, list)  # noqa: S101  # set above
+            into += images
         audio = delta.get("audio")
         if isinstance(audio, dict):
             into = message.setdefault("audio", {})
