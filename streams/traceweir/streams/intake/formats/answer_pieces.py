@@ -39,7 +39,7 @@ class AnswerStream(Protocol):
         """Returns the answer as its API stores it, with what came of it."""
 
 
-class Texts:
+class TextsInPieces:
     """Texts that come in pieces, each a member of an object.
 
     They are joined at the end, because to lengthen a text by each piece takes quadratic time.
@@ -68,7 +68,7 @@ class EventsOfAnthropic:
     def __init__(self) -> None:
         self._message: JsonObject = {}
         self._blocks: dict[int, JsonObject] = {}
-        self._texts = Texts()
+        self._texts = TextsInPieces()
         self.has_ended = False
         self._is_mixed = False
         self._closed: set[int] = set()
@@ -139,7 +139,7 @@ class EventsOfResponses:
         self._response: JsonObject = {}
         self._items: dict[int, JsonObject] = {}
         self._said: dict[int, JsonObject] = {}
-        self._texts = Texts()
+        self._texts = TextsInPieces()
 
     def begins_with(self, piece: JsonObject) -> bool:
         return True
@@ -194,7 +194,7 @@ class PiecesOfGemini:
 
     def __init__(self) -> None:
         self._about: JsonObject = {}
-        self._texts = Texts()
+        self._texts = TextsInPieces()
         self._parts: dict[int, list[JsonValue]] = {}
         self._finished: dict[int, JsonValue] = {}
 

@@ -83,8 +83,10 @@ def _of_openai(found: JsonObject) -> JsonObject | None:
 
 
 def _error_of_status(status: int, body: JsonValue) -> JsonObject:
-    told = next((body[key] for key in ("message", "detail") if body.get(key)), body) if isinstance(body, dict) else body
-    return {"code": status, "message": told if isinstance(told, str) and told else "the request has failed"}
+    given = (
+        next((body[key] for key in ("message", "detail") if body.get(key)), body) if isinstance(body, dict) else body
+    )
+    return {"code": status, "message": given if isinstance(given, str) and given else "the request has failed"}
 
 
 def _of_anthropic(found: JsonObject) -> JsonObject | None:

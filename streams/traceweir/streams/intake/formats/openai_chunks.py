@@ -9,7 +9,7 @@ from pydantic import JsonValue
 
 from traceweir.schemas.base import JsonObject
 from traceweir.schemas.finish_reasons import CUT_OFF
-from traceweir.streams.intake.formats.answer_pieces import STORED, Texts, has_content, index_in, objects_in
+from traceweir.streams.intake.formats.answer_pieces import STORED, TextsInPieces, has_content, index_in, objects_in
 
 
 class ChunksOfOpenAI:
@@ -17,7 +17,7 @@ class ChunksOfOpenAI:
 
     def __init__(self) -> None:
         self._about: JsonObject = {}
-        self._texts = Texts()
+        self._texts = TextsInPieces()
         self._messages: dict[int, JsonObject] = {}
         self._calls: dict[int, _Calls] = {}
         self._finished: dict[int, JsonValue] = {}

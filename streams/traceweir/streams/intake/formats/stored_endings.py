@@ -66,8 +66,8 @@ def error_alone(document: JsonObject) -> JsonValue:
         return None
     if document.get("error"):
         return document["error"]
-    told: JsonObject = {name: document[name] for name in ("code", "message") if document.get(name)}
-    return told or "error" if document.get("type") == "error" else None
+    given: JsonObject = {name: document[name] for name in ("code", "message") if document.get(name)}
+    return given or "error" if document.get("type") == "error" else None
 
 
 def shown_error(document: JsonObject) -> str:
