@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import MAXYEAR, UTC, datetime
 
 from pydantic import JsonValue
 
+from traceweir.schemas.base import JsonObject
+from traceweir.schemas.figures import counted
 from traceweir.schemas.other_forms import time_since_1970
+from traceweir.streams.intake.formats.chat_content import described
+from traceweir.streams.intake.formats.chat_keys import MESSAGE_TIMES
 
 LATEST_START = datetime(MAXYEAR, 12, 31, tzinfo=UTC)
 """The latest time of a transcript. The remaining day is long enough for the events of any document."""
+NO_TIMES = "the times of the messages are not in the transcript"
+"""What is said of a transcript whose messages have no times."""
+_NOT_USED = "the times of the messages are not used"
 
 
 def time_of(value: JsonValue) -> datetime | None:
@@ -39,3 +47,40 @@ def _parsed(value: JsonValue) -> datetime | None:
             time = datetime.fromisoformat(value)
             return None if time.tzinfo is None else time.astimezone(UTC)
     return None
+
+
+def time_in(message: JsonObject) -> datetime | None:
+    """Returns the time of a message; None if it has none that is read."""
+    return next((time for key in MESSAGE_TIMES if (time := time_of(message.get(key))) is not None), None)
+
+
+def unread_time(message: JsonValue, path: str) -> str:
+    """Returns which key of a message has a time that is not read, and its value; empty without one."""
+    if not isinstance(message, dict) or time_in(message) is not None:
+        return ""
+    return next(
+        (f"{path}.{key} is {described(message[key])}" for key in MESSAGE_TIMES if message.get(key) not in (None, "")), ""
+    )
+
+
+def why_not_used(times: Sequence[datetime | None], unread: str) -> str:
+    """Returns why the times of a transcript do not count; empty if every text has one, and none is before the former.
+
+    A time in place of one that is not there would be made up, and would move the others.
+
+    Args:
+        times: The time of each text of the user and the agent, in order.
+        unread: The first time that is not read, as `unread_time` returns it; empty without one.
+    """
+    known = [time for time in times if time is not None]
+    if len(known) < len(times) and unread:
+        return f"{_NOT_USED}: {unread}, which is no number since 1970 and no date-time with its zone"
+    if not known:
+        return NO_TIMES
+    if len(known) < len(times):
+        return f"{_NOT_USED}: {len(times) - len(known)} of {counted(len(times), 'text')} have none"
+    if known != sorted(known):
+        return f"{_NOT_USED}: the time of a text is before that of the text before it"
+    if known[-1] > LATEST_START:
+        return f"{_NOT_USED}: a time is on the last day of the calendar"
+    return ""

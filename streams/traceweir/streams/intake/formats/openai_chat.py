@@ -18,6 +18,7 @@ from traceweir.schemas.base import JsonObject
 from traceweir.schemas.dimensions import Dimensions, usable_dimensions
 from traceweir.schemas.figures import counted
 from traceweir.schemas.finish_reasons import CUT_OFF
+from traceweir.schemas.part_kinds import counted_kinds
 from traceweir.streams.intake.formats.base import (
     DEFAULT_DOMAIN,
     AgentRecord,
@@ -31,11 +32,10 @@ from traceweir.streams.intake.formats.base import (
 )
 from traceweir.streams.intake.formats.chat_answers import parallel_answers
 from traceweir.streams.intake.formats.chat_keys import MESSAGE_LISTS, note_unread_keys
-from traceweir.streams.intake.formats.chat_times import LATEST_START, time_of
+from traceweir.streams.intake.formats.chat_times import LATEST_START, NO_TIMES, time_of
 from traceweir.streams.intake.formats.cumulative_logs import CumulativeLogs
 from traceweir.streams.intake.formats.documents import Document
 from traceweir.streams.intake.formats.openai_chat_messages import (
-    NO_TIMES,
     ChatMessage,
     ChatTurn,
     TranscriptPlace,
@@ -230,12 +230,16 @@ def _trace(
     if any(message.finish == CUT_OFF for message in messages):
         return None
     steps = _steps(messages)
-    if not steps and (error or any(message.role == "assistant" and message.unread for message in messages)):
+    # Without a question, no invocation could say what was not read.
+    unread = [message.unread for message in messages if message.role == "assistant" and message.unread]
+    if not steps and (error or (unread and any(message.role == "user" for message in messages))):
         return None
     if not steps:
+        found = f", but {counted_kinds(unread)}" if unread else ""
+        way_out = "write each message with its role and its content, or remove it" if unread else "remove it"
         raise place.error(
-            "contains no message of an assistant or a tool with a text or a call (reasoning is neither), so there is nothing "
-            "to score; remove it"
+            f"contains no message of an assistant or a tool with a text or a call (reasoning is neither){found}, so there is "
+            f"nothing to score; {way_out}"
         )
     user_texts = [message.text for message in messages if message.role == "user" and message.text.strip()]
     agent_texts = [message.text for message in messages if message.role == "assistant" and message.text.strip()]

@@ -30,8 +30,8 @@ from traceweir.streams.intake.formats.chat_content import (
     read_with_result,
     result_of,
 )
-from traceweir.streams.intake.formats.chat_keys import MESSAGE_LISTS, MESSAGE_TIMES
-from traceweir.streams.intake.formats.chat_times import LATEST_START, time_of
+from traceweir.streams.intake.formats.chat_keys import MESSAGE_LISTS
+from traceweir.streams.intake.formats.chat_times import NO_TIMES, time_in, unread_time, why_not_used
 from traceweir.streams.intake.formats.documents import InputError
 from traceweir.streams.intake.formats.stored_endings import has_failed
 
@@ -57,7 +57,6 @@ _IGNORED_ROLES = ("system", "developer")
 _KNOWN_ROLES = "system, developer, user, assistant, tool, function"
 _ITEM = "_call"
 """How the kinds of calls of OpenAI's Responses API end."""
-NO_TIMES = "the times of the messages are not in the transcript"
 _NO_ANSWER = (CUT_OFF, FAILED)
 """The reasons of finishing of a text that is not the answer."""
 _REMINDER = "<system-reminder>"
@@ -101,6 +100,8 @@ class ChatMessage:
     """For the answer of a tool: whether the call failed."""
     at: datetime | None = None
     """When the message was written; None if it does not say it."""
+    untimed: str = field(default=NO_TIMES, compare=False)
+    """Why the message has no time that counts, if it has none."""
     unread: Counter[str] = field(default_factory=Counter)
     """How many parts of each kind could not be read."""
     finish: str = field(default="", compare=False)
@@ -148,7 +149,7 @@ class ChatTurn:
                 found += not_text_of_result(each.tool, each.text, each.unread)
         final = None if self.final is None else self.messages[self.final]
         if self.question is not None and final is not None and None in (self.question.at, final.at):
-            found.append(NO_TIMES)
+            found.append(final.untimed)
         if self.approved_in_words:
             found.append(APPROVED_IN_WORDS)
         return found
@@ -177,7 +178,9 @@ def messages_of(document: JsonObject, place: TranscriptPlace) -> list[ChatMessag
     """
     tools: dict[str, str] = {}
     messages: list[ChatMessage] = []
+    unread = ""
     for path, item in _items(document, place):
+        unread = unread or unread_time(item, path)
         for message in _messages(item, path, tools, place):
             tools.update((call.id, call.name) for call in message.calls if call.id is not None)
             messages.append(message)
@@ -197,22 +200,13 @@ def messages_of(document: JsonObject, place: TranscriptPlace) -> list[ChatMessag
                 for call in calls
             )
         messages[last] = replace(messages[last], calls=calls, finish=finish)
-    return messages if _are_timed(messages) else [replace(message, at=None) for message in messages]
+    untimed = why_not_used([each.at for each in messages if each.role != "tool" and each.text], unread)
+    return [replace(each, at=None, untimed=untimed) for each in messages] if untimed else messages
 
 
 def _is_text_alone(arguments: JsonObject | None) -> bool:
     """Returns whether arguments are a text that is no JSON, such as the beginning of one."""
     return arguments is not None and arguments.keys() == {"arguments"} and isinstance(arguments["arguments"], str)
-
-
-def _are_timed(messages: Sequence[ChatMessage]) -> bool:
-    """Returns whether every text of the user and the agent has a time, each not before the former one.
-
-    A time in place of one that is not there would be made up, and would move the others.
-    """
-    said = [message.at for message in messages if message.role != "tool" and message.text]
-    known = [at for at in said if at is not None]
-    return bool(known) and len(known) == len(said) and known == sorted(known) and known[-1] <= LATEST_START
 
 
 def turns_of(messages: Sequence[ChatMessage]) -> list[ChatTurn]:
@@ -337,6 +331,8 @@ def _messages(item: JsonValue, path: str, tools: dict[str, str], place: Transcri
     data = item.get("data")
     if item.get("type") in _TYPES_OF_LANGCHAIN and isinstance(data, dict):
         item = {"role": item["type"], **data}
+    elif item.get("type") == "constructor" and isinstance(item.get("kwargs"), dict):
+        item = _of_constructor(item)
     role = next((item[key] for key in ("role", "from") if item.get(key) is not None), None)
     if role is None and item.get("type") in _TYPES_OF_LANGCHAIN:
         role = item["type"]
@@ -350,7 +346,7 @@ def _messages(item: JsonValue, path: str, tools: dict[str, str], place: Transcri
     if known is None:
         raise place.error(f"{path}.role is {described(role)}; the role must be one of {_KNOWN_ROLES}")
     name = next((key for key in ("content", "parts", "value") if item.get(key)), "content")
-    at = next((time for key in MESSAGE_TIMES if (time := time_of(item.get(key))) is not None), None)
+    at = time_in(item)
     if known == "tool" and item.get("requestor") == "user":
         # In tau2-bench, the result of the user's own tool, whose call is named.
         return
@@ -393,6 +389,15 @@ def _messages(item: JsonValue, path: str, tools: dict[str, str], place: Transcri
     yield ChatMessage(
         "assistant", text, tuple(calls), at=at, unread=content.unread, finish=finish_in({**item, "status": None})
     )
+
+
+def _of_constructor(item: JsonObject) -> JsonObject:
+    """Returns the message that a constructor of LangChain makes, which `dumpd` writes; its class names the role."""
+    names = item.get("id")
+    name = names[-1] if isinstance(names, list) and names else None
+    role = name.removesuffix("Chunk").removesuffix("Message").lower() if isinstance(name, str) else None
+    message = item["kwargs"]
+    return {"role": role, **message} if isinstance(message, dict) else item
 
 
 def _results_in(content: JsonValue) -> list[ChatToolResult]:

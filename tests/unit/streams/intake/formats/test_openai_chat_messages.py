@@ -398,9 +398,18 @@ def test_choices_of_a_test_beside_the_messages_are_no_choices_of_a_model() -> No
 
 
 @pytest.mark.parametrize(
-    "first", [{"created_at": None}, {"created_at": "2026-01-31T12:00:10Z"}, {"created_at": "9999-12-31T23:59:59Z"}]
+    ("first", "why"),
+    [
+        ({"created_at": None}, "1 of 3 texts have none"),
+        ({"created_at": "2026-01-31T12:00:10Z"}, "the time of a text is before that of the text before it"),
+        ({"created_at": "9999-12-31T23:59:59Z"}, "the time of a text is before that of the text before it"),
+        (
+            {"timestamp": "2026-01-31T11:00:00"},
+            "messages[0].timestamp is '2026-01-31T11:00:00', which is no number since 1970 and no date-time with its zone",
+        ),
+    ],
 )
-def test_times_count_only_if_every_text_has_one_and_none_is_before_the_former(first: dict[str, Any]) -> None:
+def test_times_count_only_if_every_text_has_one_and_none_is_before_the_former(first: dict[str, Any], why: str) -> None:
     records = convert(
         [
             assistant_message("Welcome") | first,
@@ -410,7 +419,22 @@ def test_times_count_only_if_every_text_has_one_and_none_is_before_the_former(fi
     )
     turn = turns_of(session_of(records))[-1].invocation
     assert turn.latency_seconds is None
-    assert turn.unread == ["the times of the messages are not in the transcript"]
+    assert turn.unread == [f"the times of the messages are not used: {why}"]
+
+
+def test_messages_as_langchain_writes_their_constructors_are_read() -> None:
+    def constructor(name: str, **kwargs: Any) -> JsonObject:
+        path: list[JsonValue] = ["langchain", "schema", "messages", name]
+        return {"lc": 1, "type": "constructor", "id": path, "kwargs": kwargs}
+
+    messages = [
+        constructor("SystemMessage", content="You help."),
+        constructor("HumanMessage", content="Weather?"),
+        constructor("AIMessageChunk", content="", tool_calls=[{"id": "t", "name": "get", "args": {}}]),
+        constructor("ToolMessage", content="12", tool_call_id="t", type="tool"),
+        constructor("AIMessage", content="12 C", type="ai"),
+    ]
+    assert turns(*messages) == [("Weather?", "12 C", [("get", "12")])]
 
 
 def test_calls_and_results_of_tools_that_the_provider_runs_are_read() -> None:
