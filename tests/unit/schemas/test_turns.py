@@ -17,9 +17,12 @@ from traceweir.schemas.invocation import (
     FunctionCall,
     FunctionResponse,
     IntermediateData,
+    Invocation,
+    InvocationEvents,
     RetrievedChunk,
     TokenUsage,
 )
+from traceweir.schemas.reasoning_parts import invocation_with_reasoning
 from traceweir.schemas.reference import Reference
 from traceweir.schemas.session import Session
 from traceweir.schemas.turns import Turn, trace_dimensions, turns_of, withdrawn_turns
@@ -363,3 +366,39 @@ def test_parts_of_a_tools_result_that_are_no_text_are_named() -> None:
     )
     assert [each.response for each in turn.invocation.tool_responses] == ["hall 7"]
     assert turn.invocation.unread == ["not all of the result of tool 'draw' is text: 1 part of type 'image'"]
+
+
+@pytest.mark.parametrize("is_recorded", [False, True])
+def test_reasoning_in_the_texts_of_an_agent_is_left_out_and_kept_for_metrics_that_count_it(is_recorded: bool) -> None:
+    question = content("<think> is a tag of what?")
+    answer = content("<think>Norway...</think>Oslo.")
+    step = {"parts": [{"text": "<think>First</think>Let me look."}]}
+    recorded = {
+        "user_content": question,
+        "final_response": answer,
+        "intermediate_data": {"invocation_events": [{"author": "geo", "content": step}]},
+    }
+    events = (
+        [event("invocation.recorded", "i", invocation=recorded)]
+        if is_recorded
+        else [
+            event("invocation.started", "i", user_content=question),
+            event("response.intermediate", "i", author="geo", content=step),
+            event("invocation.completed", "i", final_response=answer),
+        ]
+    )
+
+    [turn] = turns(*events)
+
+    def texts(found: Invocation) -> list[Any]:
+        data = found.intermediate_data
+        said = (
+            [each.content for each in data.invocation_events]
+            if isinstance(data, InvocationEvents)
+            else [Content(parts=parts) for _, parts in (data.intermediate_responses if data else ())]
+        )
+        return [each and each.text for each in (found.user_content, *said, found.final_response)]
+
+    assert texts(turn.invocation) == ["<think> is a tag of what?", "Let me look.", "Oslo."]
+    with_all = invocation_with_reasoning(turn.invocation)
+    assert texts(with_all) == [each["parts"][0]["text"] for each in (question, step, answer)]
