@@ -59,7 +59,8 @@ def unread_time(message: JsonValue, path: str) -> str:
     if not isinstance(message, dict) or time_in(message) is not None:
         return ""
     return next(
-        (f"{path}.{key} is {described(message[key])}" for key in MESSAGE_TIMES if message.get(key) not in (None, "")), ""
+        (f"{path}.{key} is {described(message[key])}" for key in MESSAGE_TIMES if message.get(key) not in (None, "")),
+        "",
     )
 
 

@@ -177,12 +177,19 @@ def messages_of(document: JsonObject, place: TranscriptPlace) -> list[ChatMessag
         InputError: the transcript has no messages, or a message is not valid.
     """
     tools: dict[str, str] = {}
+    # The names of the calls without an id, as in ShareGPT, that still wait for their results.
+    waiting: list[str] = []
     messages: list[ChatMessage] = []
     unread = ""
     for path, item in _items(document, place):
         unread = unread or unread_time(item, path)
         for message in _messages(item, path, tools, place):
             tools.update((call.id, call.name) for call in message.calls if call.id is not None)
+            waiting += [call.name for call in message.calls if call.id is None]
+            if message.role == "tool" and message.call_id is None and waiting:
+                name = message.tool if message.tool in waiting else waiting[0]
+                message = message if message.tool else replace(message, tool=name)
+                waiting.remove(name)
             messages.append(message)
     last = next((place for place in reversed(range(len(messages))) if messages[place].role == "assistant"), None)
     if is_stored_answer(document) and last is not None:

@@ -38,8 +38,7 @@ from traceweir.streams.intake.formats.openai_chat import OPENAI_CHAT, transcript
         ({"messages": [assistant_message(None, tool_calls={})], "x": 1}, "contains no message of an assistant"),
         (
             {"messages": [{"type": "TextMessage", "source": each, "content": "Hi"} for each in ("user", "desk")]},
-            "a text or a call (reasoning is neither), but 2 parts of type 'TextMessage', so there is nothing to score; "
-            "write each message with its role and its content",
+            "(reasoning is neither), but 2 parts of type 'TextMessage', so there is nothing to score; write each message",
         ),
         ({"messages": [assistant_message([{"type": "image"}])]}, "but 1 part of type 'image', so there is nothing to"),
         ({"messages": [assistant_message(None, tool_calls={"a": 1})]}, "messages[0].tool_calls is an object with 'a'"),
