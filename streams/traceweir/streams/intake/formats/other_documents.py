@@ -67,6 +67,41 @@ def _is_entry_of_bfcl(found: JsonObject) -> Sureness:
     return _possible("id" in found and nested and isinstance(found.get("function"), list))
 
 
+def _is_result_of_bfcl(found: JsonObject) -> Sureness:
+    measured = {"input_token_count", "output_token_count", "inference_log", "latency"}
+    return _possible({"id", "result"} <= found.keys() and not measured.isdisjoint(found))
+
+
+def _is_message_of_thread(found: JsonObject) -> bool:
+    listed = found.get("data")
+    first = listed[0] if isinstance(listed, list) and listed else found
+    return isinstance(first, dict) and first.get("object") == "thread.message"
+
+
+def _is_line_of_codex(found: JsonObject) -> Sureness:
+    kinds = ("session_meta", "response_item", "event_msg", "turn_context", "compacted")
+    return _possible(isinstance(found.get("payload"), dict) and found.get("type") in kinds)
+
+
+def _is_message_of_pydantic_ai(found: JsonObject) -> bool:
+    parts = found.get("parts")
+    first = parts[0] if isinstance(parts, list) and parts else None
+    return found.get("kind") in ("request", "response") and isinstance(first, dict) and "part_kind" in first
+
+
+def _is_test_case(found: JsonObject) -> Sureness:
+    of_deepeval = {"input", "actual_output"} <= found.keys()
+    of_ragas = "user_input" in found and not found.keys().isdisjoint({"response", "reference", "retrieved_contexts"})
+    return _possible(of_deepeval or of_ragas or isinstance(found.get("user_input"), list))
+
+
+def _is_untyped_response(found: JsonObject) -> Sureness:
+    output = found.get("output")
+    first = output[0] if isinstance(output, list) and output else None
+    kinds = ("message", "function_call", "reasoning")
+    return _possible("object" not in found and isinstance(first, dict) and first.get("type") in kinds)
+
+
 def _is_results_of_tau2(found: JsonObject) -> bool:
     return isinstance(found.get("simulations"), list) and "tasks" in found
 
@@ -165,6 +200,37 @@ OTHER_DOCUMENTS = (
         "an entry of the Berkeley Function Calling Leaderboard",
         "it has questions and no answers; write what the agent said and called as a chat transcript",
         _is_entry_of_bfcl,
+    ),
+    OtherDocument(
+        "a result of the Berkeley Function Calling Leaderboard",
+        "it has no questions; write what the agent was asked, said and called as a chat transcript",
+        _is_result_of_bfcl,
+    ),
+    OtherDocument(
+        "a message of a thread of OpenAI's Assistants API",
+        'put the messages of the thread, oldest first, into one object: {"messages": [...]}',
+        _is_message_of_thread,
+    ),
+    OtherDocument(
+        "a line of a log of Codex",
+        'write the `payload` of each response_item of one session, in order, into one object: {"messages": [...]}',
+        _is_line_of_codex,
+    ),
+    OtherDocument(
+        "a message of Pydantic AI",
+        "send its spans, or write the messages of a conversation as a chat transcript",
+        _is_message_of_pydantic_ai,
+    ),
+    OtherDocument(
+        "a test case of DeepEval or Ragas",
+        "write it as a row with the columns request, response, expected_response and retrieved_context, or its messages as a "
+        "chat transcript",
+        _is_test_case,
+    ),
+    OtherDocument(
+        "a response of OpenAI's Responses API without its `object`",
+        'add "object": "response"',
+        _is_untyped_response,
     ),
     OtherDocument(
         "a line of the input of a batch, which has no answer",

@@ -132,6 +132,28 @@ def test_the_surest_kind_counts_and_of_equally_sure_ones_the_first(
             {"id": "simple_0", "question": [[{"role": "user", "content": "q"}]], "function": []},
             "looks like an entry of the Berkeley Function Calling Leaderboard: it has questions",
         ),
+        (
+            {"id": "simple_0", "result": "[f(x=1)]", "input_token_count": 3},
+            "looks like a result of the Berkeley Function Calling Leaderboard: it has no questions",
+        ),
+        (
+            {"object": "list", "data": [{"object": "thread.message", "role": "user", "content": []}]},
+            "looks like a message of a thread of OpenAI's Assistants API: put the messages of the thread, oldest first",
+        ),
+        (
+            {"timestamp": "t", "type": "response_item", "payload": {"type": "message", "role": "user", "content": []}},
+            "looks like a line of a log of Codex: write the `payload` of each response_item",
+        ),
+        (
+            {"kind": "request", "parts": [{"part_kind": "user-prompt", "content": "q"}]},
+            "looks like a message of Pydantic AI: send its spans",
+        ),
+        ({"input": "q", "actual_output": "a"}, "looks like a test case of DeepEval or Ragas: write it as a row with"),
+        ({"user_input": "q", "response": "a"}, "looks like a test case of DeepEval or Ragas: write it as a row with"),
+        (
+            {"input": "q", "output": [{"type": "message", "role": "assistant", "content": []}]},
+            'looks like a response of OpenAI\'s Responses API without its `object`: add "object": "response"',
+        ),
         (RUN, "looks like a run of LangSmith: no format reads runs; send spans with LANGSMITH_OTEL_ENABLED=true, or"),
         (RUN | {"inputs": {"question": "Hi"}}, "looks like a run of LangSmith: no format reads runs; send"),
     ],
