@@ -290,8 +290,10 @@ def test_a_conversation_of_sharegpt_is_read() -> None:
 
 
 def test_results_without_an_id_and_a_name_are_those_of_the_calls_before_them_in_order() -> None:
-    calls = [{"from": "function_call", "value": f'{{"name": "{name}", "arguments": {{}}}}'} for name in ("get", "put")]
-    results = [{"from": "observation", "value": value} for value in ("12", "ok")]
+    calls: list[JsonValue] = [
+        {"from": "function_call", "value": f'{{"name": "{name}", "arguments": {{}}}}'} for name in ("get", "put")
+    ]
+    results: list[JsonValue] = [{"from": "observation", "value": value} for value in ("12", "ok")]
     said: list[JsonValue] = [{"from": "human", "value": "q"}, *calls, *results, {"from": "gpt", "value": "a"}]
     returned = [event for event in events_of(convert(said)) if event.type == "tool.returned"]
     assert [(event.name, event.response) for event in returned] == [("get", "12"), ("put", "ok")]
