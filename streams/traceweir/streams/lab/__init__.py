@@ -1,4 +1,4 @@
-"""Experiments: eval sets, comparisons of scores, and shadows, which score past sessions with another config.
+"""Experiments: eval sets, comparisons of scores, shadows, which score past sessions again, and judges on known cases.
 
 May know `tools` and what they know. Begin with `evals.evaluate`, `comparison.compare` or `shadow.run`.
 """
