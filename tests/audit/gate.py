@@ -17,7 +17,7 @@ CLOSE = 1e-5
 
 
 def every_change_of_a_trace_is_one_candidate(e: Evidence) -> Iterator[str]:
-    """Each revision has, in order, one candidate per trace with changed content, verdict or config, and no other one.
+    """Each revision has, in order, one candidate per trace with changed content, verdict, config or app, and no other one.
 
     A pushed config can equal a config file, and then has its digest. To a worker with that file both are the same. To a
     worker with another file they are not, so that with several files a candidate with rules can come unchanged.
@@ -46,7 +46,7 @@ def every_change_of_a_trace_is_one_candidate(e: Evidence) -> Iterator[str]:
                 if not was_pushed and not is_one_file:  # the audit cannot tell which file the worker had
                     rules = before if carries is None else carries and each.version
                 has_rules[trace["id"]] = rules
-                now = content, _required(e, each.version, verdicts), config, rules
+                now = content, _required(e, each.version, verdicts), config, rules, _app_name(each.document)
                 if sent.get(trace["id"]) != now:
                     sent[trace["id"]] = now
                     expected[trace["id"]].append((each.version, content))
@@ -200,6 +200,14 @@ def _verdicts(e: Evidence) -> dict[tuple[Version, str], str]:
 def _required(e: Evidence, version: Version, verdicts: dict[tuple[Version, str], str]) -> list[tuple[str, str | None]]:
     """Returns the metrics that the gate requires of a revision, and their statuses."""
     return [(name, verdicts.get((version, name))) for name in e.config_of(version)["gate"]["required"]]
+
+
+def _app_name(session: Document) -> object:
+    """Returns the last known app of the invocations, which a candidate has as one of its dimensions."""
+    known = [
+        event["app_name"] for event in session["events"] if event["type"] != "session.ended" and "app_name" in event
+    ]
+    return known[-1] if known else None
 
 
 def _version(candidate: Document) -> Version:
