@@ -116,8 +116,9 @@ def log_criteria(plan: Plan, config: Path | None, settings: Settings, environmen
 
 
 def _log_unmeasured(plan: Plan, settings: Settings, environment: Mapping[str, str], whose: str) -> None:
-    has_key = settings.judge_api_key is not None or settings.judge_api_base is not None
-    for sentence in never_measured(plan, without_key(plan, environment, has_key=has_key)):
+    has_key = settings.judge_api_key is not None
+    lacking = without_key(plan, environment, has_key=has_key, api_base=settings.judge_api_base)
+    for sentence in never_measured(plan, lacking):
         log.warning("%s%s", whose, sentence)
     for sentence in needing_references(plan):
         log.info("%s%s", whose, sentence)

@@ -61,8 +61,8 @@ def validate_file(file: Path, *, as_json: bool) -> int:
 
 def _warnings(plan: Plan) -> list[str]:
     """Returns what the config can be used for less than it seems: criteria without values, and thresholds that fail."""
-    has_key = any(os.environ.get(f"TRACEWEIR_JUDGE_API_{name}") for name in ("KEY", "BASE"))
-    never = never_measured(plan, without_key(plan, os.environ, has_key=has_key))
+    key, address = (os.environ.get(f"TRACEWEIR_JUDGE_API_{name}") for name in ("KEY", "BASE"))
+    never = never_measured(plan, without_key(plan, os.environ, has_key=bool(key), api_base=address))
     found = [*never, *needing_references(plan), *language_warnings(plan.metrics)]
     if plan.challenger is not None:
         found += [f"challenger: {warning}" for warning in _warnings(plan.challenger.plan)]

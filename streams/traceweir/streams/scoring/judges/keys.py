@@ -34,13 +34,16 @@ Providers that are not listed can have other credentials, such as those of a mac
 """
 
 
-def without_key(plan: Plan, environment: Mapping[str, str], *, has_key: bool) -> dict[str, str]:
+def without_key(
+    plan: Plan, environment: Mapping[str, str], *, has_key: bool, api_base: str | None = None
+) -> dict[str, str]:
     """Returns the judges of a plan without a key, each with the variables of which one must be set.
 
     Args:
         plan: The plan.
         environment: The variables of the environment.
-        has_key: Whether the settings have a key or the address of a server, which count for all judges.
+        has_key: Whether the settings have a key, which counts for all judges.
+        api_base: The address of a server of one's own. It needs no key where the provider of the model is `openai`.
 
     >>> from traceweir.scorers.evaluation.plan import read_plan
     >>> without_key(read_plan({"criteria": {"safety_v1": 0.8}}), {}, has_key=False)
@@ -50,7 +53,10 @@ def without_key(plan: Plan, environment: Mapping[str, str], *, has_key: bool) ->
         return {}
     found = {}
     for model in models_of(plan):
-        names = KEYS.get(litellm_name(model, plan.judge.models).partition("/")[0], ())
+        provider = litellm_name(model, plan.judge.models, api_base).partition("/")[0]
+        if api_base and provider == "openai":
+            continue
+        names = KEYS.get(provider, ())
         if names and not any(environment.get(name) for name in names):
             found[model] = " or ".join([*names, "TRACEWEIR_JUDGE_API_KEY"])
     return found

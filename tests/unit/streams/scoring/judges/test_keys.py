@@ -45,6 +45,19 @@ def test_a_judge_lacks_a_key_if_no_variable_of_its_provider_is_set(
     assert without_key(plan, environment, has_key=True) == {}
 
 
+@pytest.mark.parametrize(
+    ("model", "lacks"),
+    [
+        ("gpt-4o", None),
+        ("qwen", None),
+        ("gemini-2.5-flash", "GEMINI_API_KEY or GOOGLE_API_KEY or TRACEWEIR_JUDGE_API_KEY"),
+    ],
+)
+def test_a_server_of_ones_own_needs_no_key_where_it_speaks_the_api_of_openai(model: str, lacks: str | None) -> None:
+    found = without_key(read_plan(config(model)), {}, has_key=False, api_base="http://127.0.0.1:8000/v1")
+    assert found == ({} if lacks is None else {model: lacks})
+
+
 def alternatives() -> Iterator[list[str]]:
     """Yields the variables with keys that litellm's source reads one after another, joined by `or`."""
     spec = find_spec("litellm")
