@@ -166,4 +166,4 @@ def _contents(session: dict[str, list[dict[str, str]]]) -> tuple[set[str], set[s
 
 
 def _plain(session: dict[str, object]) -> str:
-    return canonical({"events": session["events"], "traces": session["traces"]})
+    return canonical({"events": session["events"], "traces": session["traces"], "refused": session.get("refused")})

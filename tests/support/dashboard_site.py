@@ -69,10 +69,11 @@ class Site:
         """
         built = _shared(self) if self.token is None else _built(self)
 
-        async def answer(*of_request: Any) -> None:
+        # With other parameters, uvicorn would take it for a factory of applications.
+        async def answer(scope: Any, receive: Any, send: Any) -> None:
             asked = _ASKED.set(self)
             try:
-                await built(*of_request)
+                await built(scope, receive, send)
             finally:
                 _ASKED.reset(asked)
 
