@@ -19,7 +19,6 @@ from traceweir.schemas.reasoning_text import REASONING_KINDS
 from traceweir.schemas.result_parts import data_url_kind, read_result
 from traceweir.schemas.text import printable
 from traceweir.schemas.tool_results import is_failure
-from traceweir.scorers.redaction.redaction import redact_text
 from traceweir.streams.base.json_values import read_json, write_json
 from traceweir.streams.intake.formats.documents import InputError
 from traceweir.streams.intake.formats.session_records import MakeError
@@ -240,6 +239,9 @@ def described(value: JsonValue) -> str:
 
 
 def _shown(text: str) -> str:
+    # Its rules take a while to import, and most files have nothing to redact here.
+    from traceweir.scorers.redaction.redaction import redact_text
+
     return repr(printable(redact_text(text[:_MAX_REDACTED]), _SHOWN_CHARS))
 
 

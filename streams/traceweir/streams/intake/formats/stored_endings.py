@@ -6,7 +6,6 @@ from pydantic import JsonValue
 
 from traceweir.schemas.base import JsonObject
 from traceweir.schemas.text import printable
-from traceweir.scorers.redaction.redaction import redact_text
 from traceweir.streams.base.json_values import write_json
 from traceweir.streams.intake.formats.session_records import MakeError
 
@@ -81,6 +80,9 @@ def shown_error(document: JsonObject) -> str:
     except ValueError:
         # It is nested too deeply.
         return ""
+    # Its rules take a while to import, and most files have nothing to redact here.
+    from traceweir.scorers.redaction.redaction import redact_text
+
     # A secret that is cut is not recognised.
     return repr(printable(redact_text(found[:_MAX_CHARS]), _SHOWN_CHARS)) if found else ""
 
