@@ -25,9 +25,9 @@ from traceweir.streams.board.dashboard.access import Application
 from traceweir.streams.board.dashboard.application import create_application
 from traceweir.streams.board.dashboard.challengers import ChallengersInEffect, NoChallengers
 from traceweir.streams.board.dashboard.content import Content
+from traceweir.streams.board.dashboard.context import Dashboard, DashboardOptions
 from traceweir.streams.board.dashboard.feed import FeedState
 from traceweir.streams.board.dashboard.live import Live
-from traceweir.streams.board.dashboard.page.routes import PageOptions
 from traceweir.streams.tools.doctor.finding import Finding
 
 HOSTILE = "<script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\"> {{ 7 * 7 }} " + chr(
@@ -114,8 +114,9 @@ class _OfAsked:
 
 
 def _built(site: Site) -> Application:
+    store: Any = _OfAsked("store")
     live: Any = _OfAsked("live")
-    options = PageOptions(
+    options = DashboardOptions(
         lambda: _ASKED.get().state,
         site.content,
         lambda: _ASKED.get().now,
@@ -125,7 +126,7 @@ def _built(site: Site) -> Application:
         challengers=_OfAsked("challengers"),
         health=lambda: _ASKED.get().health,
     )
-    return create_application(_OfAsked("store"), lambda: _ASKED.get().state, live, options, site.token)
+    return create_application(Dashboard(store, options, live), site.token)
 
 
 _SHARED: list[tuple[tuple[object, ...], Application]] = []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -13,13 +12,10 @@ from fastapi.staticfiles import StaticFiles
 
 from traceweir.streams.board.dashboard import page
 from traceweir.streams.board.dashboard.access import ASSETS, COOKIE, LOGIN, Application, cookie_value, guarded, is_token
-from traceweir.streams.board.dashboard.api import create_api
-from traceweir.streams.board.dashboard.cases import CaseAdded
-from traceweir.streams.board.dashboard.feed import FeedState
-from traceweir.streams.board.dashboard.live import Live
+from traceweir.streams.board.dashboard.api.building import create_api
+from traceweir.streams.board.dashboard.context import Dashboard
 from traceweir.streams.board.dashboard.page.rendering import login_page
-from traceweir.streams.board.dashboard.page.routes import PageOptions, added_case, page_routes
-from traceweir.streams.board.store.selection import Readable
+from traceweir.streams.board.dashboard.page.routers.all_pages import page_router
 
 COOKIE_LASTS_S = 12 * 3600
 """Seconds after which a browser has to send the token again."""
@@ -36,35 +32,15 @@ class _Assets(StaticFiles):
         return answer
 
 
-def create_application(
-    store: Readable, state: Callable[[], FeedState], live: Live, options: PageOptions, token: str | None
-) -> Application:
+def create_application(dashboard: Dashboard, token: str | None) -> Application:
     """Returns the ASGI application of the dashboard.
 
     Args:
-        store: Answers the questions.
-        state: Returns the state of the feed.
-        live: Tells when the store has changed.
-        options: How the pages look.
+        dashboard: Answers the requests.
         token: What clients have to send; None lets every client of this machine in.
     """
-    application = create_api(
-        store,
-        state,
-        content=options.content,
-        now=options.now,
-        live=live,
-        budget=options.budget,
-        challengers=options.challengers,
-        health=options.health,
-    )
-    application.include_router(page_routes(store, options))
-
-    @application.post("/api/case", response_model=CaseAdded)
-    def add_case(session_id: Annotated[str, Form(min_length=1, max_length=1_024)]) -> CaseAdded:
-        """Adds a session to the eval set that TRACEWEIR_DASHBOARD_EVALSET names, as a case with the conversation verbatim."""
-        return added_case(store, session_id, options.evalset, options.content)
-
+    application = create_api(dashboard)
+    application.include_router(page_router())
     application.mount(ASSETS.rstrip("/"), _Assets(directory=Path(page.__file__).parent / "assets"))
     if token is not None:
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import threading
 from pathlib import Path
 
+from fastapi import HTTPException
 from pydantic import BaseModel, ValidationError
 
 from traceweir.schemas.session import Session
 from traceweir.schemas.text import printable
+from traceweir.streams.board.dashboard.content import Content
 from traceweir.streams.board.store.selection import Readable
 from traceweir.streams.board.store.sessions import recorded_segments
+from traceweir.streams.intake.formats.documents import InputError
 from traceweir.streams.lab.evals.capture import Outcome, add_case, eval_case
 from traceweir.streams.lab.evals.recordings import SessionParts
 
@@ -67,3 +70,21 @@ def add_session(store: Readable, session_id: str, file: Path) -> CaseAdded:
     with _writing:
         outcome = add_case(file, case, replace=False)
     return CaseAdded(eval_id=session_id, file=str(file), outcome=outcome)
+
+
+def added_case(store: Readable, session_id: str, evalset: Path | None, content: Content) -> CaseAdded:
+    """Adds a session to the eval set.
+
+    Raises:
+        HTTPException: there is no eval set, the store has no such session, or the session cannot be a case.
+    """
+    if evalset is None or content == "none":
+        raise HTTPException(
+            422, "no eval set is named: start the dashboard with TRACEWEIR_DASHBOARD_EVALSET=cases.evalset.json"
+        )
+    try:
+        return add_session(store, session_id, evalset)
+    except NoSessionError as error:
+        raise HTTPException(404, str(error)) from None
+    except (NoCaseError, InputError) as error:
+        raise HTTPException(422, str(error)) from None

@@ -20,10 +20,10 @@ from traceweir.streams.base.process_log import log_to_stderr
 from traceweir.streams.base.settings import Settings
 from traceweir.streams.board.dashboard.application import create_application
 from traceweir.streams.board.dashboard.challengers import PushedChallengers
+from traceweir.streams.board.dashboard.context import Dashboard, DashboardOptions
 from traceweir.streams.board.dashboard.feed import Feed
 from traceweir.streams.board.dashboard.health import HealthWatch
 from traceweir.streams.board.dashboard.live import Live
-from traceweir.streams.board.dashboard.page.routes import PageOptions
 from traceweir.streams.board.store.errors import StoreError
 from traceweir.streams.board.store.opening import Store, open_store
 from traceweir.streams.board.store.tables import TableName
@@ -93,7 +93,7 @@ async def _serve(
     feed = Feed(settings, store, keep=keep, keep_figures=keep_figures, now=utc_now, changed=live.changed)
     health = HealthWatch.of(settings, store, utc_now, feed.present, feed.last_answer, live.changed)
     challengers = PushedChallengers(settings)
-    options = PageOptions(
+    options = DashboardOptions(
         feed.present,
         settings.dashboard_content,
         utc_now,
@@ -106,7 +106,7 @@ async def _serve(
     token = settings.dashboard_token.get_secret_value() if settings.dashboard_token is not None else None
     server = _Server(
         uvicorn.Config(
-            create_application(store, feed.present, live, options, token),
+            create_application(Dashboard(store, options, live), token),
             log_config=None,
             # Its lines would have ids of sessions.
             access_log=False,

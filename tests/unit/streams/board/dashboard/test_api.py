@@ -18,9 +18,11 @@ from tests.support.scoring import NOW
 from tests.support.stores import FakeRecord, batch_of, open_store, scores_batch
 
 from traceweir.streams.board.dashboard.access import guarded
-from traceweir.streams.board.dashboard.api import OPENAPI, create_api
+from traceweir.streams.board.dashboard.api.building import OPENAPI, create_api
 from traceweir.streams.board.dashboard.content import Content
+from traceweir.streams.board.dashboard.context import Dashboard, DashboardOptions
 from traceweir.streams.board.dashboard.feed import FeedState
+from traceweir.streams.board.dashboard.live import Live
 from traceweir.streams.board.store.duckdb_store import DuckDBStore
 from traceweir.streams.board.store.errors import StoreError
 from traceweir.streams.lab.comparison.document import Diff
@@ -61,7 +63,8 @@ def api_of(store: DuckDBStore) -> Callable[[Content, Any], Any]:
 
     @cache
     def build(content: Content, read: Any) -> Any:
-        return create_api(read or store, FeedState, content=content, now=lambda: NOW + timedelta(minutes=1))
+        options = DashboardOptions(FeedState, content, lambda: NOW + timedelta(minutes=1))
+        return create_api(Dashboard(read or store, options, Live()))
 
     return build
 
@@ -124,12 +127,13 @@ async def test_the_openapi_document_describes_every_answer(client: Client) -> No
     assert set(document["paths"]) == {
         *("/api/state", "/api/overview", "/api/sessions", "/api/session", "/api/not-scored", "/api/dead-letters"),
         *("/api/metric", "/api/comparison", "/api/diff", "/api/values", "/api/events", "/api/judge-spending"),
-        *("/api/challengers", "/api/shadows", "/api/challenger-diff"),
+        *("/api/challengers", "/api/shadows", "/api/challenger-diff", "/api/case"),
     }
     for name, path in document["paths"].items():
         if name == "/api/events":
             continue  # a stream of `/api/state`
-        schema = path["get"]["responses"]["200"]["content"]["application/json"]["schema"]
+        (operation,) = path.values()
+        schema = operation["responses"]["200"]["content"]["application/json"]["schema"]
         assert "$ref" in schema or "$ref" in schema["items"]
 
 

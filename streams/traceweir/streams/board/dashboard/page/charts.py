@@ -175,3 +175,15 @@ def _label(place: Place, places: Sequence[Place]) -> str:
 
 def _percent(share: float | None) -> float | None:
     return None if share is None else round(share * 100, 2)
+
+
+def sparklines(
+    metrics: Sequence[MetricFigures], series: Sequence[SeriesPoint], step_s: int
+) -> dict[Place, dict[str, Any] | None]:
+    """Returns the small chart of each metric."""
+    return {place: sparkline(series, place, step_s) for place in by_place(metrics)}
+
+
+def by_place(metrics: Sequence[MetricFigures]) -> dict[Place, MetricFigures]:
+    """Returns the figures of each metric by its place."""
+    return {(each.metric, each.level): each for each in metrics}

@@ -9,7 +9,9 @@ from typing import Annotated, Any
 from fastapi import Depends, HTTPException, Query, Request
 from pydantic import AwareDatetime, BaseModel, Field, create_model
 
+from traceweir.streams.board.dashboard.context import dashboard_of
 from traceweir.streams.board.store.selection import Selection
+from traceweir.streams.board.store.sessions import MAX_LISTED
 from traceweir.streams.board.store.tables import RESULT_DIMENSIONS
 
 DEFAULT_SPAN = timedelta(hours=24)
@@ -54,14 +56,14 @@ def _prefixed(side: str) -> Callable[..., Selection]:
 
     def read(request: Request, given: Annotated[Any, Query()]) -> Selection:
         values = {name: getattr(given, f"{side}_{name}") for name in SpanAndDimensions.model_fields}
-        return SpanAndDimensions.model_construct(**values).selection(request.app.state.now())
+        return SpanAndDimensions.model_construct(**values).selection(dashboard_of(request).options.now())
 
     read.__annotations__ = {"request": Request, "given": Annotated[parameters_type, Query()], "return": Selection}
     return read
 
 
 def _selection(request: Request, given: Annotated[SpanAndDimensions, Query()]) -> Selection:
-    return given.selection(request.app.state.now())
+    return given.selection(dashboard_of(request).options.now())
 
 
 Selected = Annotated[Selection, Depends(_selection)]
@@ -70,3 +72,5 @@ First = Annotated[Selection, Depends(_prefixed("first"))]
 """The first selection of a comparison, from the parameters `first_since`, `first_app_name` and so on."""
 Second = Annotated[Selection, Depends(_prefixed("second"))]
 """The second selection of a comparison."""
+Limit = Annotated[int, Query(ge=1, le=MAX_LISTED)]
+"""The most entries of a list that a request wants."""

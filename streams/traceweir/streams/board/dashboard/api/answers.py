@@ -1,0 +1,61 @@
+"""Makes answers of the API from those of the store, and says what is wrong with a request."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import orjson
+from fastapi import FastAPI, HTTPException, Request, Response
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel
+from starlette.exceptions import HTTPException as StarletteHTTPException
+
+from traceweir.schemas.text import printable
+from traceweir.streams.board.dashboard.content import Content, shown
+from traceweir.streams.board.dashboard.page.filters import FilterError
+from traceweir.streams.board.dashboard.page.rendering import problem_page
+from traceweir.streams.board.store.errors import StoreError
+
+
+def answer(found: BaseModel | Sequence[BaseModel], content: Content) -> Response:
+    """Returns what was found as JSON, with as much of the agents' text as may be shown."""
+    document = shown(found, content) if isinstance(found, BaseModel) else [shown(each, content) for each in found]
+    return Response(orjson.dumps(document), media_type="application/json")
+
+
+def only_known_parameters(request: Request) -> None:
+    """Refuses a parameter that the address does not have, because an answer without it would be about something else."""
+    path = request.app.openapi()["paths"].get(request.scope["route"].path)
+    # A page, and no answer of this API.
+    if path is None:
+        return
+    known = {each["name"] for each in path[request.method.lower()].get("parameters", ())}
+    names = [name for name, _ in request.query_params.multi_items()]
+    for name in names:
+        if name not in known:
+            choice = f"choose from {', '.join(sorted(known))}" if known else "this address has none"
+            raise HTTPException(422, f"{printable(name, 100)!r} is not a parameter; {choice}")
+        if names.count(name) > 1:
+            raise HTTPException(422, f"{name}: given more than once")
+
+
+def answer_problems(api: FastAPI) -> None:
+    """Lets the API, and the pages beside it, say what is wrong with a request."""
+    for each in (RequestValidationError, FilterError, StarletteHTTPException, StoreError):
+        api.add_exception_handler(each, _refuse)
+
+
+async def _refuse(request: Request, error: Exception) -> Response:
+    if isinstance(error, StarletteHTTPException):
+        return _problem(request, error.status_code, str(error.detail))
+    if isinstance(error, RequestValidationError):
+        problems = [f"{each['loc'][-1]}: {each['msg']}" for each in error.errors()]
+        return _problem(request, 422, "; ".join(problems))
+    return _problem(request, 503 if isinstance(error, StoreError) else 422, str(error))
+
+
+def _problem(request: Request, status: int, detail: str) -> Response:
+    sentence = printable(detail, 1_000)
+    if request.url.path.startswith("/api/"):
+        return Response(orjson.dumps({"detail": sentence}), status, media_type="application/json")
+    return problem_page(status, sentence)

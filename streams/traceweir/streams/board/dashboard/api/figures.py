@@ -1,0 +1,64 @@
+"""Answers with figures: those of a span, of a metric, of judges, and of what has no score."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter, HTTPException
+
+from traceweir.streams.board.dashboard.api.answers import answer
+from traceweir.streams.board.dashboard.api.parameters import Limit, Selected
+from traceweir.streams.board.dashboard.context import Serving
+from traceweir.streams.board.store.answers import (
+    DeadLetterCounts,
+    DimensionValues,
+    JudgeSpending,
+    MetricOverTime,
+    NotScoredCount,
+    Overview,
+)
+from traceweir.streams.board.store.metric import dimension_values, metric
+from traceweir.streams.board.store.overview import judge_spending, overview
+from traceweir.streams.board.store.sessions import dead_letters, not_scored
+
+router = APIRouter()
+
+
+@router.get("/api/overview", response_model=Overview)
+def read_overview(selected: Selected, dashboard: Serving) -> Any:
+    """Figures of each metric in a span of time, their course, changes of versions and configs, and coverage."""
+    return answer(overview(dashboard.store, selected), dashboard.options.content)
+
+
+@router.get("/api/metric", response_model=MetricOverTime)
+def read_metric(selected: Selected, dashboard: Serving) -> Any:
+    """The metric that `metric` names: its course, its values, where it differs, and the results to look at."""
+    if selected.metric is None:
+        raise HTTPException(422, "metric: Field required")
+    return answer(metric(dashboard.store, selected), dashboard.options.content)
+
+
+@router.get("/api/values", response_model=DimensionValues)
+def read_values(selected: Selected, dashboard: Serving) -> Any:
+    """The values of dimensions and the metrics that can be selected. Filters by dimension do not apply."""
+    return answer(dimension_values(dashboard.store, selected), dashboard.options.content)
+
+
+@router.get("/api/judge-spending", response_model=JudgeSpending)
+def read_judge_spending(dashboard: Serving) -> Any:
+    """What judges were paid today, in UTC, and what is left of the daily budget if TRACEWEIR_DASHBOARD_CONFIG has one."""
+    return answer(
+        judge_spending(dashboard.store, dashboard.options.now(), dashboard.options.budget), dashboard.options.content
+    )
+
+
+@router.get("/api/not-scored", response_model=list[NotScoredCount])
+def read_not_scored(selected: Selected, dashboard: Serving) -> Any:
+    """Why results have no value, with an example and what to do, the most frequent reason first."""
+    return answer(not_scored(dashboard.store, selected), dashboard.options.content)
+
+
+@router.get("/api/dead-letters", response_model=DeadLetterCounts)
+def read_dead_letters(selected: Selected, dashboard: Serving, limit: Limit = 50) -> Any:
+    """Records that could not be processed. Filters by dimension do not apply: such a record has none."""
+    return answer(dead_letters(dashboard.store, selected, limit=limit), dashboard.options.content)

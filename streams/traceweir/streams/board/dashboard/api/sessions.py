@@ -1,0 +1,86 @@
+"""Answers with sessions, and adds one to the eval set."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Form, HTTPException, Query, Request
+
+from traceweir.schemas.score import Cause, NotEvaluated, ReportedStatus
+from traceweir.schemas.text import printable
+from traceweir.streams.board.dashboard.api.answers import answer
+from traceweir.streams.board.dashboard.api.parameters import Limit, Selected
+from traceweir.streams.board.dashboard.cases import CaseAdded, added_case
+from traceweir.streams.board.dashboard.content import shown_text
+from traceweir.streams.board.dashboard.context import Serving
+from traceweir.streams.board.store.answers import SessionDetails, SessionSummary
+from traceweir.streams.board.store.paging import Position
+from traceweir.streams.board.store.sessions import session, session_page
+
+router = APIRouter()
+
+OLDER_THAN = "Only sessions after this place in the list, as the header `Link` of an answer names it."
+_Value = Annotated[float | None, Query(allow_inf_nan=False)]
+_Text = Annotated[str | None, Query(min_length=1, max_length=1_024)]
+
+
+@router.get("/api/sessions", response_model=list[SessionSummary])
+def read_sessions(
+    request: Request,
+    selected: Selected,
+    dashboard: Serving,
+    status: ReportedStatus | None = None,
+    reason: NotEvaluated | None = None,
+    cause: Cause | Literal["none"] | None = None,
+    least: _Value = None,
+    most: _Value = None,
+    text: _Text = None,
+    limit: Limit = 50,
+    older_than: Annotated[str | None, Query(description=OLDER_THAN)] = None,
+) -> Any:
+    """The latest sessions, the newest first: with a result of a status, a reason, a cause or a range of values, or with a text.
+
+    The header `Link` has the address of the older ones, if there are any.
+    """
+    try:
+        after = Position.parse(older_than) if older_than is not None else None
+    except ValueError as error:
+        raise HTTPException(422, f"older_than: {error}") from None
+    found = session_page(
+        dashboard.store,
+        selected,
+        status=status,
+        reason=reason,
+        cause=cause,
+        least=least,
+        most=most,
+        text=text,
+        readable=lambda each: shown_text(each, dashboard.options.content),
+        limit=limit,
+        after=after,
+    )
+    listed = answer(found.sessions, dashboard.options.content)
+    if found.next is not None:
+        older = urlencode({**request.query_params, "older_than": str(found.next)})
+        listed.headers["link"] = f'<{request.url.path}?{older}>; rel="next"'
+    return listed
+
+
+# An id can contain any character, so that it is a parameter and not a part of the path.
+@router.get("/api/session", response_model=SessionDetails)
+def read_session(session_id: Annotated[str, Query(min_length=1, max_length=1_024)], dashboard: Serving) -> Any:
+    """A session, its results, and the replaced results. Of a very long one the last part; it says how much is left out."""
+    found = session(dashboard.store, session_id)
+    if found is None:
+        raise HTTPException(
+            404,
+            f"the store has no session {printable(session_id, 200)!r}: it is older than the store keeps, or not closed yet",
+        )
+    return answer(found, dashboard.options.content)
+
+
+@router.post("/api/case", response_model=CaseAdded)
+def add_case(session_id: Annotated[str, Form(min_length=1, max_length=1_024)], dashboard: Serving) -> CaseAdded:
+    """Adds a session to the eval set that TRACEWEIR_DASHBOARD_EVALSET names, as a case with the conversation verbatim."""
+    return added_case(dashboard.store, session_id, dashboard.options.evalset, dashboard.options.content)

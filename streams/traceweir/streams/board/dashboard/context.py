@@ -1,0 +1,71 @@
+"""What the functions that answer requests work with: the store, the options, and news of the store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated
+
+from fastapi import Depends, FastAPI, Request
+
+from traceweir.schemas.judge_config import Budget
+from traceweir.streams.board.dashboard.challengers import ChallengersInEffect, NoChallengers
+from traceweir.streams.board.dashboard.content import Content
+from traceweir.streams.board.dashboard.feed import FeedState
+from traceweir.streams.board.dashboard.live import Live
+from traceweir.streams.board.store.selection import Readable
+from traceweir.streams.tools.doctor.finding import Finding
+
+
+@dataclass(frozen=True)
+class DashboardOptions:
+    """What the pages and the API need beside the store."""
+
+    state: Callable[[], FeedState]
+    """Returns the state of the feed."""
+    content: Content
+    """How much of the agents' text an answer contains."""
+    now: Callable[[], datetime]
+    """The clock, at which a span without an end ends."""
+    trace_url: str | None = None
+    """Address of a trace in another tool, with `{trace_id}` and `{span_id}`; None: there is no link."""
+    evalset: Path | None = None
+    """Eval set to which sessions can be added; None: pages show the command."""
+    budget: Budget | None = None
+    """The budget of the workers' judges; None: it is not known."""
+    challengers: ChallengersInEffect = field(default_factory=NoChallengers)
+    """The challengers that are in effect, and the shadows."""
+    health: Callable[[], Sequence[Finding]] = tuple
+    """Returns what is known of the brokers, the workers and losses, part by part."""
+
+
+@dataclass(frozen=True)
+class Dashboard:
+    """The dashboard that answers a request. An application has one."""
+
+    store: Readable
+    """Answers the questions."""
+    options: DashboardOptions
+    live: Live
+    """Tells when the store has changed."""
+
+    def serve_with(self, application: FastAPI) -> None:
+        """Lets the application answer requests with this dashboard."""
+        application.state.dashboard = self
+
+
+def dashboard_of(request: Request) -> Dashboard:
+    """Returns the dashboard that answers a request."""
+    found: Dashboard = request.app.state.dashboard
+    return found
+
+
+async def _dashboard(request: Request) -> Dashboard:
+    # A coroutine, because FastAPI would call a function in another thread.
+    return dashboard_of(request)
+
+
+Serving = Annotated[Dashboard, Depends(_dashboard)]
+"""The dashboard that answers the request."""

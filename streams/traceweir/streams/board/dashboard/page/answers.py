@@ -1,0 +1,54 @@
+"""Reads the filters of a request for a page, and answers it with a template."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from fastapi import Request
+from fastapi.responses import HTMLResponse
+
+from traceweir.streams.board.dashboard.context import dashboard_of
+from traceweir.streams.board.dashboard.page.filters import FilterError, Filters, filters_of
+from traceweir.streams.board.dashboard.page.rendering import rendered
+
+
+async def note_stored_rows(request: Request) -> None:
+    """Notes the state of the store before it is read: a batch that is stored meanwhile makes the page load again."""
+    request.state.stored_rows = dashboard_of(request).options.state().stored_rows
+
+
+def filters_from(request: Request) -> Filters:
+    """Returns the filters of the address.
+
+    Raises:
+        FilterError: a parameter is out of its range.
+    """
+    return filters_of(request.query_params, dashboard_of(request).options.now())
+
+
+def one_of(given: Mapping[str, str], name: str, allowed: Sequence[str]) -> str | None:
+    """Returns the value of a parameter; None if the address has none.
+
+    Raises:
+        FilterError: the value is none of those that are allowed.
+    """
+    value = given.get(name)
+    if value is not None and value not in allowed:
+        raise FilterError(f"{name} is none of {', '.join(allowed)}")
+    return value
+
+
+def page(request: Request, name: str, filters: Filters, **more: Any) -> HTMLResponse:
+    """Returns the page of a template with these values and those that every page shows."""
+    options = dashboard_of(request).options
+    return rendered(
+        f"{name}.html",
+        request=request,
+        filters=filters,
+        state=options.state(),
+        health=options.health(),
+        options=options,
+        view=name,
+        **more,
+    )

@@ -1,0 +1,21 @@
+"""Puts the routers of all pages together."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Depends
+from fastapi.responses import HTMLResponse
+
+from traceweir.streams.board.dashboard.page.answers import note_stored_rows
+from traceweir.streams.board.dashboard.page.routers import comparison, metrics, missing, overview, sessions
+
+_PARTS = (overview, sessions, metrics, missing, comparison)
+
+
+def page_router() -> APIRouter:
+    """Returns the routes of all pages."""
+    router = APIRouter(
+        include_in_schema=False, default_response_class=HTMLResponse, dependencies=[Depends(note_stored_rows)]
+    )
+    for each in _PARTS:
+        router.include_router(each.router)
+    return router

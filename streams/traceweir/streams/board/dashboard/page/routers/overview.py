@@ -1,0 +1,64 @@
+"""Serves the overview: what changed, and each criterion with its course."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fastapi import APIRouter, Request
+from fastapi.responses import HTMLResponse
+
+from traceweir.schemas.score import GATE
+from traceweir.streams.board.dashboard.context import Serving
+from traceweir.streams.board.dashboard.page import charts
+from traceweir.streams.board.dashboard.page.answers import filters_from, page
+from traceweir.streams.board.store.answers import MetricFigures
+from traceweir.streams.board.store.metric import dimension_values
+from traceweir.streams.board.store.moves import moves_of
+from traceweir.streams.board.store.overview import closed_sessions, figures_by_metric, judge_spending, overview
+from traceweir.streams.board.store.sessions import TRACE_VALUE, sessions
+
+router = APIRouter()
+
+
+@router.get("/")
+def show_overview(request: Request, dashboard: Serving) -> HTMLResponse:
+    filters = filters_from(request)
+    found = overview(dashboard.store, filters.selection)
+    earlier = figures_by_metric(dashboard.store, filters.before())
+    criteria = _criteria(found.metrics)
+    places = charts.lines_to_draw(criteria, earlier, filters.selection.metric)
+    return page(
+        request,
+        "overview",
+        filters,
+        found=found,
+        sessions_before=closed_sessions(dashboard.store, filters.before()),
+        gate_before=next((each for each in earlier if each.metric == GATE), None),
+        criteria=criteria,
+        earlier=charts.by_place(earlier),
+        moves=moves_of(found.metrics, earlier),
+        total=_total(found.metrics),
+        total_before=_total(earlier),
+        judged=sorted((each for each in criteria if each.usd or each.input_tokens), key=lambda each: -each.usd),
+        spending=judge_spending(dashboard.store, dashboard.options.now(), dashboard.options.budget),
+        chart=charts.pass_rate_chart(found.series, places, found.changes, found.step_s),
+        sparklines=charts.sparklines(found.metrics, found.series, found.step_s),
+        latest=sessions(dashboard.store, filters.selection, status="FAILED", limit=8),
+        values=dimension_values(dashboard.store, filters.selection),
+    )
+
+
+def _total(metrics: Sequence[MetricFigures]) -> dict[str, float | None]:
+    """Returns the pass rate of all criteria with a threshold together, and what the judges of all criteria cost."""
+    criteria = _criteria(metrics)
+    passed = sum(each.passed for each in criteria)
+    failed = sum(each.failed for each in criteria)
+    return {
+        "pass_rate": passed / (passed + failed) if passed + failed else None,
+        "usd": sum(each.usd for each in criteria),
+        "tokens": sum(each.input_tokens + each.output_tokens for each in criteria),
+    }
+
+
+def _criteria(metrics: Sequence[MetricFigures]) -> list[MetricFigures]:
+    return [each for each in metrics if each.metric not in (GATE, TRACE_VALUE)]

@@ -1,0 +1,162 @@
+"""Serves the list of sessions, and the page of one session."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, get_args
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Form, HTTPException, Request, Response
+from fastapi.responses import HTMLResponse, RedirectResponse
+
+from traceweir.schemas.score import Cause, NotEvaluated, ReportedStatus
+from traceweir.schemas.text import printable, shell_command
+from traceweir.streams.board.dashboard.cases import added_case
+from traceweir.streams.board.dashboard.content import Content, shown, shown_document, shown_text
+from traceweir.streams.board.dashboard.context import Serving
+from traceweir.streams.board.dashboard.page import session_view
+from traceweir.streams.board.dashboard.page.answers import filters_from, one_of, page
+from traceweir.streams.board.dashboard.page.filters import FilterError, filters_of
+from traceweir.streams.board.store.metric import dimension_values
+from traceweir.streams.board.store.paging import Position
+from traceweir.streams.board.store.selection import Readable
+from traceweir.streams.board.store.sessions import NO_CAUSE, session, session_page, trace, what_to_do
+from traceweir.streams.lab.evals.capture import Outcome
+
+router = APIRouter()
+
+PAGE_LENGTHS = (50, 200, 500)
+_STATUSES = get_args(ReportedStatus)
+_REASONS = get_args(NotEvaluated)
+_CAUSES = (*get_args(Cause), NO_CAUSE)
+
+
+@router.get("/sessions")
+def show_sessions(request: Request, dashboard: Serving) -> HTMLResponse:
+    # A place in the list ends with a session's id, whose length and spaces are not those of a filter.
+    parameters = dict(request.query_params)
+    after = _position(parameters.pop("older_than", None))
+    filters = filters_of(parameters, dashboard.options.now())
+    given = filters.parameters
+    status = one_of(given, "status", _STATUSES)
+    reason = one_of(given, "reason", _REASONS)
+    limit = int(one_of(given, "limit", tuple(map(str, PAGE_LENGTHS))) or PAGE_LENGTHS[0])
+    found = session_page(
+        dashboard.store,
+        filters.selection,
+        status=status,
+        reason=reason,
+        cause=one_of(given, "cause", _CAUSES),
+        limit=limit,
+        after=after,
+        least=_number(given, "least"),
+        most=_number(given, "most"),
+        text=given.get("text"),
+        readable=lambda text: shown_text(text, dashboard.options.content),
+    )
+    return page(
+        request,
+        "sessions",
+        filters,
+        found=found.sessions,
+        older_than=str(found.next) if found.next is not None else None,
+        is_first=after is None,
+        limit=limit,
+        statuses=_STATUSES,
+        reasons=_REASONS,
+        causes=_CAUSES,
+        lengths=PAGE_LENGTHS,
+        values=dimension_values(dashboard.store, filters.selection),
+    )
+
+
+@router.get("/session")
+def show_session(request: Request, dashboard: Serving, session_id: str = "") -> HTMLResponse:
+    filters = filters_from(request)
+    details = session(dashboard.store, session_id) if session_id else None
+    if details is None:
+        raise HTTPException(
+            404,
+            f"The store has no session {printable(session_id, 200)!r}: it is older than the store keeps, or not "
+            "closed yet.",
+        )
+    document = shown(details, dashboard.options.content)
+    case = one_of(filters.parameters, "case", get_args(Outcome))
+    segments = session_view.segment_views(document["segments"])  # type: ignore[arg-type]
+    scores = session_view.score_views(document["results"], document["replaced_results"], segments)  # type: ignore[arg-type]
+    return page(
+        request,
+        "session",
+        filters,
+        session_id=session_id,
+        segments=segments,
+        scores=scores,
+        resting_on=session_view.resting_on(scores),
+        left_out=[
+            (details.segments_left_out, "segments"),
+            (details.results_left_out, "results"),
+            (details.replaced_results_left_out, "replaced results"),
+        ],
+        nearest=_nearest(dashboard.store, scores, segments, dashboard.options.content),
+        what_to_do=what_to_do,
+        case=case,
+        case_command=case_command(session_id, dashboard.options.evalset, replace=case == "refused"),
+    )
+
+
+@router.post("/session/case")
+def add_as_case(session_id: Annotated[str, Form(min_length=1, max_length=1_024)], dashboard: Serving) -> Response:
+    found = added_case(dashboard.store, session_id, dashboard.options.evalset, dashboard.options.content)
+    query = urlencode({"session_id": session_id, "case": found.outcome})
+    return RedirectResponse(f"/session?{query}#case", 303)
+
+
+def case_command(session_id: str, evalset: Path | None, *, replace: bool) -> str | None:
+    """Returns the command that adds a session to an eval set; None if no command line can name the session.
+
+    Args:
+        session_id: Id of the session.
+        evalset: The eval set, relative to the working directory of this process; None: a new one where the command runs.
+        replace: Whether the command replaces a case with the same id.
+    """
+    file = "cases.evalset.json" if evalset is None else str(evalset.absolute())
+    # An id that begins with a hyphen would be an option.
+    name = ["--", session_id] if session_id.startswith("-") else [session_id]
+    return shell_command("traceweir", "evalset", "add", "--to", file, *(["--replace"] if replace else []), *name)
+
+
+def _position(text: str | None) -> Position | None:
+    try:
+        return Position.parse(text) if text else None
+    except ValueError as error:
+        raise FilterError(f"older_than: {error}") from None
+
+
+def _number(given: Mapping[str, str], name: str) -> float | None:
+    text = given.get(name)
+    if text is None:
+        return None
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise FilterError(f"{name} is not a number")
+    return value
+
+
+def _nearest(
+    store: Readable,
+    scores: Sequence[session_view.ScoreView],
+    segments: Sequence[session_view.SegmentView],
+    content: Content,
+) -> session_view.NearestTrace | None:
+    nearest = session_view.nearest_of(scores)
+    if nearest is None:
+        return None
+    session_id, document = trace(store, nearest.trace_id)
+    known = shown_document(document, content) if document is not None else None
+    own = next((each for segment in segments for each in segment.traces if each.get("id") == nearest.of), None)
+    return session_view.compared(nearest, session_id, own, known)
