@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from traceweir.scorers.base import Measurement, Measurements, MissingInput, Scorer, Subject
 from traceweir.scorers.embedding import Embedder
+from traceweir.scorers.evaluation.config_problems import ConfigError
 from traceweir.scorers.evaluation.metric import Metric
-from traceweir.scorers.evaluation.plan import ConfigError, Plan, read_plan
+from traceweir.scorers.evaluation.plan import Plan, read_plan
 from traceweir.scorers.evaluation.runner import evaluate
 from traceweir.scorers.judge import AnswerUnusable, BudgetSpent, Judge, JudgeFailed, Question, Reply
 from traceweir.scorers.metrics.trace_value import TraceValue, evaluate_value

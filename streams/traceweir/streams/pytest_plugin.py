@@ -55,7 +55,7 @@ class CaseFile(pytest.File):
         from dataclasses import replace
 
         from traceweir.schemas.text import printable
-        from traceweir.scorers.evaluation.plan import ConfigError
+        from traceweir.scorers.evaluation.config_problems import ConfigError
         from traceweir.streams.intake.formats.documents import InputError
         from traceweir.streams.lab.evals.evaluate import prepared
         from traceweir.streams.lab.evals.files import Chosen

@@ -24,6 +24,16 @@ MAX_VALUES = 20_000
 """Maximum number of members of all objects and lists of a config. Reading a config takes time in proportion to it."""
 
 
+class ConfigError(ValueError):
+    """Raised for a config that cannot be used; `problems` lists its problems, up to 50."""
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        self.problems = reported(problems)
+        super().__init__(
+            "the evaluation config cannot be used:\n" + "\n".join(f"  - {problem}" for problem in self.problems)
+        )
+
+
 def reported(problems: Sequence[str]) -> list[str]:
     """Returns the problems that are reported, each shortened to `MAX_PROBLEM_CHARS`."""
     found = [_shortened(problem) for problem in problems[:MAX_PROBLEMS]]

@@ -16,7 +16,7 @@ NO_DOCUMENT = "{}: contains no document; check that the file is the right one an
 def exit_code(error: Exception) -> int | None:
     """Returns the exit code of an expected error; None for an unexpected error."""
     # Imported only after a failure: together these imports take half a second.
-    from traceweir.scorers.evaluation.plan import ConfigError
+    from traceweir.scorers.evaluation.config_problems import ConfigError
     from traceweir.streams.base.errors import InvalidSettingsError, NotReadyError, WorkerError
     from traceweir.streams.board.store.errors import StoreError
     from traceweir.streams.intake.formats.documents import InputError

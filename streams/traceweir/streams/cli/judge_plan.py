@@ -9,7 +9,8 @@ from pathlib import Path
 
 from traceweir.schemas.base import JsonObject
 from traceweir.scorers.databricks_names import full_name
-from traceweir.scorers.evaluation.plan import ConfigError, Plan, read_plan
+from traceweir.scorers.evaluation.config_problems import ConfigError
+from traceweir.scorers.evaluation.plan import Plan, read_plan
 from traceweir.scorers.evaluation.registry import PLACES
 from traceweir.scorers.judged.base import JudgedScorer
 from traceweir.scorers.judged.prompt_criterion import PromptCriterion

@@ -14,7 +14,8 @@ from traceweir.schemas.reference import Reference
 from traceweir.schemas.score import Score
 from traceweir.schemas.turns import Turn
 from traceweir.scorers.evaluation.cascade import cascade_point, rounds_of
-from traceweir.scorers.evaluation.plan import ConfigError, Plan, read_plan
+from traceweir.scorers.evaluation.config_problems import ConfigError
+from traceweir.scorers.evaluation.plan import Plan, read_plan
 from traceweir.scorers.evaluation.runner import evaluate, sampling_point
 from traceweir.scorers.scripted_judge import AgreeableJudge
 

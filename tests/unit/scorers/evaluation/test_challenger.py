@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from traceweir.schemas.config import ChallengerConfig
+from traceweir.scorers.evaluation.config_problems import ConfigError
 from traceweir.scorers.evaluation.gate_rules import gate_rules
 from traceweir.scorers.evaluation.limited_plan import limited
-from traceweir.scorers.evaluation.plan import ConfigError, read_plan
+from traceweir.scorers.evaluation.plan import read_plan
 from traceweir.streams.base.topics import SHADOW_NAME
 
 CHAMPION: dict[str, Any] = {"criteria": {"response_match_score": 0.5}}

@@ -15,8 +15,9 @@ from traceweir.schemas.judge_config import VerdictCache
 from traceweir.schemas.reference import Reference
 from traceweir.schemas.score import Score
 from traceweir.schemas.turns import Turn
+from traceweir.scorers.evaluation.config_problems import ConfigError
 from traceweir.scorers.evaluation.limited_plan import limited
-from traceweir.scorers.evaluation.plan import ConfigError, Plan, read_plan
+from traceweir.scorers.evaluation.plan import Plan, read_plan
 from traceweir.scorers.evaluation.runner import evaluate
 from traceweir.scorers.evaluation.settling import asked_twice
 from traceweir.scorers.scripted_judge import AgreeableJudge

@@ -12,7 +12,8 @@ from traceweir.schemas.invocation import Content, Invocation
 from traceweir.schemas.reference import Reference
 from traceweir.schemas.score import Score
 from traceweir.schemas.turns import Turn
-from traceweir.scorers.evaluation.plan import ConfigError, read_plan
+from traceweir.scorers.evaluation.config_problems import ConfigError
+from traceweir.scorers.evaluation.plan import read_plan
 from traceweir.scorers.scripted_judge import ScriptedJudge
 
 POLITE = "An answer is polite if it greets.\n\nThe question:\n{question}\n\nThe answer, [[tag]] {a: 1}:\n{answer}"

@@ -14,7 +14,8 @@ from pydantic import BaseModel
 from traceweir.schemas.pushed_config import PushedConfig
 from traceweir.schemas.score import Score
 from traceweir.schemas.text import printable, shell_command
-from traceweir.scorers.evaluation.plan import ConfigError, read_plan
+from traceweir.scorers.evaluation.config_problems import ConfigError
+from traceweir.scorers.evaluation.plan import read_plan
 from traceweir.streams.base.clock import utc_now
 from traceweir.streams.base.settings import Settings
 from traceweir.streams.base.topics import SHADOW_NAME

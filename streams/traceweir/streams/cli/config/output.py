@@ -14,8 +14,9 @@ import orjson
 from traceweir.schemas.base import JsonObject
 from traceweir.schemas.pushed_config import ENVELOPE, PushedConfig
 from traceweir.schemas.text import printable
+from traceweir.scorers.evaluation.config_problems import ConfigError
 from traceweir.scorers.evaluation.languages import language_warnings
-from traceweir.scorers.evaluation.plan import ConfigError, Plan, read_plan
+from traceweir.scorers.evaluation.plan import Plan, read_plan
 from traceweir.scorers.evaluation.settling import asked_twice
 from traceweir.scorers.evaluation.unmeasured import needing_references, never_measured
 from traceweir.streams.base.clock import utc_now

@@ -186,7 +186,8 @@ def read_config_file(path: Path) -> tuple[Plan, bytes]:
     Raises:
         ConfigError: the file cannot be read, is too large, or cannot be used; the error lists every problem.
     """
-    from traceweir.scorers.evaluation.plan import ConfigError, read_plan
+    from traceweir.scorers.evaluation.config_problems import ConfigError
+    from traceweir.scorers.evaluation.plan import read_plan
     from traceweir.streams.lab.evals.json_text import MAX_BYTES
 
     try:
@@ -206,7 +207,7 @@ def read_config_file(path: Path) -> tuple[Plan, bytes]:
 def _refuse_other_document(path: Path, text: bytes) -> None:
     """Raises ConfigError with what a file is, if it is evidently another kind of document than a config."""
     # Imported here, because a worker with a config that it can use needs no input format.
-    from traceweir.scorers.evaluation.plan import ConfigError
+    from traceweir.scorers.evaluation.config_problems import ConfigError
     from traceweir.streams.intake.formats.other_documents import CONFIG
     from traceweir.streams.intake.formats.recognition import misplaced
 

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from traceweir.scorers.evaluation.plan import ADK_DEFAULT_CRITERIA, ConfigError, Plan, read_plan
+from traceweir.scorers.evaluation.config_problems import ConfigError
+from traceweir.scorers.evaluation.criteria import ADK_DEFAULT_CRITERIA
+from traceweir.scorers.evaluation.plan import Plan, read_plan
 from traceweir.streams.intake.formats.documents import InputError
 from traceweir.streams.intake.formats.other_documents import CONFIG
 from traceweir.streams.intake.formats.recognition import misplaced

@@ -17,7 +17,8 @@ from itertools import chain
 from typing import NamedTuple
 
 from traceweir.schemas.text import printable
-from traceweir.scorers.evaluation.plan import Challenger, ConfigError, Plan
+from traceweir.scorers.evaluation.config_problems import ConfigError
+from traceweir.scorers.evaluation.plan import Challenger, Plan
 from traceweir.streams.scoring.configs.records import HOME
 from traceweir.streams.scoring.configs.selectors import NO_CONFIGS, Configs
 from traceweir.streams.scoring.configs.topic_record import BadRecord, ParsedRecord, TopicRecord, parsed

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from traceweir.schemas.base import JsonObject
-from traceweir.scorers.evaluation.plan import ConfigError, Plan, read_plan
+from traceweir.scorers.evaluation.config_problems import ConfigError
+from traceweir.scorers.evaluation.plan import Plan, read_plan
 from traceweir.streams.scoring.judges.client import check_judge
 from traceweir.streams.scoring.judges.errors import JudgeUnavailableError
 

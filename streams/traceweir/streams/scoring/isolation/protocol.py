@@ -14,7 +14,8 @@ import msgspec
 
 from traceweir.schemas.dead_letter import Reason
 from traceweir.scorers.embedding import Embedder
-from traceweir.scorers.evaluation.plan import ConfigError, Plan
+from traceweir.scorers.evaluation.config_problems import ConfigError
+from traceweir.scorers.evaluation.plan import Plan
 from traceweir.streams.base.process_log import LogOptions
 from traceweir.streams.scoring.configs.selectors import NO_CONFIGS, Configs
 from traceweir.streams.scoring.embedders.loading import load_embedder

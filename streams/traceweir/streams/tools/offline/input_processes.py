@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from types import TracebackType
 
-from traceweir.scorers.evaluation.plan import ConfigError
+from traceweir.scorers.evaluation.config_problems import ConfigError
 from traceweir.streams.scoring.isolation.launch import LaunchedProcess
 from traceweir.streams.scoring.isolation.processes import ScoringProcesses
 from traceweir.streams.scoring.isolation.protocol import Setup, refuse_unsendable

@@ -16,7 +16,8 @@ import orjson
 
 from traceweir.schemas.score import Score
 from traceweir.scorers.embedding import Embedder
-from traceweir.scorers.evaluation.plan import ConfigError, Plan
+from traceweir.scorers.evaluation.config_problems import ConfigError
+from traceweir.scorers.evaluation.plan import Plan
 from traceweir.streams.base.cores import usable_cores
 from traceweir.streams.base.settings import Settings
 from traceweir.streams.intake.formats.base import DocumentRecords

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.support.eval_sets import case, eval_set, invocation, scenario, write
 
-from traceweir.scorers.evaluation.plan import ConfigError
+from traceweir.scorers.evaluation.config_problems import ConfigError
 from traceweir.streams.intake.formats.documents import InputError
 from traceweir.streams.lab.evals.configs import clashing, criteria_for
 from traceweir.streams.lab.evals.files import Chosen, chosen_files, read_eval_file

@@ -21,7 +21,8 @@ from tests.support.deadly import deadly_plan
 from tests.support.paths import ROOT
 
 from traceweir.schemas.reference import Reference
-from traceweir.scorers.evaluation.plan import ConfigError, Plan, read_plan
+from traceweir.scorers.evaluation.config_problems import ConfigError
+from traceweir.scorers.evaluation.plan import Plan, read_plan
 from traceweir.streams.base.clock import utc_now
 from traceweir.streams.scoring.embedders.loading import EmbedderUnavailableError, load_embedder
 from traceweir.streams.scoring.isolation.child import loading

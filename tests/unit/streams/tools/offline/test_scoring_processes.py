@@ -18,7 +18,8 @@ from tests.support.scoring import trace_document
 
 from traceweir.schemas.score import Score
 from traceweir.scorers.base import Measurement, Scorer, Subject
-from traceweir.scorers.evaluation.plan import ConfigError, Plan, read_plan
+from traceweir.scorers.evaluation.config_problems import ConfigError
+from traceweir.scorers.evaluation.plan import Plan, read_plan
 from traceweir.scorers.hashing_embedder import HashingEmbedder
 from traceweir.streams.base.cores import usable_cores
 from traceweir.streams.base.settings import Settings
