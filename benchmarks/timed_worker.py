@@ -22,7 +22,7 @@ from traceweir.streams.base.process_setup import tune_gc
 from traceweir.streams.base.settings import load_settings
 from traceweir.streams.scoring.tracing.switch import spans_of_environment
 from traceweir.streams.worker.app import create_app
-from traceweir.streams.worker.kafka.faust_adapter import PartitionTable
+from traceweir.streams.worker.kafka.partition_table import PartitionTable
 from traceweir.streams.worker.runtime.checkpoint import Checkpoints
 
 MORE_CRITERIA = "BENCH_CRITERIA"

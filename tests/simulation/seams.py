@@ -119,7 +119,7 @@ def replace_parts(seed: int) -> None:
     import mode.threads
     from aiokafka.producer.message_accumulator import BatchBuilder
 
-    from traceweir.streams.worker.kafka import faust_adapter
+    from traceweir.streams.worker.kafka import faust_adapter, partition_table
     from traceweir.streams.worker.runtime import checkpoint, watchdog
 
     random.seed(seed)
@@ -128,7 +128,7 @@ def replace_parts(seed: int) -> None:
     threads = SimpleNamespace(Timer=_Timer, Thread=_NoThread)
     for module in checkpoint, watchdog:
         put(module, "threading", threads)
-    put(faust_adapter, "WriteBatch", Batch)
+    put(partition_table, "WriteBatch", Batch)
     append = BatchBuilder.append
 
     def append_now(self: Any, *, timestamp: int | None, **record: Any) -> Any:

@@ -59,7 +59,7 @@ class Death:
 
 def install(death: Death) -> None:
     """Wraps the steps of a checkpoint in this process, so that `death` can kill the process there."""
-    from traceweir.streams.worker.kafka.faust_adapter import PartitionTable
+    from traceweir.streams.worker.kafka.partition_table import PartitionTable
 
     write = PartitionTable.write
 

@@ -15,7 +15,7 @@ from tests.simulation.world import World
 
 from traceweir.streams.base.stages.base import Cut, Output
 from traceweir.streams.pipeline.score.offset_tracker import OffsetTracker
-from traceweir.streams.worker.kafka.faust_adapter import PartitionTable
+from traceweir.streams.worker.kafka.partition_table import PartitionTable
 from traceweir.streams.worker.runtime import changelog_restore, checkpoint, takeover
 from traceweir.streams.worker.runtime.changelog_restore import ChangelogRestore
 from traceweir.streams.worker.runtime.checkpoint import Checkpoints

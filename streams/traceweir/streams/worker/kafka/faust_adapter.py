@@ -1,101 +1,34 @@
 """Connects Traceweir to the private parts of Faust: delivers records in batches, and reports rebalances.
 
 Every part that is used here is private to Faust or aiokafka and can change with any release. Therefore the versions are
-pinned, and `verify` reports at start if one of these parts has changed.
+pinned, and `pinned_parts.verify` reports at start if one of these parts has changed.
 """
 
 from __future__ import annotations
 
 import asyncio
-import shutil
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from importlib.metadata import version
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 import aiokafka
-from aiokafka.client import AIOKafkaClient
-from aiokafka.conn import AIOKafkaConnection
-from aiokafka.consumer import fetcher
-from aiokafka.consumer.group_coordinator import GroupCoordinator
 from aiokafka.consumer.subscription_state import TopicPartitionState
-from aiokafka.producer.sender import Sender, TxnOffsetCommitHandler
-from aiokafka.producer.transaction_manager import TransactionManager
-from aiokafka.record import default_records
-from aiokafka.record.default_records import _DefaultRecordBatchPy
-from faust.assignor import PartitionAssignor
-from faust.stores.rocksdb import Store
-from faust.tables.manager import TableManager
 from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
 from mode.threads import WorkerThread
-from rocksdict import WriteBatch, WriteOptions
 
 from traceweir.streams.base.clock import seconds_now
-from traceweir.streams.base.errors import WorkerError
 from traceweir.streams.base.stages.base import End, Record
 from traceweir.streams.worker.kafka.answer_limits import limit_answers
 from traceweir.streams.worker.kafka.broker_list import require_broker_list
 from traceweir.streams.worker.kafka.consumer_tasks import watch_tasks
 from traceweir.streams.worker.kafka.fast_close import install_fast_close
-from traceweir.streams.worker.kafka.fetch import PartitionRecords, read_as_parsed
+from traceweir.streams.worker.kafka.fetch import read_as_parsed
 from traceweir.streams.worker.kafka.fetch_pace import space_fetches
 from traceweir.streams.worker.kafka.fetch_times import FetchTimes
 from traceweir.streams.worker.kafka.partition_assignor import join_for_added_partitions
 from traceweir.streams.worker.kafka.rejoin import StaticPlace, end_if_replaced, rejoin_on_error
 from traceweir.streams.worker.kafka.steady_thread import SteadyThread
 from traceweir.streams.worker.kafka.topic_creation import create_no_topics
-
-PINNED = {"faust-streaming": "0.15.3", "aiokafka": "0.14.0", "mode-streaming": "0.7.1"}
-_PARTS: tuple[tuple[Any, tuple[str, ...]], ...] = (
-    (driver.Consumer, ("_getmany", "_new_consumer_thread", "_seek", "perform_seek", "wait_empty")),
-    (
-        driver.AIOKafkaConsumerThread,
-        (
-            "_create_worker_consumer",
-            "_ensure_consumer",
-            "_fetch_records",
-            "_keepalive2",
-            "_log_slow_processing_commit",
-            "call_thread",
-            "on_crash",
-            "on_start",
-        ),
-    ),
-    (
-        GroupCoordinator,
-        ("_coordination_routine", "_do_rejoin_group", "_push_error_to_user", "request_rejoin", "reset_generation"),
-    ),
-    (AIOKafkaClient, ("_get_conn", "_md_synchronizer", "bootstrap")),
-    (AIOKafkaConnection, ("send",)),
-    (TopicPartitionState, ("await_reset", "has_valid_position")),
-    (
-        PartitionAssignor,
-        (
-            "_compress",
-            "_decompress",
-            "_get_client_metadata",
-            "_global_table_standby_assignments",
-            "_perform_assignment",
-            "_protocol_assignments",
-            "on_assignment",
-        ),
-    ),
-    (TableManager, ("on_actives_ready", "on_rebalance", "on_start", "_update_channels", "recovery")),
-    (
-        Store,
-        ("_db_for_partition", "basename", "offset_key", "path", "persisted_offset"),
-    ),
-    (TransactionManager, ("error_transaction", "maybe_add_partition_to_txn")),
-    (Sender, ("_do_txn_offset_commit", "_find_coordinator")),
-    (TxnOffsetCommitHandler, ("create_request", "handle_response")),
-    (fetcher, ("MemoryRecords", "PartitionRecords")),
-    (fetcher.Fetcher, ("_fetch_requests_routine", "_select_read_replica")),
-    (default_records, ("gzip_decode", "lz4_decode", "snappy_decode", "zstd_decode")),
-    (PartitionRecords, ("_consumer_record", "_unpack_records")),
-    (_DefaultRecordBatchPy, ("_read_msg",)),
-    (aiokafka.AIOKafkaProducer, ("create_batch", "send_batch", "send_offsets_to_transaction")),
-)
 
 FETCH_WAIT_MS = 100
 """Maximum time for which the broker holds a fetch that finds no records (Faust: 1.5 s).
@@ -105,28 +38,6 @@ nothing comes.
 """
 FETCH_BYTES = 1
 """Bytes that let a fetch return earlier: any record does."""
-
-
-class IncompatibleFaustError(RuntimeError):
-    """The installed Faust or aiokafka differs from the version that the checkpoint was written for."""
-
-
-def verify() -> None:
-    """Checks the versions and the private parts of Faust and aiokafka.
-
-    Raises:
-        IncompatibleFaustError: a version or a part differs; the message names all differences.
-    """
-    found = {name: version(name) for name in PINNED}
-    problems = [f"{name} is {found[name]}, not {wanted}" for name, wanted in PINNED.items() if found[name] != wanted]
-    problems += [
-        f"{part.__name__}.{name} does not exist" for part, names in _PARTS for name in names if not hasattr(part, name)
-    ]
-    if problems:
-        pins = " ".join(f"{name}=={wanted}" for name, wanted in PINNED.items())
-        raise IncompatibleFaustError(
-            f"{'; '.join(problems)}. Install what Traceweir was tested with: pip install {pins}"
-        )
 
 
 class Intake(Protocol):
@@ -385,141 +296,3 @@ def install(app: Any, intake: Intake, changelog: str, client_rack: str | None = 
     app.tables.on_start = start_tables
     app.transport.Consumer = Consumer
     read_as_parsed({*intake.inputs, changelog}, batches_of=intake.inputs)
-
-
-def _no_log() -> WriteOptions:
-    options = WriteOptions()
-    options.disable_wal = True
-    return options
-
-
-class LocalRowsError(WorkerError):
-    """The local rows of a partition cannot be opened or written; the message contains the reason and the way out."""
-
-
-class PartitionTable:
-    """Reads and writes Faust's table of one application by partition."""
-
-    _source_key = b"__traceweir\0source__"
-    _current_key = b"__traceweir\0current__"
-
-    def __init__(self, table: Any) -> None:
-        self._store = table.data
-        self.changelog: str = table.changelog_topic_name
-
-    def open(self, partition: int) -> None:
-        """Opens a partition without RocksDB's write-ahead log. Call this before the partition is read or written.
-
-        The changelog replaces the write-ahead log. After a crash the rows have a consistent earlier state, and
-        `reached` returns the changelog offset of this state.
-        """
-        with self.translate_errors(partition):
-            self._store._db_for_partition(partition).set_write_options(_no_log())
-
-    def rows(self, partition: int) -> dict[bytes, bytes]:
-        """Returns all rows of a partition."""
-        rows: dict[bytes, bytes] = dict(self._store._db_for_partition(partition).items())
-        for hidden in self._hidden:
-            rows.pop(hidden, None)
-        return rows
-
-    def read(self, partition: int, key: bytes) -> bytes | None:
-        """Returns one row, or None."""
-        value: bytes | None = self._store._db_for_partition(partition).get(key)
-        return value
-
-    @property
-    def _hidden(self) -> tuple[bytes, ...]:
-        return self._store.offset_key, self._source_key, self._current_key
-
-    def write(
-        self,
-        partition: int,
-        rows: Iterable[tuple[bytes, bytes | None]],
-        offset: int,
-        current_at: float | None = None,
-    ) -> None:
-        """Writes committed rows and their last changelog offset (inclusive) in one atomic batch.
-
-        Args:
-            partition: The partition.
-            rows: The rows; None deletes a row.
-            offset: The offset.
-            current_at: A time, in seconds since 1970, before which no row was written that is missing here; None: the
-                time of the former rows holds.
-        """
-        batch = WriteBatch(raw_mode=True)
-        for key, value in rows:
-            if value is None:
-                batch.delete(key)
-            else:
-                batch.put(key, value)
-        batch.put(self._store.offset_key, str(offset).encode())
-        if current_at is not None:
-            batch.put(self._current_key, str(current_at).encode())
-        # A failed background flush surfaces here: RocksDB then refuses all writes. The rows on disk stay consistent.
-        with self.translate_errors(partition):
-            self._store._db_for_partition(partition).write(batch, _no_log())
-
-    @contextmanager
-    def translate_errors(self, partition: int | None = None) -> Iterator[None]:
-        """Translates RocksDB's errors into a message with the way out.
-
-        Raises:
-            LocalRowsError: RocksDB raised an error.
-        """
-        try:
-            yield
-        except Exception as error:
-            whose = "local rows" if partition is None else f"the local rows of partition {partition}"
-            raise LocalRowsError(
-                f"{whose} in {self._store.path} cannot be opened or written ({error}). No data is lost: free disk space or "
-                "repair the disk, and start the worker again; if the rows are damaged, delete that folder, and the worker "
-                "rebuilds it from the changelog"
-            ) from error
-
-    def reached(self, partition: int) -> int:
-        """Returns the changelog offset up to which the rows are written (inclusive); -1 without rows."""
-        offset = self._store.persisted_offset(TP(self.changelog, partition))
-        return -1 if offset is None else int(offset)
-
-    def reach(self, partition: int, offset: int, current_at: float) -> None:
-        """Notes that the rows are written up to this changelog offset (inclusive), where the changelog ended at a time."""
-        self.write(partition, (), offset, current_at)
-
-    def current_at(self, partition: int) -> float | None:
-        """Returns a time, in seconds since 1970, before which no row was written that is missing here; None: unknown."""
-        noted = self.read(partition, self._current_key)
-        return None if noted is None else float(noted)
-
-    def source(self, partition: int) -> str | None:
-        """Returns the id of the changelog from which the rows were read; None if the id is unknown."""
-        noted = self.read(partition, self._source_key)
-        return None if noted is None else noted.decode()
-
-    def discard_all_but(self, partitions: Collection[int]) -> list[int]:
-        """Deletes the local rows of all other partitions; returns their numbers."""
-        found: list[int] = []
-        for file in self._store.path.glob(f"{self._store.basename}-*.db"):
-            number = file.stem.rpartition("-")[2]
-            if number.isdecimal() and int(number) not in partitions:
-                self._store._dbs.pop(int(number), None)
-                shutil.rmtree(file, ignore_errors=True)
-                found.append(int(number))
-        return sorted(found)
-
-    def start_over(self, partition: int, source: str, now: float) -> int:
-        """Deletes all rows, notes the changelog of the following rows and the time; returns the number of deleted rows."""
-        db = self._store._db_for_partition(partition)
-        keys = set(db.keys())
-        count = len(keys.difference(self._hidden))
-        with self.translate_errors(partition):
-            db.delete(
-                self._source_key
-                # Deleted first: after a crash in this function the remaining rows must not look complete.
-            )
-            for key in keys:
-                db.delete(key)
-            db.put(self._current_key, str(now).encode())
-            db.put(self._source_key, source.encode())
-        return count

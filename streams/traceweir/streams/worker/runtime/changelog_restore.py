@@ -17,9 +17,9 @@ from traceweir.streams.worker.kafka.answer_limits import limit_answers
 from traceweir.streams.worker.kafka.broker_list import require_broker_list
 from traceweir.streams.worker.kafka.consumer_tasks import failing_with_tasks
 from traceweir.streams.worker.kafka.fast_close import install_fast_close
-from traceweir.streams.worker.kafka.faust_adapter import PartitionTable
 from traceweir.streams.worker.kafka.high_watermarks import high_watermarks
 from traceweir.streams.worker.kafka.log_facts import LogFacts, can_lack_deletions
+from traceweir.streams.worker.kafka.partition_table import PartitionTable
 from traceweir.streams.worker.kafka.topic_creation import create_no_topics
 from traceweir.streams.worker.runtime.lane import WRITER_ROW
 

@@ -36,8 +36,10 @@ from traceweir.streams.base.service_tasks import TaskCancelledError
 from traceweir.streams.base.settings import TRANSACTION_TIMEOUT_S
 from traceweir.streams.base.stages.base import End, Record, StageSpec, handed_topics
 from traceweir.streams.base.stages.inputs import input_name
-from traceweir.streams.worker.kafka.faust_adapter import PartitionTable, install, verify
+from traceweir.streams.worker.kafka.faust_adapter import install
 from traceweir.streams.worker.kafka.log_facts import LogFacts
+from traceweir.streams.worker.kafka.partition_table import PartitionTable
+from traceweir.streams.worker.kafka.pinned_parts import verify
 from traceweir.streams.worker.kafka.rejoin import StaticPlace
 from traceweir.streams.worker.runtime.checkpoint_rounds import CheckpointRounds
 from traceweir.streams.worker.runtime.delivery import TRANSACTIONS_ENDED

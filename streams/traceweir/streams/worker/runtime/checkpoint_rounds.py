@@ -15,7 +15,7 @@ from faust.types import TP
 
 from traceweir.streams.base.clock import seconds_now
 from traceweir.streams.base.stages.base import Output
-from traceweir.streams.worker.kafka.faust_adapter import PartitionTable
+from traceweir.streams.worker.kafka.partition_table import PartitionTable
 from traceweir.streams.worker.runtime.checkpoint_content import CheckpointContent
 from traceweir.streams.worker.runtime.checkpoint_pace import CheckpointPace
 from traceweir.streams.worker.runtime.cluster_clock import ClocksApartError, ClockWentBackError, require_no_step_back

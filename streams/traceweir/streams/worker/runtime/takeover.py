@@ -20,8 +20,8 @@ from faust.types import TP
 from traceweir.streams.base.clock import seconds_now
 from traceweir.streams.base.stages.base import StageSpec
 from traceweir.streams.base.stages.inputs import input_name
-from traceweir.streams.worker.kafka.faust_adapter import PartitionTable
 from traceweir.streams.worker.kafka.log_facts import LogFacts
+from traceweir.streams.worker.kafka.partition_table import PartitionTable
 from traceweir.streams.worker.runtime.changelog_restore import ChangelogRestore
 from traceweir.streams.worker.runtime.lane import OFFSETS, Lane
 from traceweir.streams.worker.runtime.ownership import Ownership

@@ -15,7 +15,7 @@ from tests.unit.streams.worker.runtime.test_lane import Listing, ends, make_lane
 
 from traceweir.streams.base.stages.base import End, StageSpec
 from traceweir.streams.base.stages.inputs import Place
-from traceweir.streams.worker.kafka.faust_adapter import PartitionTable
+from traceweir.streams.worker.kafka.partition_table import PartitionTable
 from traceweir.streams.worker.runtime.changelog_restore import ChangelogRestore, Sources
 from traceweir.streams.worker.runtime.checkpoint import MAX_LOSSES, Checkpoints
 from traceweir.streams.worker.runtime.delivery import NoTransactionsError, RowsByPlace

@@ -20,7 +20,7 @@ from tests.unit.streams.worker.runtime.test_stage_failures import Kept
 from traceweir.streams.base.clock import seconds_now
 from traceweir.streams.base.stages.base import Cut, End, Output, StageSpec
 from traceweir.streams.testing import Message
-from traceweir.streams.worker.kafka.faust_adapter import PartitionTable
+from traceweir.streams.worker.kafka.partition_table import PartitionTable
 from traceweir.streams.worker.runtime.checkpoint import Checkpoints
 from traceweir.streams.worker.runtime.cluster_clock import ClocksApartError
 from traceweir.streams.worker.runtime.delivery import RowsByPlace
