@@ -11,7 +11,8 @@ from tests.support.commands import blocks
 from tests.support.kustomize import Manifest, render
 from tests.support.paths import ROOT
 
-from traceweir.streams.base.settings import SaslMechanism, SecurityProtocol, Settings
+from traceweir.streams.base.setting_groups.kafka import SaslMechanism, SecurityProtocol
+from traceweir.streams.base.settings import Settings
 from traceweir.streams.base.topics import STAGES, application_id
 
 OVERLAY = ROOT / "k8s" / "overlays" / "autoscaling"

@@ -21,7 +21,8 @@ from tests.support.kustomize import render
 from tests.support.paths import ROOT
 
 from traceweir.streams.base.otel_environment import is_sent
-from traceweir.streams.base.settings import ENV_PREFIX, Settings, load_settings
+from traceweir.streams.base.setting_groups.group import ENV_PREFIX
+from traceweir.streams.base.settings import Settings, load_settings
 from traceweir.streams.cli.main import main
 from traceweir.streams.worker.kafka.embedded_broker import EmbeddedBroker
 from traceweir.streams.worker.kafka.topic_options import options_at_creation

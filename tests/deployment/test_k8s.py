@@ -18,7 +18,8 @@ from tests.support.kustomize import Manifest, render
 from tests.support.paths import ROOT
 
 from traceweir.scorers import read_plan
-from traceweir.streams.base.settings import ENV_PREFIX, Settings, load_settings
+from traceweir.streams.base.setting_groups.group import ENV_PREFIX
+from traceweir.streams.base.settings import Settings, load_settings
 from traceweir.streams.base.topics import ALL_STAGES, STAGES
 from traceweir.streams.worker.faust_worker import STOP_WITHIN_S
 from traceweir.streams.worker.kafka.topic_options import options_at_creation

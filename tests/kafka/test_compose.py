@@ -20,7 +20,7 @@ import pytest
 import yaml
 from confluent_kafka import Consumer
 
-from traceweir.streams.base.settings import ENV_PREFIX
+from traceweir.streams.base.setting_groups.group import ENV_PREFIX
 
 pytestmark = pytest.mark.kafka
 

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 import typer
 from tests.support.paths import ROOT
 
-from traceweir.streams.base.settings import ENV_PREFIX, Settings
+from traceweir.streams.base.setting_groups.group import ENV_PREFIX
+from traceweir.streams.base.settings import Settings
 from traceweir.streams.cli.main import app
 
 VARIABLES = {ENV_PREFIX + name.upper() for name in Settings.model_fields}

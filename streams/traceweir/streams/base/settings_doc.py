@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from traceweir.schemas.export import texts_below_fields
-from traceweir.streams.base.settings import ENV_PREFIX, Settings
+from traceweir.streams.base.setting_groups.group import ENV_PREFIX
+from traceweir.streams.base.settings import Settings
 
 PAGE = Path("docs/configuration.md")
 BEGIN = "<!-- settings: begin -->\n"

@@ -13,7 +13,8 @@ import psutil
 from pydantic import BaseModel, ValidationError
 
 from traceweir.streams.base.errors import InvalidSettingsError
-from traceweir.streams.base.settings import ENV_PREFIX, Settings, load_settings
+from traceweir.streams.base.setting_groups.group import ENV_PREFIX
+from traceweir.streams.base.settings import Settings, load_settings
 from traceweir.streams.cli.terminal import complain
 
 KAFKA_VARIABLES = f"{ENV_PREFIX}KAFKA_"

@@ -14,7 +14,8 @@ from confluent_kafka import KafkaError, Message, Producer
 
 from traceweir.scorers.evaluation.plan import Plan, read_plan
 from traceweir.streams.base.clock import seconds_now, utc_now
-from traceweir.streams.base.settings import ENV_PREFIX, Settings
+from traceweir.streams.base.setting_groups.group import ENV_PREFIX
+from traceweir.streams.base.settings import Settings
 from traceweir.streams.cli.demo.agents import JOINED, Emission
 from traceweir.streams.cli.demo.fleet import SECRETS, Fleet, build_fleet
 from traceweir.streams.cli.demo.interruption import Interrupted, Interruption

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 
 from traceweir.streams.base.attached import end_with_input
-from traceweir.streams.base.settings import ENV_PREFIX
+from traceweir.streams.base.setting_groups.group import ENV_PREFIX
 
 STOP_WITHIN_S = 10.0
 SHOWN_LOG_LINES = 40

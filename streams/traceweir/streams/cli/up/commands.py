@@ -19,7 +19,8 @@ import orjson
 
 from traceweir.schemas.text import printable
 from traceweir.streams.base.errors import InvalidSettingsError, NotReadyError, WorkerError
-from traceweir.streams.base.settings import ENV_PREFIX, load_settings
+from traceweir.streams.base.setting_groups.group import ENV_PREFIX
+from traceweir.streams.base.settings import load_settings
 from traceweir.streams.base.topics import ALL_STAGES
 from traceweir.streams.cli.terminal import complain
 from traceweir.streams.cli.up.ports import replaced_ports

@@ -8,7 +8,8 @@ from contextlib import ExitStack
 from importlib.util import find_spec
 
 from traceweir.streams.base.errors import NotReadyError
-from traceweir.streams.base.settings import ENV_PREFIX, Settings
+from traceweir.streams.base.setting_groups.group import ENV_PREFIX
+from traceweir.streams.base.settings import Settings
 from traceweir.streams.cli.terminal import complain
 from traceweir.streams.worker.runtime.health import listening_socket
 

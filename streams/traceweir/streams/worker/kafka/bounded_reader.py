@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError
 
-from traceweir.streams.base.settings import TRANSACTION_TIMEOUT_S, Settings
+from traceweir.streams.base.setting_groups.worker import TRANSACTION_TIMEOUT_S
+from traceweir.streams.base.settings import Settings
 from traceweir.streams.worker.kafka.client_options import consumer_options
 from traceweir.streams.worker.kafka.embedded_broker import is_embedded
 from traceweir.streams.worker.kafka.errors import KafkaUnreachableError

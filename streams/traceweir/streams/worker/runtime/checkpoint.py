@@ -33,7 +33,7 @@ from traceweir.streams.base.clock import seconds_now
 from traceweir.streams.base.errors import WorkerError
 from traceweir.streams.base.process_log import LAST_WORD
 from traceweir.streams.base.service_tasks import TaskCancelledError
-from traceweir.streams.base.settings import TRANSACTION_TIMEOUT_S
+from traceweir.streams.base.setting_groups.worker import TRANSACTION_TIMEOUT_S
 from traceweir.streams.base.stages.base import End, Record, StageSpec, handed_topics
 from traceweir.streams.base.stages.inputs import input_name
 from traceweir.streams.worker.kafka.faust_adapter import install

@@ -33,7 +33,7 @@ from aiokafka.errors import (
 )
 
 from traceweir.streams.base.errors import WorkerError
-from traceweir.streams.base.settings import TRANSACTION_TIMEOUT_S
+from traceweir.streams.base.setting_groups.worker import TRANSACTION_TIMEOUT_S
 from traceweir.streams.base.stages.base import MAX_BATCH_BYTES, Output, Rows
 from traceweir.streams.base.stages.record_limits import RecordLimits, record_bytes
 from traceweir.streams.worker.kafka.answer_limits import limit_answers

@@ -29,7 +29,7 @@ from uuid import uuid4
 
 from aiokafka import TopicPartition
 
-from traceweir.streams.base.settings import TRANSACTION_TIMEOUT_S
+from traceweir.streams.base.setting_groups.worker import TRANSACTION_TIMEOUT_S
 from traceweir.streams.base.stages.base import Rows
 from traceweir.streams.base.stages.record_limits import RecordLimits
 from traceweir.streams.base.together import together

@@ -1,0 +1,23 @@
+"""Checks the secret that clients of a service send in a header."""
+
+from __future__ import annotations
+
+import re
+
+from pydantic import SecretStr
+
+_TOKEN = re.compile(r"[!-~]{16,}")
+
+
+def token_of_header(token: SecretStr | None) -> SecretStr | None:
+    """Returns the secret.
+
+    Raises:
+        ValueError: a header cannot contain it, or it is easy to guess.
+    """
+    if token is not None and not _TOKEN.fullmatch(token.get_secret_value()):
+        raise ValueError(
+            "the value (not shown) must be 16 characters or more, in ASCII and without spaces; for example the output "
+            "of `openssl rand -hex 32`"
+        )
+    return token
