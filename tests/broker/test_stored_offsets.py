@@ -15,7 +15,7 @@ from traceweir.streams.tools.doctor.stored_offsets import OffsetsUnreadableError
 from traceweir.streams.worker.kafka.bounded_reader import BoundedReader
 from traceweir.streams.worker.kafka.embedded_broker import EmbeddedBroker
 from traceweir.streams.worker.kafka.topic_admin import create_topics
-from traceweir.streams.worker.runtime.lane import INPUTS_ROW, OFFSETS
+from traceweir.streams.worker.runtime.checkpoint_rows import INPUTS_ROW, OFFSETS
 
 pytestmark = [pytest.mark.broker, pytest.mark.usefixtures("restored_fetcher")]
 

@@ -21,7 +21,7 @@ from traceweir.streams.base.clock import utc_now
 from traceweir.streams.scoring.sessions.options import ScoringOptions
 from traceweir.streams.scoring.sessions.session_scoring import SessionScoring
 from traceweir.streams.testing import START_S, Flow, HeldScoring, event, instant, trace
-from traceweir.streams.worker.runtime.lane import OFFSETS
+from traceweir.streams.worker.runtime.checkpoint_rows import OFFSETS
 
 CONFIG = b'{"criteria": {"response_match_score": 0.5}, "gate": {"required": ["response_match_score"]}}'
 

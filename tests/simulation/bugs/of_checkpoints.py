@@ -20,9 +20,10 @@ from traceweir.streams.worker.runtime import changelog_restore, checkpoint, take
 from traceweir.streams.worker.runtime.changelog_restore import ChangelogRestore
 from traceweir.streams.worker.runtime.checkpoint import Checkpoints
 from traceweir.streams.worker.runtime.checkpoint_rounds import CheckpointRounds
+from traceweir.streams.worker.runtime.checkpoint_rows import WRITER_ROW
 from traceweir.streams.worker.runtime.delivery import RowsByPlace, Transaction
 from traceweir.streams.worker.runtime.known_ends import KnownEnds
-from traceweir.streams.worker.runtime.lane import WRITER_ROW, Lane
+from traceweir.streams.worker.runtime.lane import Lane
 from traceweir.streams.worker.runtime.ownership import ClaimedPartitions
 
 # Fencing, transactions and checkpoints
@@ -276,7 +277,7 @@ def offset_row_forgets_other_topics(world: World) -> None:
     before = Lane.cut
 
     def cut(self: Lane) -> Cut:
-        self.committed = {}
+        self.offsets.committed = {}
         return before(self)
 
     put(Lane, "cut", cut)

@@ -244,7 +244,7 @@ def create_app(
     )
     watch = TopicWatch(
         ids,
-        lambda: [lane.log_ids for lane in checkpoints.lanes.values()],
+        lambda: [lane.offsets.log_ids for lane in checkpoints.lanes.values()],
         [table.changelog_topic_name, *followed],
         checkpoints.lose,
         checkpoints.fail,

@@ -19,7 +19,7 @@ from traceweir.schemas.text import printable
 from traceweir.streams.base.settings import Settings
 from traceweir.streams.base.stages.inputs import place_of
 from traceweir.streams.worker.kafka.bounded_reader import BoundedReader
-from traceweir.streams.worker.runtime.lane import INPUTS_ROW, OFFSETS
+from traceweir.streams.worker.runtime.checkpoint_rows import INPUTS_ROW, OFFSETS
 
 WITHIN_S = 10.0
 """Time limit for reading the changelog, in seconds."""

@@ -21,7 +21,7 @@ from traceweir.streams.worker.kafka.high_watermarks import high_watermarks
 from traceweir.streams.worker.kafka.log_facts import LogFacts, can_lack_deletions
 from traceweir.streams.worker.kafka.partition_table import PartitionTable
 from traceweir.streams.worker.kafka.topic_creation import create_no_topics
-from traceweir.streams.worker.runtime.lane import WRITER_ROW
+from traceweir.streams.worker.runtime.checkpoint_rows import WRITER_ROW
 
 log = logging.getLogger(__name__)
 

@@ -538,7 +538,7 @@ class Checkpoints:
                     lane.beginnings,
                     seconds_now(),
                     suspects,
-                    lane.undecided_logs,
+                    lane.offsets.undecided_logs,
                     self._parts.formats,
                 )
             except Exception as error:  # noqa: BLE001  # the lane cannot be built, so the partition has no owner

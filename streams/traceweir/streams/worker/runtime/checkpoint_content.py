@@ -89,7 +89,7 @@ class CheckpointContent:
             except StageFailed as raised:
                 self.failed[lane] = raised
                 continue
-            group_offsets = lane.offsets_to_commit(self._now, last=self._last)
+            group_offsets = lane.offsets.to_commit(self._now, last=self._last)
             if any(cut) or group_offsets:
                 dated = self._dated(cut.outputs, timestamp)
                 self.counted.append(Counted(lane, len(cut.rows), lane.counted.changes(), dated))

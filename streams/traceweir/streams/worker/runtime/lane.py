@@ -5,18 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from typing import NoReturn, Protocol
-
-import orjson
+from typing import NoReturn
 
 from traceweir.streams.base.stages.base import (
     Cut,
     End,
     MissedRecords,
     Output,
-    Read,
     Record,
     Rows,
     SetsSessionsAside,
@@ -24,24 +20,21 @@ from traceweir.streams.base.stages.base import (
     StageSpec,
     UnreadableBatch,
 )
-from traceweir.streams.base.stages.errors import RecordFailed, RecordRejected, SessionFailed
+from traceweir.streams.base.stages.errors import RecordRejected, SessionFailed
 from traceweir.streams.base.stages.inputs import Place, inputs_of, place_of
+from traceweir.streams.worker.runtime.checkpoint_rows import OFFSETS
 from traceweir.streams.worker.runtime.counted_stages import CountedStages
 from traceweir.streams.worker.runtime.inbox import Inbox
 from traceweir.streams.worker.runtime.known_ends import KnownEnds
-from traceweir.streams.worker.runtime.positions import InputLogs, start_of
+from traceweir.streams.worker.runtime.positions import InputLogs
 from traceweir.streams.worker.runtime.row_formats import FORMAT_ROW, ROW_FORMATS, RowFormats
-from traceweir.streams.worker.runtime.suspects import StageFailed, Suspects, describe
+from traceweir.streams.worker.runtime.stage_failures import raise_stage_failed, stage_failed
+from traceweir.streams.worker.runtime.stage_rows import StateTable, row_reader, rows_by_stage
+from traceweir.streams.worker.runtime.stored_offsets import StoredOffsets
+from traceweir.streams.worker.runtime.suspects import Suspects
 from traceweir.streams.worker.runtime.unread_times import UnreadTimes
 
 log = logging.getLogger(__name__)
-
-OFFSETS = b"checkpoint/offsets"
-"""Row of the offsets, by input. It is part of the checkpoint, so its offsets always belong to the other rows."""
-INPUTS_ROW = b"checkpoint/inputs"
-"""Row with the ids of the logs to which the offsets belong, by input."""
-WRITER_ROW = b"checkpoint/writer"
-"""Row with the transactional id of the worker that writes the partition's checkpoints."""
 
 FAR_BEHIND = 1_000
 """Number of unread records of a partition above which throughput is more important than latency."""
@@ -49,22 +42,6 @@ MANY_PENDING = 5_000
 """Number of pending records that need a checkpoint without waiting for outputs."""
 STALE_S = 1.0
 """Age in seconds at which the time of the last tick is too old to check timestamps of records."""
-GROUP_OFFSETS_EVERY_S = 1.0
-"""Interval at which offsets are committed to the consumer group, for lag monitoring only; a restart uses `OFFSETS`."""
-
-
-class StateTable(Protocol):
-    """Protocol of the rows of an application, by partition, as of the last finished checkpoint."""
-
-    @property
-    def changelog(self) -> str:
-        """Name of the topic from which the rows can be rebuilt."""
-
-    def rows(self, partition: int) -> Mapping[bytes, bytes]:
-        """Returns all rows of a partition."""
-
-    def read(self, partition: int, key: bytes) -> bytes | None:
-        """Returns one row, or None."""
 
 
 class Lane:
@@ -100,7 +77,6 @@ class Lane:
         """
         self.number = number
         self.beginnings = beginnings
-        self._logs = logs
         self._inputs = {spec.name: inputs_of(spec.inputs, beginnings) for spec in specs}
         self.places: dict[str, Place] = {
             name: place_of(name, number) for inputs in self._inputs.values() for name in inputs
@@ -124,7 +100,6 @@ class Lane:
         """Bytes of their values."""
         self.rounds = 0
         """Number of finished checkpoints, including those without changes."""
-        self.committed: dict[str, int] = {}
         self.stages: dict[str, Stage] = {}
         self._inboxes: dict[str, Inbox] = {}
         self._inbox_of: dict[str, Inbox] = {}
@@ -139,13 +114,11 @@ class Lane:
         self._unreadable = 0
         """Number of waiting batches that no stage can read."""
         self._unwritten: dict[bytes, bytes | None] = {}
-        self._group_offsets: dict[str, int] = {}
-        self._group_offsets_at = -math.inf
         rows = table.rows(number)
         self._formats = formats
         self._format = formats.to_write(rows.get(FORMAT_ROW), number, table.changelog, is_new=OFFSETS not in rows)
         self._unwritten_format = rows.get(FORMAT_ROW) != b"%d" % self._format
-        shares = _shares(rows)
+        shares = rows_by_stage(rows)
         self.counted = CountedStages()
         for spec in specs:
             stage = self.stages[spec.name] = self._load(spec, table, shares.get(spec.name.encode(), {}), now)
@@ -154,10 +127,8 @@ class Lane:
             self._inbox_of |= dict.fromkeys(inputs, inbox)
             self._note_outputs(inbox)
         self._set_latest(now)
-        self.committed = orjson.loads(rows.get(OFFSETS, b"{}"))
-        self.input_ids: dict[str, str] = orjson.loads(rows.get(INPUTS_ROW, b"{}"))
-        """By input, the id of the log to which the committed offset belongs; also of inputs that are not there now."""
-        self._unwritten_starts = False
+        self.offsets = StoredOffsets(rows, self.places, logs)
+        """The offsets that the checkpoints of this partition store."""
         # Without an offset the position is the first available record; otherwise a gap after a rebalance would be missed.
         self.position = {source: self._start(source, first) for source, first in beginnings.items()}
         self._pending_seeks.update(self.position)
@@ -165,22 +136,7 @@ class Lane:
 
     def _start(self, source: str, first: int) -> int:
         """Returns where to read on in an input; says, and counts, what was not read or is read again."""
-        stored = self.committed.get(source)
-        if self._logs is None:
-            return max(stored or 0, first)
-        place = self.places[source]
-        log_id = self._logs.ids.get(place.topic)
-        name = f"{place.topic}/{place.partition}"
-        start = start_of(name, stored, self.input_ids.get(source), first, self._logs.ends.get(source), log_id)
-        if start.problem is not None:
-            log.warning("%s", start.problem)
-            # Otherwise the same would be counted again at each takeover.
-            self.committed[source] = start.offset
-        self._unwritten_starts |= start.problem is not None or self.input_ids.get(source) != log_id
-        if log_id is None:
-            self.input_ids.pop(source, None)
-        else:
-            self.input_ids[source] = log_id
+        start = self.offsets.start(source, first)
         stage = self._inbox_of[source].stage
         counters = getattr(stage, "counters", None)
         if counters is not None:
@@ -189,20 +145,10 @@ class Lane:
             stage.reject(source, MissedRecords(start.offset - 1), RecordRejected("missed", start.problem))
         return start.offset
 
-    @property
-    def log_ids(self) -> dict[str, str]:
-        """By topic, the id of the log that is read."""
-        return {place.topic: self.input_ids[name] for name, place in self.places.items() if name in self.input_ids}
-
-    @property
-    def undecided_logs(self) -> InputLogs | None:
-        """The logs with which the stored offsets are still to be compared, until a checkpoint has the outcome."""
-        return self._logs if self._unwritten_starts else None
-
     def _load(self, spec: StageSpec, table: StateTable, rows: Mapping[bytes, bytes], now: float) -> Stage:
         """Returns a stage with its rows, without the sessions on which the stage has raised twice."""
         while True:
-            read = _reader(table, self.number, spec.name.encode() + b"/", self._unwritten)
+            read = row_reader(table, self.number, spec.name.encode() + b"/", self._unwritten)
             stage = spec.new(self.number, read, self._changed)
             stage.load(rows)
             # Before sessions are set aside: their dead letters count as changes.
@@ -221,7 +167,7 @@ class Lane:
             except SessionFailed as failed:
                 # The stage holds a part of the work, so it is loaded again.
                 stage.drop()
-                self.suspects = self.suspects.after(_stage_failed(spec.name, failed, {}, 0))
+                self.suspects = self.suspects.after(stage_failed(spec.name, failed, {}, 0))
             else:
                 return stage
 
@@ -466,17 +412,7 @@ class Lane:
     def _failed(self, inbox: Inbox, error: BaseException, *, in_tick: bool = False) -> NoReturn:
         """Marks the lane as dead at once, so that no checkpoint commits the half of a record's work."""
         self.dead = True
-        if isinstance(error, KeyboardInterrupt | SystemExit):
-            raise error
-        if isinstance(error, RecordFailed):
-            records = {error.topic: (error.offset, error.offset)}
-            raise StageFailed(inbox.name, error.error, records, 1, named=True) from error.error
-        if isinstance(error, SessionFailed):
-            raise _stage_failed(inbox.name, error, inbox.pending_offsets, inbox.pending) from error.error
-        # A tick concerns all sessions, so no record can be named.
-        if in_tick or isinstance(error, _FAULTS_OF_THE_MACHINE):
-            raise StageFailed(inbox.name, error, {}, 0) from error
-        raise StageFailed(inbox.name, error, dict(inbox.pending_offsets), inbox.pending) from error
+        raise_stage_failed(inbox, error, in_tick=in_tick)
 
     def cut(self) -> Cut:
         """Cuts all stages at the same point in time; the method does not await.
@@ -510,74 +446,13 @@ class Lane:
             self._unwritten_format = False
             # Before the offsets, because plain sends can stop in between: offsets without a format are those of format 1.
             rows.append((FORMAT_ROW, b"%d" % self._format))
-        if offsets or (rows and self._unwritten_starts):
-            self.committed |= offsets
-            rows.append((OFFSETS, orjson.dumps(self.committed)))
-            if self._unwritten_starts:
-                self._unwritten_starts = False
-                rows.append((INPUTS_ROW, orjson.dumps(self.input_ids)))
+        rows += self.offsets.rows(offsets, has_rows=bool(rows))
         rows = self._formats.rows_in(self._format, rows)
         self._unwritten.update(rows)
         return Cut(rows, outputs, offsets)
-
-    def offsets_to_commit(self, now: float, *, last: bool = False) -> dict[str, int]:
-        """Returns the changed offsets by input, to commit them to the consumer group with this checkpoint, once per interval.
-
-        The interval is `GROUP_OFFSETS_EVERY_S`; the last checkpoint always commits. Committing offsets takes two of the
-        five requests of a small transaction.
-
-        Args:
-            now: Seconds of a monotonic clock.
-            last: Whether this is the last checkpoint.
-        """
-        if not last and now - self._group_offsets_at < GROUP_OFFSETS_EVERY_S:
-            return {}
-        found = {
-            source: offset
-            for source, offset in self.committed.items()
-            # A partition that is not there any more would make Kafka refuse the transaction.
-            if source in self.places and self._group_offsets.get(source) != offset
-        }
-        self._group_offsets |= found
-        self._group_offsets_at = now
-        return found
 
     def drop(self) -> None:
         """Drops all stages, because their memory must not outlive the ownership of the partition."""
         self.dead = True
         for stage in self.stages.values():
             stage.drop()
-
-
-def _shares(rows: Mapping[bytes, bytes]) -> dict[bytes, dict[bytes, bytes]]:
-    """Returns the rows of each stage by its name, under their keys without the name."""
-    shares: dict[bytes, dict[bytes, bytes]] = defaultdict(dict)
-    for key, row in rows.items():
-        name, _, own = key.partition(b"/")
-        shares[name][own] = row
-    return shares
-
-
-class _TableFailed(Exception):  # noqa: N818  # an outcome that the caller handles
-    """The table could not be read: a fault of the disk, and not of a record."""
-
-
-_FAULTS_OF_THE_MACHINE = (_TableFailed, OSError, MemoryError)
-
-
-def _stage_failed(stage: str, failed: SessionFailed, records: Mapping[str, tuple[int, int]], count: int) -> StageFailed:
-    if isinstance(failed.error, _FAULTS_OF_THE_MACHINE):
-        return StageFailed(stage, failed.error, {}, 0)
-    return StageFailed(stage, failed.error, dict(records), count, session=failed.session)
-
-
-def _reader(table: StateTable, partition: int, prefix: bytes, unwritten: Mapping[bytes, bytes | None]) -> Read:
-    def read(key: bytes) -> bytes | None:
-        if unwritten and (whole := prefix + key) in unwritten:
-            return unwritten[whole]
-        try:
-            return table.read(partition, prefix + key)
-        except Exception as error:
-            raise _TableFailed(f"the state of partition {partition} cannot be read: {describe(error)}") from error
-
-    return read

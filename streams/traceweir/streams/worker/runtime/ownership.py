@@ -33,9 +33,9 @@ from traceweir.streams.base.setting_groups.worker import TRANSACTION_TIMEOUT_S
 from traceweir.streams.base.stages.base import Rows
 from traceweir.streams.base.stages.record_limits import RecordLimits
 from traceweir.streams.base.together import together
+from traceweir.streams.worker.runtime.checkpoint_rows import WRITER_ROW
 from traceweir.streams.worker.runtime.cluster_clock import ClusterClock
 from traceweir.streams.worker.runtime.delivery import CheckpointDelivery, Offsets, PlainSends, Transaction, stop_in_time
-from traceweir.streams.worker.runtime.lane import WRITER_ROW
 from traceweir.streams.worker.runtime.row_formats import FORMAT_ROW
 
 

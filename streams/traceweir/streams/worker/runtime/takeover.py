@@ -23,7 +23,8 @@ from traceweir.streams.base.stages.inputs import input_name
 from traceweir.streams.worker.kafka.log_facts import LogFacts
 from traceweir.streams.worker.kafka.partition_table import PartitionTable
 from traceweir.streams.worker.runtime.changelog_restore import ChangelogRestore
-from traceweir.streams.worker.runtime.lane import OFFSETS, Lane
+from traceweir.streams.worker.runtime.checkpoint_rows import OFFSETS
+from traceweir.streams.worker.runtime.lane import Lane
 from traceweir.streams.worker.runtime.ownership import Ownership
 from traceweir.streams.worker.runtime.positions import InputLogs
 from traceweir.streams.worker.runtime.row_formats import FORMAT_ROW, RowFormats

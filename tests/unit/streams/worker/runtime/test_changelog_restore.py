@@ -14,7 +14,7 @@ from traceweir.streams.testing import Message
 from traceweir.streams.worker.kafka.log_facts import LogFacts
 from traceweir.streams.worker.runtime import changelog_restore
 from traceweir.streams.worker.runtime.changelog_restore import ChangelogRestore, RestoreTooSlowError
-from traceweir.streams.worker.runtime.lane import WRITER_ROW
+from traceweir.streams.worker.runtime.checkpoint_rows import WRITER_ROW
 
 NOW = 1_000_000.0
 

@@ -22,9 +22,10 @@ from traceweir.streams.base.stages.base import Cut, End, Output, StageSpec
 from traceweir.streams.testing import Message
 from traceweir.streams.worker.kafka.partition_table import PartitionTable
 from traceweir.streams.worker.runtime.checkpoint import Checkpoints
+from traceweir.streams.worker.runtime.checkpoint_rows import OFFSETS
 from traceweir.streams.worker.runtime.cluster_clock import ClocksApartError
 from traceweir.streams.worker.runtime.delivery import RowsByPlace
-from traceweir.streams.worker.runtime.lane import OFFSETS, Lane
+from traceweir.streams.worker.runtime.lane import Lane
 
 
 class Breaking(Listing):
@@ -208,7 +209,7 @@ async def test_the_table_gets_the_rows_of_all_parts_with_the_offset_of_the_last(
     await turns()
     lane = checkpoints.lanes[0]
     assert (written["one/last"], written["two/last"]) == (5, 5)
-    assert (counted, lane.committed) == ({"read.a": 1, "read.b": 1}, {"a": 1, "b": 8})
+    assert (counted, lane.offsets.committed) == ({"read.a": 1, "read.b": 1}, {"a": 1, "b": 8})
     assert not lane.in_checkpoint
     assert checkpoints.problems == []
 

@@ -130,7 +130,7 @@ async def test_what_follows_from_an_output_is_sent_in_the_same_transaction() -> 
     more = await ground.hand_over.further({PLACE: 7})
     assert ground.taken() == [(7, b"a"), (8, b"b")]
     assert values(more) == [("results", b"a"), ("results", b"b")]
-    assert ground.lane.committed[SESSIONS] == 9
+    assert ground.lane.offsets.committed[SESSIONS] == 9
     assert await ground.hand_over.further({TopicPartition("results", 0): 0}) is None  # nobody here reads results
 
 

@@ -13,8 +13,9 @@ from tests.support.next_format import FORMER, NEXT_FORMATS, of_next_version
 from traceweir.streams.base.stages.base import Cut, End, Read, Record, Rows, StageSpec, UnreadableBatch
 from traceweir.streams.base.stages.errors import RecordRejected
 from traceweir.streams.testing import MemoryTable, Message
+from traceweir.streams.worker.runtime.checkpoint_rows import INPUTS_ROW, OFFSETS
 from traceweir.streams.worker.runtime.inbox import QUEUE
-from traceweir.streams.worker.runtime.lane import INPUTS_ROW, OFFSETS, Lane
+from traceweir.streams.worker.runtime.lane import Lane
 from traceweir.streams.worker.runtime.positions import InputLogs
 from traceweir.streams.worker.runtime.row_formats import FORMAT, FORMAT_ROW
 from traceweir.streams.worker.runtime.suspects import StageFailed, Suspects
@@ -311,10 +312,10 @@ async def test_offsets_are_committed_at_intervals_and_at_the_end() -> None:
     for number, now in enumerate((0.0, 0.5, 1.0, 1.1)):
         await lane.take("a", records("a", 1, first=number))
         lane.cut()
-        committed.append(lane.offsets_to_commit(now))
+        committed.append(lane.offsets.to_commit(now))
     assert committed == [{"a": 1}, {}, {"a": 3}, {}]
-    assert lane.offsets_to_commit(1.2, last=True) == {"a": 4}
-    assert lane.offsets_to_commit(9.0) == {}
+    assert lane.offsets.to_commit(1.2, last=True) == {"a": 4}
+    assert lane.offsets.to_commit(9.0) == {}
 
 
 async def test_the_format_row_is_written_once_with_the_first_offsets() -> None:
@@ -518,7 +519,7 @@ async def test_an_added_partition_is_an_input_of_its_own_with_its_own_end_and_of
 
     rows = dict(lane.cut().rows)
     assert orjson.loads(rows[OFFSETS] or b"") == {"a": 2, "a/5": 2}
-    assert lane.offsets_to_commit(0.0) == {"a": 2, "a/5": 2}
+    assert lane.offsets.to_commit(0.0) == {"a": 2, "a/5": 2}
 
 
 def test_a_partition_that_is_not_there_any_more_gets_no_offset_of_the_group_and_keeps_its_row() -> None:
@@ -527,6 +528,6 @@ def test_a_partition_that_is_not_there_any_more_gets_no_offset_of_the_group_and_
     table.write(1, [(FORMAT_ROW, b"%d" % FORMAT), (OFFSETS, orjson.dumps({"a": 7, "a/5": 9})), (INPUTS_ROW, ids)])
     spec = StageSpec("one", ("a",), (), lambda partition, read, changed: Listing())
     lane = Lane(1, [spec], table, {"a": 0}, 100.0, logs=InputLogs({"a": "c/1"}, {"a": 9}))
-    assert (lane.offsets_to_commit(0.0), lane.log_ids) == ({"a": 7}, {"a": "c/1"})
+    assert (lane.offsets.to_commit(0.0), lane.offsets.log_ids) == ({"a": 7}, {"a": "c/1"})
     again = Lane(1, [spec], table, {"a": 0, "a/5": 0}, 100.0, logs=InputLogs({"a": "c/1"}, {"a": 9, "a/5": 9}))
     assert again.position == {"a": 7, "a/5": 9}

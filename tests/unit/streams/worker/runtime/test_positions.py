@@ -9,7 +9,8 @@ from tests.unit.streams.worker.runtime.test_lane import Listing, records
 
 from traceweir.streams.base.stages.base import Cut, StageSpec
 from traceweir.streams.base.stages.counters import Counters
-from traceweir.streams.worker.runtime.lane import INPUTS_ROW, OFFSETS, Lane
+from traceweir.streams.worker.runtime.checkpoint_rows import INPUTS_ROW, OFFSETS
+from traceweir.streams.worker.runtime.lane import Lane
 from traceweir.streams.worker.runtime.positions import InputLogs, OtherClusterError, start_of
 from traceweir.streams.worker.runtime.row_formats import FORMAT, FORMAT_ROW
 

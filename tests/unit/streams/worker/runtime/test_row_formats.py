@@ -6,7 +6,8 @@ import pytest
 from tests.support.next_format import NEXT_FORMATS
 
 from traceweir.streams.testing import MemoryTable
-from traceweir.streams.worker.runtime.lane import OFFSETS, Lane
+from traceweir.streams.worker.runtime.checkpoint_rows import OFFSETS
+from traceweir.streams.worker.runtime.lane import Lane
 from traceweir.streams.worker.runtime.row_formats import FORMAT, FORMAT_ROW, OLDEST, ROW_FORMATS
 from traceweir.streams.worker.runtime.state_directory import StateDirectoryError
 

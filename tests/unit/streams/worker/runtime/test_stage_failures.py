@@ -20,8 +20,8 @@ from traceweir.streams.base.stages.base import Record, StageSpec
 from traceweir.streams.base.stages.errors import RecordRejected, SessionFailed
 from traceweir.streams.worker.runtime import checkpoint
 from traceweir.streams.worker.runtime.checkpoint import Checkpoints
+from traceweir.streams.worker.runtime.checkpoint_rows import OFFSETS
 from traceweir.streams.worker.runtime.delivery import RowsByPlace
-from traceweir.streams.worker.runtime.lane import OFFSETS
 
 
 class Raising(Listing):
