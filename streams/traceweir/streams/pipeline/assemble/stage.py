@@ -5,7 +5,6 @@ docs/closing.md states when and why a session closes.
 
 from __future__ import annotations
 
-import heapq
 import logging
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from traceweir.schemas.dead_letter import KEPT_BYTES, ORIGIN, DeadLetter, first_place, place_text
 from traceweir.schemas.session import ClosingReason
-from traceweir.streams.base.stages.base import CUT_BYTES, Cut, Output, Read, Record, Rows, dead_letter
+from traceweir.streams.base.stages.base import Cut, Output, Read, Record, Rows, dead_letter
 from traceweir.streams.base.stages.counters import Counters
 from traceweir.streams.base.stages.errors import RecordRejected, SessionFailed
 from traceweir.streams.base.stages.inputs import place_of
@@ -25,26 +24,17 @@ from traceweir.streams.pipeline.assemble.closed_sessions import ClosedSessions
 from traceweir.streams.pipeline.assemble.closing_rules import ClosingRules
 from traceweir.streams.pipeline.assemble.open_session import OpenSession
 from traceweir.streams.pipeline.assemble.parse import InOtherForm, checked_value, read_event, read_trace
+from traceweir.streams.pipeline.assemble.partition_sessions import PartitionSessions
 from traceweir.streams.pipeline.assemble.poison_session import dead_letters
 from traceweir.streams.pipeline.assemble.refusals import (
     RefusalNote,
-    has_all_notes,
     letter_in_stray,
-    place_of_letter,
     refusal_of,
-    refused_identity,
-    replayed_identity,
 )
 from traceweir.streams.pipeline.assemble.session_rows import (
     EVENT,
-    REFUSED,
-    REPLAYED,
     TRACE,
-    Guard,
-    split,
-    split_chunk_key,
 )
-from traceweir.streams.pipeline.assemble.waiting_refusals import WaitingRefusals
 
 # OpenTelemetry's SDK is loaded only where traces are on.
 if TYPE_CHECKING:
@@ -52,8 +42,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-SEGMENTS_APART = 1_000_000
-"""Distance of the first segments before and after a watermark was set back; a session has fewer segments in an hour."""
 FORGOTTEN_ARE_KEPT = 2
 """The version of this stage from which on it keeps the digests of the sessions that it forgets."""
 
@@ -78,30 +66,25 @@ class AssembleStage:
         self._read = read
         self._limits = limits or RecordLimits()
         closing = self._closing = closing.within(self._limits.room(topics.sessions))
-        self._open: dict[bytes, OpenSession] = {}
-        self._closed = ClosedSessions(
-            read, closing.grace_ms, closing.guard_ms, closing.longest_gap_ms, closing.max_closed_sessions
-        )
-        self._waiting = WaitingRefusals()
-        self._due: list[tuple[int, bytes]] = []
-        self._dirty: list[OpenSession] = []
         self._watermark = Watermark(FORGOTTEN_ARE_KEPT)
         self._next: dict[str, int] = {}
         self._rows: Rows = []
         self._outputs: list[Output] = []
-        self._closed_bytes = 0
         self.counters = Counters()
+        closed = ClosedSessions(
+            read, closing.grace_ms, closing.guard_ms, closing.longest_gap_ms, closing.max_closed_sessions
+        )
+        self._sessions = PartitionSessions(closed, closing, self._watermark, self.counters)
 
     @property
     def held_bytes(self) -> int:
         """Size in bytes of the records in memory; the table contains all other records."""
-        opened = sum(session.held_bytes for session in self._open.values())
-        return opened + self._closed.held_bytes + self._waiting.held_bytes
+        return self._sessions.held_bytes
 
     @property
     def open_sessions(self) -> int:
         """Number of open sessions."""
-        return len(self._open)
+        return len(self._sessions.open)
 
     @property
     def watermark_ms(self) -> int:
@@ -111,30 +94,13 @@ class AssembleStage:
     @property
     def planned_looks(self) -> int:
         """Number of scheduled checks of sessions, including outdated checks."""
-        return len(self._due)
+        return len(self._sessions.planned)
 
     def load(self, rows: Mapping[bytes, bytes]) -> None:
         """Restores open sessions, guards and watermarks from the last finished checkpoint."""
         self.counters.load(rows)
-        guards: dict[bytes, Guard] = {}
-        for key in sorted(rows):
-            if key.startswith(b"c"):
-                self._load_chunk(key, rows[key])
-            elif key.startswith(b"g"):
-                guards[key[1:]] = Guard.unpack(rows[key])
-        contents = [session for session in self._open.values() if _has_closed(session, guards.get(session.id))]
-        for session in contents:
-            del self._open[session.id]
-        self._waiting.load(rows)
         self._watermark.load(rows)
-        knows_all = self._watermark.written_by >= FORGOTTEN_ARE_KEPT
-        self._closed.load(
-            ((guard.closed_at, name) for name, guard in guards.items()), contents, rows, knows_all=knows_all
-        )
-        for session in self._open.values():
-            # No row says when a session was reopened, so a restart begins its hold again; the grace still bounds the hold.
-            held = self._hold_until(session, self._watermark.at) if session.revision else 0
-            self._await(session, max(session.deadline, held))
+        self._sessions.load(rows, knows_all=self._watermark.written_by >= FORGOTTEN_ARE_KEPT)
 
     def apply(self, source: str, records: Sequence[Record]) -> None:
         """Joins records to their sessions, forwards misrouted records, and turns unusable records into dead letters.
@@ -144,8 +110,9 @@ class AssembleStage:
         """
         self._next[source] = records[-1].offset + 1
         topic = place_of(source, self._partition).topic
-        opened = self._open
-        dirty = self._dirty
+        sessions = self._sessions
+        opened = sessions.open
+        dirty = sessions.changed
         closing = self._closing
         idle_gap = closing.idle_gap_ms
         max_events = closing.max_events
@@ -207,23 +174,23 @@ class AssembleStage:
                 session.add(TRACE if is_trace else EVENT, identity, at, value, timestamp)
                 joined += 1
                 if record.headers:
-                    self._note_replay(session, record)
+                    sessions.note_replay(session, record)
                     if traced is not None:
                         traced.note(session, record.headers)
                 if session.closes_because is idle:
                     if ending is not None:
                         session.closes_because, session.expected = ending
                         session.deadline = timestamp + closing.linger_ms
-                        self._await(session, session.deadline)
+                        sessions.schedule(session, session.deadline)
                     elif (deadline := session.last_record + idle_gap) > session.deadline:
                         session.deadline = deadline
                 if is_late:
-                    self._wait_for_more(session)
+                    sessions.wait_for_more(session)
                 if not session.dirty:
                     session.dirty = True
                     dirty.append(session)
                 if session.expected is not None and session.is_complete:
-                    self._close(session, session.closes_because)
+                    sessions.close(session, session.closes_because)
             except RecordRejected as why:
                 self._reject(source, record, why)
         self._watermark.high[source] = high
@@ -238,25 +205,17 @@ class AssembleStage:
         if ahead_ms := self._watermark.advance(now, behind):
             self.counters["watermark_set_back"] += 1
             log.warning(SET_BACK, self._partition, "assemble", ahead_ms / 1000)
-            self._end_waits()
+            self._sessions.end_waits()
+        sessions = self._sessions
+        sessions.close_due()
         watermark = self._watermark.at
-        # After a pause of a session's agents, or of the workers, many sessions can be due at the same time.
-        while self._due and self._due[0][0] < watermark and self._closed_bytes < CUT_BYTES:
-            due, name = heapq.heappop(self._due)
-            session = self._open.get(name)
-            if session is None or session.due != due:
-                continue
-            if session.deadline < watermark:
-                self._close(session, session.closes_because)
-            else:
-                self._await(session, session.deadline)
-        if forgotten := self._closed.forget(watermark, self._watermark.now + self._closing.max_future_ms):
+        if forgotten := sessions.closed.forget(watermark, self._watermark.now + self._closing.max_future_ms):
             self.counters["forgotten_early"] += forgotten
-        self._waiting.forget(watermark)
+        sessions.waiting.forget(watermark)
 
     def has_outputs(self) -> bool:
         """Returns whether sessions have closed, or records were forwarded or rejected, since the last cut."""
-        return bool(self._outputs) or self._closed.has_unpublished
+        return bool(self._outputs) or self._sessions.closed.has_unpublished
 
     def full(self) -> bool:
         """Returns False, because joining is faster than fetching."""
@@ -268,34 +227,35 @@ class AssembleStage:
         Raises:
             SessionFailed: the document of this session cannot be made, or does not fit its topic.
         """
+        sessions = self._sessions
         rows = self._rows
         outputs = self._outputs
         topic = self._topics.sessions
-        closed = self._closed.unpublished if self._spans is not None else ()
-        for session_id, document in self._closed.documents():
+        closed = sessions.closed.unpublished if self._spans is not None else ()
+        for session_id, document in sessions.closed.documents():
             if (problem := self._limits.problem(topic, session_id, document)) is not None:
                 # The limit was higher when the session's last record came.
                 raise SessionFailed(session_id, RecordRejected("too_large", problem))
             outputs.append(Output(topic, self._partition, session_id, document))
         if self._spans is not None:
             self._spans.closed(closed)
-        written = [s.row() for s in self._dirty if s.closed_because is None or self._closed.keeps(s)]
+        written = [s.row() for s in sessions.changed if s.closed_because is None or sessions.closed.keeps(s)]
         # Deletions come first: a forgotten session can have started again under the same keys.
-        rows += self._closed.rows()
+        rows += sessions.closed.rows()
         rows += written
-        rows += self._waiting.rows()
-        for session in self._dirty:
+        rows += sessions.waiting.rows()
+        for session in sessions.changed:
             session.dirty = False
         rows += self.counters.rows()
         # What the watermark has closed or forgotten is never without it.
         if self._next or rows or outputs:
-            rows += self._watermark.rows() + self._closed.forgotten_rows()
+            rows += self._watermark.rows() + sessions.closed.forgotten_rows()
         cut = Cut(rows, outputs, self._next)
         self._rows = []
         self._outputs = []
         self._next = {}
-        self._dirty = []
-        self._closed_bytes = 0
+        sessions.changed = []
+        sessions.closed_bytes = 0
         return cut
 
     def drop(self) -> None:
@@ -315,25 +275,27 @@ class AssembleStage:
                 self._forward(record, session_id, home, topic)
                 return None
         is_late = record.timestamp < self._watermark.at - self._closing.guard_ms
-        if is_late and self._closed.can_have_joined(session_id, record.timestamp):
+        if is_late and self._sessions.closed.can_have_joined(session_id, record.timestamp):
             raise RecordRejected(
                 "late",
                 f"the record's timestamp {record.timestamp} is more than {self._closing.guard_ms} ms behind the "
                 f"watermark {self._watermark.at}; its session can have been closed with this record and forgotten",
             )
-        guard = self._closed.guard_of(session_id) if session is None or session.segment else None
+        guard = self._sessions.closed.guard_of(session_id) if session is None or session.segment else None
         if (session is not None and session.knows(identity)) or (guard is not None and guard.knows(identity)):
             self.counters["duplicate"] += 1
             return None
         if session is not None:
             if record.timestamp > session.deadline:
                 # When reading live, the clock would have closed the session before this record arrived.
-                self._close(session, session.closes_because)
+                self._sessions.close(session, session.closes_because)
             elif session.count < self._closing.max_events and session.bytes + size <= self._closing.max_bytes:
                 return session
             else:
-                self._close(session, ClosingReason.SIZE_LIMIT)
-        return self._reopen(session_id, record.timestamp, size) or self._begin(session_id, record.timestamp, size)
+                self._sessions.close(session, ClosingReason.SIZE_LIMIT)
+        return self._sessions.reopen(session_id, record.timestamp, size) or self._sessions.begin(
+            session_id, record.timestamp, size
+        )
 
     def reject(self, source: str, record: Record, why: RecordRejected) -> None:
         """Turns the next record of an input into a dead letter. Only its timestamp counts, as that of every dead letter."""
@@ -349,7 +311,7 @@ class AssembleStage:
 
     def set_aside(self, session: bytes, why: RecordRejected) -> None:
         """Turns the records of an open session into dead letters, because the stage cannot close the session."""
-        found = self._open.pop(session, None)
+        found = self._sessions.open.pop(session, None)
         if found is None:
             return
         outputs = dead_letters(found, self._read, self._topics, self._partition, why)
@@ -382,7 +344,7 @@ class AssembleStage:
             refusal = None
         self._write(letter, reason)
         if refusal is not None:
-            self._note_refusal(refusal, at)
+            self._sessions.note_refusal(refusal, at)
 
     def _letter_in(self, stray: Record) -> tuple[DeadLetter, RefusalNote] | None:
         """Returns the dead letter that another partition has sent here; None for any other stray."""
@@ -394,7 +356,7 @@ class AssembleStage:
         headers = list(stray.headers[:-1])
         self._write(Output(self._topics.dead_letters, self._partition, stray.key, stray.value, headers), letter.reason)
         timestamp = stray.timestamp if letter.timestamp is None else letter.timestamp
-        self._note_refusal(refusal, self._time_of_note(timestamp))
+        self._sessions.note_refusal(refusal, self._time_of_note(timestamp))
 
     def _write(self, letter: Output, reason: str) -> None:
         self.counters[f"dead_lettered.{reason}"] += 1
@@ -404,56 +366,6 @@ class AssembleStage:
         """Returns the time that counts for a note: now, for a record with a timestamp that is refused as of the future."""
         now = self._watermark.now
         return timestamp if timestamp <= now + self._closing.max_future_ms else now
-
-    def _note_refusal(self, refusal: RefusalNote, at: int) -> None:
-        """Notes in a session that a record of it was refused.
-
-        A closed session is reopened for the note, as for a late record. If there is none, the note waits for the session:
-        for the idle gap, in which a valid record would have kept it open. The note begins no session, and keeps none open.
-
-        Args:
-            refusal: The note.
-            at: The time of the record, in milliseconds since 1970.
-        """
-        session_id, identity, raw = refusal
-        session = self._open.get(session_id)
-        guard = self._closed.guard_of(session_id) if session is None or session.segment else None
-        if guard is not None and guard.knows(identity):
-            return
-        if session is not None and at > session.deadline + self._closing.grace_ms:
-            # When reading live, the clock would have closed the session, and forgotten its content.
-            session = None
-        elif session is None:
-            if guard is not None and has_all_notes(guard.own_identities):
-                self.counters["notes.dropped"] += 1
-                return
-            session = self._reopen(session_id, at, len(raw), for_note=True)
-        if session is None:
-            if self._waiting.add(refusal, max(at, self._watermark.at) + self._closing.idle_gap_ms):
-                self.counters["notes.dropped"] += 1
-        else:
-            self._add_note(session, refusal, 0)
-
-    def _add_note(self, session: OpenSession, refusal: RefusalNote, size: int) -> None:
-        """Notes a refused record in an open session, if there is room for it beside a record of a size in bytes."""
-        _, identity, raw = refusal
-        if session.knows(identity):
-            return
-        if session.bytes + len(raw) + size <= self._closing.max_bytes and session.note(REFUSED, identity, raw):
-            self._mark_changed(session)
-        else:
-            self.counters["notes.dropped"] += 1
-
-    def _note_replay(self, session: OpenSession, record: Record) -> None:
-        """Notes in a session that a record of it which was refused has come back with this record."""
-        where = first_place(record.headers)
-        if where is not None and session.knows(refused_identity(where)):
-            session.note(REPLAYED, replayed_identity(where), place_of_letter(where).encode())
-
-    def _mark_changed(self, session: OpenSession) -> None:
-        if not session.dirty:
-            session.dirty = True
-            self._dirty.append(session)
 
     def _refuse_future(self, what: str) -> NoReturn:
         raise RecordRejected("future_timestamp", f"{what} is more than {self._closing.max_future_ms} ms ahead of now")
@@ -471,142 +383,6 @@ class AssembleStage:
             raise RecordRejected("too_large", problem)
         self.counters["forwarded"] += 1
         self._outputs.append(Output(self._topics.strays, home, session_id, record.value, headers, record.timestamp))
-
-    def _reopen(self, session_id: bytes, timestamp: int, size: int, *, for_note: bool = False) -> OpenSession | None:
-        """Returns a closed session as open again; None if it cannot be reopened.
-
-        Args:
-            session_id: The session.
-            timestamp: The time of the record, in milliseconds since 1970.
-            size: Its size in bytes, or that of its note.
-            for_note: Whether the record was refused, so that it does not count and keeps the session open for the hold only.
-        """
-        closing = self._closing
-        moment = max(timestamp, self._watermark.at)
-        most_events = closing.max_events if for_note else closing.max_events - 1
-        if not self._closed.can_reopen(session_id, moment, most_events, closing.max_bytes - size):
-            return None
-        session = self._closed.take_back(session_id)
-        if session is not None:
-            self.counters["closed"] -= 1
-            if session.closed_because is ClosingReason.SESSION_LIMIT:
-                self.counters["session_limit"] -= 1
-            hold_until = max(session.due, moment + closing.linger_ms)
-        elif self._closed.revision_of(session_id) >= closing.max_revisions:
-            if not for_note:
-                self.counters["revision_limit"] += 1
-            return None
-        else:
-            session = self._closed.reopen(session_id)
-            self.counters["reopened"] += 1
-            hold_until = 0
-        session.closed_because = None
-        self._make_room()
-        self._open[session_id] = session
-        if not for_note:
-            gap_ms = closing.idle_gap_ms if session.closes_because is ClosingReason.IDLE else closing.linger_ms
-            session.deadline = max(session.deadline, timestamp + gap_ms)
-        self._await(session, hold_until or self._hold_until(session, moment))
-        return session
-
-    def _hold_until(self, session: OpenSession, moment: int) -> int:
-        """Returns until when a session that was reopened at a moment stays open for more late records."""
-        remaining_ms = session.deadline + self._closing.grace_ms - moment
-        return moment + self._closing.hold_ms(session.revision, remaining_ms)
-
-    def _begin(self, session_id: bytes, timestamp: int, size: int) -> OpenSession:
-        self.counters["opened"] += 1
-        guard = self._closed.guard_of(session_id)
-        self._closed.drop_content(session_id)
-        self._make_room()
-        session = self._open[session_id] = OpenSession(
-            session_id, guard.segment + 1 if guard else self._first_segment(), timestamp
-        )
-        closing = self._closing
-        for refusal in self._waiting.take(session_id, timestamp):
-            self._add_note(session, refusal, size)
-        # More records can be as late as this record, so the session stays open for at least the linger.
-        self._await(session, max(timestamp + closing.idle_gap_ms, self._watermark.at + closing.linger_ms))
-        return session
-
-    def _wait_for_more(self, session: OpenSession) -> None:
-        """Keeps a session open for the idle gap after a late record, also after its end.
-
-        The other records of the session come as late, from other partitions and topics too.
-        """
-        session.deadline = max(session.deadline, self._watermark.at + self._closing.idle_gap_ms)
-
-    def _end_waits(self) -> None:
-        """Lets sessions that wait for more late records close by their own time: they wait until a time of a fast clock."""
-        for session in self._open.values():
-            due = session.last_record + self._closing.longest_gap_ms
-            if due < session.deadline:
-                session.deadline = due
-                self._await(session, due)
-
-    def _first_segment(self) -> int:
-        """Returns the number of the first segment of a session that has no guard.
-
-        An owner with a fast clock has forgotten sessions before their time. Until the time of their guards is over, new
-        segments have numbers that those sessions have not used, so that their ids do not come twice.
-        """
-        marks = self._watermark
-        forgot = marks.set_backs and marks.at <= marks.set_back_at + self._closing.guard_ms
-        return marks.set_backs * SEGMENTS_APART if forgot else 0
-
-    def _make_room(self) -> None:
-        """Closes the session that is due first if the partition has as many open sessions as it can have.
-
-        A restart with a lower limit finds more sessions. It closes two for each new one, because closing all of them at once
-        would make one checkpoint of all of them.
-        """
-        for _ in range(2):
-            if len(self._open) < self._closing.max_open_sessions:
-                return
-            self._close(self._first_due(), ClosingReason.SESSION_LIMIT)
-            self.counters["session_limit"] += 1
-
-    def _first_due(self) -> OpenSession:
-        """Returns the open session that is due first, and removes its planned check.
-
-        A check that a later record has outdated is planned again, so that each record causes at most one more check.
-        """
-        while True:
-            due, name = heapq.heappop(self._due)
-            session = self._open.get(name)
-            if session is None or session.due != due:
-                continue
-            if session.deadline <= due:
-                return session
-            self._await(session, session.deadline)
-
-    def _await(self, session: OpenSession, moment: int) -> None:
-        """Schedules the next check of a session, and replaces an earlier one."""
-        session.due = moment
-        heapq.heappush(self._due, (moment, session.id))
-
-    def _close(self, session: OpenSession, reason: ClosingReason) -> None:
-        self.counters["closed"] += 1
-        self._closed_bytes += session.bytes
-        del self._open[session.id]
-        try:
-            self._closed.add(session, reason, self._watermark.at)
-        except Exception as error:
-            # Whatever the session's rows cause must not stop the other sessions.
-            raise SessionFailed(session.id, error) from error
-
-    def _load_chunk(self, key: bytes, row: bytes) -> None:
-        name, segment, number = split_chunk_key(key)
-        head, body = split(row)
-        session = self._open.get(name)
-        if session is None:
-            session = self._open[name] = OpenSession(name, segment, head.first_record)
-        session.restore(number, head, body)
-
-
-def _has_closed(session: OpenSession, guard: Guard | None) -> bool:
-    """Returns whether loaded rows belong to a closed session, according to the session's guard."""
-    return guard is not None and guard.segment == session.segment and guard.revision >= session.revision
 
 
 def _moment(seconds: float) -> str:
