@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import orjson
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource
-
 from traceweir.schemas.base import JsonObject
-from traceweir.schemas.dead_letter import DeadLetter, Headers
 from traceweir.schemas.pushed_config import ENVELOPE, PushedConfig
 from traceweir.scorers.embedding import Embedder
 from traceweir.scorers.evaluation.limited_plan import limited
@@ -22,7 +17,6 @@ from traceweir.scorers.evaluation.plan import Challenger, Plan, read_plan
 from traceweir.scorers.redaction.entities import EntityFinder
 from traceweir.streams.base.settings import Settings
 from traceweir.streams.base.stages.base import Cut, End, Output, StageSpec
-from traceweir.streams.base.stages.counters import COUNTERS_ROW
 from traceweir.streams.base.stages.record_limits import RecordLimits, record_bytes
 from traceweir.streams.base.stages.work_pool import WorkPool
 from traceweir.streams.base.topics import STAGES, StageName
@@ -44,8 +38,10 @@ from traceweir.streams.scoring.sessions.options import ScoringOptions, ScoringOu
 from traceweir.streams.scoring.sessions.result import Scoring, ScoringResult
 from traceweir.streams.scoring.sessions.session_scoring import Measure, SessionScoring, score_bytes
 from traceweir.streams.tools.testing.builders import START_S
+from traceweir.streams.tools.testing.flow_topics import FlowTopics
 from traceweir.streams.tools.testing.held_scoring import HeldScoring
-from traceweir.streams.tools.testing.memory import MemoryTable, Message
+from traceweir.streams.tools.testing.isolated_settings import IsolatedSettings
+from traceweir.streams.tools.testing.memory import Message
 from traceweir.streams.worker.runtime.lane import Lane
 from traceweir.streams.worker.runtime.suspects import StageFailed, Suspects
 
@@ -58,23 +54,7 @@ _MAX_WAITING_RECORDS = 20_000
 """Number of records waiting for a checkpoint at which a partition stops fetching."""
 
 
-class _IsolatedSettings(Settings):
-    """Contains the documented defaults and the changes of the test; the environment has no effect."""
-
-    @classmethod
-    def settings_customise_sources(
-        cls,
-        settings_cls: type[BaseSettings],
-        init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,
-        dotenv_settings: PydanticBaseSettingsSource,
-        file_secret_settings: PydanticBaseSettingsSource,
-    ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Returns the arguments of the constructor as the only source of settings."""
-        return (init_settings,)
-
-
-class Flow:
+class Flow(FlowTopics):
     """Runs the stages of a worker on topics in memory. Create a flow inside a running event loop.
 
     The flow uses the worker's own stages, wiring (`Topology`), order of records, scoring and checkpoints: rows, outputs
@@ -133,17 +113,11 @@ class Flow:
             pydantic.ValidationError: a setting does not exist, or its value is out of range.
             PresidioUnavailableError: the gate needs Presidio or a model that is not installed.
         """
-        self.settings: Settings = _IsolatedSettings(**({"partitions": 1} | settings))
-        self.partitions = self.settings.partitions
+        self.settings: Settings = IsolatedSettings(**({"partitions": 1} | settings))
+        super().__init__(self.settings.topics, self.settings.partitions)
         self.plan = plan if plan is not None else read_plan({})
-        self.topics = self.settings.topics
-        self.now = START_S
-        """The flow's time, in seconds since 1970."""
         self.limits = RecordLimits(self.topics.dead_letters)
         """The largest records that the topics accept; a change has an effect from the next `crash` on."""
-        self.logs: dict[tuple[str, int], list[Message]] = defaultdict(list)
-        """The records by topic and partition; the index of a record is its offset."""
-        self.table = MemoryTable()
         self.lanes: dict[int, Lane] = {}
         """The lanes, which run the stages, by partition."""
         self.failures: list[BaseException] = []
@@ -166,10 +140,6 @@ class Flow:
         self._pools: dict[int, list[WorkPool]] = {}
         for partition in range(self.partitions):
             self._start_partition(partition)
-
-    def clock(self) -> datetime:
-        """Returns the flow's time; scores contain this time in `evaluated_at`."""
-        return datetime.fromtimestamp(self.now, UTC)
 
     def _scoring_by(self, plan: Plan, *, pushed: bool = False, judging: Judging | None = None) -> SessionScoring:
         return SessionScoring(
@@ -232,33 +202,6 @@ class Flow:
         return challengers
 
     # Events outside the worker
-
-    def send(
-        self,
-        topic: str,
-        value: bytes | Mapping[str, Any] | None,
-        key: bytes | None = None,
-        *,
-        partition: int = 0,
-        headers: Headers = (),
-        at: float | None = None,
-    ) -> Message:
-        """Appends a record to a topic and returns the record; the stages read the record later.
-
-        Args:
-            topic: The full name of the topic, such as `flow.topics.traces`.
-            value: Bytes, an object that is serialised as JSON, or None for a tombstone.
-            key: The record's key.
-            partition: The partition of the record. As in a worker, the assemble stage forwards a record to the
-                partition of its session.
-            headers: The record's headers.
-            at: The record's timestamp, in seconds after the start; by default the current time of the flow.
-        """
-        log = self.logs[topic, partition]
-        timestamp = round(((self.now - START_S if at is None else at) + START_S) * 1000)
-        raw = orjson.dumps(value) if isinstance(value, Mapping) else value
-        log.append(Message(topic, partition, len(log), timestamp, key, raw, headers))
-        return log[-1]
 
     def push_config(
         self, config: JsonObject | None, app: str | None = None, environment: str | None = None, version: int = 1
@@ -456,46 +399,6 @@ class Flow:
     def wrap(self, spec: StageSpec) -> StageSpec:
         """Returns the spec of a stage that the flow runs. Override the method to let a stage fail."""
         return spec
-
-    # Committed outputs
-
-    def read(self, topic: str) -> list[Message]:
-        """Returns all records of a topic, ordered by partition and offset."""
-        return [message for partition in range(self.partitions) for message in self.logs[topic, partition]]
-
-    def sessions(self) -> list[Any]:
-        """Returns the closed sessions in all revisions, parsed from JSON."""
-        return [message.json for message in self.read(self.topics.sessions)]
-
-    def results(self, metric: str | None = None) -> list[Any]:
-        """Returns the scores of one metric or of all metrics in all revisions, parsed from JSON."""
-        scores = [message.json for message in self.read(self.topics.results)]
-        return [score for score in scores if metric in (None, score["metric"])]
-
-    def challenger_results(self, name: str, metric: str | None = None) -> list[Any]:
-        """Returns the scores of a challenger, as `results` returns those of the champion."""
-        scores = [message.json for message in self.read(self.topics.shadow_results(name))]
-        return [score for score in scores if metric in (None, score["metric"])]
-
-    def dead_letters(self) -> list[DeadLetter]:
-        """Returns the dead letters, each with its record and the reason."""
-        return [message.dead_letter for message in self.read(self.topics.dead_letters)]
-
-    def counters(self, stage: str) -> dict[str, int]:
-        """Returns the counters of a stage at the last checkpoint, summed over all partitions."""
-        total: dict[str, int] = defaultdict(int)
-        for partition in range(self.partitions):
-            row = self.table.read(partition, stage.encode() + b"/" + COUNTERS_ROW)
-            for name, count in orjson.loads(row or b"{}").items():
-                total[name] += count
-        return dict(total)
-
-    def rows(self, prefix: bytes = b"", partition: int = 0) -> dict[bytes, bytes]:
-        """Returns the rows of a partition with this key prefix at the last checkpoint.
-
-        The keys of a stage's rows begin with the stage's name.
-        """
-        return {key: row for key, row in self.table.rows(partition).items() if key.startswith(prefix)}
 
     def _publish(self, output: Output) -> Message:
         at = None if output.timestamp is None else output.timestamp / 1000 - START_S
