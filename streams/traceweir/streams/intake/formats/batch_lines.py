@@ -8,8 +8,8 @@ from pydantic import JsonValue
 
 from traceweir.schemas.base import JsonObject
 from traceweir.streams.intake.formats.answer_pieces import STORED, AnswerStream, EventsOfAnthropic, PiecesOfGemini
-from traceweir.streams.intake.formats.chat_content import described
 from traceweir.streams.intake.formats.openai_chunks import ChunksOfOpenAI
+from traceweir.streams.intake.formats.shown_text import described
 
 _OF_OUTPUT = {"id", "custom_id", "response", "result", "error"}
 _OF_GEMINI = {"key", "metadata", "request", "response", "error", "status", "processed_time"}

@@ -19,9 +19,11 @@ from traceweir.schemas.reasoning_text import REASONING_KINDS
 from traceweir.schemas.result_parts import data_url_kind, read_result
 from traceweir.schemas.text import printable
 from traceweir.schemas.tool_results import is_failure
-from traceweir.streams.base.json_values import read_json, write_json
+from traceweir.streams.base.json_values import write_json
+from traceweir.streams.intake.formats.chat_calls import ChatToolCall, arguments_of, call_of, first_of, identifier
 from traceweir.streams.intake.formats.documents import InputError
 from traceweir.streams.intake.formats.session_records import MakeError
+from traceweir.streams.intake.formats.shown_text import described
 from traceweir.streams.intake.spans.ai_sdk_messages import read_ui_tool, unframed_output
 from traceweir.streams.intake.spans.attributes import ABSENT
 from traceweir.streams.intake.spans.hosted_tools import read_hosted
@@ -37,21 +39,8 @@ _OUTPUT = "_call_output"
 _WITH_RESULTS: tuple[Callable[[JsonObject, SpanMessage], bool], ...] = (read_hosted, read_ui_tool)
 """The readers of parts that have a call together with its result, or either of a tool that the provider runs."""
 _KIND_CHARS = 40
-_SHOWN_CHARS = 40
-_MAX_REDACTED = 2_000
-"""Most characters of a text that are searched for secrets, of which a message shows the first."""
 _MAX_DEPTH = 8
 """Results in results beyond which the content of a result is kept as JSON."""
-
-
-@dataclass(frozen=True, slots=True)
-class ChatToolCall:
-    """A tool call."""
-
-    id: str | None
-    name: str
-    arguments: JsonObject | None
-    """None if the stream of the answer was cut off in them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,55 +124,6 @@ def content_of(content: JsonValue, path: str, error: MakeError, *, depth: int = 
     return found
 
 
-def call_of(call: JsonValue, path: str, error: MakeError, *, function_path: str | None = None) -> ChatToolCall:
-    """Returns a tool call, whose name and arguments stand at its top or in an object `function`.
-
-    Args:
-        call: The call.
-        path: Where it stands, for the message.
-        error: Makes the error of the document.
-        function_path: Where its function stands; None: in its `function`.
-
-    Raises:
-        InputError: the call has no name.
-    """
-    if not isinstance(call, dict):
-        raise error(f"{path} is {described(call)}; a tool call must be an object with a function")
-    inner = call.get("function", call.get("custom"))
-    named: JsonObject = inner if isinstance(inner, dict) else call
-    name = inner if isinstance(inner, str) else _first(named, "name", "toolName", "tool_name")
-    if not isinstance(name, str) or not name:
-        raise error(
-            f"{function_path or f'{path}.function'} is {described(inner)}; a function must be an object with the tool's name"
-        )
-    arguments = _first(named, "arguments", "args", "input", "parameters")
-    return ChatToolCall(
-        identifier(_first(call, "id", "call_id", "toolUseId", "toolCallId")), name, arguments_of(arguments)
-    )
-
-
-def arguments_of(arguments: JsonValue) -> JsonObject:
-    """Returns the arguments of a call as an object.
-
-    Models sometimes write invalid JSON. Such arguments are kept as text, because they show what the agent tried.
-    """
-    if arguments is None or arguments == "":
-        return {}
-    if isinstance(arguments, dict):
-        return arguments
-    if not isinstance(arguments, str):
-        try:
-            return {"arguments": write_json(arguments).decode()}
-        except (ValueError, orjson.JSONEncodeError):
-            # Refused with the whole event, which JSON cannot represent either.
-            return {"arguments": arguments}
-    try:
-        parsed = read_json(arguments)
-    except ValueError:
-        return {"arguments": arguments}
-    return parsed.value if isinstance(parsed.value, dict) and not parsed.notes else {"arguments": arguments}
-
-
 def result_of(
     result: JsonObject, path: str, error: MakeError, *, depth: int = 0, calls: Collection[str] | None = None
 ) -> ChatToolResult:
@@ -196,15 +136,15 @@ def result_of(
         depth: Number of results around it.
         calls: The ids of the calls before a message, whose own `id` can be that of its call; None for a part.
     """
-    content, is_error = unframed_output(_first(result, "content", "output", "result", "response"))
+    content, is_error = unframed_output(first_of(result, "content", "output", "result", "response"))
     said = result.get("error")
     text, unread = (
         (said, Counter[str]())
         if content is None and isinstance(said, str)
         else _read_result(content, path, error, depth)
     )
-    name = _first(result, "name", "toolName", "tool_name")
-    call_id = _first(result, "tool_call_id", "tool_use_id", "call_id", "toolUseId", "toolCallId")
+    name = first_of(result, "name", "toolName", "tool_name")
+    call_id = first_of(result, "tool_call_id", "tool_use_id", "call_id", "toolUseId", "toolCallId")
     if call_id is None and (calls is None or identifier(result.get("id")) in calls):
         call_id = result.get("id")
     failed = is_error or _failed(result, text)
@@ -212,37 +152,6 @@ def result_of(
         # Gemini's frame around a result that is no object.
         text = content["output"]
     return ChatToolResult(identifier(call_id), name if isinstance(name, str) else "", text, failed, unread)
-
-
-def identifier(value: JsonValue) -> str | None:
-    """Returns an id as a text; None without one."""
-    return None if value is None else str(value)
-
-
-def described(value: JsonValue) -> str:
-    """Returns a short description of a value for an error message.
-
-    Strings and keys are cut to 40 characters, and lists and objects are described by their length or keys, because their
-    content can be long. Secrets are taken out before, because one that is cut is not recognised.
-    """
-    match value:
-        case None:
-            return "missing or null"
-        case str():
-            return _shown(value)
-        case bool() | int() | float():
-            return write_json(value).decode()
-        case list():
-            return f"a list of {len(value)}"
-        case _:
-            return f"an object with {', '.join(map(_shown, list(value)[:5])) or 'no keys'}"
-
-
-def _shown(text: str) -> str:
-    # Its rules take a while to import, and most files have nothing to redact here.
-    from traceweir.scorers.redaction.redaction import redact_text
-
-    return repr(printable(redact_text(text[:_MAX_REDACTED]), _SHOWN_CHARS))
 
 
 def _read_part(part: JsonObject, found: ChatContent, path: str, error: MakeError, depth: int) -> None:
@@ -254,7 +163,7 @@ def _read_part(part: JsonObject, found: ChatContent, path: str, error: MakeError
     elif kind in REASONING_KINDS or kind in _MARKS or part.get("thought") is True:
         pass
     elif kind in _TEXTS or kind == "refusal":
-        text = _first(part, "refusal", "text") if kind == "refusal" else part.get("text")
+        text = first_of(part, "refusal", "text") if kind == "refusal" else part.get("text")
         # The Assistants API puts the text into an object.
         text = text.get("value") if isinstance(text, dict) else text
         if isinstance(text, str):
@@ -357,7 +266,3 @@ def _failed(result: JsonObject, text: str) -> bool:
     """Returns whether the result of a tool is marked as an error, or says that the call failed."""
     marks: JsonObject = {name: result[name] for name in ("is_error", "isError", "error") if name in result}
     return result.get("status") == "error" or is_failure(marks) or is_failure(text)
-
-
-def _first(found: JsonObject, *names: str) -> JsonValue:
-    return next((found[name] for name in names if found.get(name) is not None), None)

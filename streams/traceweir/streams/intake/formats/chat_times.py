@@ -10,8 +10,8 @@ from pydantic import JsonValue
 from traceweir.schemas.base import JsonObject
 from traceweir.schemas.figures import counted
 from traceweir.schemas.other_forms import time_since_1970
-from traceweir.streams.intake.formats.chat_content import described
 from traceweir.streams.intake.formats.chat_keys import MESSAGE_TIMES
+from traceweir.streams.intake.formats.shown_text import described
 
 LATEST_START = datetime(MAXYEAR, 12, 31, tzinfo=UTC)
 """The latest time of a transcript. The remaining day is long enough for the events of any document."""

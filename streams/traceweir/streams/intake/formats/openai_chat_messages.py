@@ -19,20 +19,18 @@ from traceweir.schemas.part_kinds import not_text, transcript_in
 from traceweir.schemas.reasoning_text import without_reasoning
 from traceweir.schemas.result_parts import not_text_of_result
 from traceweir.schemas.text import printable
+from traceweir.streams.intake.formats.chat_calls import ChatToolCall, arguments_of, call_of
 from traceweir.streams.intake.formats.chat_content import (
     ChatContent,
-    ChatToolCall,
     ChatToolResult,
-    arguments_of,
-    call_of,
     content_of,
-    described,
     read_with_result,
     result_of,
 )
 from traceweir.streams.intake.formats.chat_keys import MESSAGE_LISTS
 from traceweir.streams.intake.formats.chat_times import NO_TIMES, time_in, unread_time, why_not_used
 from traceweir.streams.intake.formats.documents import InputError
+from traceweir.streams.intake.formats.shown_text import described
 from traceweir.streams.intake.formats.stored_endings import has_failed
 
 Role = Literal["user", "assistant", "tool"]

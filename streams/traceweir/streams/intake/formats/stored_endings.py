@@ -8,6 +8,7 @@ from traceweir.schemas.base import JsonObject
 from traceweir.schemas.text import printable
 from traceweir.streams.base.json_values import write_json
 from traceweir.streams.intake.formats.session_records import MakeError
+from traceweir.streams.intake.formats.shown_text import shown_text
 
 _MAX_CHARS = 2_000
 _SHOWN_CHARS = 200
@@ -80,11 +81,7 @@ def shown_error(document: JsonObject) -> str:
     except ValueError:
         # It is nested too deeply.
         return ""
-    # Its rules take a while to import, and most files have nothing to redact here.
-    from traceweir.scorers.redaction.redaction import redact_text
-
-    # A secret that is cut is not recognised.
-    return repr(printable(redact_text(found[:_MAX_CHARS]), _SHOWN_CHARS)) if found else ""
+    return shown_text(found, _SHOWN_CHARS) if found else ""
 
 
 def _error_in(document: JsonObject) -> JsonValue:
