@@ -6,11 +6,10 @@ import io
 from typing import Any
 
 import orjson
+from tests.support.folding import folded
 from tests.support.openai_chat import NOON, events_of
 
 from traceweir.schemas.invocation import Invocation
-from traceweir.schemas.session import ClosingReason, Session
-from traceweir.schemas.turns import turns_of
 from traceweir.streams.intake.formats.base import DocumentRecords, InputContext
 from traceweir.streams.intake.formats.documents import read_documents
 from traceweir.streams.intake.formats.openai_chat import OPENAI_CHAT
@@ -37,17 +36,7 @@ def invocations(text: str) -> list[Invocation]:
     found: list[Invocation] = []
     for document in read(text):
         if document.records:
-            session = Session(
-                session_id="s",
-                segment=0,
-                revision=0,
-                closed_because=ClosingReason.IDLE,
-                first_record_at=NOON,
-                last_record_at=NOON,
-                events=events_of(document.records),
-                traces=[],
-            )
-            found += [turn.invocation for turn in turns_of(session)]
+            found += folded(events_of(document.records))
     return found
 
 

@@ -8,7 +8,8 @@ The rules are those of all sources: events on topics, saved sessions of Google A
   else, if the agent had said nothing after that call: the user has approved in words.
 - So does a turn that repeats the question and all calls of an earlier turn, after which nothing had come there: its
   source has a turn for each call of a model, which reads again what came before.
-- Any other late response alone belongs to the turn of its call, if a call of that turn still waits for a response.
+- Any other late response alone belongs to the turn of its call, if a call of that turn still waits for a response, or if
+  the response before only said that the final one comes later. In a source without names of turns, it always does.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ class TurnStep(NamedTuple):
     """Ids of the calls that the step makes."""
     answers: Collection[str] = ()
     """Ids of the calls to which the step has the response or the approval."""
+    pending: Collection[str] = ()
+    """Ids of those answered calls whose final response is still to come, as the step says."""
     alone: bool = False
     """Whether the step never lets its whole turn continue another one."""
     begins: bool = True
@@ -88,6 +91,8 @@ class _Turns:
         """Turns in which the agent has said something after its last call."""
         self._open: dict[str, set[str]] = {}
         """The calls without a response of each turn."""
+        self._pending: dict[str, set[str]] = {}
+        """The calls of each turn whose final response is still to come."""
         # The first steps of a turn stand before the step that shows that the turn continues another one.
         self.found = [self._whole(turn) for turn in self._each(steps)]
 
@@ -133,16 +138,23 @@ class _Turns:
             if called_in is None or call_id in self._own_calls[step.turn]:
                 continue
             turn = self._whole(called_in)
-            # Turns can use the same ids, and a turn can lack its beginning or its call. If no call of the earlier turn
-            # waits for a response, that is what happened, unless the turn begins without a question.
-            if turn != own and (self._open.get(turn) or (own not in self._asked and step.turn in self._begins)):
+            # Named turns can use the same ids, and such a turn can lack its beginning or its call. If no call of the
+            # earlier turn waits for a response, that is what happened, unless the turn begins without a question.
+            begins_without_question = own not in self._asked and step.turn in self._begins
+            if turn != own and (begins_without_question or not self._named or self._waits(turn, step)):
                 return turn
         return None
+
+    def _waits(self, turn: str, step: TurnStep) -> bool:
+        """Returns whether a call of a turn waits for the response in a step."""
+        return bool(self._open.get(turn)) or not self._pending.get(turn, set()).isdisjoint(step.answers)
 
     def _continues(self, step: TurnStep, own: str, earlier: str) -> bool:
         if step.alone or step.asks:
             return False
-        return own not in self._asked or (own not in self._begun and earlier not in self._said)
+        if own not in self._asked:
+            return True
+        return own not in self._begun and earlier not in self._said and self._waits(earlier, step)
 
     def _note(self, step: TurnStep, turn: str) -> None:
         if step.asks and step.content:
@@ -160,3 +172,7 @@ class _Turns:
             self._called_in.update(dict.fromkeys(step.calls, turn))
             self._open.setdefault(turn, set()).update(step.calls)
         self._open.get(turn, set()).difference_update(step.answers)
+        if step.answers:
+            pending = self._pending.setdefault(turn, set())
+            pending.difference_update(step.answers)
+            pending.update(step.pending)

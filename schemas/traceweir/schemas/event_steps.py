@@ -19,6 +19,7 @@ from traceweir.schemas.events import (
     ToolReturned,
 )
 from traceweir.schemas.invocation import Content
+from traceweir.schemas.tool_results import is_pending
 
 QUESTION_OF_RUN_BEFORE = "the question is that of the run before"
 """How the sentence in `missing` begins with which a start says that its invocation goes on after a person."""
@@ -129,7 +130,9 @@ def _steps(event: InvocationEvent, name: str, *, may_repeat: bool) -> Iterator[t
             content = _content_of(event) if may_repeat else ""
             yield None, TurnStep(name, calls=_known(event.call_id), begins=False, content=content)
         case ToolReturned():
-            yield None, TurnStep(name, answers=_known(event.call_id), begins=False, responds=True)
+            answers = _known(event.call_id)
+            pending = answers if answers and event.error is None and is_pending(event.response) else ()
+            yield None, TurnStep(name, answers=answers, pending=pending, begins=False, responds=True)
         case InvocationStarted():
             # A source can leave questions out, so a turn without one only goes on if its source says so.
             asks = not (_goes_on(event) or _is_answer(event.user_content))

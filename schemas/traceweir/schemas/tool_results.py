@@ -40,6 +40,14 @@ _MAY_BE_FAILURE = re.compile(
 )
 """Finds what JSON of a failure has; other JSON, such as a long list of records, is not parsed."""
 _BEGINNING = 400
+_PENDING = re.compile(
+    r"(?:pending|awaiting|waiting|in[ _-]?progress|processing|queued|submitted|working|running|started|scheduled"
+    r"|input[ _-]?required)(?:[ _-][\w -]*)?",
+    re.IGNORECASE,
+)
+"""What tools that run for long write as their `status` before their final result; those of A2A and MCP, too."""
+_MAX_PENDING_CHARS = 4_000
+"""A longer text is a result."""
 
 
 def is_failure(result: JsonValue) -> bool:
@@ -75,6 +83,35 @@ def is_failure(result: JsonValue) -> bool:
         if _is_object_of_failure(result):
             return True
         if len(result) != 1 or not (result.keys() & _FRAMES):
+            return False
+        (result,) = result.values()
+    return False
+
+
+def is_pending(result: JsonValue) -> bool:
+    """Returns whether the result of a tool says that the final result comes later.
+
+    It is an object with such a `status` or `state`, or with the `task` that MCP writes. As in `is_failure`, it can be in a
+    frame, or be written as JSON.
+
+    >>> is_pending({"status": "pending", "ticket": 7}), is_pending('{"status": "done"}'), is_pending({"result": "pending"})
+    (True, False, True)
+    """
+    for _ in range(_MAX_FRAMES):
+        if isinstance(result, str):
+            if len(result) > _MAX_PENDING_CHARS:
+                return False
+            if _PENDING.fullmatch(result.strip()):
+                return True
+            try:
+                result = orjson.loads(result)
+            except orjson.JSONDecodeError:
+                return False
+        if not isinstance(result, dict):
+            return False
+        if any(isinstance(said := result.get(name), str) and _PENDING.fullmatch(said) for name in ("status", "state")):
+            return True
+        if len(result) != 1 or not (result.keys() & {*_FRAMES, "task"}):
             return False
         (result,) = result.values()
     return False

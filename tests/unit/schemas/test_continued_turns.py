@@ -8,14 +8,16 @@ from traceweir.schemas.continued_turns import TurnStep, turns_of_steps
 
 
 def step(written: str) -> TurnStep:
-    """Returns a step: `1?` asks, `1!` says, `1:c` calls c, `1=c` answers the call c, and `1~c` does so alone."""
+    """Returns a step: `1?` asks, `1!` says, `1:c` calls c, `1=c` answers the call c, `1~c` does so alone, and `1-c` says
+    that the answer comes later."""
     turn, kind, call = written[0], written[1], written[2:]
     return TurnStep(
         turn,
         asks=kind == "?",
         says=kind == "!",
         calls=[call] if kind == ":" else (),
-        answers=[call] if kind in "=~" else (),
+        answers=[call] if kind in "=~-" else (),
+        pending=[call] if kind == "-" else (),
         alone=kind == "~",
     )
 
@@ -43,6 +45,12 @@ def step(written: str) -> TurnStep:
         ("1? 1:c 2! 2=c 2!", "11111"),
         # A further approval of a turn that continues another one.
         ("1? 1:c 2=c 2:d 3=d 3!", "111111"),
+        # The call was answered, but only with the promise of a response.
+        ("1? 1:c 1-c 1! 2? 2! 2=c 2!", "11112212"),
+        ("1? 1:c 1-c 1! 2? 2=c 2!", "1111212"),
+        ("1? 1:c 1-c 1! 2~c 2? 2!", "1111122"),
+        ("1? 1:c 1-c 2? 2=c 2!", "111111"),
+        ("1? 1:c 1-c 1! 2? 2-c 2! 3? 3=c 3!", "1111212313"),
     ],
 )
 def test_a_step_belongs_to_the_turn_that_it_continues(steps: str, turns: str) -> None:
@@ -54,6 +62,10 @@ def test_a_step_belongs_to_the_turn_that_it_continues(steps: str, turns: str) ->
     [
         ("1? 1:c 2? 2! 2=c 2! 3? 3!", "11221133"),
         ("1? 1:c 2? 2:d 2=c 2=d 2!", "1122122"),
+        # A call has a promise first, or a second response, and its response after another question.
+        ("1? 1:c 1-c 1! 2? 2! 2=c 2!", "11112211"),
+        ("1? 1:c 1=c 1! 2? 2! 2=c 2!", "11112211"),
+        ("1? 1:c 1=c 2? 2=c 2!", "111212"),
     ],
 )
 def test_without_names_of_turns_the_answer_after_a_late_response_belongs_to_its_turn(steps: str, turns: str) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from traceweir.schemas.invocation import FunctionCall, FunctionResponse
-from traceweir.schemas.tool_results import is_failure, places_of_results
+from traceweir.schemas.tool_results import is_failure, is_pending, places_of_results
 
 
 @pytest.mark.parametrize(
@@ -89,3 +89,36 @@ def test_a_result_belongs_to_the_call_with_its_id_else_to_the_next_call_of_its_t
         FunctionResponse(name="c"),
     ]
     assert places_of_results(calls, results) == ([None, 1, 2, None], [3])
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        {"status": "pending", "ticket": "t-1"},
+        {"state": "WAITING_FOR_APPROVAL"},
+        {"result": {"status": "in-progress"}},
+        {"task": {"taskId": "t", "status": "working"}},
+        '{"status": "pending"}',
+        {"result": "pending"},
+        "Pending approval",
+    ],
+)
+def test_a_promise_of_a_result_is_recognised(result: Any) -> None:
+    assert is_pending(result)
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        None,
+        {"status": "approved"},
+        {"status": "failed"},
+        {"orders": [{"status": "pending"}]},
+        {"task": "pending", "id": 1},
+        "Pending orders: 3, which were found in the list",
+        "[1]",
+        "pending " * 1_000,
+    ],
+)
+def test_a_result_is_no_promise(result: Any) -> None:
+    assert not is_pending(result)

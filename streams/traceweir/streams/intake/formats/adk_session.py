@@ -6,7 +6,7 @@ The events of a session become invocations as in ADK's own conversion of a sessi
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import datetime
 from functools import partial
 from typing import Annotated, Literal
@@ -32,6 +32,7 @@ from traceweir.schemas.invocation import (
 )
 from traceweir.schemas.invocation_results import with_text_results
 from traceweir.schemas.part_kinds import not_text
+from traceweir.schemas.tool_results import is_pending
 from traceweir.streams.intake.formats.adk_invocations import (
     IGNORED_OF_CALL,
     IGNORED_OF_PART,
@@ -130,6 +131,19 @@ class _Event(AdkModel):
             part.function_response.id for part in self.parts if part.function_response and part.function_response.id
         ]
 
+    def pending_calls(self, run_long: Collection[str]) -> Sequence[str]:
+        """Returns the ids of the answered calls whose final response is still to come.
+
+        Args:
+            run_long: The ids of the calls of tools that run for long, of which an agent gets a first response.
+        """
+        found = [part.function_response for part in self.parts if part.function_response]
+        return [
+            each.id
+            for each in found
+            if each.id and ((each.id in run_long and not self.is_of_user) or is_pending(each.response))
+        ]
+
     @property
     def asks(self) -> bool:
         """Whether the user sent the event, and it is more than the answer to a call."""
@@ -218,9 +232,10 @@ def read_adk_session(found: JsonObject, document: Document, context: InputContex
     return conversation_records(conversation, context.base_time, partial(context.document_error, document))
 
 
-def _by_invocation(events: Iterable[_Event]) -> list[tuple[str, list[_Event]]]:
+def _by_invocation(events: Sequence[_Event]) -> list[tuple[str, list[_Event]]]:
     """Returns the events of each invocation with its id; an approval continues the invocation of its call."""
     steps: list[tuple[_Event, TurnStep]] = []
+    run_long = {call_id for event in events for call_id in event.long_running_tool_ids or ()}
     latest = ""
     for event in events:
         key = event.invocation_id
@@ -233,7 +248,8 @@ def _by_invocation(events: Iterable[_Event]) -> list[tuple[str, list[_Event]]]:
             steps.append((_answers_of(event), TurnStep(key, answers=answers, alone=True)))
             answers = ()
         calls = [part.function_call.id for part in event.parts if part.function_call and part.function_call.id]
-        step = TurnStep(key, asks=event.asks, says=event.answers_the_user, calls=calls, answers=answers)
+        pending = event.pending_calls(run_long)
+        step = TurnStep(key, event.asks, event.answers_the_user, calls, answers, pending)
         steps.append((event, step))
     groups: dict[str, list[_Event]] = {}
     for (event, step), turn in zip(steps, turns_of_steps([step for _, step in steps]), strict=True):

@@ -19,6 +19,7 @@ from traceweir.schemas.part_kinds import not_text, transcript_in
 from traceweir.schemas.reasoning_text import without_reasoning
 from traceweir.schemas.result_parts import not_text_of_result
 from traceweir.schemas.text import printable
+from traceweir.schemas.tool_results import is_pending
 from traceweir.streams.intake.formats.chat_calls import ChatToolCall, arguments_of, call_of
 from traceweir.streams.intake.formats.chat_content import (
     ChatContent,
@@ -223,6 +224,7 @@ def turns_of(messages: Sequence[ChatMessage]) -> list[ChatTurn]:
     steps = []
     for message in messages:
         is_question = message.role == "user"
+        answered = (message.call_id,) if message.role == "tool" and message.call_id is not None else ()
         number += is_question
         steps.append(
             TurnStep(
@@ -230,7 +232,8 @@ def turns_of(messages: Sequence[ChatMessage]) -> list[ChatTurn]:
                 asks=is_question,
                 says=message.role == "assistant" and bool(message.text),
                 calls=[call.id for call in message.calls if call.id is not None],
-                answers=(message.call_id,) if message.role == "tool" and message.call_id is not None else (),
+                answers=answered,
+                pending=answered if answered and is_pending(message.text) else (),
             )
         )
     groups: dict[str, list[int]] = {}
