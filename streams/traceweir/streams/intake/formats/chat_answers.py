@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from traceweir.streams.intake.formats.openai_chat_messages import ChatMessage
+from traceweir.streams.intake.formats.chat_turns import ChatMessage
 
 
 def parallel_answers(messages: Sequence[ChatMessage]) -> dict[int, str]:

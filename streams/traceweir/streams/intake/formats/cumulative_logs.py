@@ -12,7 +12,7 @@ from pydantic import JsonValue
 
 from traceweir.schemas.base import JsonObject
 from traceweir.streams.intake.formats.base import AgentRecord
-from traceweir.streams.intake.formats.openai_chat_messages import ChatMessage
+from traceweir.streams.intake.formats.chat_turns import ChatMessage
 from traceweir.streams.intake.formats.session_records import MakeError, SessionRecords, encoded
 
 _DIGEST_BYTES = 8

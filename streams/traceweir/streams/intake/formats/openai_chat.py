@@ -8,17 +8,11 @@ read, because knowledge of the outcome must not influence the score of the trace
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from operator import itemgetter
-from uuid import UUID
-
-from pydantic import JsonValue
 
 from traceweir.schemas.base import JsonObject
-from traceweir.schemas.dimensions import Dimensions, usable_dimensions
 from traceweir.schemas.figures import counted
-from traceweir.schemas.finish_reasons import CUT_OFF
-from traceweir.schemas.part_kinds import counted_kinds
 from traceweir.streams.intake.formats.base import (
     DEFAULT_DOMAIN,
     AgentRecord,
@@ -31,31 +25,30 @@ from traceweir.streams.intake.formats.base import (
     records_of_objects,
 )
 from traceweir.streams.intake.formats.chat_answers import parallel_answers
+from traceweir.streams.intake.formats.chat_identity import (
+    RULES,
+    dimensions_of,
+    first_time,
+    own_session_id,
+    session_id_of,
+    start_time_of,
+)
 from traceweir.streams.intake.formats.chat_keys import MESSAGE_LISTS, note_unread_keys
-from traceweir.streams.intake.formats.chat_times import LATEST_START, NO_TIMES, time_of
+from traceweir.streams.intake.formats.chat_times import NO_TIMES
+from traceweir.streams.intake.formats.chat_traces import trace_of
+from traceweir.streams.intake.formats.chat_turns import ChatMessage, ChatTurn, turns_of
 from traceweir.streams.intake.formats.cumulative_logs import CumulativeLogs
 from traceweir.streams.intake.formats.documents import Document
-from traceweir.streams.intake.formats.openai_chat_messages import (
-    ChatMessage,
-    ChatTurn,
-    TranscriptPlace,
-    choices_of,
-    is_stored_answer,
-    messages_of,
-    turns_of,
-)
-from traceweir.streams.intake.formats.session_records import RecordRules, SessionRecords, digest
+from traceweir.streams.intake.formats.openai_chat_messages import messages_of
+from traceweir.streams.intake.formats.session_records import SessionRecords
 from traceweir.streams.intake.formats.stored_endings import (
     ADD_QUESTION,
     WITHOUT_QUESTION,
     error_of,
     shown_error,
 )
+from traceweir.streams.intake.formats.transcript_items import TranscriptPlace, choices_of, is_stored_answer
 
-_RULES = RecordRules(
-    namespace=UUID("b4d1d1d8-7c4b-5c0e-9a53-3f0f1f6f2a77"),
-    repeated_events_differ_by="place",
-)
 _USAGE = {
     "input_tokens": ("input_tokens", "prompt_tokens", "inputTokens", "promptTokenCount"),
     "output_tokens": ("output_tokens", "completion_tokens", "outputTokens", "candidatesTokenCount"),
@@ -109,17 +102,17 @@ def _session(
         start_time: The time of the first record; None: as the transcript or its messages say.
     """
     error = _error_of_last_turn(document, messages, place)
-    trace = _trace(document, messages, task_domain, place, error)
-    session_id = _session_id(document, place)
+    trace = trace_of(document, messages, task_domain, place, error)
+    session_id = session_id_of(document, place)
     if start_time is None:
-        start_time = _first_time(messages, _start_time(document, base_time, place) + _RULES.interval)
+        start_time = first_time(messages, start_time_of(document, base_time, place) + RULES.interval)
     session = SessionRecords(
         session_id,
-        _RULES,
+        RULES,
         start_time,
         place.error,
         envelope={"type": "", "session_id": session_id, "invocation_id": ""},
-        dimensions=_dimensions(document),
+        dimensions=dimensions_of(document),
     )
     turns = turns_of(messages)
     further = len(choices_of(document)) - 1
@@ -219,139 +212,6 @@ def _add_usage(session: SessionRecords, document: JsonObject, invocation_id: str
         session.event({"type": "model.called", "invocation_id": invocation_id, **body})
 
 
-def _trace(
-    document: JsonObject, messages: Sequence[ChatMessage], task_domain: str, place: TranscriptPlace, error: str
-) -> JsonObject | None:
-    """Returns the trace without ids and time.
-
-    None if the model's provider failed before the agent did anything, if all that the agent wrote is no text, or if the
-    input lacks a part of the last answer, so that a trace would have a part of a step.
-    """
-    if any(message.finish == CUT_OFF for message in messages):
-        return None
-    steps = _steps(messages)
-    # Without a question, no invocation could say what was not read.
-    unread = [message.unread for message in messages if message.role == "assistant" and message.unread]
-    if not steps and (error or (unread and any(message.role == "user" for message in messages))):
-        return None
-    if not steps:
-        found = f", but {counted_kinds(unread)}" if unread else ""
-        way_out = "write each message with its role and its content, or remove it" if unread else "remove it"
-        raise place.error(
-            f"contains no message of an assistant or a tool with a text or a call (reasoning is neither){found}, so there is "
-            f"nothing to score; {way_out}"
-        )
-    user_texts = [message.text for message in messages if message.role == "user" and message.text.strip()]
-    agent_texts = [message.text for message in messages if message.role == "assistant" and message.text.strip()]
-    domain = _field(document, "task_domain")
-    success = _field(document, "success")
-    confidence = _field(document, "confidence")
-    metadata: JsonObject = {
-        "framework": "openai-chat",
-        "task_domain": task_domain if domain is None else domain,
-        "success": True if success is None else success,
-        "quality_score": 0,
-        "visibility": "network",
-        "privacy_level": "aggregated",
-    }
-    return {
-        "metadata": metadata,
-        "task": {"objective": [*user_texts, *agent_texts, "(no objective)"][0]},
-        "steps": list(steps),
-        "outcome": {
-            "result_summary": agent_texts[-1] if agent_texts else "",
-            "confidence": 1.0 if confidence is None else confidence,
-        },
-    }
-
-
-def _steps(messages: Sequence[ChatMessage]) -> list[JsonObject]:
-    steps: list[JsonObject] = []
-    failed = False
-    for message in messages:
-        if message.role == "tool":
-            # `content`, not `output_summary`: the novelty metric compares `content`, and must include answers of tools.
-            steps.append({"step_id": len(steps), "type": "observation", "content": message.text})
-            failed = failed or message.failed
-        elif message.role == "assistant" and message.text:
-            steps.append({"step_id": len(steps), "type": "thought", "content": message.text})
-        for call in message.calls:
-            kind = "error_recovery" if failed else "tool_call"
-            step: JsonObject = {
-                "step_id": len(steps),
-                "type": kind,
-                "tool": {"name": call.name},
-                **({} if call.arguments is None else {"input": call.arguments}),
-            }
-            steps.append(step)
-            failed = False
-    return steps
-
-
-def _field(document: JsonObject, name: str) -> JsonValue:
-    """Returns a field at the top of the transcript, or otherwise in its `metadata`; None if it is absent."""
-    metadata = document.get("metadata")
-    inner = metadata.get(name) if isinstance(metadata, dict) else None
-    return inner if document.get(name) is None else document[name]
-
-
-def _dimensions(document: JsonObject) -> JsonObject:
-    """Returns the usable dimensions; never `labels`, which in a recording can tell the outcome."""
-    found = {name: _field(document, name) for name in Dimensions.model_fields if name != "labels"}
-    if found["user_id"] is None:
-        found["user_id"] = _field(document, "user")
-    return usable_dimensions(found).known
-
-
-def _own_session_id(document: JsonObject, place: TranscriptPlace) -> str | None:
-    """Returns the id that the transcript names; None without one."""
-    for name in ("session_id", "id", "conversation_id"):
-        value = document.get(name)
-        if value is None or value == "":
-            continue
-        if not isinstance(value, str | int) or isinstance(value, bool):
-            raise place.error(f"{name} must be a string or an integer")
-        return str(value)
-    return None
-
-
-def _session_id(document: JsonObject, place: TranscriptPlace) -> str:
-    own = _own_session_id(document, place)
-    if own is not None:
-        return own
-    # The first four are part of the name also if they are absent, because the ids of recorded sessions are made so.
-    content = {name: document.get(name) for name in (*MESSAGE_LISTS[:2], "task_id", "trial")}
-    others = (*MESSAGE_LISTS[2:], "choices", "input", "output")
-    content |= {name: document[name] for name in others if name in document}
-    fingerprint = digest(content, place.error, sorted_keys=False)
-    return _RULES.id_of(f"session {place.file_name} {place.number} {fingerprint}")
-
-
-def _first_time(messages: Sequence[ChatMessage], otherwise: datetime) -> datetime:
-    """Returns the time of the first record: that of the first message with a time, less an interval for each before it."""
-    place, known = next(((place, each.at) for place, each in enumerate(messages) if each.at), (0, None))
-    return otherwise if known is None else known - place * _RULES.interval
-
-
-def _start_time(document: JsonObject, base_time: datetime, place: TranscriptPlace) -> datetime:
-    name = "created" if document.get("created") is not None else "created_at"
-    value = document.get(name)
-    if value is None:
-        return base_time.astimezone(UTC)
-    time = time_of(value)
-    if time is None:
-        raise place.error(
-            f"{name} must be seconds since 1970 (or milliseconds, microseconds or nanoseconds), or a date-time with its "
-            "zone such as 2026-01-31T12:00:00Z"
-        )
-    if time > LATEST_START:
-        raise place.error(
-            f"{name} is on the last day of the calendar, {LATEST_START:%Y-%m-%d}; use an earlier time, because the "
-            "events follow this time"
-        )
-    return time
-
-
 def _content(text: str, role: str) -> JsonObject:
     return {"role": role, "parts": [{"text": text}]}
 
@@ -371,7 +231,7 @@ class _Transcripts:
         place = TranscriptPlace(context.source, document.number)
         note_unread_keys(found, context.unread_keys)
         messages = messages_of(found, place)
-        name = _own_session_id(found, place)
+        name = own_session_id(found, place)
         earlier = None if name is None else self._logs.earlier(name)
         start_time = None if earlier is None else earlier.start_time
         session = _session(found, messages, place, context.base_time, context.task_domain, start_time)
