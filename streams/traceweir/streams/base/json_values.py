@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections import Counter
+from dataclasses import dataclass, field
 
 import orjson
 from pydantic import JsonValue
@@ -21,12 +21,32 @@ _LONG_NUMBER = re.compile(rb"[0-9]{20}")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
-class ReadJson(NamedTuple):
+_CONSTANTS = "NaN and Infinity are no JSON and count as null"
+_HALVES = "half of a surrogate pair is no text and counts as U+FFFD"
+_COUNTED = {_CONSTANTS: "value", _HALVES: "place"}
+
+
+@dataclass(frozen=True, slots=True)
+class ReadJson:
     """A JSON value, and what had to be replaced in it."""
 
     value: JsonValue
-    notes: Sequence[str] = ()
-    """A sentence for each kind of value that is no JSON, with its count."""
+    replaced: Counter[str] = field(default_factory=Counter)
+    """How often what is no JSON was replaced, by what became of it."""
+
+    @property
+    def notes(self) -> list[str]:
+        """A sentence for each kind of value that is no JSON, with its count."""
+        return notes_of(self.replaced)
+
+
+def notes_of(replaced: Counter[str]) -> list[str]:
+    """Returns a sentence for each kind of value that was replaced, with its count.
+
+    Args:
+        replaced: How often it was, of one value or of several together.
+    """
+    return [f"{kind}: {counted(count, _COUNTED[kind])}" for kind, count in replaced.items()]
 
 
 def read_json(raw: bytes | str) -> ReadJson:
@@ -34,8 +54,9 @@ def read_json(raw: bytes | str) -> ReadJson:
 
     >>> read_json(b'{"id": 123456789012345678901234567890}').value
     {'id': 123456789012345678901234567890}
-    >>> read_json('{"score": NaN}')
-    ReadJson(value={'score': None}, notes=['NaN and Infinity are no JSON and count as null: 1 value'])
+    >>> found = read_json('{"score": NaN}')
+    >>> found.value, found.notes
+    ({'score': None}, ['NaN and Infinity are no JSON and count as null: 1 value'])
 
     Raises:
         ValueError: the text is not JSON.
@@ -57,12 +78,7 @@ def read_json(raw: bytes | str) -> ReadJson:
             value = _without_halves(value, halves)
     except (ValueError, RecursionError) as error:
         raise refused or ValueError(str(error)) from None
-    notes = []
-    if constants:
-        notes.append(f"NaN and Infinity are no JSON and count as null: {counted(len(constants), 'value')}")
-    if halves[0]:
-        notes.append(f"half of a surrogate pair is no text and counts as U+FFFD: {counted(halves[0], 'place')}")
-    return ReadJson(value, notes)
+    return ReadJson(value, +Counter({_CONSTANTS: len(constants), _HALVES: halves[0]}))
 
 
 def json_as_written(text: bytes | str) -> JsonValue:
@@ -83,8 +99,8 @@ def json_as_written(text: bytes | str) -> JsonValue:
 def write_as_written(value: JsonValue) -> bytes:
     """Returns what `json_as_written` reads. Two halves that stand together are one character again.
 
-    >>> read_json(write_as_written(["\\ud83d" + "\\ude00"]))
-    ReadJson(value=['😀'], notes=())
+    >>> read_json(write_as_written(["\\ud83d" + "\\ude00"])).value
+    ['😀']
 
     Raises:
         ValueError: the value is nested too deeply.

@@ -172,10 +172,13 @@ class InputFormat:
 
 
 def noted(found: DocumentRecords, notes: Sequence[str], context: InputContext) -> DocumentRecords:
-    """Returns the records of a document with what had to be replaced in it as their problem, if they have no other."""
-    if not notes or found.problem is not None:
+    """Returns the records of a document with what had to be replaced in it as their problem, or as a part of it."""
+    if not notes or (found.problem is not None and not found.records):
         return found
-    return found._replace(problem=context.document_error(found.document, "; ".join(notes)))
+    replaced = "; ".join(notes)
+    if found.problem is None:
+        return found._replace(problem=context.document_error(found.document, replaced))
+    return found._replace(problem=InputError(f"{found.problem}; {replaced}"))
 
 
 def records_of_documents(

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import orjson
 from pydantic import JsonValue
@@ -21,6 +24,8 @@ class ChatToolCall:
     name: str
     arguments: JsonObject | None
     """None if the stream of the answer was cut off in them."""
+    replaced: Counter[str] = field(default_factory=Counter, compare=False)
+    """What is no JSON in the text of the arguments, as `ReadJson` has it."""
 
 
 def call_of(call: JsonValue, path: str, error: MakeError, *, function_path: str | None = None) -> ChatToolCall:
@@ -45,31 +50,53 @@ def call_of(call: JsonValue, path: str, error: MakeError, *, function_path: str 
             f"{function_path or f'{path}.function'} is {described(inner)}; a function must be an object with the tool's name"
         )
     arguments = first_of(named, "arguments", "args", "input", "parameters")
-    return ChatToolCall(
-        identifier(first_of(call, "id", "call_id", "toolUseId", "toolCallId")), name, arguments_of(arguments)
-    )
+    call_id = identifier(first_of(call, "id", "call_id", "toolUseId", "toolCallId"))
+    return call_with(call_id, name, arguments)
 
 
-def arguments_of(arguments: JsonValue) -> JsonObject:
-    """Returns the arguments of a call as an object.
+def call_with(call_id: str | None, name: str, arguments: JsonValue) -> ChatToolCall:
+    """Returns a tool call with its arguments as an object.
 
     Models sometimes write invalid JSON. Such arguments are kept as text, because they show what the agent tried.
+
+    Args:
+        call_id: The id of the call; None without one.
+        name: The name of the tool.
+        arguments: The arguments: an object or its text, or what a model writes in place of them.
+
+    >>> call_with(None, "plot", '{"x": NaN}').arguments, call_with(None, "plot", '{"x": ').arguments
+    ({'x': None}, {'arguments': '{"x": '})
     """
-    if arguments is None or arguments == "":
-        return {}
-    if isinstance(arguments, dict):
-        return arguments
+    given = object_in(arguments)
+    if given is not None:
+        return ChatToolCall(call_id, name, given.value, given.replaced)
     if not isinstance(arguments, str):
-        try:
-            return {"arguments": write_json(arguments).decode()}
-        except (ValueError, orjson.JSONEncodeError):
-            # Refused with the whole event, which JSON cannot represent either.
-            return {"arguments": arguments}
+        # Where it fails, the whole event is refused, which JSON cannot represent either.
+        with suppress(ValueError, orjson.JSONEncodeError):
+            arguments = write_json(arguments).decode()
+    return ChatToolCall(call_id, name, {"arguments": arguments})
+
+
+class ReadObject(NamedTuple):
+    """An object, and what is no JSON in its text, as `ReadJson` has it."""
+
+    value: JsonObject
+    replaced: Counter[str]
+
+
+def object_in(value: JsonValue) -> ReadObject | None:
+    """Returns an object that is given as such or as its text, and an empty one for nothing; None for another value."""
+    if value is None or value == "":
+        return ReadObject({}, Counter())
+    if isinstance(value, dict):
+        return ReadObject(value, Counter())
+    if not isinstance(value, str):
+        return None
     try:
-        parsed = read_json(arguments)
+        found = read_json(value)
     except ValueError:
-        return {"arguments": arguments}
-    return parsed.value if isinstance(parsed.value, dict) and not parsed.notes else {"arguments": arguments}
+        return None
+    return ReadObject(found.value, found.replaced) if isinstance(found.value, dict) else None
 
 
 def identifier(value: JsonValue) -> str | None:

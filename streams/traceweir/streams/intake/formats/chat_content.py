@@ -20,7 +20,7 @@ from traceweir.schemas.result_parts import data_url_kind, read_result
 from traceweir.schemas.text import printable
 from traceweir.schemas.tool_results import is_failure
 from traceweir.streams.base.json_values import write_json
-from traceweir.streams.intake.formats.chat_calls import ChatToolCall, arguments_of, call_of, first_of, identifier
+from traceweir.streams.intake.formats.chat_calls import ChatToolCall, call_of, call_with, first_of, identifier
 from traceweir.streams.intake.formats.documents import InputError
 from traceweir.streams.intake.formats.session_records import MakeError
 from traceweir.streams.intake.formats.shown_text import described
@@ -218,7 +218,7 @@ def read_with_result(part: JsonObject, found: ChatContent, path: str, error: Mak
         return False
     for call in message.calls:
         given = None if call.args is ABSENT else call.args
-        found.calls.append(ChatToolCall(call.id or None, call.name, arguments_of(given)))
+        found.calls.append(call_with(call.id or None, call.name, given))
     for result in message.results:
         if result.value is not ABSENT or result.failed:
             value = "" if result.value is ABSENT else result.value

@@ -7,18 +7,21 @@ read, because knowledge of the outcome must not influence the score of the trace
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from operator import itemgetter
 
 from traceweir.schemas.base import JsonObject
 from traceweir.schemas.figures import counted
+from traceweir.streams.base.json_values import notes_of
 from traceweir.streams.intake.formats.base import (
     DEFAULT_DOMAIN,
     AgentRecord,
     DocumentRecords,
     InputContext,
     InputFormat,
+    PartlyReadError,
     Recognition,
     RecordsOfObject,
     Sureness,
@@ -237,8 +240,14 @@ class _Transcripts:
         session = _session(found, messages, place, context.base_time, context.task_domain, start_time)
         if name is None:
             session.event({"type": "session.ended"})
-            return session.records
-        return self._logs.records(session, messages, document.number, place.error)
+            records = session.records
+        else:
+            records = self._logs.records(session, messages, document.number, place.error)
+        replaced = sum((call.replaced for message in messages for call in message.calls), Counter())
+        if replaced:
+            notes = "; ".join(notes_of(replaced))
+            raise PartlyReadError(str(place.error(f"in the arguments of tool calls: {notes}")), records)
+        return records
 
 
 def _reader(context: InputContext) -> RecordsOfObject:

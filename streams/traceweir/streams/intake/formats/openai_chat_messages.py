@@ -13,7 +13,7 @@ from traceweir.schemas.base import JsonObject
 from traceweir.schemas.finish_reasons import CUT_OFF, FAILED, finish_in
 from traceweir.schemas.part_kinds import transcript_in
 from traceweir.schemas.reasoning_text import without_reasoning
-from traceweir.streams.intake.formats.chat_calls import ChatToolCall, arguments_of, call_of
+from traceweir.streams.intake.formats.chat_calls import ChatToolCall, call_of, object_in
 from traceweir.streams.intake.formats.chat_content import (
     ChatContent,
     ChatToolResult,
@@ -155,7 +155,10 @@ def _messages(item: JsonValue, path: str, tools: dict[str, str], place: Transcri
     text = without_reasoning(content.text) or otherwise
     content.unread.update(["audio"] if item.get("audio") and not text else [])
     if role == "function_call":
-        call = call_of(arguments_of(content.text), path, place.error)
+        given = object_in(content.text)
+        call = call_of({} if given is None else given.value, path, place.error)
+        if given is not None:
+            call = replace(call, replaced=call.replaced + given.replaced)
         yield ChatMessage("assistant", "", (call,), is_item=True, at=at)
         return
     # LangChain writes a call of Anthropic in both places.

@@ -134,9 +134,10 @@ def _mixed(documents: Iterable[Document], context: InputContext) -> Iterator[Doc
     readers: dict[str, RecordsOfObject] = {}
     for document in documents:
         try:
-            found, notes = read_document(document.raw)
+            read = read_document(document.raw)
         except ValueError:
-            found, notes = NO_JSON
+            read = NO_JSON
+        found = read.value
         # Nearly every document of a large file.
         if not isinstance(found, dict) or is_trace_or_event(found):
             yield DocumentRecords(document, [read_record(found, document, context)])
@@ -145,14 +146,14 @@ def _mixed(documents: Iterable[Document], context: InputContext) -> Iterator[Doc
         if kind is None:
             yield DocumentRecords(document, [wire_record_of(found, document.raw)])
         elif kind is AGENT_EVALUATION:
-            yield from rows.convert(Row(document.number, found, notes="; ".join(notes)))
+            yield from rows.convert(Row(document.number, found, notes="; ".join(read.notes)))
         elif isinstance(kind, OtherDocument):
             yield DocumentRecords(document, [], context.document_error(document, looks_like(kind, found)))
         elif kind.recognition is not None:
             if kind.name not in readers:
                 readers[kind.name] = kind.recognition.reader(context)
-            read = records_or_problem(document, partial(readers[kind.name], found, document))
-            yield noted(read, notes, context)
+            records = records_or_problem(document, partial(readers[kind.name], found, document))
+            yield noted(records, read.notes, context)
     yield from rows.omitted_rows()
 
 

@@ -49,12 +49,12 @@ class Row(NamedTuple):
 def row_of(document: Document) -> Row:
     """Returns a JSON object as a row with its keys as columns; any other document becomes a row with a problem."""
     try:
-        found, notes = read_json(document.raw)
+        found = read_json(document.raw)
     except ValueError as error:
         return Row(document.number, {}, f"is not JSON ({error})")
-    if not isinstance(found, dict):
+    if not isinstance(found.value, dict):
         return Row(document.number, {}, "is not a JSON object; write a row as an object with its columns as keys")
-    return Row(document.number, found, notes="; ".join(notes))
+    return Row(document.number, found.value, notes="; ".join(found.notes))
 
 
 def text(cell: str) -> JsonValue:

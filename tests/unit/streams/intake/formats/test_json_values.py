@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 
 import pytest
 
@@ -44,6 +45,27 @@ def test_a_value_that_is_no_json_is_replaced_and_named_and_its_document_is_read(
     found = one(raw, input_format)
     assert found.records
     assert str(found.problem) == problem
+
+
+@pytest.mark.parametrize("input_format", [TRACEWEIR, OPENAI_CHAT])
+def test_a_value_that_is_no_json_in_the_text_of_arguments_costs_the_value_alone(input_format: object) -> None:
+    calls = [{"id": f"c{x}", "function": {"name": "plot", "arguments": f'{{"x": {x}, "y": 2}}'}} for x in ("NaN", "1")]
+    calls.append({"id": "c3", "function": {"name": "plot", "arguments": '{"x": [-Infinity, NaN]}'}})
+    messages = [{"role": "user", "content": "Plot."}, {"role": "assistant", "content": None, "tool_calls": calls}]
+    raw = json.dumps({"messages": messages, "score": 1}).encode()
+
+    found = one(raw, input_format)
+    in_document_too = one(raw.replace(b'"score": 1', b'"score": NaN'), input_format)
+
+    events = [EVENT.validate_json(each.value) for each in found.records if each.kind == "event"]
+    args = [each.args for each in events if isinstance(each, ToolCalled)]
+    assert args == [{"x": None, "y": 2}, {"x": 1, "y": 2}, {"x": [None, None]}]
+    named = (
+        "in.jsonl: document 1: in the arguments of tool calls: NaN and Infinity are no JSON and count as null: 3 values"
+    )
+    assert str(found.problem) == named
+    assert str(in_document_too.problem) == f"{named}; NaN and Infinity are no JSON and count as null: 1 value"
+    assert len(in_document_too.records) == len(found.records)
 
 
 def test_what_is_no_json_at_all_stays_a_problem() -> None:

@@ -59,7 +59,7 @@ def test_content_can_be_a_string_null_or_a_list_of_parts(content: Any, text: str
         (None, {}),
         ("[1]", {"arguments": "[1]"}),
         ('{"a": ', {"arguments": '{"a": '}),
-        ('{"a": NaN}', {"arguments": '{"a": NaN}'}),
+        ('{"a": NaN, "b": 1}', {"a": None, "b": 1}),
         ("7", {"arguments": "7"}),
         ([1], {"arguments": "[1]"}),
     ],
