@@ -9,6 +9,7 @@ from pydantic_core import PydanticCustomError
 
 from traceweir.schemas.base import JsonObject, WireModel
 from traceweir.schemas.mlflow_spans import TraceUnreadable, read_spans
+from traceweir.schemas.text import printable
 
 MAX_ROWS = 10_000
 """Maximum number of rows of an evaluation set, as in Databricks."""
@@ -17,6 +18,8 @@ CONFLICT = "Conflicting field(s): more than one of [expected_response or expecte
 MISSING = "Missing required field(s): response or trace"
 CHUNKS = "must contain values of the form [doc_uri: str], [{'doc_uri': str}], or [{'doc_uri': str}, {'content': str}]"
 FACTS = "must be iterable of strings like [str]"
+_CHUNK_TEXTS = ("content", "text", "page_content")
+"""The keys under which retrievers have the text of a piece."""
 GUIDELINES = "must be text, a list of texts, or an object whose values are texts or lists of texts"
 TRACES = "must contain valid serialized traces"
 
@@ -27,7 +30,10 @@ EXPECTED = ("expected_facts", "expected_response", "expected_retrieved_context",
 
 
 class Chunk(WireModel):
-    """A piece of retrieved context and its document, without other keys; a string in place of an object is the URI."""
+    """A piece of retrieved context and its document, without other keys; a string in place of an object is the URI.
+
+    `text` and `page_content` are other names of `content`.
+    """
 
     model_config = ConfigDict(extra="forbid")
 
@@ -79,12 +85,16 @@ def _chunk(number: int, chunk: object) -> object:
         return chunk
     if not isinstance(chunk, dict):
         raise _wrong(f"{CHUNKS}; [{number}] is {_kind(chunk)}")
+    texts = [name for name in _CHUNK_TEXTS if chunk.get(name) is not None]
+    if any(chunk[name] != chunk[texts[0]] for name in texts):
+        raise _wrong(f"{CHUNKS}; [{number}] has different texts in {' and '.join(texts)}")
     for name, value in chunk.items():
-        if name not in ("doc_uri", "content"):
-            raise _wrong(f"{CHUNKS}; [{number}] has an unknown key")
+        if name not in ("doc_uri", *_CHUNK_TEXTS):
+            raise _wrong(f"{CHUNKS}; [{number}] has the unknown key {printable(str(name), 40)!r}")
         if value is not None and not isinstance(value, str):
             raise _wrong(f"{CHUNKS}; [{number}].{name} is {_kind(value)}")
-    return chunk
+    named = {name: value for name, value in chunk.items() if name not in _CHUNK_TEXTS}
+    return {**named, "content": chunk[texts[0]]} if texts else named
 
 
 def _guidelines(value: object) -> object:

@@ -322,6 +322,20 @@ def test_an_unreadable_part_of_a_trace_is_kept_as_a_sentence() -> None:
         ),
         ({"request": "q"}, "row: Missing required field(s): response or trace"),
         (
+            {"request": "q", "response": "a", "retrieved_context": [{"content": "a", "text": "b"}]},
+            (
+                "row.retrieved_context: must contain values of the form [doc_uri: str], [{'doc_uri': str}], "
+                "or [{'doc_uri': str}, {'content': str}]; [0] has different texts in content and text"
+            ),
+        ),
+        (
+            {"request": "q", "response": "a", "retrieved_context": [{"doc_uri": "d", "score\n": 1}]},
+            (
+                "row.retrieved_context: must contain values of the form [doc_uri: str], [{'doc_uri': str}], "
+                "or [{'doc_uri': str}, {'content': str}]; [0] has the unknown key 'score\\\\n'"
+            ),
+        ),
+        (
             {"request": "q", "response": "a", "retrieved_context": [{"doc_uri": 1}]},
             (
                 "row.retrieved_context: must contain values of the form [doc_uri: str], [{'doc_uri': str}], "
@@ -450,3 +464,14 @@ def test_a_row_with_data_urls_has_neither_question_nor_answer(row: dict[str, Any
 
     assert found.unread == [f"the {part} is no text: 1 part of type 'image'" for part in ("question", "answer")]
     assert (found.user_content, found.final_response) == (None, None)
+
+
+@pytest.mark.parametrize("key", ["content", "text", "page_content"])
+def test_the_text_of_a_retrieved_piece_can_have_the_names_that_retrievers_give_it(key: str) -> None:
+    pieces = [{"doc_uri": "d1", key: "It opens at nine."}, {key: "No document."}]
+
+    found = turn(request="q", response="a", retrieved_context=pieces, expected_retrieved_context=pieces)
+
+    chunks = [RetrievedChunk(doc_uri="d1", content="It opens at nine."), RetrievedChunk(content="No document.")]
+    assert found.invocation.retrieved_context == chunks
+    assert found.reference is not None and found.reference.retrieved_context == chunks
