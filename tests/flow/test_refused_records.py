@@ -98,6 +98,27 @@ async def test_only_what_can_have_been_in_the_record_is_not_evaluated(
     assert len(found) == len(CONFIG["criteria"])  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("kind", ["invocation.started", "tool.called"])
+async def test_a_reference_that_was_refused_is_no_missing_reference(kind: str) -> None:
+    flow = await scored(completed(), broken(kind))
+
+    lost = f"the reference can be in a refused record: {place(1)} (invalid)"
+    found = {
+        each["metric"].rpartition("/")[2]: (each["rationale"], each["cause"])
+        for each in flow.results()
+        if each["level"] == "invocation" and each["rationale"] == lost
+    }
+    compared = ("response_match_score", "document_recall", "tool_trajectory_avg_score")
+    assert found == dict.fromkeys(compared, (lost, "record_refused"))
+
+
+async def test_a_reference_that_nobody_sent_is_missing_though_a_record_of_another_invocation_was_refused() -> None:
+    flow = await scored(completed(), broken("invocation.started", "i2"))
+
+    rationales = {each["rationale"] for each in flow.results("response_match_score") if each["invocation_id"] == "i1"}
+    assert rationales == {"no reference says which final response was expected"}
+
+
 async def test_a_refused_record_of_one_invocation_leaves_the_others_as_they_are() -> None:
     flow = await scored(started(), broken("invocation.completed"), started("i2"), completed("i2"))
 

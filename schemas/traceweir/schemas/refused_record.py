@@ -14,19 +14,23 @@ TOOL_RESULTS = "results of tools"
 INTERMEDIATE = "intermediate responses"
 CONTEXT = "retrieved context"
 MODEL_CALLS = "model calls"
-ALL_PARTS = (QUESTION, ANSWER, TOOL_CALLS, TOOL_RESULTS, INTERMEDIATE, CONTEXT, MODEL_CALLS)
+REFERENCE = "reference"
+ALL_PARTS = (QUESTION, ANSWER, TOOL_CALLS, TOOL_RESULTS, INTERMEDIATE, CONTEXT, MODEL_CALLS, REFERENCE)
 
 _PARTS: Mapping[str, tuple[str, ...]] = {
-    "invocation.started": (QUESTION,),
-    "tool.called": (TOOL_CALLS,),
-    "tool.returned": (TOOL_RESULTS,),
-    "response.intermediate": (INTERMEDIATE,),
-    "retrieval.returned": (CONTEXT,),
-    "model.called": (MODEL_CALLS,),
-    "invocation.completed": (ANSWER,),
+    "invocation.started": (QUESTION, REFERENCE),
+    "tool.called": (TOOL_CALLS, REFERENCE),
+    "tool.returned": (TOOL_RESULTS, REFERENCE),
+    "response.intermediate": (INTERMEDIATE, REFERENCE),
+    "retrieval.returned": (CONTEXT, REFERENCE),
+    "model.called": (MODEL_CALLS, REFERENCE),
+    "invocation.completed": (ANSWER, REFERENCE),
     "session.ended": (),
 }
-"""The parts of an invocation that an event of each type has; any other record can have all parts."""
+"""The parts of an invocation that an event of each type can have; any other record can have all parts.
+
+Each event of an invocation can have its reference.
+"""
 
 
 REFUSED = "can be in a refused record:"
@@ -62,8 +66,8 @@ class LostParts:
     """The parts that refused records can have had, with the first record that can have had each part.
 
     >>> refused = RefusedRecord(place="the dead letter of t-0@7", reason="too_large", type="invocation.completed")
-    >>> LostParts([refused]).sentences()
-    ['the answer can be in a refused record: the dead letter of t-0@7 (too_large)']
+    >>> LostParts([refused]).sentences()[0]
+    'the answer can be in a refused record: the dead letter of t-0@7 (too_large)'
     """
 
     def __init__(self, refused: Iterable[RefusedRecord], *, are_all: bool = False) -> None:

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from traceweir.schemas.refused_record import REFERENCE
 from traceweir.schemas.score import Cause, Cost, NotEvaluated
 from traceweir.schemas.text import printable
-from traceweir.scorers.base import NOTHING_SPENT, Measurement, MissingInput
+from traceweir.scorers.base import (
+    NOTHING_SPENT,
+    Measurement,
+    MissingInput,
+    NeededReference,
+    Scorer,
+    Subject,
+    require_accepted,
+)
 from traceweir.scorers.judge import BudgetSpent, JudgeFailed
 
 
@@ -26,6 +36,36 @@ class Unmeasured:
 
 
 Outcome: TypeAlias = Measurement | Unmeasured
+
+
+def with_lost_references(
+    scorer: Scorer | None, subjects: Sequence[Subject], outcomes: Sequence[Outcome]
+) -> list[Outcome]:
+    """Returns the outcomes; one that lacks a reference names the refused record in which that can have been.
+
+    Args:
+        scorer: The scorer; None if Traceweir does not compute the metric.
+        subjects: What it has measured.
+        outcomes: The outcome of each subject.
+    """
+    need = None if scorer is None else scorer.needed_reference
+    if need is None:
+        return list(outcomes)
+    return [_with_lost_reference(need, *each) for each in zip(subjects, outcomes, strict=True)]
+
+
+def _with_lost_reference(need: NeededReference, subject: Subject, outcome: Outcome) -> Outcome:
+    if isinstance(outcome, Measurement) or outcome.because != "missing_input" or outcome.cause is not None:
+        return outcome
+    if any(getattr(subject.reference, name, None) for name in need.fields):
+        return outcome
+    own = () if subject.invocation is None else (subject.invocation,)
+    for invocation in own or (turn.invocation for turn in subject.turns):
+        try:
+            require_accepted(invocation, REFERENCE)
+        except MissingInput as error:
+            return unmeasured(error)
+    return outcome
 
 
 def unmeasured(error: BaseException) -> Unmeasured:

@@ -25,7 +25,7 @@ from traceweir.scorers.evaluation.cascade import SessionChoice
 from traceweir.scorers.evaluation.labels import with_labels
 from traceweir.scorers.evaluation.metered_judge import MeteredJudge
 from traceweir.scorers.evaluation.metric import Metric
-from traceweir.scorers.evaluation.outcome import Outcome, Unmeasured, unmeasured
+from traceweir.scorers.evaluation.outcome import Outcome, Unmeasured, unmeasured, with_lost_references
 from traceweir.scorers.evaluation.plan import Plan
 from traceweir.scorers.evaluation.score_writer import ScoreWriter
 from traceweir.scorers.judge import SCORE_ENDS_AT_S, Judge
@@ -176,6 +176,7 @@ class _Measuring:
         scorer = metric.scorer
         level: Level = "session" if scorer is None else scorer.level
         found = []
+        outcomes = with_lost_references(scorer, subjects, outcomes)
         for subject, outcome in zip(subjects, outcomes, strict=True):
             if metric.needs_input and lacks_input(outcome):
                 continue
