@@ -41,7 +41,7 @@ from traceweir.schemas.invocation import (
     TokenUsage,
     known_sum,
 )
-from traceweir.schemas.invocation_results import with_text_results
+from traceweir.schemas.invocation_results import with_text_messages, with_text_results
 from traceweir.schemas.reasoning_parts import invocation_without_reasoning
 from traceweir.schemas.reference import Reference
 from traceweir.schemas.refused_record import LostParts, RefusedRecord
@@ -350,7 +350,7 @@ class _OpenTurn:
                 derived=False,
             )
         known = invocation_dimensions(self.dimensions)
-        invocation = invocation_without_reasoning(invocation)
+        invocation = with_text_messages(invocation_without_reasoning(invocation))
         return Turn(invocation, self.reference, self.reference_id, self.app_name, self.first, known)
 
     def _usage(self) -> TokenUsage | None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field, JsonValue
+from pydantic import BeforeValidator, Field, JsonValue, model_validator
 
 from traceweir.schemas.base import AdkModel, Identifier, JsonObject
 from traceweir.schemas.invocation import FunctionCall, FunctionResponse, Part, UsageMetadata
+from traceweir.schemas.result_parts import data_url_kind
 from traceweir.schemas.tool_results import is_pending
 from traceweir.streams.intake.formats.adk_invocations import IGNORED_OF_CALL, IGNORED_OF_PART, IGNORED_OF_RESPONSE
 from traceweir.streams.intake.formats.unread_keys import IgnoredKeys
@@ -19,6 +20,15 @@ class EventPart(Part):
 
     code_execution_result: JsonObject | None = None
     inline_data: JsonObject | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_data_url(cls, part: Any) -> Any:
+        """Returns a part whose text is nothing but a data URL as one with inline data."""
+        text = part.get("text") if isinstance(part, dict) else None
+        if not (isinstance(text, str) and (kind := data_url_kind(text))):
+            return part
+        return {**part, "text": None, "inline_data": {"mime_type": kind}}
 
     @property
     def is_shown(self) -> bool:

@@ -27,7 +27,7 @@ from traceweir.schemas.invocation import (
     TokenUsage,
     known_sum,
 )
-from traceweir.schemas.invocation_results import with_text_results
+from traceweir.schemas.invocation_results import INTERMEDIATE, with_text_results
 from traceweir.schemas.part_kinds import not_text
 from traceweir.streams.intake.formats.adk_invocations import (
     AdkConversation,
@@ -52,6 +52,9 @@ from traceweir.streams.intake.formats.base import (
     records_of_objects,
 )
 from traceweir.streams.intake.formats.documents import Document
+
+_CONFIRMATION = "adk_request_confirmation"
+"""The call with which ADK asks the user whether another call may run."""
 
 
 def read_adk_session(found: JsonObject, document: Document, context: InputContext) -> list[AgentRecord]:
@@ -88,7 +91,7 @@ def read_adk_session(found: JsonObject, document: Document, context: InputContex
 def _by_invocation(events: Sequence[SavedEvent]) -> list[tuple[str, list[SavedEvent]]]:
     """Returns the events of each invocation with its id; an approval continues the invocation of its call."""
     steps: list[tuple[SavedEvent, TurnStep]] = []
-    run_long = {call_id for event in events for call_id in event.long_running_tool_ids or ()}
+    run_long = _answered_twice(events)
     latest = ""
     for event in events:
         key = event.invocation_id
@@ -109,6 +112,21 @@ def _by_invocation(events: Sequence[SavedEvent]) -> list[tuple[str, list[SavedEv
         if not step.alone or turn != step.turn:
             groups.setdefault(turn, []).append(event)
     return [("" if key.startswith("\0") else key, group) for key, group in groups.items()]
+
+
+def _answered_twice(events: Iterable[SavedEvent]) -> set[str]:
+    """Returns the ids of the calls to which the agent gets a first response before the final one.
+
+    They are those of tools that run for long, and those for which ADK asks the user.
+    """
+    found = {call_id for event in events for call_id in event.long_running_tool_ids or ()}
+    asked = [part.function_call for event in events for part in event.parts if part.function_call]
+    for call in asked:
+        args = call.args or {}
+        original = args.get("originalFunctionCall", args.get("original_function_call"))
+        if call.name == _CONFIRMATION and isinstance(original, dict) and isinstance(original.get("id"), str):
+            found.add(original["id"])
+    return found
 
 
 def _turns_of(events: Sequence[SavedEvent]) -> list[list[SavedEvent]]:
@@ -174,6 +192,8 @@ def _turn(invocation_id: str, events: Sequence[SavedEvent]) -> RecordedTurn:
     for part, source, said in (("question", asked, question), ("answer", final, answer)):
         text = said.text if said is not None else ""
         unread += not_text(part, text, _blobs(source, is_transcribed=bool(text)))
+    between = [each for event in shown if event is not final for each in _blobs(event, is_transcribed=True)]
+    unread += not_text(INTERMEDIATE, "", between)
     unread += _not_whole(events, final, answer)
     began = moment((asked or events[0]).timestamp)
     ended = None if final is None else moment(final.timestamp)
