@@ -20,6 +20,7 @@ from traceweir.schemas.part_kinds import not_text
 from traceweir.schemas.reasoning_text import REASONING_KINDS, without_reasoning
 from traceweir.schemas.reference import Reference
 from traceweir.schemas.result_parts import data_url_kind
+from traceweir.schemas.server_sent_events import data_of_events
 from traceweir.schemas.text import printable
 
 
@@ -179,7 +180,7 @@ def response_text(response: JsonValue, depth: int = 0) -> str | None:
     """
     match response:
         case str():
-            return without_reasoning(response)
+            return None if data_of_events(response) is not None else without_reasoning(response)
         case int() | float() if not isinstance(response, bool):
             return json.dumps(response)
         case list() if depth < _MAX_DEPTH:
@@ -344,6 +345,8 @@ def _text_of_block(part: JsonValue) -> JsonValue:
 
 
 def _described(value: JsonValue) -> str:
+    if isinstance(value, str):
+        return "the text of server-sent events"
     if isinstance(value, dict):
         keys = ", ".join(repr(printable(key, 40)) for key in [*value][:5])
         return f"an object with {keys}" if keys else "an empty object"

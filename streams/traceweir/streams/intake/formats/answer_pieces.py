@@ -140,6 +140,16 @@ class EventsOfResponses:
         self._items: dict[int, JsonObject] = {}
         self._said: dict[int, JsonObject] = {}
         self._texts = TextsInPieces()
+        self._latest: int | None = None
+        self._is_mixed = False
+
+    def owns(self, piece: JsonObject) -> bool:
+        """Returns whether a piece without the id of its response can be one of this stream: by its item, or its number."""
+        name = _item_id(piece)
+        if name and any(item.get("id") == name for item in self._items.values()):
+            return True
+        number = piece.get("sequence_number")
+        return self._latest is not None and number == self._latest + 1
 
     def begins_with(self, piece: JsonObject) -> bool:
         return True
@@ -149,6 +159,10 @@ class EventsOfResponses:
 
     def add(self, piece: JsonObject) -> None:
         index = index_in(piece, name="output_index")
+        number = piece.get("sequence_number")
+        self._latest = number if isinstance(number, int) else self._latest
+        known = self._items.get(index, {}).get("id")
+        self._is_mixed |= bool(known and _item_id(piece) and _item_id(piece) != known)
         match piece:
             case {"type": str(kind), "response": dict(response)}:
                 self.has_ended = kind in _ENDS_OF_RESPONSE
@@ -174,7 +188,8 @@ class EventsOfResponses:
             # A response that has failed can come without what the stream had of it.
             stored["output"] = self._output()
         cut: JsonObject = {"status": "incomplete", "incomplete_details": {"reason": CUT_OFF}}
-        return stored if self.has_ended else {**stored, **cut}
+        is_whole = self.has_ended and (bool(self._response.get("output")) or not self._is_mixed)
+        return stored if is_whole else {**stored, **cut}
 
     def _output(self) -> list[JsonValue]:
         """Returns the items as far as the pieces tell them."""
@@ -187,6 +202,11 @@ class EventsOfResponses:
             elif not item.get("content"):
                 item |= {"role": "assistant", "content": [{"type": "output_text", "text": said["text"]}]}
         return [item for _, item in sorted(self._items.items())]
+
+
+def _item_id(piece: JsonObject) -> JsonValue:
+    item = piece.get("item")
+    return item.get("id") if isinstance(item, dict) else piece.get("item_id")
 
 
 class PiecesOfGemini:

@@ -108,7 +108,8 @@ def _of_gemini(found: JsonObject) -> JsonObject | None:
     contents = request.get("contents") if isinstance(request, dict) else None
     asked: JsonObject = {"contents": contents} if isinstance(contents, list) else {}
     response = found.get("response")
-    error = found.get("error") or found.get("status")
+    inner = response.get("error") if isinstance(response, dict) and "candidates" not in response else None
+    error = found.get("error") or inner or found.get("status")
     named: JsonObject = {"session_id": found["key"]} if isinstance(found.get("key"), str) else {}
     if not (named or asked) or not found.keys() <= _OF_GEMINI:
         return None
@@ -116,7 +117,7 @@ def _of_gemini(found: JsonObject) -> JsonObject | None:
         return {**asked, **_whole(PiecesOfGemini(), response), **named}
     if isinstance(response, dict) and isinstance(response.get("promptFeedback"), dict):
         return {**asked, "promptFeedback": response["promptFeedback"], **(named if asked else {})}
-    if not response and error:
+    if inner or (not response and error):
         return {**asked, "error": error, **(named if asked else {"custom_id": found.get("key")})}
     return None
 

@@ -16,6 +16,7 @@ from traceweir.schemas.base import JsonObject
 from traceweir.schemas.evaluation_row_turn import chat_request, responses_api_text
 from traceweir.schemas.finish_reasons import finish_in
 from traceweir.schemas.mlflow_spans import decoded
+from traceweir.streams.intake.formats.answer_streams import answer_in
 from traceweir.streams.intake.formats.base import (
     AgentRecord,
     DocumentRecords,
@@ -115,6 +116,7 @@ class InferenceTableReader(DatabricksRowReader):
         logged = row.columns
         request = _first_record(_parsed_json(logged.get(self.source_column(row, "request"))))
         response = _first_record(_parsed_json(logged.get(self.source_column(row, "response"))))
+        response = answer_in(response) or response
         if isinstance(request, dict) and request.keys() & {"text_assessments", "retrieval_assessments"}:
             raise self.error(
                 row, "column 'request': is feedback on another request, so there is no answer to score; remove the row"

@@ -18,6 +18,7 @@ from traceweir.schemas.base import JsonObject
 from traceweir.schemas.evaluation_row import EXPECTED, MAX_ROWS, NEWER, TOO_MANY, EvaluationRow
 from traceweir.schemas.mlflow_identity import TraceIdentity, is_bare_trace, trace_identity
 from traceweir.streams.base.json_values import write_json
+from traceweir.streams.intake.formats.answer_streams import answer_in
 from traceweir.streams.intake.formats.base import (
     AgentRecord,
     DocumentRecords,
@@ -79,6 +80,9 @@ ROW_KEYS = KnownKeys("column", (*COLUMNS, "expectations"), _METADATA_COLUMNS)
 _EXPECTATION_KEYS = KnownKeys("key of expectations", EXPECTED)
 
 
+_ANSWERS = ("response", "outputs")
+
+
 class DatabricksRowReader:
     """Converts the rows of one input to records."""
 
@@ -106,6 +110,7 @@ class DatabricksRowReader:
         if isinstance(expectations, dict):
             self._context.unread_keys.note(expectations, _EXPECTATION_KEYS)
         columns = {name: row.columns[name] for name in COLUMNS if row.columns.get(name) is not None}
+        columns |= {name: answer for name in _ANSWERS if (answer := answer_in(columns.get(name))) is not None}
         digest = hashlib.sha256(self.encoded(row, columns)).hexdigest()
         id_column = "request_id"
         identity = TraceIdentity(_text(columns.get("request_id")))

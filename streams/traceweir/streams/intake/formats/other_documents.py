@@ -8,6 +8,7 @@ from typing import NamedTuple
 from traceweir.schemas.base import JsonObject
 from traceweir.streams.intake.formats.base import Sureness
 from traceweir.streams.intake.formats.batch_lines import is_input_of_batch, is_line_of_batch, shown_body
+from traceweir.streams.intake.formats.open_streams import is_piece
 from traceweir.streams.intake.formats.stored_endings import ADD_QUESTION, WITHOUT_QUESTION, error_alone, shown_error
 
 _ROLES = ("system", "developer", "user", "assistant", "tool", "function")
@@ -249,6 +250,11 @@ OTHER_DOCUMENTS = (
         "a result of embeddings, moderation, images or audio",
         "it has no answer of an agent; remove it",
         _is_result_of_other_api,
+    ),
+    OtherDocument(
+        "a piece of a streamed answer, without the pieces that have its text",
+        "write all pieces of the stream into the file, in their order",
+        lambda found: _possible(is_piece(found)),
     ),
     OtherDocument(
         WITHOUT_QUESTION,

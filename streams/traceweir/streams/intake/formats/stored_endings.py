@@ -16,6 +16,7 @@ _SHOWN_CHARS = 200
 _FAILED = {"failed", "cancelled"}
 _OF_ERROR = {
     *("error", "type", "request_id", "custom_id", "code", "status", "message", "event_id", "sequence_number", "param"),
+    "object",
 }
 WITHOUT_QUESTION = "a stored error of a model's provider, without the question"
 """What a stored error alone is, for messages."""
@@ -62,12 +63,17 @@ def error_alone(document: JsonObject) -> JsonValue:
     >>> error_alone({"type": "error", "code": "server_error", "message": "boom", "sequence_number": 3})
     {'code': 'server_error', 'message': 'boom'}
     """
+    if len(document) == 1:
+        ((kind, body),) = document.items()
+        if kind.endswith("Exception") and isinstance(body, dict):
+            # Of a stream of Bedrock.
+            return {"code": kind, "message": body.get("message") or "the request has failed"}
     if not document.keys() <= _OF_ERROR:
         return None
     if document.get("error"):
         return document["error"]
     given: JsonObject = {name: document[name] for name in ("code", "message") if document.get(name)}
-    return given or "error" if document.get("type") == "error" else None
+    return given or "error" if "error" in (document.get("type"), document.get("object")) else None
 
 
 def shown_error(document: JsonObject) -> str:

@@ -1,0 +1,202 @@
+"""Joins the pieces of streamed answers that come one after the other or mixed, each to those of its own stream."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+from pydantic import JsonValue
+
+from traceweir.schemas.base import JsonObject
+from traceweir.schemas.events import TYPES
+from traceweir.streams.intake.formats.answer_pieces import (
+    AnswerStream,
+    EventsOfAnthropic,
+    EventsOfResponses,
+    PiecesOfGemini,
+)
+from traceweir.streams.intake.formats.bedrock_events import EventsOfBedrock, event_of_bedrock
+from traceweir.streams.intake.formats.ollama_pieces import PiecesOfOllama, is_piece_of_ollama
+from traceweir.streams.intake.formats.openai_chunks import ChunksOfOpenAI
+from traceweir.streams.intake.formats.stored_endings import error_alone
+
+_OF_GEMINI = {
+    *("candidates", "usageMetadata", "usage_metadata", "modelVersion", "model_version", "responseId", "response_id"),
+    *("promptFeedback", "prompt_feedback", "createTime", "create_time", "sdkHttpResponse", "sdk_http_response"),
+    *("automaticFunctionCallingHistory", "automatic_function_calling_history", "parsed"),
+}
+_OF_ANTHROPIC = {
+    *("message_start", "message_delta", "message_stop", "content_block_start", "content_block_delta"),
+    *("content_block_stop", "ping"),
+}
+_OF_COMPLETION = {
+    *(
+        "id",
+        "object",
+        "created",
+        "model",
+        "choices",
+        "usage",
+        "error",
+        "system_fingerprint",
+        "service_tier",
+        "provider",
+    ),
+    *("prompt_logprobs", "kv_transfer_params", "prompt_filter_results"),
+}
+"""The keys of a completion in the API; an object with others, such as `prompt`, is a transcript."""
+_MAX_OPEN = 1_000
+"""Most streams that are joined at the same time; beyond it, the oldest counts as cut off."""
+
+
+class NewStream(Protocol):
+    def __call__(self) -> AnswerStream: ...
+
+
+class Answer(NamedTuple):
+    """A stored answer, with the number of its document."""
+
+    number: int
+    value: JsonObject
+
+
+@dataclass(slots=True)
+class _OpenStream:
+    """A stream whose pieces are being joined."""
+
+    number: int
+    """The number of its first piece."""
+    stream: AnswerStream
+    error: JsonValue = None
+    """The error that its provider has sent in place of a further piece; None without one."""
+
+
+class OpenStreams:
+    """The streams whose pieces are being joined, in the order of their first pieces."""
+
+    def __init__(self) -> None:
+        self._open: dict[tuple[NewStream, str], _OpenStream] = {}
+        self._whole: list[Answer] = []
+        self._begun: set[NewStream] = set()
+        """The kinds of the streams so far."""
+        self._left: list[tuple[NewStream, Answer]] = []
+        """The pieces that begin no stream and belong to none, such as the tokens of an answer."""
+
+    def take(self, found: JsonObject, number: int) -> bool:
+        """Adds a piece to its stream. Returns False if the document is no piece."""
+        kind = _kind_of(found)
+        if kind is None:
+            return self._fail(found)
+        new, name = kind
+        key = new, name
+        if not (name or key in self._open or new().begins_with(found)):
+            # What has no id and begins no stream belongs to the latest.
+            key = next((each for each in reversed(self._open) if each[0] is new), key)
+        if new is EventsOfResponses:
+            key = self._response_of(found, name)
+        opened = self._open.get(key)
+        if opened is not None and not opened.stream.continues_with(found):
+            self._end(key)
+            opened = None
+        if opened is None and not new().begins_with(found):
+            if new is PiecesOfGemini:
+                # Its usage alone is a document of its own.
+                return False
+            self._leave(new, Answer(number, found))
+            return True
+        if opened is None:
+            self._begun.add(new)
+            if len(self._open) >= _MAX_OPEN:
+                self._end(next(iter(self._open)))
+            opened = self._open[key] = _OpenStream(number, new())
+        opened.stream.add(found)
+        return True
+
+    def _response_of(self, found: JsonObject, name: str) -> tuple[NewStream, str]:
+        """Returns the stream of a piece of the Responses API, of which most do not name their response."""
+        key = EventsOfResponses, name
+        if key in self._open or found.get("type") == "response.created":
+            return key
+        others = [each for each in self._open if each[0] is EventsOfResponses]
+        if name:
+            # The stream has lost its beginning, which names the response.
+            return next((each for each in others if not each[1]), key)
+        owners = [each for each in others if self._open[each].stream.owns(found)]
+        return next(iter(owners), others[-1] if others else key)
+
+    def _leave(self, new: NewStream, piece: Answer) -> None:
+        self._left.append((new, piece))
+        if len(self._left) > _MAX_OPEN:
+            self._whole += self.left()
+
+    def left(self) -> list[Answer]:
+        """Returns the pieces that belong to no answer, if the file has no answer of their kind."""
+        found = [piece for new, piece in self._left if new not in self._begun]
+        self._left.clear()
+        return found
+
+    def _fail(self, found: JsonObject) -> bool:
+        """Adds an error to the stream that it ends. Returns False if the document is none, or which stream is unknown."""
+        error = error_alone(found)
+        unfinished = [each for each in self._open.values() if not each.stream.has_ended]
+        # One with an id is that of a line of a batch.
+        if error is None or "custom_id" in found or len(unfinished) != 1:
+            return False
+        unfinished[0].error = error
+        return True
+
+    def ended(self) -> Iterator[Answer]:
+        """Yields the answers of streams that another stream with the same name has ended."""
+        yield from self._whole
+        self._whole.clear()
+
+    def close(self) -> Iterator[Answer]:
+        """Yields the answers of all streams."""
+        for key in list(self._open):
+            self._end(key)
+        yield from self.ended()
+
+    def _end(self, key: tuple[NewStream, str]) -> None:
+        ended = self._open.pop(key)
+        answer = ended.stream.whole()
+        # The end of a failed response of OpenAI has the error again, with its code.
+        failed: JsonObject = {} if ended.error is None or answer.get("error") else {"error": ended.error}
+        self._whole.append(Answer(ended.number, {**answer, **failed}))
+
+
+def _kind_of(found: JsonObject) -> tuple[NewStream, str] | None:
+    """Returns the kind of stream of which a document is a piece, and the id of the stream; None if it is no piece."""
+    kind = found.get("type")
+    is_completion = found.get("object") == "text_completion" and found.keys() <= _OF_COMPLETION
+    if is_completion or found.get("object") == "chat.completion.chunk":
+        return ChunksOfOpenAI, _name(found, "id")
+    if isinstance(kind, str) and kind.startswith("response.") and kind not in TYPES:
+        response = found.get("response")
+        return EventsOfResponses, _name(
+            response if isinstance(response, dict) else {"id": found.get("response_id")}, "id"
+        )
+    if isinstance(kind, str) and kind in _OF_ANTHROPIC:
+        return EventsOfAnthropic, ""
+    if event_of_bedrock(found):
+        return EventsOfBedrock, ""
+    if is_piece_of_ollama(found):
+        return PiecesOfOllama, _name(found, "model")
+    if found.keys() <= _OF_GEMINI and (isinstance(found.get("candidates"), list) or _is_usage_of_gemini(found)):
+        return PiecesOfGemini, _name(found, "responseId", "response_id")
+    return None
+
+
+def _is_usage_of_gemini(found: JsonObject) -> bool:
+    usage = {"usageMetadata", "usage_metadata"} & found.keys()
+    source = {"modelVersion", "model_version", "responseId", "response_id"} & found.keys()
+    return bool(usage and source) and {"candidates", "promptFeedback", "prompt_feedback"}.isdisjoint(found)
+
+
+def is_piece(found: JsonObject) -> bool:
+    """Returns whether a document is a piece of a streamed answer."""
+    return _kind_of(found) is not None
+
+
+def _name(found: JsonObject, *keys: str) -> str:
+    return next((str(name) for key in keys if isinstance(name := found.get(key), str | int)), "")
