@@ -10,7 +10,7 @@ from traceweir.schemas.reasoning_text import REASONING_KINDS
 from traceweir.streams.intake.formats.chat_content import content_of
 from traceweir.streams.intake.formats.documents import InputError
 from traceweir.streams.intake.spans.message import SpanMessage
-from traceweir.streams.intake.spans.messages import read_content
+from traceweir.streams.intake.spans.message_content import read_content
 
 
 @pytest.mark.parametrize("kind", sorted(REASONING_KINDS))

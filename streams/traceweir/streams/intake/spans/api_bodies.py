@@ -8,7 +8,7 @@ from typing import Any
 from traceweir.schemas.finish_reasons import finish_in
 from traceweir.streams.intake.spans.attributes import decoded, structure
 from traceweir.streams.intake.spans.hosted_tools import read_grounding
-from traceweir.streams.intake.spans.message import SpanMessage, is_hidden
+from traceweir.streams.intake.spans.message import RequestedCall, SpanMessage, is_hidden, said
 from traceweir.streams.intake.spans.messages import read_message, read_messages
 
 PYTHON_TEXT = re.compile(r"[A-Za-z_.]{0,128}[A-Z]\w{0,64}\([\w.]{1,64}=")
@@ -27,6 +27,8 @@ def requested(value: Any) -> list[SpanMessage]:
         return read_messages([each for each in value if isinstance(each, dict | list)])
     if not isinstance(value, dict):
         return []
+    if isinstance(value.get("message"), str) and not {"messages", "role"} & set(value):
+        return _of_message(value)
     for key in ("messages", "contents", "input", "inputs", "prompt", "prompts", "chat_history"):
         inner = structure(value.get(key))
         if isinstance(inner, list) and inner:
@@ -37,8 +39,25 @@ def requested(value: Any) -> list[SpanMessage]:
         if isinstance(inner, dict) and key != "messages":
             return requested(inner)
         if isinstance(inner, str) and inner and not is_hidden(inner):
-            return [SpanMessage("user", [inner])]
+            return [said("user", inner)]
     return []
+
+
+def _of_message(value: dict[str, Any]) -> list[SpanMessage]:
+    """Returns the messages of a request that has the newest message apart from its history.
+
+    The results of tools follow the message; with them, it can be the question again, or empty.
+    """
+    messages = read_messages(value.get("chat_history"))
+    if value["message"]:
+        messages.append(said("user", value["message"]))
+    if value.get("tool_results"):
+        results = read_message({"role": "tool", "tool_results": value["tool_results"]}).results
+        if not (messages and messages[-1].calls):
+            calls = [RequestedCall(each.id, each.name, each.args) for each in results]
+            messages.append(SpanMessage("assistant", calls=calls))
+        messages.append(SpanMessage("tool", results=results))
+    return messages
 
 
 def answered(value: Any, depth: int = 0) -> list[SpanMessage]:
@@ -52,7 +71,7 @@ def answered(value: Any, depth: int = 0) -> list[SpanMessage]:
         value = decoded(value) if value.startswith('"') else value
         if not isinstance(value, str) or not value or PYTHON_TEXT.match(value):
             return []
-        return [SpanMessage("assistant", [] if is_hidden(value) else [value], hidden=is_hidden(value))]
+        return [said("assistant", value)]
     if not isinstance(value, dict):
         return []
     for key in ("choices", "generations", "candidates", "messages", "outputs"):

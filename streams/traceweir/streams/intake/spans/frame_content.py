@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from traceweir.schemas.finish_reasons import finish_in
+from traceweir.schemas.result_parts import data_url_kind
 from traceweir.streams.intake.spans.attributes import structure
 from traceweir.streams.intake.spans.conventions import sources_of
 from traceweir.streams.intake.spans.conventions.source import Rank, Source, read_all
 from traceweir.streams.intake.spans.dialects import input_messages
 from traceweir.streams.intake.spans.messages import read_message, read_messages
 from traceweir.streams.intake.spans.span import Span
-from traceweir.streams.intake.spans.texts_in_values import newest_user_text
+from traceweir.streams.intake.spans.texts_in_values import media_in, newest_user_text
 from traceweir.streams.intake.spans.tree import Node
 
 _INPUT = "gen_ai.input.messages"
@@ -19,6 +22,7 @@ _ALL_ANSWERS = sources_of(lambda each: each.answers)
 _ANSWERS = tuple(source for source in _ALL_ANSWERS if source.rank < Rank.REST)
 _LAST_ANSWERS = tuple(source for source in _ALL_ANSWERS if source.rank is Rank.REST)
 _ANSWER_KEYS = tuple(dict.fromkeys(source.key for source in _ALL_ANSWERS))
+_QUESTION_KEYS = tuple(dict.fromkeys(source.key for source in _QUESTIONS))
 _AGENT_TEXTS = sources_of(lambda each: each.agent_texts)
 
 
@@ -46,6 +50,20 @@ def last_message_on(node: Node) -> str:
     return messages[-1].text if messages and not messages[-1].calls else ""
 
 
+def unread_question_on(node: Node) -> Counter[str]:
+    """Returns how many parts of each kind of the question that a span tells are no text: data URLs in its input."""
+    return _unread(node.span, _QUESTION_KEYS)
+
+
+def unread_answer_on(node: Node) -> Counter[str]:
+    """Returns how many parts of each kind of the answer that a span tells are no text: data URLs in its output."""
+    return _unread(node.span, _ANSWER_KEYS)
+
+
+def _unread(span: Span, keys: tuple[str, ...]) -> Counter[str]:
+    return next((found for key in keys if (found := media_in(span.attributes.get(key)))), Counter())
+
+
 def finish_on(node: Node) -> str:
     """Returns why the answer ended that is the last of the messages of a span's output; empty if they do not say it."""
     for key in _ANSWER_KEYS:
@@ -61,6 +79,6 @@ def _told(span: Span, sources: tuple[Source, ...]) -> str:
     text: str
     for text in read_all(span, sources):
         # JSON of nothing, as of a function that returns nothing.
-        if text and text != "null":
+        if text and text != "null" and not data_url_kind(text):
             return text
     return ""

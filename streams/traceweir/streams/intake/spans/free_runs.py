@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Callable, Iterator, Sequence, Set
 from itertools import islice
+from typing import Any
 
-from traceweir.streams.intake.spans.attributes import ABSENT, args_text
+from traceweir.streams.intake.spans.asked_calls import AskedCall
+from traceweir.streams.intake.spans.attributes import ABSENT, args_text, text_of
 from traceweir.streams.intake.spans.message import RequestedCall
 from traceweir.streams.intake.spans.tool_spans import ToolRun
 from traceweir.streams.intake.spans.tree import Node
@@ -17,6 +19,8 @@ _SERVER = re.compile(r"\A.*(?:__|[./:])")
 """What clients put before the name of a server's tool: `mcp__shop__look`, `shop.look`."""
 _MAX_COMPARED = 64
 """Maximum number of runs with which a call is compared."""
+_MAX_ABOVE = 64
+"""Maximum number of spans above a run that are looked at."""
 
 
 class FreeRuns:
@@ -32,6 +36,8 @@ class FreeRuns:
     def __init__(
         self, runs: Sequence[tuple[Node, ToolRun]], asked_ids: Set[str], answered: Set[str], repeated: Set[str]
     ) -> None:
+        self.undecided: set[int] = set()
+        """The identities of the runs that began together, and of which nothing tells which is that of which call."""
         self._free = dict(enumerate(runs))
         self._asked_ids = asked_ids
         self._answered = answered
@@ -53,20 +59,22 @@ class FreeRuns:
         """Takes the first run with the repeated id, the name and the arguments of a call, if there is one."""
         return self._taken(self._of_repeated.take((call.id, call.name, args_text(call.args))))
 
-    def take(self, call: RequestedCall, at_ns: int, since_ns: int) -> ToolRun | None:
-        """Takes the run of a call: by the id; else by name and arguments; else by name and order of start.
+    def take(self, asked: AskedCall, recorded: Callable[[], Any]) -> ToolRun | None:
+        """Takes the run of a call: by the id; else by name and arguments; else by name, result and order of start.
 
         An id that neither a span nor a result has is another id of the call, such as that of an item of the answer.
+        Of several runs, those count that share the nearest span above with the model call: agents that work at the same
+        time call the same tools.
 
         Args:
-            call: The call.
-            at_ns: When the model asked for the call.
-            since_ns: When the model began to answer; 0 if unknown.
+            asked: The call, as the model asked for it.
+            recorded: Returns the result of the call that a model read; ABSENT if none did.
         """
+        call = asked.call
         named = self._by_id.get(call.id) if call.id else None
         if named is not None:
             # Several runs can have one id; one that ended before with other arguments is the run of a lost call.
-            found = [i for i in islice(named, _MAX_COMPARED) if not self._is_earlier(i, call, since_ns)]
+            found = [i for i in islice(named, _MAX_COMPARED) if not self._is_earlier(i, call, asked.since_ns)]
         else:
             found = list(islice(self._by_name.get(call.name, ()), _MAX_COMPARED)) or self._of_server(call.name)
             is_other_id = bool(call.id) and call.id not in self._answered
@@ -79,9 +87,58 @@ class FreeRuns:
                     and (not call.id or (is_other_id and run.args in (ABSENT, call.args)))
                 )
             ]
-        later = [i for i in found if self._free[i][1].span.end_ns >= at_ns] or found
-        equal = (i for i in later if self._free[i][1].args == call.args)
-        return self._taken(next(equal, later[0] if later else None))
+        later = [i for i in found if self._free[i][1].span.end_ns >= asked.at_ns] or found
+        near = self._nearest(later, asked.node)
+        equal = (i for i in (*near, *later) if self._free[i][1].args == call.args)
+        index = next(equal, None)
+        return self._taken(self._first(near, recorded) if index is None else index)
+
+    def _nearest(self, found: list[int], node: Node) -> list[int]:
+        """Returns the runs that share the nearest span above with a model call; all if none shares one."""
+        free = self._free
+        parent = free[found[0]][0].parent if found else None
+        for index in found:
+            if free[index][0].parent is not parent:
+                break
+        else:
+            # As most are.
+            return found
+        place_of: dict[int, int] = {}
+        above: Node | None = node
+        while above is not None and len(place_of) < _MAX_ABOVE:
+            place_of[id(above)] = len(place_of)
+            above = above.parent
+        nearest = _MAX_ABOVE
+        near: list[int] = []
+        for index in found:
+            each: Node | None = free[index][0]
+            climbed = 0
+            while each is not None and climbed < _MAX_ABOVE and id(each) not in place_of:
+                each = each.parent
+                climbed += 1
+            place = _MAX_ABOVE if each is None else place_of.get(id(each), _MAX_ABOVE)
+            if place < nearest:
+                nearest = place
+                near = []
+            if place == nearest:
+                near.append(index)
+        return near
+
+    def _first(self, found: list[int], recorded: Callable[[], Any]) -> int | None:
+        """Returns the run with the result that a model read; else the one that began first."""
+        if len(found) < 2:
+            return found[0] if found else None
+        if (value := recorded()) is not ABSENT:
+            text = text_of(value)
+            for index in found:
+                if (result := self._free[index][1].result) is not ABSENT and text_of(result) == text:
+                    return index
+        runs = [self._free[index][1] for index in found]
+        together = [run for run in runs if run.span.start_ns == runs[0].span.start_ns]
+        told = [(run.result, run.error) for run in together]
+        if any(each != told[0] for each in told):
+            self.undecided |= {id(run) for run in together}
+        return found[0]
 
     def _of_server(self, name: str) -> list[int]:
         """Returns the runs of an MCP server's tool, before whose name clients put that of the server."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from traceweir.schemas.result_parts import data_url_kind
+from traceweir.streams.intake.spans.attributes import ABSENT
 
 _MAX_COMPARED = 16
 """Maximum number of earlier calls with one id with which a call is compared."""
@@ -74,6 +75,8 @@ class ToolResult(NamedTuple):
     tells_failure: bool = True
     """Whether the message can say that the tool failed; the standard's `tool_call_response` and `gen_ai.tool.message`
     cannot."""
+    args: Any = ABSENT
+    """The arguments of the call, where they stand beside the result in place of an id; else ABSENT."""
 
 
 @dataclass(slots=True)
@@ -143,3 +146,11 @@ def newest_turn(messages: Sequence[SpanMessage]) -> list[SpanMessage]:
 def is_hidden(value: Any) -> bool:
     """Returns whether a value stands in place of hidden content."""
     return isinstance(value, str) and (value in HIDDEN or value.startswith(_SCRUBBED))
+
+
+def said(role: Role, text: str) -> SpanMessage:
+    """Returns the message that is a text."""
+    message = SpanMessage(role, hidden=is_hidden(text))
+    if not message.hidden:
+        message.add_text(text)
+    return message

@@ -7,14 +7,16 @@ from __future__ import annotations
 from typing import Any
 
 from traceweir.schemas.finish_reasons import finish_in
-from traceweir.schemas.part_kinds import MEDIA_KINDS, transcript_in
-from traceweir.schemas.reasoning_text import REASONING_KINDS, without_reasoning
+from traceweir.schemas.part_kinds import transcript_in
+from traceweir.schemas.reasoning_text import without_reasoning
 from traceweir.schemas.result_parts import has_media
 from traceweir.schemas.text import printable
-from traceweir.streams.intake.spans.ai_sdk_messages import read_ui_tool, unframed_output
+from traceweir.streams.intake.spans.ai_sdk_messages import read_ui_tool
 from traceweir.streams.intake.spans.attributes import ABSENT, structure, text_of
 from traceweir.streams.intake.spans.hosted_tools import read_hosted
-from traceweir.streams.intake.spans.message import HIDDEN, RequestedCall, Role, SpanMessage, ToolResult, is_hidden
+from traceweir.streams.intake.spans.message import HIDDEN, RequestedCall, Role, SpanMessage, ToolResult, is_hidden, said
+from traceweir.streams.intake.spans.message_calls import read_call, read_result_with_call
+from traceweir.streams.intake.spans.message_content import KIND_CHARS, MAX_DEPTH, read_content
 
 _ROLES: dict[str, Role] = {
     "system": "system",
@@ -40,18 +42,8 @@ _ROLES: dict[str, Role] = {
     "tool-call": "assistant",
     "tool_call": "assistant",
 }
-MAX_DEPTH = 12
-_KIND_CHARS = 40
-_NO_CONTENT = {"cachePoint", "cache_point", "step-start", "text", "output_text", "input_text"}
-"""The kinds of blocks that tell only the provider something, or whose text is not there."""
 _MESSAGE_KEYS = {"role", "content", "contents", "parts", "text", "message", "tool_calls", "summary"}
 """The keys of which a message has one, in contrast to an item of another kind."""
-_BLOCK_KINDS = MEDIA_KINDS | {
-    *("text", "tool_use", "tool_result", "tool-call", "tool-result", "tool_call", "tool_call_response"),
-}
-"""The kinds by which a list in a text is that of blocks."""
-_RESULT_BLOCKS = ("toolResult", "functionResponse", "function_response", "tool_call_result")
-"""The keys of blocks with a tool's result: of Bedrock, Gemini, and Haystack."""
 
 
 def read_messages(value: Any, role: Role = "user") -> list[SpanMessage]:
@@ -82,7 +74,7 @@ def _collect(value: Any, role: Role, found: list[SpanMessage], depth: int) -> No
         else:
             found.append(read_message(value, role))
     elif isinstance(value, str) and value:
-        found.append(SpanMessage(role, [] if is_hidden(value) else [value], hidden=is_hidden(value)))
+        found.append(said(role, value))
 
 
 def _is_block(value: dict[str, Any]) -> bool:
@@ -111,19 +103,21 @@ def read_message(value: dict[str, Any], role: Role = "user") -> SpanMessage:
     for key in ("tool_calls", "toolCalls", "function_calls", "invalid_tool_calls"):
         if key in value:
             for each in _listed(value[key]):
-                _read_call(each, message)
+                read_call(each, message)
+    for each in _listed(value.get("tool_results")):
+        read_result_with_call(each, message)
     for each in _listed(value.get("toolInvocations")):
         read_ui_tool(each, message)
     extra = value.get("additional_kwargs")
     if not message.calls and isinstance(extra, dict):
         for each in _listed(extra.get("tool_calls")):
-            _read_call(each, message)
+            read_call(each, message)
     if not message.calls and isinstance(value.get("function_call"), dict):
-        _read_call(value["function_call"], message)
+        read_call(value["function_call"], message)
     if not message.calls and isinstance(value.get("function_call_name"), str):
         # OpenInference, of the API before `tool_calls`.
         args = value.get("function_call_arguments_json", "")
-        _read_call({"name": value["function_call_name"], "arguments": args}, message)
+        read_call({"name": value["function_call_name"], "arguments": args}, message)
     refused = text_of(value.get("refusal") or "")
     spoken = transcript_in({"audio": value.get("audio")})
     content_key = ""
@@ -139,6 +133,8 @@ def read_message(value: dict[str, Any], role: Role = "user") -> SpanMessage:
             read_content(value["contents"], message, 0)
     elif isinstance(value.get("text"), str) and "content" not in value:
         message.add_text(value["text"])
+    elif isinstance(value.get("message"), str):
+        message.add_text(value["message"])
     elif not (message.calls or message.results or message.unread or refused or spoken):
         message.hidden = True
     if not message.texts and (refused or spoken):
@@ -186,7 +182,7 @@ def _read_item(value: dict[str, Any], message: SpanMessage) -> None:
     match value.get("type"):
         case "function_call" | "custom_tool_call" | "tool_call" if "name" in value:
             message.role = "assistant"
-            _read_call({"id": value.get("call_id") or value.get("id"), **_without(value, "id")}, message)
+            read_call({"id": value.get("call_id") or value.get("id"), **_without(value, "id")}, message)
         case str(kind) if kind.endswith("_call_output"):
             message.role = "tool"
             call = text_of(value.get("call_id") or value.get("id") or "")
@@ -201,33 +197,11 @@ def _read_item(value: dict[str, Any], message: SpanMessage) -> None:
             message.role = "assistant"
         case str(kind) if kind not in ("", "message") and kind.lower() not in _ROLES and not _MESSAGE_KEYS & set(value):
             message.role = "assistant"
-            message.unread[printable(kind, _KIND_CHARS)] += 1
+            message.unread[printable(kind, KIND_CHARS)] += 1
 
 
 def _without(value: dict[str, Any], key: str) -> dict[str, Any]:
     return {each: inner for each, inner in value.items() if each != key}
-
-
-def _read_call(value: dict[str, Any], message: SpanMessage) -> None:
-    # OpenInference.
-    if isinstance(value.get("tool_call"), dict):
-        value = value["tool_call"]
-    inner = next((value[key] for key in ("function", "custom") if isinstance(value.get(key), dict)), value)
-    name = next((inner[key] for key in ("name", "toolName", "tool_name") if isinstance(inner.get(key), str)), "")
-    ids = (value.get(key) for key in ("id", "call_id", "tool_call_id", "toolUseId", "toolCallId", "tool_id"))
-    call = text_of(next((each for each in ids if each), ""))
-    keys = ("arguments", "args", "input", "tool_kwargs", "arguments_json")
-    args = next((inner[key] for key in keys if inner.get(key) is not None), ABSENT)
-    if not name and args is ABSENT:
-        return
-    message.add_call(RequestedCall(call, name, ABSENT if is_hidden(args) else arguments(args)))
-
-
-def arguments(value: Any) -> Any:
-    """Returns arguments as an object if they are a JSON text of one; an empty text is an empty object."""
-    if isinstance(value, str):
-        return {} if not value.strip() else structure(value)
-    return value
 
 
 def _read_tool_message(value: dict[str, Any], content_key: str, message: SpanMessage) -> None:
@@ -253,100 +227,3 @@ def _read_tool_message(value: dict[str, Any], content_key: str, message: SpanMes
     tells = value.get("event.name") != "gen_ai.tool.message" or "status" in value
     failed = value.get("status") == "error"
     message.results.append(ToolResult(call, name, ABSENT if hidden else found, failed, tells_failure=tells))
-
-
-def read_content(content: Any, message: SpanMessage, depth: int) -> None:
-    """Adds the texts, the calls and the results of a message's content."""
-    if depth > MAX_DEPTH:
-        return
-    if isinstance(content, str):
-        blocks = structure(content) if message.role != "system" and content.startswith('[{"') else content
-        known = isinstance(blocks, list) and blocks and all(isinstance(b, dict) and _known(b) for b in blocks)
-        if not known:
-            message.add_text(content)
-            return
-        content = blocks
-    if isinstance(content, dict):
-        content = content.get("parts", [content])
-    if isinstance(content, list):
-        for block in content:
-            if isinstance(block, str):
-                message.add_text(block)
-            elif isinstance(block, dict):
-                _read_block(block, message, depth)
-
-
-def _known(block: dict[str, Any]) -> bool:
-    if {"toolUse", "toolResult", "functionCall", "functionResponse", "function_call"} & set(block):
-        return True
-    if set(block) <= {"text"}:
-        return bool(block)
-    return text_of(block.get("type")) in _BLOCK_KINDS
-
-
-def _read_block(block: dict[str, Any], message: SpanMessage, depth: int) -> None:
-    # OpenInference.
-    if isinstance(block.get("message_content"), dict):
-        block = block["message_content"]
-    if read_hosted(block, message) or read_ui_tool(block, message):
-        return
-    call = next(
-        (block[k] for k in ("toolUse", "functionCall", "function_call", "tool_call") if _is_map(block, k)), None
-    )
-    result = next((block[k] for k in _RESULT_BLOCKS if _is_map(block, k)), None)
-    kind = str(block.get("type", ""))
-    if call is not None:
-        _read_call(call, message)
-    elif result is not None:
-        _read_result(result, message, framed="functionResponse" in block or "function_response" in block)
-    elif kind in ("tool_use", "tool-call", "tool_call", "function_call"):
-        _read_call(block, message)
-    elif kind in ("tool_result", "tool-result", "tool_call_response", "function_call_output"):
-        _read_result(block, message)
-    elif kind in REASONING_KINDS:
-        return
-    elif kind == "refusal" and isinstance(block.get("refusal"), str):
-        message.texts.append(block["refusal"])
-    elif kind in MEDIA_KINDS and not isinstance(block.get("text"), str):
-        if spoken := transcript_in(block):
-            message.texts.append(spoken)
-        else:
-            message.unread[kind] += 1
-    elif isinstance(block.get("text"), str):
-        if not block.get("thought"):
-            message.add_text(block["text"])
-    elif isinstance(block.get("content"), str | list | dict) and block.get("content") != "":
-        read_content(block["content"], message, depth + 1)
-    elif kind in ("text", "output_text", "input_text") and not {"text", "content"} & set(block):
-        message.hidden = True
-    elif not kind or kind not in _NO_CONTENT:
-        message.unread.update([printable(kind, _KIND_CHARS)] if kind else MEDIA_KINDS & set(block))
-
-
-def _is_map(block: dict[str, Any], key: str) -> bool:
-    return isinstance(block.get(key), dict)
-
-
-def _read_result(value: dict[str, Any], message: SpanMessage, *, framed: bool = False) -> None:
-    keys = ("id", "tool_use_id", "toolUseId", "toolCallId", "call_id", "tool_call_id")
-    # Haystack: the call.
-    origin = value["origin"] if isinstance(value.get("origin"), dict) else {}
-    fields = {**origin, **value}
-    call = text_of(next((fields[key] for key in keys if isinstance(fields.get(key), str)), ""))
-    name = text_of(fields.get("name") or fields.get("toolName") or origin.get("tool_name") or "")
-    found = next((value[key] for key in ("response", "result", "output", "content") if key in value), ABSENT)
-    found, is_error = unframed_output(found)
-    are_blocks = isinstance(found, list) and found and all(isinstance(each, dict) and _known(each) for each in found)
-    if are_blocks and not has_media(found):
-        inner = SpanMessage("tool")
-        read_content(found, inner, 1)
-        found = inner.text if inner.texts else json_blocks(found)
-    failed = is_error or value.get("status") == "error" or value.get("is_error") is True or value.get("error") is True
-    message.hidden = message.hidden or found is ABSENT
-    tells = value.get("type") != "tool_call_response" or not {"status", "is_error", "error"}.isdisjoint(value)
-    message.results.append(ToolResult(call, name, found, failed, framed, tells))
-
-
-def json_blocks(blocks: list[Any]) -> Any:
-    """Returns the value of Bedrock's block `{"json": x}`; other blocks unchanged."""
-    return blocks[0]["json"] if len(blocks) == 1 and isinstance(blocks[0], dict) and "json" in blocks[0] else blocks

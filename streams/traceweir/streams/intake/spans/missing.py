@@ -4,35 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 from traceweir.schemas.finish_reasons import is_unfinished, known_word, not_whole
 from traceweir.schemas.part_kinds import not_text
-from traceweir.schemas.result_parts import not_text_of_result
-from traceweir.streams.intake.spans.attributes import ABSENT, is_cut, plain_text
+from traceweir.streams.intake.spans.attributes import plain_text
 from traceweir.streams.intake.spans.content import bare_answer, finish_of
 from traceweir.streams.intake.spans.conventions import CONVENTIONS, hooks_of, keys_of
 from traceweir.streams.intake.spans.conventions.seen import SeenInvocation
 from traceweir.streams.intake.spans.dialects import finish_in_outputs, finish_reasons
+from traceweir.streams.intake.spans.frame_content import unread_answer_on, unread_question_on
 from traceweir.streams.intake.spans.identity import own_agent_name
-from traceweir.streams.intake.spans.interrupts import waits_for_person
 from traceweir.streams.intake.spans.message import is_hidden, newest_turn
+from traceweir.streams.intake.spans.missing_calls import is_interrupted, is_open, missing_of_calls
 from traceweir.streams.intake.spans.model_calls import ModelCall, last_of
+from traceweir.streams.intake.spans.reasons import reason_of
 from traceweir.streams.intake.spans.span import Span
-from traceweir.streams.intake.spans.switches import switch_of
 from traceweir.streams.intake.spans.tool_calls import ToolCall
 from traceweir.streams.intake.spans.tool_spans import tool_name
 from traceweir.streams.intake.spans.turns import TurnSpans
 
-_CONTENT_KEYS = ("messages", "input.value", "output.value", "arguments", "result", "prompt", "completion", "llm_re")
 _CLIENT = "use an instrumentation of the model's client as well, such as that for openai or litellm"
 _STREAMS = f"{_CLIENT}; a stream of OpenAI reports them with include_usage only"
-_ENDS_WITH_CALL = "the invocation ends with the call, which has no span; the application can run the tool after it"
-_HOSTED = (
-    "the provider of the model ran the tool, and its answer is without the result; where its API can add results to "
-    "answers, as OpenAI's does with `include`, ask for them"
-)
 _OVERWRITTEN = (
     "the tokens of some model calls are not in the spans: the instrumentation writes all model calls of an agent on "
     "one span, where the last call overwrites the others; use the spans of the framework itself, or export its log records too"
@@ -40,10 +34,6 @@ _OVERWRITTEN = (
 _QUIRKS = tuple(reversed(hooks_of(lambda each: each.quirks)))
 """The quirks of all conventions, the most specific last: what it tells replaces what the others tell of a part."""
 _CONTENT_SPANS = keys_of(lambda each: each.content_spans)
-_NO_FLAG = (
-    "the provider was told whether the tool failed, and the instrumentation of its client leaves that out; put a span of "
-    "the operation execute_tool around the run of the tool"
-)
 _NO_NAME = "no span tells it; set gen_ai.agent.name on a span around the work of the agent"
 _NO_OUTER_SPAN = (
     "the span of the agent around its steps is not there; it was lost, or its instrumentation never ended it, as that of "
@@ -91,10 +81,10 @@ class Missing:
             parts["question"] = f"the question is not in the spans: {why()}"
         if not answer and not failed:
             parts["answer"] = _of_answer(turn, calls, last, why)
-        parts |= _of_parts_without_text(models, last, question=question, answer=answer)
+        parts |= _of_parts_without_text(turn, models, last, question=question, answer=answer)
         if answer:
             parts |= _of_end(turn, models, last, answer)
-        parts |= _of_calls(turn, calls, last, why)
+        parts |= missing_of_calls(turn, calls, last, why)
         parts |= _of_models(models, calls, why)
         if not agent:
             parts |= _of_agent(turn, why)
@@ -102,16 +92,16 @@ class Missing:
             parts["root"] = _NO_ROOT
         if not has_session and turn.bare and _has_other_calls(calls, models):
             parts["session"] = _PART_OF_TURN
+        if any(model.is_cut for model in models) or (
+            not calls and _is_of_a_client(turn) and any(map(_may_have_asked, models))
+        ):
+            parts["tools"] = f"the tool calls of a model's answer, if there were any, are not in the spans: {why()}"
         scopes = {node.span.scope for node in turn.nodes}
         seen = SeenInvocation(turn.nodes, scopes, models, calls, agent, own_agent_name, why)
         for quirks in _QUIRKS:
             parts |= quirks(seen)
         if any(_is_overwritten(model) for model in models):
             parts["tokens"] = _OVERWRITTEN
-        if any(model.is_cut for model in models) or (
-            not calls and _is_of_a_client(turn) and any(map(_may_have_asked, models))
-        ):
-            parts["tools"] = f"the tool calls of a model's answer, if there were any, are not in the spans: {why()}"
         return cls(parts)
 
     def on(self, *parts: str) -> dict[str, Any]:
@@ -125,9 +115,9 @@ class Missing:
 
 
 def _of_answer(turn: TurnSpans, calls: Sequence[ToolCall], last: ModelCall | None, why: Callable[[], str]) -> str:
-    if _is_interrupted(turn):
+    if is_interrupted(turn):
         return "the answer is not in this trace: the run stopped before it, to wait for a person"
-    if last is not None and last.calls and (turn.bare or any(_is_open(call, last) for call in calls)):
+    if last is not None and last.calls and (turn.bare or any(is_open(call, last) for call in calls)):
         return "the answer is not in this trace: its last model call asks for tools, whose results it does not contain"
     stopped = sorted(filter(_is_stopped, _finish_reasons(last))) if last is not None else []
     if stopped:
@@ -136,29 +126,21 @@ def _of_answer(turn: TurnSpans, calls: Sequence[ToolCall], last: ModelCall | Non
 
 
 def _of_parts_without_text(
-    models: Sequence[ModelCall], last: ModelCall | None, *, question: str, answer: str
+    turn: TurnSpans, models: Sequence[ModelCall], last: ModelCall | None, *, question: str, answer: str
 ) -> dict[str, str]:
     """Tells which parts of the question and of the answer are no text, such as images."""
     inputs = models[0].inputs if models else []
     # Some APIs have the results of tools in messages of the user.
     asked = next((each for each in reversed(inputs) if each.role == "user" and not each.results), None)
     parts: dict[str, str] = {}
-    for sentence in not_text("question", question, [asked.unread] if asked is not None else ()):
+    frames = [] if turn.bare else turn.roots
+    of_question = [asked.unread] if asked is not None and asked.unread else map(unread_question_on, frames[:1])
+    for sentence in not_text("question", question, of_question):
         parts["question"] = sentence
-    written = [message.unread for message in last.outputs] if last is not None else []
-    for sentence in not_text("answer", answer, written):
+    written = [message.unread for message in last.outputs if message.unread] if last is not None else []
+    for sentence in not_text("answer", answer, written or map(unread_answer_on, frames[-1:])):
         parts["answer"] = sentence
     return parts
-
-
-def _is_interrupted(turn: TurnSpans) -> bool:
-    return any(waits_for_person(node.span) for node in turn.nodes)
-
-
-def _is_open(call: ToolCall, last: ModelCall | None) -> bool:
-    """Returns whether the last answer of a model asks for a call that no span tells of."""
-    asked_last = last is not None and call.asked_ns >= last.end_ns
-    return asked_last and call.run is None and call.result is ABSENT and call.args is not ABSENT
 
 
 def _has_other_calls(calls: Sequence[ToolCall], models: Sequence[ModelCall]) -> bool:
@@ -166,40 +148,7 @@ def _has_other_calls(calls: Sequence[ToolCall], models: Sequence[ModelCall]) -> 
     if any(message.calls or message.results for model in models[:1] for message in newest_turn(model.inputs)):
         return True
     last = max(models, key=lambda each: each.end_ns, default=None)
-    return any(_is_open(call, last) and not call.hosted for call in calls)
-
-
-def _of_calls(
-    turn: TurnSpans, calls: Sequence[ToolCall], last: ModelCall | None, why: Callable[[], str]
-) -> dict[str, str]:
-    """Tells what is missing of each tool call: its arguments, its result, its error message, or whether it failed."""
-    parts: dict[str, str] = {}
-    has_cut_texts = any(node.span.cut_texts for node in turn.nodes)
-    for place, call in enumerate(calls):
-        reason = partial(_reason, [call.run.span]) if call.run is not None else why
-        if call.args is ABSENT or call.args is None or is_cut(call.args):
-            # If the span of the tool is whole, what was cut can be the answer of the model.
-            source = why if has_cut_texts and not (call.run and call.run.span.cut_texts) else reason
-            parts[f"args:{place}"] = f"the arguments of the call of tool {call.name!r} are not in the spans: {source()}"
-        run_error = call.run.error if call.run is not None else call.error
-        if run_error == "" and call.result is ABSENT:
-            parts[f"error:{place}"] = (
-                f"the error message of the call of tool {call.name!r} is not in the spans: {reason()}"
-            )
-        if call.error is None and (call.result is ABSENT or is_cut(call.result)):
-            if turn.bare and call.run is None and not has_cut_texts and not call.hosted:
-                # Another trace can have it; that the answer is missing says so.
-                continue
-            if (call.run is not None and call.run.waits) or (_is_open(call, last) and _is_interrupted(turn)):
-                # It comes when a person has answered; that the answer is missing says so.
-                continue
-            ended = _HOSTED if call.hosted else _ENDS_WITH_CALL if _is_open(call, last) else reason()
-            parts[f"result:{place}"] = f"the result of the call of tool {call.name!r} is not in the spans: {ended}"
-        for sentence in not_text_of_result(call.name, call.result, call.unread):
-            parts[f"parts:{place}"] = sentence
-        if call.has_unknown_outcome:
-            parts[f"outcome:{place}"] = f"the outcome of the call of tool {call.name!r} is not in the spans: {_NO_FLAG}"
-    return parts
+    return any(is_open(call, last) and not call.hosted for call in calls)
 
 
 def _of_models(models: Sequence[ModelCall], calls: Sequence[ToolCall], why: Callable[[], str]) -> dict[str, str]:
@@ -231,7 +180,7 @@ def _of_agent(turn: TurnSpans, why: Callable[[], str]) -> dict[str, str]:
 
 def _reason_of_turn(turn: TurnSpans) -> str:
     spans = [node.span for node in turn.nodes]
-    return _NO_OUTER_SPAN if turn.is_fragment and not _has_hidden(spans) else _reason(spans)
+    return _NO_OUTER_SPAN if turn.is_fragment and not _has_hidden(spans) else reason_of(spans)
 
 
 def _has_hidden(spans: Sequence[Span]) -> bool:
@@ -299,24 +248,3 @@ def _is_overwritten(model: ModelCall) -> bool:
         return False
     answers = [message for message in newest_turn(model.inputs) if any(call.name in inside for call in message.calls)]
     return len(answers) > len(model.earlier)
-
-
-def _reason(spans: Sequence[Span]) -> str:
-    dropped = sum(span.dropped_attributes for span in spans)
-    if dropped:
-        return f"the SDK dropped {dropped} attributes of them; raise OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT"
-    keys = {key for span in spans for key in span.attributes}
-    if any(span.cut_texts for span in spans) or any(
-        is_cut(value) for span in spans for key, value in span.attributes.items() if _is_content(key)
-    ):
-        return "a value was cut; raise OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT"
-    if any(key.endswith(("_ref", "messages.ref", ".uri")) and _is_content(key) for key in keys):
-        return (
-            "the content was uploaded elsewhere and only its address is in the spans; capture it in the spans as well: "
-            + switch_of(spans)
-        )
-    return f"set {switch_of(spans)}"
-
-
-def _is_content(key: str) -> bool:
-    return any(word in key for word in _CONTENT_KEYS)

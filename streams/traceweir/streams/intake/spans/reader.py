@@ -9,9 +9,10 @@ from typing import Any, Literal
 from traceweir.streams.intake.spans.call_names import call_names
 from traceweir.streams.intake.spans.cut import without_cut_texts
 from traceweir.streams.intake.spans.identity import session_of, user_of
+from traceweir.streams.intake.spans.invocation_events import end_of_session, events_of
 from traceweir.streams.intake.spans.kinds import is_own
 from traceweir.streams.intake.spans.reasoning import reasoning_trace
-from traceweir.streams.intake.spans.records import Reading, end_of_session, events_of
+from traceweir.streams.intake.spans.records import Reading
 from traceweir.streams.intake.spans.span import Span
 from traceweir.streams.intake.spans.tree import below, trees, unique
 from traceweir.streams.intake.spans.turns import find_turns

@@ -7,8 +7,9 @@ from typing import Any, Literal
 
 from traceweir.streams.intake.spans.attributes import ABSENT, plain, plain_text, text_of
 from traceweir.streams.intake.spans.conventions import CONVENTIONS
+from traceweir.streams.intake.spans.invocation_events import arguments_of, utc_time
 from traceweir.streams.intake.spans.reasoning_ids import reasoning_trace_id
-from traceweir.streams.intake.spans.records import Reading, arguments_of, utc_time
+from traceweir.streams.intake.spans.records import Reading
 from traceweir.streams.intake.spans.span import Span
 
 _FRAMEWORKS = (

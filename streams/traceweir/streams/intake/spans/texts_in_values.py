@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+from traceweir.schemas.result_parts import data_url_kind
 from traceweir.streams.base.json_values import write_json
 from traceweir.streams.intake.spans.api_bodies import PYTHON_TEXT
 from traceweir.streams.intake.spans.attributes import ABSENT, decoded, plain, structure
@@ -80,7 +82,7 @@ def _question(value: Any, depth: int) -> str:
         return ""
     if isinstance(value, str):
         value = decoded(value) if value.startswith('"') else value
-        return value if isinstance(value, str) and not PYTHON_TEXT.match(value) else ""
+        return value if isinstance(value, str) and _is_text(value) else ""
     if isinstance(value, list):
         if value and all(isinstance(each, dict | list) for each in value):
             return newest_user_text(read_messages(value))
@@ -110,7 +112,30 @@ def _only_text(key: str, value: Any) -> str:
     arguments = list(value.values()) if key in _ARGUMENTS and isinstance(value, dict) else []
     arguments = value if key == "args" and isinstance(value, list) else arguments
     only = arguments[0] if len(arguments) == 1 else None
-    return only if isinstance(only, str) and not is_hidden(only) and not PYTHON_TEXT.match(only) else ""
+    return only if isinstance(only, str) and not is_hidden(only) and _is_text(only) else ""
+
+
+def _is_text(text: str) -> bool:
+    """Returns whether a text is one for people: neither Python's text of an object nor a data URL."""
+    return not PYTHON_TEXT.match(text) and not data_url_kind(text)
+
+
+def media_in(value: Any, depth: int = 0) -> Counter[str]:
+    """Returns how many values of each kind are data URLs in a value that is no message, such as an image in a request."""
+    found: Counter[str] = Counter()
+    value = structure(value)
+    if isinstance(value, str):
+        kind = data_url_kind(decoded(value) if value.startswith('"data:') else value)
+        return Counter([kind]) if kind else found
+    if isinstance(value, list):
+        inner = [each for each in value if isinstance(each, str)]
+    elif isinstance(value, dict) and not {"role", "parts", "type"} & set(value):
+        inner = [each for each in value.values() if not isinstance(each, list) or all(isinstance(e, str) for e in each)]
+    else:
+        return found
+    for each in inner if depth < _MAX_DEPTH else ():
+        found += media_in(each, depth + 1)
+    return found
 
 
 def _answer(value: Any, depth: int) -> str:
@@ -118,7 +143,7 @@ def _answer(value: Any, depth: int) -> str:
         return ""
     if isinstance(value, str):
         value = decoded(value) if value.startswith('"') else value
-        return value if isinstance(value, str) and not PYTHON_TEXT.match(value) else ""
+        return value if isinstance(value, str) and _is_text(value) else ""
     if isinstance(value, list):
         messages = read_messages([each for each in value if isinstance(each, dict)], "assistant")
         last = messages[-1] if messages else None

@@ -13,7 +13,7 @@ from traceweir.streams.intake.spans.conventions import hooks_of, keys_of, source
 from traceweir.streams.intake.spans.conventions.source import Identified, Source, read_all
 from traceweir.streams.intake.spans.interrupts import waits_for_person
 from traceweir.streams.intake.spans.message import SpanMessage, is_hidden
-from traceweir.streams.intake.spans.messages import read_content
+from traceweir.streams.intake.spans.message_content import read_content
 from traceweir.streams.intake.spans.python_text import python_value
 from traceweir.streams.intake.spans.span import Attributes, Span
 from traceweir.streams.intake.spans.span_events import named_events
@@ -61,6 +61,8 @@ class ToolRun:
     """The error message of a failed call, possibly empty; None if the call succeeded."""
     waits: bool = False
     """Whether the tool stopped to wait for a person."""
+    has_unnamed_args: bool = False
+    """Whether the span has values of arguments without the names of their parameters, so that `args` is ABSENT."""
 
     @property
     def handoff(self) -> str:
@@ -76,16 +78,18 @@ class ToolRun:
 def read_tool(span: Span) -> ToolRun:
     """Returns what a tool's span tells about the call."""
     result, id_in_result, failed = _result(span)
-    args, id_in_event = _args(span)
+    told, id_in_event = _args(span)
+    args = unwrapped_args(told)
+    is_unnamed = args is ABSENT and has_unnamed_args(told)
     if any(hides(span) for hides in _HIDES_CALL):
         args = result = ABSENT
     call_id = first_text(span.attributes, *_IDS)
     call_id = "" if call_id.startswith(_NO_IDS) else call_id
     call_id = call_id or id_in_result or id_in_event
     if waits_for_person(span):
-        return ToolRun(span, tool_name(span), call_id, args, ABSENT, None, waits=True)
+        return ToolRun(span, tool_name(span), call_id, args, ABSENT, None, waits=True, has_unnamed_args=is_unnamed)
     error = error_of(span, result, failed)
-    return ToolRun(span, tool_name(span), call_id, args, result, error)
+    return ToolRun(span, tool_name(span), call_id, args, result, error, has_unnamed_args=is_unnamed)
 
 
 def tool_name(span: Span) -> str:
@@ -109,12 +113,9 @@ def is_server_call(attributes: Attributes) -> bool:
 
 
 def _args(span: Span) -> tuple[Any, str]:
-    """Returns the arguments and the id of the call beside them."""
+    """Returns the arguments, in the frame that they have, and the id of the call beside them."""
     value = _told(span, _ARGUMENTS)
-    call_id = ""
-    if isinstance(value, Identified):
-        value, call_id = value
-    return unwrapped_args(value), call_id
+    return (value.value, value.call_id) if isinstance(value, Identified) else (value, "")
 
 
 def _told(span: Span, sources: tuple[Source, ...]) -> Any:
@@ -138,14 +139,32 @@ def unwrapped_args(value: Any) -> Any:
         return value
     if "inputs" in value and set(value) <= {"inputs", "tags", "metadata", "kwargs", "input_str"}:
         return unwrapped_args(value["inputs"])
-    if isinstance(value.get("kwargs"), dict) and set(value) <= {"args", "kwargs", "sanitize_inputs_outputs"}:
-        if value.get("args") and not value["kwargs"]:
-            # Values without the names of their parameters, which the model's answer tells.
+    if _is_of_function(value):
+        if has_unnamed_args(value):
             return ABSENT
         return {name: each for name, each in value["kwargs"].items() if not _is_object(each)}
     if value.get("type") == "tool_call" and isinstance(value.get("args"), dict):
         return value["args"]
     return value
+
+
+def _is_of_function(value: dict[str, Any]) -> bool:
+    """Returns whether an object has the arguments of a function in Python: those by place, and those by name."""
+    return isinstance(value.get("kwargs"), dict) and set(value) <= {"args", "kwargs", "sanitize_inputs_outputs"}
+
+
+def has_unnamed_args(value: Any) -> bool:
+    """Returns whether the arguments of a function have values without the names of their parameters.
+
+    The object whose method the function is does not count.
+
+    >>> has_unnamed_args('{"args": ["Oslo"], "kwargs": {"day": 1}}'), has_unnamed_args('{"args": [], "kwargs": {"day": 1}}')
+    (True, False)
+    """
+    value = structure(value)
+    if not isinstance(value, dict) or not _is_of_function(value) or not isinstance(value.get("args"), list):
+        return False
+    return any(not _is_object(each) for each in value["args"])
 
 
 def _is_object(value: Any) -> bool:

@@ -36,13 +36,18 @@ class Waiting(Generic[T]):
 
     def take(self, *keys: Hashable) -> T | None:
         """Takes the first value that has one of the keys; returns None if there is none."""
-        found = [place for key in keys if (place := self._first(key)) is not None]
+        found = [place for key in keys if (place := self._place_of(key)) is not None]
         if not found:
             return None
         self._taken.add(min(found))
         return self._values[min(found)]
 
-    def _first(self, key: Hashable) -> int | None:
+    def first(self, key: Hashable) -> T | None:
+        """Returns the value that `take` would take for a key; None if there is none."""
+        place = self._place_of(key)
+        return None if place is None else self._values[place]
+
+    def _place_of(self, key: Hashable) -> int | None:
         places = self._places.get(key)
         while places and places[0] in self._taken:
             places.popleft()

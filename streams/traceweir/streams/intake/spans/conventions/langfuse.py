@@ -9,7 +9,7 @@ from traceweir.streams.intake.spans.attributes import first_text, json_in_text
 from traceweir.streams.intake.spans.conventions.convention import Convention, Switch
 from traceweir.streams.intake.spans.conventions.genai import operation_of
 from traceweir.streams.intake.spans.conventions.source import Rank, Source, as_it_is, attributes
-from traceweir.streams.intake.spans.message import SpanMessage, is_hidden
+from traceweir.streams.intake.spans.message import SpanMessage, is_hidden, said
 from traceweir.streams.intake.spans.span import Kind, Span
 from traceweir.streams.intake.spans.texts_in_values import answer_in, question_in
 
@@ -36,7 +36,7 @@ def _agent_of(span: Span) -> str:
 
 
 def _read_output(value: Any) -> list[SpanMessage]:
-    return answered(value) or ([SpanMessage("assistant", [value])] if isinstance(value, str) else [])
+    return answered(value) or ([said("assistant", value)] if isinstance(value, str) else [])
 
 
 def _read_text(span: Span, _: object) -> str:

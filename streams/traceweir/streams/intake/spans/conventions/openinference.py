@@ -11,7 +11,7 @@ from traceweir.streams.intake.spans.conventions.convention import Convention, Sw
 from traceweir.streams.intake.spans.conventions.smolagents import CLASSES
 from traceweir.streams.intake.spans.conventions.source import Rank, Source, SourcePlace, as_it_is, attributes
 from traceweir.streams.intake.spans.hosted_tools import MARKS
-from traceweir.streams.intake.spans.message import Role, SpanMessage, is_hidden
+from traceweir.streams.intake.spans.message import Role, SpanMessage, is_hidden, said
 from traceweir.streams.intake.spans.metadata import in_metadata
 from traceweir.streams.intake.spans.span import Attributes, Kind, Span
 from traceweir.streams.intake.spans.spread_messages import indexed
@@ -95,10 +95,14 @@ def _read_inputs(span: Span, spread: Mapping[str, Any]) -> list[SpanMessage]:
 def _read_request(span: Span, value: Any) -> list[SpanMessage]:
     """Returns the messages of a request, which can be the prompt of a model as a text."""
     found = requested(value)
-    is_text = isinstance(value, str) and span.attributes.get("input.mime_type") != _JSON
-    if found or not is_text or not value or value[0] in '{["' or is_hidden(value) or PYTHON_TEXT.match(value):
+    if found or not isinstance(value, str) or not value:
         return found
-    return [SpanMessage("user", [value])]
+    text = decoded(value) if value[0] == '"' else value
+    # Of JSON, only a text is a prompt.
+    is_text = isinstance(text, str) and (text is not value or span.attributes.get("input.mime_type") != _JSON)
+    if not is_text or not text or (text is value and value[0] in '{["') or is_hidden(text) or PYTHON_TEXT.match(text):
+        return found
+    return [said("user", text)]
 
 
 def _read_prompts(_: Span, spread: Mapping[str, Any]) -> list[SpanMessage]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -18,7 +19,11 @@ from traceweir.streams.intake.spans.texts_in_values import answer_in, question_i
 
 _KIND = "traceloop.span.kind"
 _KINDS: dict[str, Kind] = {"tool": "tool", "workflow": "workflow", "agent": "agent", "task": "other"}
-_REQUESTS = {"chat", "completion"}
+_REQUESTS = {"chat", "completion", "llm.completions"}
+_PROMPTS = "llm.prompts."
+_COMPLETIONS = "llm.completions."
+_TURNS = re.compile(r"(?:\A\s*|\n\n)(Human|Assistant):")
+"""What begins the texts of the user and of the model in the prompt of an API without messages."""
 _SCOPE_OF_JS = "@traceloop/instrumentation-langchain"
 _PROPERTIES = "traceloop.association.properties."
 
@@ -71,6 +76,23 @@ def _read_completions(_: Span, spread: Mapping[str, Any]) -> list[SpanMessage]:
     return indexed(spread, "gen_ai.completion.", "assistant")
 
 
+def _read_old_prompts(_: Span, spread: Mapping[str, Any]) -> list[SpanMessage]:
+    """Returns the messages under the keys before the standard, in which `user` is the text of a prompt."""
+    renamed = {
+        f"{key.removesuffix('.user')}.content" if key.endswith(".user") else key: value for key, value in spread.items()
+    }
+    messages = indexed(renamed, _PROMPTS)
+    if len(messages) != 1 or len(messages[0].texts) != 1 or not _TURNS.match(messages[0].texts[0]):
+        return messages
+    turns = _TURNS.split(messages[0].texts[0])[1:]
+    texts = ((turns[place], turns[place + 1].strip()) for place in range(0, len(turns), 2))
+    return [SpanMessage("user" if who == "Human" else "assistant", [text]) for who, text in texts if text]
+
+
+def _read_old_completions(_: Span, spread: Mapping[str, Any]) -> list[SpanMessage]:
+    return indexed(spread, _COMPLETIONS, "assistant")
+
+
 def _is_nameless_handoff(span: Span) -> bool:
     """Returns whether a span is a handoff of OpenAI's Agents SDK, of which traceloop does not tell the receiver."""
     there = span.attributes
@@ -98,11 +120,13 @@ TRACELOOP = Convention(
     kind=_kind,
     kind_of_name=_kind_of_name,
     switches=(Switch("TRACELOOP_TRACE_CONTENT=true", keys=("traceloop.", "llm.request.type")),),
-    sessions=(f"{_PROPERTIES}session_id", f"{_PROPERTIES}thread_id"),
+    sessions=tuple(f"{_PROPERTIES}{name}" for name in ("session_id", "thread_id", "conversation_id", "chat_id")),
     apps=("traceloop.workflow.name",),
     users=(f"{_PROPERTIES}user_id",),
     agents=(f"{_PROPERTIES}lc_agent_name",),
     agent_of={"agent": _agent_of},
+    models=("llm.response.model",),
+    providers=("llm.vendor",),
     requested_models=("llm.request.model", f"{_PROPERTIES}ls_model_name"),
     input_tokens=("llm.usage.prompt_tokens",),
     output_tokens=("llm.usage.completion_tokens",),
@@ -111,11 +135,13 @@ TRACELOOP = Convention(
     documents=("traceloop.entity.output",),
     inputs=(
         Source("gen_ai.prompt.", _read_prompts, Rank.VALUE, SourcePlace.SPREAD),
+        Source(_PROMPTS, _read_old_prompts, Rank.BODY, SourcePlace.SPREAD),
         *attributes(requested, Rank.FRAME, "traceloop.entity.input"),
         *attributes(requested, Rank.REST, "gen_ai.task.input"),
     ),
     outputs=(
         Source("gen_ai.completion.", _read_completions, Rank.VALUE, SourcePlace.SPREAD),
+        Source(_COMPLETIONS, _read_old_completions, Rank.BODY, SourcePlace.SPREAD),
         *attributes(answered, Rank.FRAME, "traceloop.entity.output"),
     ),
     questions=attributes(question_in, Rank.FRAME, "traceloop.entity.input"),
