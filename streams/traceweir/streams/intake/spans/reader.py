@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from traceweir.streams.intake.spans.call_names import call_names
+from traceweir.streams.intake.spans.clocks import with_one_clock
 from traceweir.streams.intake.spans.cut import without_cut_texts
 from traceweir.streams.intake.spans.identity import session_of, user_of
 from traceweir.streams.intake.spans.invocation_events import end_of_session, events_of
@@ -50,7 +51,7 @@ def read_trace(spans: Iterable[Span], *, visibility: Visibility = "private", ses
         session_id: The session of all events, if an earlier reading of the trace has published them in one session
             already; empty: the spans tell the session.
     """
-    everything = unique(without_cut_texts(spans))
+    everything = with_one_clock(unique(without_cut_texts(spans)))
     known = [span for span in everything if not is_own(span)]
     own_spans = len(everything) - len(known)
     if not known:
