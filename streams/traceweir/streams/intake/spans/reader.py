@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from traceweir.streams.intake.spans.call_names import call_names
 from traceweir.streams.intake.spans.clocks import with_one_clock
+from traceweir.streams.intake.spans.conventions import hooks_of
 from traceweir.streams.intake.spans.cut import without_cut_texts
 from traceweir.streams.intake.spans.identity import session_of, user_of
 from traceweir.streams.intake.spans.invocation_events import end_of_session, events_of
@@ -18,6 +19,8 @@ from traceweir.streams.intake.spans.span import Span
 from traceweir.streams.intake.spans.tree import below, trees, unique
 from traceweir.streams.intake.spans.turns import find_turns
 from traceweir.streams.intake.spans.unnamed_tools import mark_tools
+
+_JOINED = hooks_of(lambda each: each.joined)
 
 Visibility = Literal["private", "org", "network"]
 
@@ -52,11 +55,13 @@ def read_trace(spans: Iterable[Span], *, visibility: Visibility = "private", ses
             already; empty: the spans tell the session.
     """
     everything = with_one_clock(unique(without_cut_texts(spans)))
-    known = [span for span in everything if not is_own(span)]
+    known: Sequence[Span] = [span for span in everything if not is_own(span)]
     own_spans = len(everything) - len(known)
     if not known:
         return TraceRecords(own_spans=own_spans)
-    roots = trees(known)
+    for joined in _JOINED:
+        known = joined(known)
+    roots = trees(list(known))
     outermost_first = below(roots)
     mark_tools(outermost_first)
     common = session_of(outermost_first)

@@ -50,6 +50,8 @@ class Convention:
     """Tells the kind of a span by its attributes; None if they are not those of the convention."""
     kind_of_name: Callable[[Span], Kind | None] | None = None
     """Tells the kind of a span by its name; asked only if no convention knows the attributes."""
+    joined: Callable[[Sequence[Span]], Sequence[Span]] | None = None
+    """Tells the spans of a trace with the spans of one step made one, where only several together tell the step."""
     switches: tuple[Switch, ...] = ()
     """The settings that make the instrumentation write content; the first that applies counts."""
     frameworks: tuple[tuple[str, str], ...] = ()
