@@ -17,7 +17,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from tests.support.workers import ROOT
 
 from traceweir.streams.base.stages.base import Output
-from traceweir.streams.worker.runtime.delivery import CheckpointChanges, Firsts, RowsByPlace, Transaction
+from traceweir.streams.worker.runtime.batches import RowsByPlace
+from traceweir.streams.worker.runtime.delivery import CheckpointChanges, Firsts, Transaction
 from traceweir.streams.worker.runtime.failure import in_words
 
 pytestmark = pytest.mark.kafka

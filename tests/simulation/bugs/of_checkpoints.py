@@ -17,11 +17,12 @@ from traceweir.streams.base.stages.base import Cut, Output
 from traceweir.streams.pipeline.score.offset_tracker import OffsetTracker
 from traceweir.streams.worker.kafka.partition_table import PartitionTable
 from traceweir.streams.worker.runtime import changelog_restore, checkpoint, takeover
+from traceweir.streams.worker.runtime.batches import RowsByPlace
 from traceweir.streams.worker.runtime.changelog_restore import ChangelogRestore
 from traceweir.streams.worker.runtime.checkpoint import Checkpoints
 from traceweir.streams.worker.runtime.checkpoint_rounds import CheckpointRounds
 from traceweir.streams.worker.runtime.checkpoint_rows import WRITER_ROW
-from traceweir.streams.worker.runtime.delivery import RowsByPlace, Transaction
+from traceweir.streams.worker.runtime.delivery import Transaction
 from traceweir.streams.worker.runtime.known_ends import KnownEnds
 from traceweir.streams.worker.runtime.lane import Lane
 from traceweir.streams.worker.runtime.ownership import ClaimedPartitions

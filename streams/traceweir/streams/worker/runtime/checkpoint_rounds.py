@@ -16,10 +16,11 @@ from faust.types import TP
 from traceweir.streams.base.clock import seconds_now
 from traceweir.streams.base.stages.base import Output
 from traceweir.streams.worker.kafka.partition_table import PartitionTable
+from traceweir.streams.worker.runtime.batches import TOO_LARGE
 from traceweir.streams.worker.runtime.checkpoint_content import CheckpointContent
 from traceweir.streams.worker.runtime.checkpoint_pace import CheckpointPace
 from traceweir.streams.worker.runtime.cluster_clock import ClocksApartError, ClockWentBackError, require_no_step_back
-from traceweir.streams.worker.runtime.delivery import TOO_LARGE, TRANSACTIONS_ENDED
+from traceweir.streams.worker.runtime.delivery import TRANSACTIONS_ENDED
 from traceweir.streams.worker.runtime.hand_over import HandOver
 from traceweir.streams.worker.runtime.lane import Lane
 from traceweir.streams.worker.runtime.ownership import Ownership

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import defaultdict
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple, Protocol
 
@@ -19,52 +18,45 @@ from aiokafka.errors import (
     InvalidTxnState,
     KafkaConnectionError,
     KafkaError,
-    MessageSizeTooLargeError,
-    NotEnoughReplicasAfterAppendError,
-    NotEnoughReplicasError,
     OutOfOrderSequenceNumber,
-    PolicyViolationError,
     ProducerFenced,
-    RecordListTooLargeError,
     TransactionalIdAuthorizationFailed,
     UnknownProducerId,
-    UnknownTopicOrPartitionError,
     UnsupportedVersionError,
 )
 
 from traceweir.streams.base.errors import WorkerError
 from traceweir.streams.base.setting_groups.worker import TRANSACTION_TIMEOUT_S
-from traceweir.streams.base.stages.base import MAX_BATCH_BYTES, Output, Rows
-from traceweir.streams.base.stages.record_limits import RecordLimits, record_bytes
+from traceweir.streams.base.stages.base import MAX_BATCH_BYTES, Output
+from traceweir.streams.base.stages.record_limits import RecordLimits
 from traceweir.streams.worker.kafka.answer_limits import limit_answers
 from traceweir.streams.worker.kafka.broker_list import require_broker_list
 from traceweir.streams.worker.kafka.fast_close import close_producer
 from traceweir.streams.worker.kafka.member_offsets import Member, commit_as_member
 from traceweir.streams.worker.kafka.topic_creation import create_no_topics
+from traceweir.streams.worker.runtime.batches import (
+    RowsByPlace,
+    outputs_by_place,
+    rows_as_records,
+    send_each,
+)
 
 FENCE_WITHIN_S = 60.0
 """Time limit for starting a transactional producer, including the abort of the former owner's open transaction."""
-_CREATE_TIME = 0
-_FEW_REPLICAS = NotEnoughReplicasError, NotEnoughReplicasAfterAppendError
 _stopping: set[asyncio.Future[None]] = set()
 STOP_WITHIN_S = 5.0
 """Time limit in seconds for the end of a client that nobody waits for."""
 PRODUCER_FORGOTTEN = (InvalidProducerIdMapping, UnknownProducerId, OutOfOrderSequenceNumber, InvalidTxnState)
 """What a transaction raises if Kafka does not know its producer any more, or knows another state of it."""
-TOO_LARGE = (MessageSizeTooLargeError, RecordListTooLargeError)
-"""What a send raises if a topic accepts smaller batches than before; the next takeover learns its limit."""
 TRANSACTIONS_ENDED = (ProducerFenced, InvalidProducerEpoch, *PRODUCER_FORGOTTEN)
 """What a transaction raises after which Kafka accepts none from this producer any more, but from a new one."""
 
 Offsets = Mapping[TopicPartition, int]
-RowsByPlace = Mapping[TopicPartition, Rows]
 Firsts = Mapping[TopicPartition, int]
 """By partition, the offset of the first sent record.
 
 A partition is missing if other records can be between the sent ones, or if the broker sets the timestamps.
 """
-_Content = tuple[bytes | None, bytes | None, int | None, list[tuple[str, bytes | None]]]
-"""Key, value, timestamp and headers of a record."""
 
 
 class CheckpointChanges(NamedTuple):
@@ -79,17 +71,8 @@ Further = Callable[[Firsts], Awaitable[CheckpointChanges | None]]
 """Called after a part was written. Returns the next part of the same transaction, or None if there is none."""
 
 
-class _Sent(NamedTuple):
-    first: int | None
-    last: int
-
-
 class NoTransactionsError(WorkerError):
     """The cluster refuses transactions to this worker; the message contains the reason and the way out."""
-
-
-class MissingPartitionError(WorkerError):
-    """A topic has lost a partition; the message contains its name and the way out."""
 
 
 class CheckpointDelivery(Protocol):
@@ -214,11 +197,11 @@ class Transaction:
         await self._producer.begin_transaction()
         more: CheckpointChanges | None = changes
         while more is not None:
-            batches = _by_partition(more.outputs, self._limits) | _contents(more.rows)
+            batches = outputs_by_place(more.outputs, self._limits) | rows_as_records(more.rows)
             # All partitions are added in one request first: while the broker adds a partition, it refuses other requests.
             for place in batches:
                 self._producer._txn_manager.maybe_add_partition_to_txn(place)
-            sent = await _send_each(self._producer, batches, self._limits)
+            sent = await send_each(self._producer, batches, self._limits)
             ends |= {place: sent[place].last for place in more.rows if place in sent}
             offsets |= more.offsets
             firsts = {place: first for place, (first, _) in sent.items() if first is not None}
@@ -285,8 +268,8 @@ class PlainSends:
 
         Rows follow the outputs, because the rows contain the offsets from which a new owner continues.
         """
-        await _send_each(self._producer, _by_partition(outputs, self._limits), self._limits)
-        sent = await _send_each(self._producer, _contents(rows), self._limits)
+        await send_each(self._producer, outputs_by_place(outputs, self._limits), self._limits)
+        sent = await send_each(self._producer, rows_as_records(rows), self._limits)
         if offsets and self._commit is not None:
             await self._commit(offsets)
         return {place: last for place, (_, last) in sent.items()}
@@ -321,115 +304,3 @@ def _refusal(transactional_id: str, error: BaseException, timeout_ms: int) -> st
             "with TRACEWEIR_DELIVERY=at_least_once"
         )
     return f"{what} ({type(error).__name__}: {error})"
-
-
-def _refused_batch(error: KafkaError, topic: str, size: int) -> str:
-    """Returns what a topic refuses, and the option; aiokafka's error has neither."""
-    what = f"topic {topic!r} refuses a batch of {size} bytes"
-    if isinstance(error, TOO_LARGE):
-        option = "segment.bytes" if isinstance(error, RecordListTooLargeError) else "max.message.bytes"
-        return f"{what}, because its {option} is below that: set it to {MAX_BATCH_BYTES} or more"
-    if isinstance(error, _FEW_REPLICAS):
-        return f"{what}, because fewer replicas are in sync than its min.insync.replicas: start the missing brokers"
-    return (
-        f"{what} by a policy of the cluster: the brokers' logs name the policy, which must accept this topic's records"
-    )
-
-
-def _by_partition(outputs: Sequence[Output], limits: RecordLimits) -> dict[TopicPartition, list[_Content]]:
-    batches: dict[tuple[str, int], list[_Content]] = defaultdict(list)
-    for topic, partition, key, value, headers, timestamp in map(limits.fitted, outputs):
-        batches[topic, partition].append((key, value, timestamp, [*headers]))
-    return {TopicPartition(*place): batch for place, batch in batches.items()}
-
-
-def _contents(rows: RowsByPlace) -> dict[TopicPartition, list[_Content]]:
-    return {place: [(key, value, None, []) for key, value in found] for place, found in rows.items() if found}
-
-
-def _track(producer: AIOKafkaProducer, batches: Collection[TopicPartition]) -> None:
-    """Lets the producer keep the leaders of these topics.
-
-    At first aiokafka knows all topics. From the first topic on that was created later, it asks for this topic alone, and
-    has no leader for the others any more: their batches would expire.
-    """
-    for topic in {place.topic for place in batches}:
-        producer.client.add_topic(topic)
-
-
-async def _send_each(
-    producer: AIOKafkaProducer, batches: Mapping[TopicPartition, Sequence[_Content]], limits: RecordLimits
-) -> dict[TopicPartition, _Sent]:
-    _track(producer, batches)
-    sent = await asyncio.gather(
-        *(_send(producer, place, records, limits.batch_bytes(place.topic)) for place, records in batches.items())
-    )
-    return dict(zip(batches, sent, strict=True))
-
-
-async def _send(
-    producer: AIOKafkaProducer, place: TopicPartition, records: Sequence[_Content], most_bytes: int
-) -> _Sent:
-    """Sends records to one partition in order, as batches, and returns the offsets of the first and the last record.
-
-    A batch has at most `most_bytes` bytes before its compression.
-
-    The first offset is None if the records can have other records between them, or got their timestamps from the broker.
-
-    Raises:
-        ValueError: a record is larger than a batch.
-    """
-    acknowledged: list[tuple[asyncio.Future[Any], int, int]] = []
-    at = 0
-    while at < len(records):
-        batch = producer.create_batch()
-        start = at
-        while at < len(records):
-            key, value, timestamp, headers = records[at]
-            if (
-                at > start
-                and most_bytes < MAX_BATCH_BYTES
-                and batch.size() + record_bytes(key, value, headers) > most_bytes
-            ):
-                break
-            if batch.append(key=key, value=value, timestamp=timestamp, headers=headers) is None:
-                break
-            at += 1
-        # A batch accepts its first record, whatever the size.
-        if batch.size() > most_bytes:
-            key, value, _, _ = records[start]
-            raise ValueError(
-                f"a record of {len(value or b'') + len(key or b'')} bytes for {place.topic} does not fit "
-                f"a batch of {most_bytes} bytes"
-            )
-        size = batch.size()
-        try:
-            written_later = await producer.send_batch(batch, place.topic, partition=place.partition)
-        except AssertionError as error:
-            # aiokafka's only answer to a partition that the topic does not have; other assertions have other words.
-            if "Unrecognized partition" not in str(error):
-                raise
-            raise MissingPartitionError(
-                f"the topic {place.topic} has no partition {place.partition} any more: it was deleted, and another client may "
-                "have created it again with the brokers' default number of partitions (auto.create.topics.enable). Delete it "
-                "if `traceweir topics check` names it, run `traceweir topics create`, and start the worker again"
-            ) from None
-        except UnknownTopicOrPartitionError:
-            raise MissingPartitionError(
-                f"the topic {place.topic} does not exist any more: run `traceweir topics create`, and start the worker again"
-            ) from None
-        acknowledged.append((written_later, at - start, size))
-    first: int | None = None
-    last = -1
-    for number, (future, count, size) in enumerate(acknowledged):
-        try:
-            # The broker answers with the offset of the first record.
-            written = await future
-        except (*TOO_LARGE, *_FEW_REPLICAS, PolicyViolationError) as error:
-            raise type(error)(_refused_batch(error, place.topic, size)) from error
-        if number == 0:
-            first = written.offset
-        if written.timestamp_type != _CREATE_TIME or (number and written.offset != last + 1):
-            first = None
-        last = written.offset + count - 1
-    return _Sent(first, last)

@@ -8,7 +8,8 @@ from traceweir.schemas.text import printable
 from traceweir.streams.base.errors import WorkerError
 from traceweir.streams.scoring.isolation.process import ScoringProcessDiedError
 from traceweir.streams.worker.kafka.errors import KafkaUnreachableError
-from traceweir.streams.worker.runtime.delivery import PRODUCER_FORGOTTEN, TOO_LARGE
+from traceweir.streams.worker.runtime.batches import TOO_LARGE
+from traceweir.streams.worker.runtime.delivery import PRODUCER_FORGOTTEN
 
 
 def in_words(error: BaseException | None) -> str | None:

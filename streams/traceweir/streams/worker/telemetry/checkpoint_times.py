@@ -8,7 +8,8 @@ from time import monotonic
 from aiokafka import TopicPartition
 
 from traceweir.streams.base.stages.base import Output
-from traceweir.streams.worker.runtime.delivery import CheckpointDelivery, Further, Offsets, RowsByPlace
+from traceweir.streams.worker.runtime.batches import RowsByPlace
+from traceweir.streams.worker.runtime.delivery import CheckpointDelivery, Further, Offsets
 from traceweir.streams.worker.telemetry import catalogue
 from traceweir.streams.worker.telemetry.measured import Measured
 

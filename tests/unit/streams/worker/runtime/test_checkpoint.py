@@ -16,9 +16,10 @@ from tests.unit.streams.worker.runtime.test_lane import Listing, ends, make_lane
 from traceweir.streams.base.stages.base import End, StageSpec
 from traceweir.streams.base.stages.inputs import Place
 from traceweir.streams.worker.kafka.partition_table import PartitionTable
+from traceweir.streams.worker.runtime.batches import RowsByPlace
 from traceweir.streams.worker.runtime.changelog_restore import ChangelogRestore, Sources
 from traceweir.streams.worker.runtime.checkpoint import MAX_LOSSES, Checkpoints
-from traceweir.streams.worker.runtime.delivery import NoTransactionsError, RowsByPlace
+from traceweir.streams.worker.runtime.delivery import NoTransactionsError
 from traceweir.streams.worker.runtime.lane import Lane
 from traceweir.streams.worker.runtime.row_formats import FORMAT, FORMAT_ROW, ROW_FORMATS, RowFormats
 

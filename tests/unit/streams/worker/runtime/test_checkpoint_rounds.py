@@ -21,10 +21,10 @@ from traceweir.streams.base.clock import seconds_now
 from traceweir.streams.base.stages.base import Cut, End, Output, StageSpec
 from traceweir.streams.testing import Message
 from traceweir.streams.worker.kafka.partition_table import PartitionTable
+from traceweir.streams.worker.runtime.batches import RowsByPlace
 from traceweir.streams.worker.runtime.checkpoint import Checkpoints
 from traceweir.streams.worker.runtime.checkpoint_rows import OFFSETS
 from traceweir.streams.worker.runtime.cluster_clock import ClocksApartError
-from traceweir.streams.worker.runtime.delivery import RowsByPlace
 from traceweir.streams.worker.runtime.lane import Lane
 
 

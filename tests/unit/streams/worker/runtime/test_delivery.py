@@ -29,7 +29,8 @@ from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from traceweir.streams.base.stages.base import Output
 from traceweir.streams.base.stages.record_limits import RecordLimits
 from traceweir.streams.worker.runtime import delivery
-from traceweir.streams.worker.runtime.delivery import TRANSACTIONS_ENDED, MissingPartitionError, Transaction
+from traceweir.streams.worker.runtime.batches import MissingPartitionError
+from traceweir.streams.worker.runtime.delivery import TRANSACTIONS_ENDED, Transaction
 from traceweir.streams.worker.runtime.failure import in_words
 
 

@@ -19,9 +19,9 @@ from tests.unit.streams.worker.runtime.test_lane import Listing, ends, records
 from traceweir.streams.base.stages.base import Record, StageSpec
 from traceweir.streams.base.stages.errors import RecordRejected, SessionFailed
 from traceweir.streams.worker.runtime import checkpoint
+from traceweir.streams.worker.runtime.batches import RowsByPlace
 from traceweir.streams.worker.runtime.checkpoint import Checkpoints
 from traceweir.streams.worker.runtime.checkpoint_rows import OFFSETS
-from traceweir.streams.worker.runtime.delivery import RowsByPlace
 
 
 class Raising(Listing):
