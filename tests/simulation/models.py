@@ -72,7 +72,6 @@ class SimulatedModels:
     def install(self) -> None:
         """Makes the judges of this Python process ask these models."""
         put(client, "load_litellm", lambda: self)
-        put(client, "check_judge", lambda: None)
         put(service, "check_judge", lambda: None)
         put(usable, "check_judge", lambda: None)
 

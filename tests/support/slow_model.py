@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from traceweir.streams.scoring.judges.client import load_litellm
+from traceweir.streams.scoring.judges.litellm_setup import load_litellm
 
 
 class ModelError(Exception):

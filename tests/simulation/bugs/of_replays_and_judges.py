@@ -13,7 +13,7 @@ from traceweir.streams.pipeline.score.judge_rows import JudgeRows
 from traceweir.streams.pipeline.score.session_configs import SessionConfigs
 from traceweir.streams.pipeline.score.stage import ScoreStage
 from traceweir.streams.scoring.isolation.in_flight import ScoringInFlight
-from traceweir.streams.scoring.judges.service import SessionJudge
+from traceweir.streams.scoring.judges.session_judge import SessionJudge
 from traceweir.streams.tools.dead_letters import replay
 from traceweir.streams.tools.dead_letters.replay import _Sender
 from traceweir.streams.worker.runtime.delivery import Transaction

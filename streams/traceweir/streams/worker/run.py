@@ -20,8 +20,8 @@ from traceweir.streams.base.process_setup import paused_gc
 from traceweir.streams.base.settings import Settings
 from traceweir.streams.base.topics import StageName, application_id
 from traceweir.streams.scoring.isolation.launch import LaunchedProcess
-from traceweir.streams.scoring.judges.client import check_judge
 from traceweir.streams.scoring.judges.keys import without_key
+from traceweir.streams.scoring.judges.litellm_setup import check_judge
 from traceweir.streams.scoring.tracing.switch import spans_of_environment
 from traceweir.streams.worker.kafka.embedded_broker import is_embedded
 from traceweir.streams.worker.kafka.topic_admin import check_topics, create_topics, reach

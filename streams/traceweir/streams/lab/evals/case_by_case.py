@@ -14,8 +14,8 @@ from traceweir.streams.base.clock import utc_now
 from traceweir.streams.base.settings import load_settings
 from traceweir.streams.lab.evals.results import CaseResult
 from traceweir.streams.lab.evals.scoring import ScoredFile, score_files
-from traceweir.streams.scoring.judges.client import ignore_litellms_warnings
 from traceweir.streams.scoring.judges.errors import JudgeUnavailableError
+from traceweir.streams.scoring.judges.litellm_setup import ignore_litellms_warnings
 from traceweir.streams.scoring.judges.offline import judging_from_file
 
 

@@ -29,7 +29,7 @@ from traceweir.streams.lab.shadow.errors import ShadowError
 from traceweir.streams.lab.shadow.known_verdicts import ROWS_OF_SCORE, Rows
 from traceweir.streams.lab.shadow.stage import apps_of, selection
 from traceweir.streams.pipeline.score.judge_rows import VERDICT_KEY_BYTES, verdict_prefix
-from traceweir.streams.scoring.judges.client import load_litellm
+from traceweir.streams.scoring.judges.litellm_setup import load_litellm
 from traceweir.streams.scoring.judges.models import ANSWER_TOKENS, estimated_tokens, models_of, price_of
 from traceweir.streams.scoring.judges.verdicts import verdict_key
 from traceweir.streams.worker.kafka.bounded_reader import BoundedReader

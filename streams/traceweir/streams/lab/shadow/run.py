@@ -18,7 +18,7 @@ from traceweir.streams.pipeline.application import Application
 from traceweir.streams.pipeline.gate.presidio import check_presidio
 from traceweir.streams.scoring.embedders.loading import check_embedder
 from traceweir.streams.scoring.isolation.launch import LaunchedProcess
-from traceweir.streams.scoring.judges.client import check_judge
+from traceweir.streams.scoring.judges.litellm_setup import check_judge
 from traceweir.streams.worker.kafka.embedded_broker import is_embedded
 from traceweir.streams.worker.kafka.topic_admin import reach
 from traceweir.streams.worker.runtime.transactions import usable_transactions

@@ -5,8 +5,8 @@ from __future__ import annotations
 from traceweir.schemas.base import JsonObject
 from traceweir.scorers.evaluation.config_problems import ConfigError
 from traceweir.scorers.evaluation.plan import Plan, read_plan
-from traceweir.streams.scoring.judges.client import check_judge
 from traceweir.streams.scoring.judges.errors import JudgeUnavailableError
+from traceweir.streams.scoring.judges.litellm_setup import check_judge
 
 ONLY_IN_FILE = (("gate", "cache_size"), ("gate", "max_scopes"), ("judge", "retry_later"))
 """Options that size the state of a worker, which has it before it reads the topic: only the config file sets them."""

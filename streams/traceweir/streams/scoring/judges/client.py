@@ -1,20 +1,13 @@
-"""Sends one question to a model, through litellm, which has a client for each provider.
-
-litellm is an extra (`pip install '.[judge]'`) and is imported only when a criterion asks a judge, because the import
-takes seconds.
-"""
+"""Sends one question to a model, through litellm, which has a client for each provider."""
 
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 import logging
 import os
 import re
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -25,32 +18,30 @@ from traceweir.schemas.model_names import litellm_name
 from traceweir.schemas.score import Cause
 from traceweir.scorers.judge import Question, Room
 from traceweir.streams.base.clock import utc_now
-from traceweir.streams.base.process_setup import paused_gc
 from traceweir.streams.scoring.judges.answer_formats import (
     first_format,
-    formats_of,
     is_format_refused,
     parameter_of,
     response_format,
 )
+from traceweir.streams.scoring.judges.asked_model import FREE, AskedModel, load_model
 from traceweir.streams.scoring.judges.endings import Stopped, count, why_stopped
-from traceweir.streams.scoring.judges.errors import FinalFailure, JudgeUnavailableError, Secrets, Transient
+from traceweir.streams.scoring.judges.errors import FinalFailure, Secrets, Transient
 from traceweir.streams.scoring.judges.http_limits import (
     AnswerTooLargeError,
     HttpExchange,
     LimitError,
     RedirectError,
     connection_problem,
-    install_http_limits,
     limit_error,
     limited_http,
 )
 from traceweir.streams.scoring.judges.instrumentation import trace_headers, uninstrumented
+from traceweir.streams.scoring.judges.litellm_setup import ignore_litellms_warnings, load_litellm
 from traceweir.streams.scoring.judges.missing_key import is_refused_here, missing_key
-from traceweir.streams.scoring.judges.models import ANSWER_TOKENS, Spent, Use, estimated_tokens, price_of
+from traceweir.streams.scoring.judges.models import ANSWER_TOKENS, Spent, Use, estimated_tokens
 from traceweir.streams.scoring.judges.refusals import refusal
 from traceweir.streams.scoring.judges.sampling import (
-    LITELLMS_PARAMETERS,
     RefusedParameter,
     refused_parameter,
     sampling_for,
@@ -64,14 +55,10 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-INSTALL = "pip install '.[judge]' in a clone of Traceweir"
 BUSY = 429
 TIMED_OUT = 408
 NO_KEY = "no-key"
 """The API key sent to a local server that needs no key: the client of OpenAI's API refuses an empty key."""
-_FREE = (0.0, 0.0)
-CACHE_WRITE = 1.25
-"""What an input token costs that Claude's providers write to their cache, in input tokens."""
 _TRANSIENT = {TIMED_OUT, BUSY}
 _UNAUTHORIZED = {401, 403}
 _FAIL_EVERY_QUESTION = {401, 403, 404}
@@ -111,59 +98,6 @@ class Answered(NamedTuple):
     spent: Spent
 
 
-def check_judge() -> None:
-    """Checks that the packages of the [judge] extra are installed.
-
-    Raises:
-        JudgeUnavailableError: a package is missing.
-    """
-    missing = [name for name in ("litellm", "tenacity", "aiolimiter") if importlib.util.find_spec(name) is None]
-    if missing:
-        raise JudgeUnavailableError(
-            f"a criterion of the evaluation config asks a judge, which needs {', '.join(missing)}: install it with "
-            f'{INSTALL}, or remove the criterion from the config (those of agent_evaluation with "judged": false)'
-        )
-
-
-@lru_cache(maxsize=1)
-def load_litellm() -> Any:
-    """Returns the litellm module, configured to log nothing and to download nothing.
-
-    Raises:
-        JudgeUnavailableError: litellm is not installed.
-    """
-    check_judge()
-    # Otherwise the import downloads a price list.
-    os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
-    # Otherwise litellm reads `.env` of the working directory.
-    os.environ["LITELLM_MODE"] = "PRODUCTION"
-    # OpenAI's API through the client that serves all other providers: with OpenAI's own client a question takes 1.3 times
-    # the CPU time.
-    os.environ.setdefault("EXPERIMENTAL_OPENAI_BASE_LLM_HTTP_HANDLER", "True")
-    # Collections take a tenth of the time of this import.
-    with warnings.catch_warnings(), paused_gc():
-        warnings.simplefilter("ignore")
-        import litellm
-    install_http_limits()
-    litellm.suppress_debug_info = True
-    litellm.telemetry = False
-    # Leaves out the options that a provider does not support.
-    litellm.drop_params = True
-    # Otherwise a count of tokens downloads the tokenizer of some models.
-    litellm.disable_hf_tokenizer_download = True
-    for name in ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy", "httpx", "httpcore", "openai"):
-        # These loggers quote requests with their API keys.
-        quiet = logging.getLogger(name)
-        quiet.setLevel(logging.CRITICAL + 1)
-        quiet.propagate = False
-    return litellm
-
-
-def ignore_litellms_warnings() -> None:
-    """Ignores the warnings about litellm's own types, which any question can raise."""
-    warnings.filterwarnings("ignore", message="Item .* on TypedDict class|Pydantic serializer warnings")
-
-
 class JudgeClient:
     """Asks models, one attempt per call.
 
@@ -184,7 +118,7 @@ class JudgeClient:
         self._key = access.api_key.get_secret_value() if access.api_key else None
         self.secrets = Secrets.of_environment(*([self._key] if self._key else []))
         self._tags = SecretTags(access.tag_key.get_secret_value() if access.tag_key else usable_key(self._key))
-        self._models: dict[str, _Model] = {}
+        self._models: dict[str, AskedModel] = {}
 
     def name_of(self, model: str) -> str:
         """Returns litellm's name of a model."""
@@ -248,7 +182,7 @@ class JudgeClient:
             except RefusedParameter as refused:
                 self._note_refused(model, refused.name)
 
-    def _note_refused(self, model: _Model, *names: str) -> None:
+    def _note_refused(self, model: AskedModel, *names: str) -> None:
         for name in names:
             # Another question can have been refused at the same time.
             if name in model.refused:
@@ -261,7 +195,7 @@ class JudgeClient:
             model.refused.add(name)
 
     async def _ask(
-        self, model: _Model, question: Question, sampling: Mapping[str, JsonValue], kind: str | None
+        self, model: AskedModel, question: Question, sampling: Mapping[str, JsonValue], kind: str | None
     ) -> Answered:
         prompt = self._tags.tagged(question, model.provider)
         limit_s = self._config.timeout_s
@@ -295,7 +229,7 @@ class JudgeClient:
             raise self._classify(model.name, prompt, error, exchange) from None
         return self._read_answer(model, question, prompt, response, sampling["max_tokens"])
 
-    def _options(self, model: _Model, question: Question, kind: str | None) -> dict[str, Any]:
+    def _options(self, model: AskedModel, question: Question, kind: str | None) -> dict[str, Any]:
         options: dict[str, Any] = {
             "model": model.name,
             "messages": self.messages(question),
@@ -327,7 +261,7 @@ class JudgeClient:
         return options | response_format(question, kind)
 
     def _read_answer(
-        self, model: _Model, question: Question, prompt: TaggedPrompt, response: Any, longest: object
+        self, model: AskedModel, question: Question, prompt: TaggedPrompt, response: Any, longest: object
     ) -> Answered:
         choices = getattr(response, "choices", None) or ()
         message = getattr(choices[0], "message", None) if choices else None
@@ -347,7 +281,7 @@ class JudgeClient:
                 raise FinalFailure(f"{model.name} {ending.why}", used=spent, cause=ending.cause)
         return Answered(self.secrets.known(text), spent)
 
-    def _spent(self, model: _Model, question: Question, text: str, usage: Any) -> Spent:
+    def _spent(self, model: AskedModel, question: Question, text: str, usage: Any) -> Spent:
         read = count(usage, "prompt_tokens")
         written = count(usage, "completion_tokens")
         # Some servers count only the other kind of tokens, or none. A filter can leave no token of an answer.
@@ -360,7 +294,7 @@ class JudgeClient:
         kept = min(read - cached, count(details, "cache_creation_tokens")) if model.is_marked else 0
         reasoning = min(written, count(getattr(usage, "completion_tokens_details", None), "reasoning_tokens"))
         usd = model.usd(read, written, cached, kept)
-        if is_complete and model.name not in self._config.prices and model.price != _FREE:
+        if is_complete and model.name not in self._config.prices and model.price != FREE:
             # litellm knows which of the tokens have a price of their own: cached ones, reasoning, those of a long prompt.
             usd = round(sum(self._litellm.cost_per_token(model=model.name, usage_object=usage)), 12)
         return Spent(read, written, usd, cached, reasoning)
@@ -408,65 +342,15 @@ class JudgeClient:
             return Transient(message, after_s=refused.after_s, unknown=status < 300, cause=cause)
         return FinalFailure(message, down=status in _FAIL_EVERY_QUESTION)
 
-    def _has_own_server(self, model: _Model) -> bool:
+    def _has_own_server(self, model: AskedModel) -> bool:
         """Returns whether the environment names an address in place of that of the provider."""
         address = re.compile(rf"{re.escape(model.provider.upper())}_(.*_)?(API_BASE|BASE_URL)")
         return bool(self._access.api_base) or any(map(address.fullmatch, os.environ))
 
-    def _model(self, name: str) -> _Model:
+    def _model(self, name: str) -> AskedModel:
         if (found := self._models.get(name)) is None:
-            found = self._models[name] = self._load_model(name)
+            found = self._models[name] = load_model(self._litellm, self._config, self.secrets, name)
         return found
-
-    def _load_model(self, name: str) -> _Model:
-        litellm = self._litellm
-        try:
-            provider = str(litellm.get_llm_provider(name)[1])
-        except Exception:  # noqa: BLE001  # any error means that litellm does not know the provider of the model
-            raise FinalFailure(
-                f"the provider of the model {name!r} is unknown: use litellm's name (`openai/...`, `gemini/...`), map the name in the "
-                "config's judge.models, or set TRACEWEIR_JUDGE_API_BASE to a server that serves the model"
-            ) from None
-        known: Mapping[str, object]
-        try:
-            known = litellm.get_model_info(name)
-        except Exception:  # noqa: BLE001  # litellm does not know the model
-            known = {}
-        price = price_of(self._config, name, known)
-        if price is None:
-            is_refused = self._config.budget.unknown_price == "refuse"
-            log.warning(
-                "the price of %s is unknown, so %s: set the price in the config's judge.prices",
-                self.secrets.hide(name),
-                "a budget in USD lets no question to it pass, and without one its tokens count as 0 USD"
-                if is_refused
-                else "its tokens count as 0 USD and a budget in USD does not limit them",
-            )
-        no_schemas = known.get("supports_response_schema") is False and not litellm.supports_response_schema(name)
-        formats = formats_of(self._config.structured_output, no_schemas=no_schemas)
-        # litellm leaves out what it does not know for a provider, without a word.
-        supported = litellm.get_supported_openai_params(name.removeprefix(f"{provider}/"), provider)
-        left_out = {each for each in LITELLMS_PARAMETERS if supported and each not in supported}
-        configured = self._config.prices.get(name)
-        cached = None if configured is None else configured.cached_input
-        found = price or _FREE
-        cached_price = found[0] if cached is None else cached / 1e6
-        has_system = known.get("supports_system_messages") is not False
-        # Anthropic's models cache a beginning only if it is marked; the other providers cache without a mark.
-        is_marked = "claude" in name and (provider == "anthropic" or known.get("supports_prompt_caching") is True)
-        return _Model(
-            name,
-            provider,
-            formats,
-            found,
-            cached_price,
-            price is not None,
-            has_system,
-            is_marked,
-            set(),
-            left_out,
-            known,
-        )
 
 
 def _asking_for_key(message: str, lacking: list[str]) -> str:
@@ -476,36 +360,3 @@ def _asking_for_key(message: str, lacking: list[str]) -> str:
         f"{message}; no key of the provider was found: set it, or TRACEWEIR_JUDGE_API_KEY (not set in the environment: "
         f"{', '.join(lacking)})"
     )
-
-
-class _Model(NamedTuple):
-    name: str
-    provider: str
-    formats: tuple[str, ...]
-    """Forms of the answer that are tried before text."""
-    price: tuple[float, float]
-    cached_price: float
-    has_price: bool
-    has_system: bool
-    """Whether the model takes a system message."""
-    is_marked: bool
-    """Whether its provider needs a mark at the end of what it is to cache."""
-    refused: set[str]
-    """Parameters that the model has refused."""
-    left_out: set[str]
-    """Sampling parameters that litellm does not send to the model's provider."""
-    known: Mapping[str, object]
-    """What litellm knows about the model; empty if it knows nothing."""
-
-    def messages(self, prompt: TaggedPrompt) -> list[dict[str, Any]]:
-        if not prompt.stable or not self.has_system:
-            return [{"role": "user", "content": prompt.stable + prompt.session}]
-        stable: Any = prompt.stable.rstrip()
-        if self.is_marked:
-            stable = [{"type": "text", "text": stable, "cache_control": {"type": "ephemeral"}}]
-        return [{"role": "system", "content": stable}, {"role": "user", "content": prompt.session}]
-
-    def usd(self, input_tokens: int, output_tokens: int, cached: int = 0, kept: int = 0) -> float:
-        """Returns the price of an answer; `kept` input tokens were written to the provider's cache."""
-        read = (input_tokens - cached + kept * (CACHE_WRITE - 1)) * self.price[0] + cached * self.cached_price
-        return round(read + output_tokens * self.price[1], 12)

@@ -34,7 +34,8 @@ def judging_from_file(plan: Plan, settings: Settings) -> Iterator[Judging | None
     if not plan.judged:
         yield None
         return
-    from traceweir.streams.scoring.judges.client import Access, check_judge
+    from traceweir.streams.scoring.judges.client import Access
+    from traceweir.streams.scoring.judges.litellm_setup import check_judge
     from traceweir.streams.scoring.judges.models import scorers_of
     from traceweir.streams.scoring.judges.service import Judging
     from traceweir.streams.scoring.judges.verdict_file import JudgeFile

@@ -28,6 +28,12 @@ class JudgeVerdict(msgspec.Struct, frozen=True, array_like=True, gc=False):
     text: str
 
 
+class UnusableReply(NamedTuple):
+    """An answer without a verdict."""
+
+    text: str
+
+
 class JudgeUsage(NamedTuple):
     """The new verdicts and the payments of one session."""
 

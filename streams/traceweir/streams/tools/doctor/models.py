@@ -9,8 +9,8 @@ from traceweir.schemas.model_names import litellm_name
 from traceweir.scorers.evaluation.plan import Plan
 from traceweir.streams.base.settings import Settings
 from traceweir.streams.scoring.embedders.loading import DEFAULT_MODEL, EmbedderUnavailableError, load_embedder
-from traceweir.streams.scoring.judges.client import load_litellm
 from traceweir.streams.scoring.judges.errors import JudgeUnavailableError
+from traceweir.streams.scoring.judges.litellm_setup import load_litellm
 from traceweir.streams.scoring.judges.models import models_of
 from traceweir.streams.tools.doctor.finding import Finding
 

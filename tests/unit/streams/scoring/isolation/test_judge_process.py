@@ -29,7 +29,8 @@ from traceweir.streams.scoring.isolation.protocol import Setup
 from traceweir.streams.scoring.isolation.quarantine import DeathCounts
 from traceweir.streams.scoring.isolation.supervisor import ScoringSupervisor
 from traceweir.streams.scoring.judges.budget import Paid, Share
-from traceweir.streams.scoring.judges.client import INSTALL, Access
+from traceweir.streams.scoring.judges.client import Access
+from traceweir.streams.scoring.judges.litellm_setup import INSTALL
 from traceweir.streams.scoring.sessions.result import ScoringResult
 from traceweir.streams.worker.run import run_worker
 

@@ -11,7 +11,7 @@ from tests.support.judged import judging, question
 from tests.support.openai_server import Say, openai_server
 
 from traceweir.scorers.judge import BudgetSpent, JudgeFailed
-from traceweir.streams.scoring.judges.client import load_litellm
+from traceweir.streams.scoring.judges.litellm_setup import load_litellm
 from traceweir.streams.scoring.judges.models import estimated_tokens
 
 # Loading litellm takes seconds, so one process runs these tests.

@@ -15,7 +15,7 @@ from tests.support.slow_model import SlowModel
 from tests.support.virtual_time import run_in_virtual_time
 
 from traceweir.scorers.judge import SCORE_ENDS_AT_S, BudgetSpent, JudgeFailed
-from traceweir.streams.scoring.judges.client import load_litellm
+from traceweir.streams.scoring.judges.litellm_setup import load_litellm
 
 # Loading litellm takes seconds, so one process runs these tests.
 pytestmark = [pytest.mark.xdist_group("litellm"), pytest.mark.slow]

@@ -18,7 +18,8 @@ from traceweir.schemas.turns import Turn
 from traceweir.scorers import Plan, read_plan
 from traceweir.streams.scoring.judges.client import Access
 from traceweir.streams.scoring.judges.models import scorers_of
-from traceweir.streams.scoring.judges.service import Judging, SessionJudge
+from traceweir.streams.scoring.judges.service import Judging
+from traceweir.streams.scoring.judges.session_judge import SessionJudge
 
 # Loading litellm takes seconds, so one process runs these tests.
 pytestmark = [pytest.mark.xdist_group("litellm"), pytest.mark.slow]

@@ -12,8 +12,9 @@ from tests.support.openai_server import busy, openai_server
 
 from traceweir.schemas.judge_config import JudgeConfig
 from traceweir.scorers.judge import JudgeFailed
-from traceweir.streams.scoring.judges.client import Access, load_litellm
+from traceweir.streams.scoring.judges.client import Access
 from traceweir.streams.scoring.judges.http_limits import HttpExchange
+from traceweir.streams.scoring.judges.litellm_setup import load_litellm
 from traceweir.streams.scoring.judges.missing_key import missing_key
 from traceweir.streams.scoring.judges.service import Judging
 
