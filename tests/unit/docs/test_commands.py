@@ -12,12 +12,6 @@ from tests.support.commands import Shown, blocks, documented_commands
 from tests.support.paths import ROOT
 
 OFFLINE = [command for command in documented_commands() if not command.needs_kafka]
-EXIT_CODES = {
-    "score examples/sessions.jsonl --embedder hashing": 1,
-    "score examples/sessions.jsonl": 1,
-    "score examples/otlp/spans.jsonl --format otlp": 1,
-}
-"""The exit code of a command that misses a threshold, because it shows sessions of which the gate rejects some."""
 
 
 @pytest.fixture
@@ -36,7 +30,7 @@ def test_a_command_runs_as_the_page_shows_it(
 
     ended = run(*command.arguments)
 
-    assert ended.code == EXIT_CODES.get(str(command), 0), ended.err
+    assert ended.code == 0, ended.err
     assert ended.out or ended.err
 
 

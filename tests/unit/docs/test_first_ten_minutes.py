@@ -41,5 +41,5 @@ def test_the_commands_of_the_page_show_what_the_page_shows(
             shown.append((step["command"], lines(step["output"])))
             seen.append((step["command"], lines(ended.out + ended.err)))
 
-    assert len(shown) == 6
+    assert len(shown) == 7
     assert seen == shown

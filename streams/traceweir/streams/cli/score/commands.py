@@ -107,6 +107,8 @@ def score_files(paths: Sequence[str], plan: Plan, options: ScoreOptions) -> int:
                 )
             for line in unread_keys.lines(source):
                 complain(line)
+            for note in output.tally.notes():
+                complain(note)
             failures = [] if run.documents else [NO_DOCUMENT.format(source)]
             failures += output.tally.failures()
             for failure in failures:
@@ -127,7 +129,7 @@ class _Output:
 
     def __init__(self, plan: Plan, output_format: OutputFormat, bill: Callable[[], str] | None) -> None:
         self._bill = bill
-        self.tally = ScoreTally(plan.judged)
+        self.tally = ScoreTally(plan.judged, has_config=not plan.is_default)
         self._table = ScoreTable() if output_format is OutputFormat.TEXT else None
         self._write = writer_of(output_format, plan)
         self._sessions = 0

@@ -16,6 +16,8 @@ from traceweir.scorers.evaluation.description import description_of
 from traceweir.streams.base.statistics.rounded_values import MEDIAN, P95, RoundedValues
 from traceweir.streams.cli.score.cells import status_of
 
+TRACE_VALUE = "trace_value"
+
 
 class ScoreLine(msgspec.Struct, gc=False):
     """The fields of a Score that are counted or shown."""
@@ -84,14 +86,17 @@ class ScoreTally:
 
     Args:
         judged: The metrics that ask a judge.
+        has_config: Whether there is a config. Without one nobody has asked for a trace value, so that none is a failure.
     """
 
-    def __init__(self, judged: Collection[str]) -> None:
+    def __init__(self, judged: Collection[str], *, has_config: bool = True) -> None:
         self._judged = judged
+        self._has_config = has_config
         self._sums: dict[str, _Sum] = {}
         self._judges: dict[str, dict[str, _Sum]] = {}
         """By metric, the scores by the model that judged."""
         self._missed: Counter[str] = Counter()
+        self._below_default: Counter[str] = Counter()
         self._statuses: Counter[str] = Counter()
         self._answered = False
         self._unanswered: Counter[str] = Counter()
@@ -116,7 +121,8 @@ class ScoreTally:
                     judges = self._judges.setdefault(line.metric, {})
                     judges.setdefault(line.judge, _Sum(line.level)).add(line)
             if line.status == "FAILED":
-                self._missed[line.metric] += 1
+                missed = self._missed if self._has_config or line.metric != TRACE_VALUE else self._below_default
+                missed[line.metric] += 1
         if line.metric in self._judged:
             if line.not_evaluated_because is None:
                 self._answered = True
@@ -127,6 +133,15 @@ class ScoreTally:
     def failures(self) -> list[str]:
         """Returns a sentence for the user for each reason why the run has failed."""
         return [sentence for sentence in (self._no_judge_answered(), self._missed_thresholds()) if sentence]
+
+    def notes(self) -> list[str]:
+        """Returns a sentence for each row of the table that is FAILED and is no failure of the run."""
+        count = self._below_default[TRACE_VALUE]
+        if not count:
+            return []
+        verb = "is" if count == 1 else "are"
+        below = f"{counted(count, 'trace')} {verb} below the gate's default threshold and would not be shared"
+        return [f"{below}; without a config this is no failure"]
 
     def sums(self) -> list[tuple[str, str, str]]:
         """Returns for each metric its name, the mean over sessions or traces, and what the mean covers.

@@ -15,6 +15,7 @@ import pytest
 from tests.support.cli_inputs import EVENT, WriteInput, trace
 from tests.support.command_line import Run
 from tests.support.mlflow import mlflow_run
+from tests.support.paths import ROOT
 
 from traceweir.schemas.score import Score
 from traceweir.streams.tools.results.table import COLUMNS
@@ -52,6 +53,7 @@ def test_without_a_config_every_session_is_scored_and_stderr_names_the_criteria(
     assert ended.code == 0
 
 
+EXAMPLE_CONFIG = str(ROOT / "examples" / "eval.json")
 RECALL = "retrieval/ground_truth/document_recall"
 
 
@@ -126,6 +128,37 @@ def test_a_missed_threshold_has_exit_code_1_and_a_sentence_that_names_the_metric
 
     ended = run("score", write_input("one.jsonl", trace(1, outcome=low)), "--embedder", "none", "--config", config)
     assert (ended.code, ended.err) == (1, "1 score missed the threshold: trace_value (1)\n")
+
+
+@pytest.mark.slow
+def test_without_a_config_a_low_trace_value_is_no_failure_and_is_said(run: Run, write_input: WriteInput) -> None:
+    chat = {
+        "session_id": "museum",
+        "messages": [
+            {"role": "user", "content": "Is the museum open on Monday?"},
+            {"role": "assistant", "content": "Yes, the museum is open on Monday from 10:00 to 18:00."},
+        ],
+    }
+    ended = run("score", write_input("chat.json", chat))
+    assert ended.code == 0
+    assert "1 trace is below the gate's default threshold and would not be shared" in ended.err
+    assert "missed the threshold" not in ended.err
+
+
+def test_the_config_of_the_examples_fails_an_answer_on_something_else(run: Run, write_input: WriteInput) -> None:
+    for question in ("2+2?", "What is 2+2?", "What is the price?", "When does flight 12 leave?"):
+        messages = [{"role": "user", "content": question}, {"role": "assistant", "content": "Bananas are yellow."}]
+        ended = run("score", write_input("chat.json", {"messages": messages}), "--config", EXAMPLE_CONFIG)
+        assert (ended.code, "missed the threshold" in ended.err) == (1, True), (question, ended.out)
+
+
+def test_the_config_of_the_examples_fails_no_right_answer_of_a_word_or_a_sentence(
+    run: Run, write_input: WriteInput
+) -> None:
+    for answer in ("4", "Four.", "It is 4.", "The answer is 4.", "2+2 is 4."):
+        messages = [{"role": "user", "content": "What is 2+2?"}, {"role": "assistant", "content": answer}]
+        ended = run("score", write_input("chat.json", {"messages": messages}), "--config", EXAMPLE_CONFIG)
+        assert "missed the threshold: c" not in ended.err, (answer, ended.out)
 
 
 @pytest.mark.slow
