@@ -170,7 +170,7 @@ def test_the_token_opens_the_pages(page: Page, tmp_path: Path) -> None:
         page.get_by_label("token").fill(TOKEN)
         page.get_by_role("button", name="Open").click()
 
-        page.get_by_text("No session was scored in this span of time.").wait_for()
+        page.get_by_text("No session was scored in this time range.").wait_for()
         page.get_by_text("up to date").wait_for()  # the stream of events has the cookie too
 
 

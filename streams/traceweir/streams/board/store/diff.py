@@ -111,7 +111,7 @@ def _read(store: Readable, selection: Selection, side: SideRows) -> int:
     )
     if len(rows) > MAX_RESULTS:
         raise TooManyResultsError(
-            f"the {side.name} side has more than {MAX_RESULTS} results: select a shorter span, an agent or a metric, or "
+            f"the {side.name} side has more than {MAX_RESULTS} results: select a shorter time range, an agent or a metric, or "
             "compare the topic with `traceweir diff`"
         )
     return _add(side, map(_score, rows))

@@ -22,16 +22,16 @@ class Readable(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """A span of time, and values that dimensions must have.
+    """A time range, and values that dimensions must have.
 
     Raises:
-        ValueError: the span ends before it begins or leaves the years 1 to 9999, or a name is not that of a dimension.
+        ValueError: the time range ends before it begins or leaves the years 1 to 9999, or a name is not that of a dimension.
     """
 
     since: datetime
-    """Begin of the span, with its time zone."""
+    """Begin of the time range, with its time zone."""
     until: datetime
-    """End of the span, with its time zone; not part of the span."""
+    """End of the time range, with its time zone; not part of the time range."""
     dimensions: Mapping[str, str] = field(default_factory=dict)
     """The value of each dimension that is selected."""
     metric: str | None = None
@@ -41,10 +41,10 @@ class Selection:
         try:
             stored(self.since), stored(self.until)
         except OverflowError:
-            raise ValueError("the span leaves the years 1 to 9999 in UTC") from None
+            raise ValueError("the time range leaves the years 1 to 9999 in UTC") from None
         if self.until <= self.since:
             raise ValueError(
-                f"the span ends at {self.until:%Y-%m-%d %H:%M:%S} and begins at {self.since:%Y-%m-%d %H:%M:%S}"
+                f"the time range ends at {self.until:%Y-%m-%d %H:%M:%S} and begins at {self.since:%Y-%m-%d %H:%M:%S}"
             )
         for name in self.dimensions:
             if name not in RESULT_DIMENSIONS:

@@ -156,14 +156,14 @@ async def test_an_unknown_session_is_said_to_be_unknown_without_control_characte
     [
         ("since=yesterday", "since: Input should be a valid datetime"),
         ("since=2026-01-01T00:00:00", "since: Input should have timezone info"),
-        ("since=2027-01-01T00:00:00Z", "the span ends at 2026-01-31 12:01:00 and begins at 2027-01-01 00:00:00"),
+        ("since=2027-01-01T00:00:00Z", "the time range ends at 2026-01-31 12:01:00 and begins at 2027-01-01 00:00:00"),
         ("until=0001-01-01T00:00:00Z", "date value out of range"),
         ("limit=0", "limit: Input should be greater than or equal to 1"),
         ("status=BROKEN", "status: Input should be 'PASSED', 'FAILED', 'NOT_EVALUATED' or 'INFORMATIONAL'"),
         (f"app_name={'x' * 2000}", "app_name: String should have at most 1024 characters"),
         ("from=2026-01-01T00:00:00Z", "'from' is not a parameter; choose from agent_name, agent_version"),
         ("limit=1&limit=2", "limit: given more than once"),
-        ("since=0001-01-01T00:00:00%2B14:00", "the span leaves the years 1 to 9999"),
+        ("since=0001-01-01T00:00:00%2B14:00", "the time range leaves the years 1 to 9999"),
     ],
 )
 async def test_a_parameter_out_of_its_range_is_refused_with_a_sentence(

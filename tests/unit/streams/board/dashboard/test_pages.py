@@ -253,7 +253,7 @@ async def test_values_without_a_threshold_have_no_pass_rate_and_no_colour(
     ("name", "sentence"),
     [
         ("latency", "the ten greatest values; lower is better"),
-        ("completeness", "the ten least values; higher is better"),
+        ("completeness", "the ten lowest values; higher is better"),
         ("tool_call_count_v1", "no value is worse than another"),
         (f"our{HOSTILE}", "it is not known which values are worse"),
     ],
@@ -501,7 +501,7 @@ async def test_an_empty_store_gives_a_page_that_says_so(
     [
         ("/?span=2y", "span is none of 1h, 6h, 24h, 7d, 30d"),
         ("/?since=yesterday", "since is not a time such as 2026-01-31T12:00"),
-        ("/?since=2027-01-01T00:00", "the span ends at 2026-01-31 12:01:00 and begins at 2027-01-01 00:00:00"),
+        ("/?since=2027-01-01T00:00", "the time range ends at 2026-01-31 12:01:00 and begins at 2027-01-01 00:00:00"),
         ("/sessions?least=nan", "least is not a number"),
         ("/sessions?status=BROKEN", "status is none of PASSED, FAILED, NOT_EVALUATED"),
         ("/sessions?older_than=x", "older_than: &#39;x&#39; is not a place in the list"),
@@ -611,7 +611,7 @@ async def test_sessions_are_found_by_the_range_of_a_metric(site: Site, visit: Op
 async def test_a_config_or_agent_version_that_is_new_in_the_span_is_marked(site: Site, visit: Open) -> None:
     page = (await visit(site).get("/")).text
 
-    assert "New in this span:" in page
+    assert "New in this time range:" in page
     assert "rail-agent 2.4.0" in page
 
 
@@ -819,4 +819,4 @@ async def test_noise_against_the_span_before_has_no_colour_and_few_sessions_give
         assert "corrected by Holm" in text
     site.add(*(make_score(f"worse-{n}", value=0.0, occurred_at=NOW) for n in range(60)))
     assert 'class="bad">−55.0 points' in (await visit(site).get("/metrics")).text
-    assert " % against the span before" not in (await visit(site).get("/")).text
+    assert " % against the time range before" not in (await visit(site).get("/")).text

@@ -73,7 +73,7 @@ def test_selections_without_a_common_metric_are_refused(store: Store) -> None:
 @pytest.mark.slow
 def test_a_selection_with_too_many_results_is_refused_with_what_to_do(store: Store) -> None:
     store.write(scores_batch(*(make_score(f"{number}") for number in range(MAX_RESULTS + 1))))
-    with pytest.raises(TooManyResultsError, match="select a shorter span"):
+    with pytest.raises(TooManyResultsError, match="select a shorter time range"):
         diff(store, DAY, EARLIER)
 
 

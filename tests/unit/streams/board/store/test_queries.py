@@ -320,9 +320,9 @@ def test_a_hostile_value_of_a_filter_is_a_value(store: Store) -> None:
     assert sessions(store, Selection(DAY.since, DAY.until, {"model": "' OR 1=1 --"}, metric="x' OR 'a'='a")) == []
     with pytest.raises(ValueError, match="is not a dimension; choose from app_name, agent_name"):
         Selection(DAY.since, DAY.until, {"1=1 --": "x"})
-    with pytest.raises(ValueError, match="the span leaves the years 1 to 9999"):
+    with pytest.raises(ValueError, match="the time range leaves the years 1 to 9999"):
         Selection(datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=14))), NOW)
-    with pytest.raises(ValueError, match="the span ends at"):
+    with pytest.raises(ValueError, match="the time range ends at"):
         Selection(NOW, NOW)
 
 

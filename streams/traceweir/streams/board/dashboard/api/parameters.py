@@ -19,12 +19,12 @@ _Name = Annotated[str | None, Field(min_length=1, max_length=1_024)]
 
 
 class SpanAndDimensions(BaseModel):
-    """A span of time, and values of dimensions."""
+    """A time range, and values of dimensions."""
 
-    since: Annotated[AwareDatetime | None, Field(description="Begin of the span; default: a day before its end.")] = (
+    since: Annotated[AwareDatetime | None, Field(description="Begin of the time range; default: a day before its end.")] = (
         None
     )
-    until: Annotated[AwareDatetime | None, Field(description="End of the span; default: now.")] = None
+    until: Annotated[AwareDatetime | None, Field(description="End of the time range; default: now.")] = None
     app_name: _Name = None
     agent_name: _Name = None
     agent_version: _Name = None
@@ -37,7 +37,7 @@ class SpanAndDimensions(BaseModel):
         """Returns the selection.
 
         Raises:
-            HTTPException: the span ends before it begins, or begins before the year 1.
+            HTTPException: the time range ends before it begins, or begins before the year 1.
         """
         until = self.until or now
         dimensions = {name: value for name in RESULT_DIMENSIONS if (value := getattr(self, name)) is not None}
