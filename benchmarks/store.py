@@ -27,7 +27,8 @@ from traceweir.streams.board.store.opening import Store
 from traceweir.streams.board.store.overview import overview
 from traceweir.streams.board.store.rows import Batch, RowReader, SourcePartition
 from traceweir.streams.board.store.selection import Selection
-from traceweir.streams.board.store.sessions import not_scored, session, sessions
+from traceweir.streams.board.store.session_list import sessions
+from traceweir.streams.board.store.sessions import not_scored, session
 from traceweir.streams.board.store.tables import RESULTS
 
 RESULTS_STORED = 200_000

@@ -214,6 +214,37 @@ class SessionSummary(BaseModel):
     """The lowest trace value; null without one."""
     gate: Literal["accepted", "rejected"] | None
     """Whether the gate accepted all traces of the session; null without a decision."""
+    failed_metrics: list[str] = []
+    """Names of the criteria that failed, each once."""
+    question: str | None = None
+    """The beginning of the user's first question, as far as it is shown; null without one."""
+    answer: str | None = None
+    """The beginning of the agent's last answer, as far as it is shown; null without one."""
+    tools: list[str] = []
+    """Names of the tools that the agent called, each once; empty if the store has no record of the session."""
+    failed_tools: list[str] = []
+    """Names of those tools of which a call failed."""
+    input_tokens: int | None = None
+    """Input tokens of the agent's model calls; null if unknown."""
+    output_tokens: int | None = None
+    """Output tokens of the agent's model calls; null if unknown."""
+    duration_s: float | None = None
+    """Seconds from the first event to the last one; null if unknown."""
+    judge_usd: float = 0.0
+    """What the judges of the results that count cost, in USD."""
+    metric_value: float | None = None
+    """The value by which the list is ordered; null if it is ordered by time."""
+
+    @property
+    def status(self) -> str:
+        """The worst status of a criterion: FAILED, then NOT_EVALUATED, PASSED, INFORMATIONAL; empty without a result."""
+        numbers = (
+            ("FAILED", self.failed),
+            ("NOT_EVALUATED", self.not_evaluated),
+            ("PASSED", self.passed),
+            ("INFORMATIONAL", self.informational),
+        )
+        return next((status for status, number in numbers if number), "")
 
 
 class SessionDetails(BaseModel):

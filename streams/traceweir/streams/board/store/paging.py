@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal, Self
 
 from traceweir.schemas.text import printable
 from traceweir.streams.board.store.answers import SessionSummary
 from traceweir.streams.board.store.selection import in_utc, stored
 
+Order = Literal["newest", "lowest", "highest"]
+"""The order of a list: by time, or by the lowest or the highest value of the selected metric."""
 MAX_CHARS = 1_100
 """Characters of a position: those of a session's id, of a time and of a segment."""
 
@@ -57,9 +60,7 @@ class Position:
         except (ValueError, OverflowError):
             session_id = ""
         if not session_id or moment.tzinfo is None or not 0 <= segment < 2**63 or len(text) > MAX_CHARS:
-            raise ValueError(
-                f"{printable(text, 100)!r} is not a place in the list; take it from the link to older sessions"
-            )
+            raise _no_place(text)
         return cls(at_utc, session_id, segment)
 
     def after(self, time: str) -> tuple[str, dict[str, Any]]:
@@ -77,10 +78,87 @@ class Position:
 
 
 @dataclass(frozen=True)
+class ValuePosition:
+    """A place in a list of sessions by value; then by the session's id, then by segment."""
+
+    value: float
+    """The value of the last session before this place."""
+    session_id: str
+    """Id of the last session before this place."""
+    segment: int
+    """Number of its segment."""
+
+    def __str__(self) -> str:
+        """Returns the position as addresses contain it.
+
+        >>> str(ValuePosition(0.25, "chat-4711", 0))
+        '0.25,0,chat-4711'
+        """
+        return f"{self.value!r},{self.segment},{self.session_id}"
+
+    @classmethod
+    def of(cls, row: dict[str, Any]) -> Self:
+        """Returns the position after a row with `found`, which is a value, `session_id` and `segment`."""
+        return cls(row["found"], row["session_id"], row["segment"])
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Returns the position that an address contains.
+
+        Raises:
+            ValueError: the text is no position; the message says so.
+
+        >>> ValuePosition.parse("-0.5,1,a,b")
+        ValuePosition(value=-0.5, session_id='a,b', segment=1)
+        """
+        number, _, rest = text.partition(",")
+        segment, _, session_id = rest.partition(",")
+        try:
+            found = cls(float(number), session_id, int(segment))
+        except ValueError:
+            raise _no_place(text) from None
+        if not session_id or not math.isfinite(found.value) or not 0 <= found.segment < 2**63 or len(text) > MAX_CHARS:
+            raise _no_place(text)
+        return found
+
+    def after(self, value: str, order: Order) -> tuple[str, dict[str, Any]]:
+        """Returns the condition that a session with this value, and the columns of its id, is after this place."""
+        beyond = ">" if order == "lowest" else "<"
+        condition = (
+            f"({value} {beyond} $after_value OR ({value} = $after_value AND (session_id > $after_session OR "
+            "(session_id = $after_session AND segment > $after_segment))))"
+        )
+        return condition, {
+            "after_value": self.value,
+            "after_session": self.session_id,
+            "after_segment": self.segment,
+        }
+
+
+Place = Position | ValuePosition
+"""A place in a list of sessions."""
+
+
+def place_of(text: str, order: Order) -> Place:
+    """Returns the place that an address contains, of a list in this order.
+
+    Raises:
+        ValueError: the text is no such place; the message says so.
+    """
+    return Position.parse(text) if order == "newest" else ValuePosition.parse(text)
+
+
+@dataclass(frozen=True)
 class SessionPage:
     """A part of a list of sessions."""
 
     sessions: list[SessionSummary]
-    """The sessions, the newest first."""
-    next: Position | None
+    """The sessions, in their order."""
+    next: Place | None
     """Where the list goes on; None at its end."""
+    total: int | None = None
+    """Number of sessions of the whole list; None if it is unknown."""
+
+
+def _no_place(text: str) -> ValueError:
+    return ValueError(f"{printable(text, 100)!r} is not a place in the list; take it from the link to older sessions")

@@ -1,25 +1,22 @@
-"""Answers which sessions there are, what is known of one, what was not scored, and which records could not be read."""
+"""Answers what is known of a session, what was not scored, and which records could not be read."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
 import orjson
 from pydantic import JsonValue, TypeAdapter
 
-from traceweir.schemas.score import GATE, INFORMATIONAL
 from traceweir.streams.board.store.answers import (
     DeadLetterCounts,
     DeadLetterSummary,
     NotScoredCount,
     SessionDetails,
-    SessionSummary,
 )
-from traceweir.streams.board.store.paging import Position, SessionPage
-from traceweir.streams.board.store.selection import Readable, Selection, in_utc, stored
-from traceweir.streams.board.store.tables import DIMENSIONS, RESULTS, SESSIONS, Table
+from traceweir.streams.board.store.selection import Readable, Selection, in_utc
+from traceweir.streams.board.store.tables import RESULTS, SESSIONS, Table
 
 MAX_LISTED = 500
 """Maximum length of a list in an answer."""
@@ -27,15 +24,7 @@ MAX_SEGMENTS = 20
 """Maximum number of segments of one session in an answer. A segment has a record of up to some megabytes."""
 MAX_RESULTS = 1_000
 """Maximum number of results of one session in an answer, and of results that were replaced."""
-MAX_SEARCHED = 200
-"""Maximum number of the latest sessions with a text that are looked at."""
-TRACE_VALUE = "trace_value"
-"""The metric that the gate compares with its threshold; it is no criterion."""
-_IS_CRITERION = f"metric NOT IN ('{GATE}', '{TRACE_VALUE}')"
 _JSON: TypeAdapter[JsonValue] = TypeAdapter(JsonValue)
-_FIRST_WINDOW, _WIDER = timedelta(hours=1), 8
-"""The last part of a span in which results are looked for, and how often wider each next one is."""
-
 _LAST = datetime.max.replace(microsecond=999_000, tzinfo=UTC)
 WHAT_TO_DO: Mapping[str, str] = {
     "missing_input": "The session lacks what the metric reads. The rationale names the part, and the setting that "
@@ -64,71 +53,6 @@ AFTER_A_CAUSE: Mapping[str, str] = {
     "record_refused": "What the metric reads can be in a record that became a dead letter: mend it, and replay it.",
 }
 """How to get a value, by what a judge lacked or why an input is missing."""
-NO_CAUSE = "none"
-"""Selects results without a value and without a cause."""
-
-
-def session_page(
-    store: Readable,
-    selection: Selection,
-    *,
-    status: str | None = None,
-    reason: str | None = None,
-    cause: str | None = None,
-    least: float | None = None,
-    most: float | None = None,
-    text: str | None = None,
-    readable: Callable[[str], str] = str,
-    limit: int = 50,
-    after: Position | None = None,
-) -> SessionPage:
-    """Returns the latest sessions of a span of time, the newest first, and where the list goes on.
-
-    A page can have fewer sessions than `limit` and still not be the last one: a session whose results have several
-    times is left out where it would be repeated, and a search looks at a number of sessions for each page.
-
-    Args:
-        store: The store.
-        selection: The span and the dimensions. With a metric, only sessions with a result of this metric.
-        status: Only sessions with a result of this status, of the selected metric if there is one.
-        reason: Only sessions with a result without a value for this reason.
-        cause: Only sessions with a result without a value for this cause, or `NO_CAUSE` for one without a cause.
-        least: Only sessions with a result of at least this value, of the selected metric if there is one.
-        most: Only sessions with a result of at most this value, of the selected metric if there is one.
-        text: Only sessions whose id or whose record contains this text, in any case. At most `MAX_SEARCHED` sessions
-            with such a record are looked at.
-        readable: Returns the part of a record that the asker may read; only that part is searched.
-        limit: Maximum number of sessions, up to `MAX_LISTED`.
-        after: Only sessions after this place, which `SessionPage.next` of the page before has named.
-
-    Raises:
-        StoreError: the store cannot answer.
-    """
-    limit = min(limit, MAX_LISTED)
-    conditions = _Conditions(status, reason, cause, least, most)
-    if text is not None:
-        return _found_by_text(store, selection, text, readable, conditions, limit, after)
-    if _is_about_results(selection, conditions):
-        rows = _matching(store, selection, conditions, limit, after=after)
-        # A session that was listed before, because it has a newer result, is not listed again.
-        found = rows if after is None else _without_newer(store, selection, conditions, rows, after)
-    else:
-        where, parameters = _after(*selection.where("last_record_at", of_results=False), "last_record_at", after)
-        found = rows = store.query(
-            f"SELECT key, session_id, segment, last_record_at AS at FROM sessions WHERE {where} "
-            f"ORDER BY last_record_at DESC, session_id, segment LIMIT {limit}",
-            parameters,
-        )
-    return SessionPage(sessions=_summaries(store, found), next=Position.of(rows[-1]) if len(rows) == limit else None)
-
-
-def sessions(store: Readable, selection: Selection, **conditions: Any) -> list[SessionSummary]:
-    """Returns the sessions of `session_page`, which describes the conditions.
-
-    Raises:
-        StoreError: the store cannot answer.
-    """
-    return session_page(store, selection, **conditions).sessions
 
 
 def trace(store: Readable, trace_id: str) -> tuple[str | None, dict[str, Any] | None]:
@@ -264,182 +188,6 @@ def _latest_of(
         (found,) = store.query(f"SELECT count(*) AS n FROM {name} {where}", one)
         left_out = found["n"] - limit
     return [_document(row) for row in rows], left_out
-
-
-class _Conditions(NamedTuple):
-    """What a result must have; None: any."""
-
-    status: str | None
-    reason: str | None
-    cause: str | None
-    least: float | None
-    most: float | None
-
-
-def _is_about_results(selection: Selection, conditions: _Conditions) -> bool:
-    return selection.is_about_results or any(each is not None for each in conditions)
-
-
-def _found_by_text(
-    store: Readable,
-    selection: Selection,
-    text: str,
-    readable: Callable[[str], str],
-    conditions: _Conditions,
-    limit: int,
-    after: Position | None,
-) -> SessionPage:
-    where, parameters = _after(*selection.where("last_record_at", of_results=False), "last_record_at", after)
-    rows = store.query(
-        "SELECT key, session_id, segment, last_record_at AS at, document FROM sessions WHERE "
-        f"(contains(lower(session_id), $text) OR contains(lower(document), $text)) AND {where} "
-        f"ORDER BY last_record_at DESC, session_id, segment LIMIT {MAX_SEARCHED}",
-        parameters | {"text": text.lower()},
-    )
-    found = [
-        row
-        for row in rows
-        if text.lower() in row["session_id"].lower() or text.lower() in readable(row["document"] or "").lower()
-    ]
-    if found and _is_about_results(selection, conditions):
-        matching = _matching(store, selection, conditions, MAX_LISTED, among=found)
-        wanted = {(row["session_id"], row["segment"]) for row in matching}
-        found = [row for row in found if (row["session_id"], row["segment"]) in wanted]
-    last = found[limit - 1] if len(found) > limit else rows[-1] if len(rows) == MAX_SEARCHED else None
-    return SessionPage(sessions=_summaries(store, found[:limit]), next=Position.of(last) if last is not None else None)
-
-
-def _matching(
-    store: Readable,
-    selection: Selection,
-    conditions: _Conditions,
-    limit: int,
-    *,
-    among: Sequence[dict[str, Any]] | None = None,
-    after: Position | None = None,
-) -> list[dict[str, Any]]:
-    where, parameters = _of_results(selection, conditions, among)
-    having = ""
-    until = selection.until
-    if after is not None:
-        condition, place = after.after("max(occurred_at)")
-        where = f"{where} AND occurred_at <= $after_at"
-        having = f"HAVING {condition} "
-        parameters = parameters | place
-        until = min(until, after.moment)
-    # A session can have any number of results, and the latest sessions are mostly in the last part of the span.
-    window = _FIRST_WINDOW
-    while True:
-        since = until - window if window < until - selection.since else selection.since
-        found = store.query(
-            "SELECT key, session_id, segment, max(occurred_at) AS at FROM results "
-            f"WHERE {where} GROUP BY key, session_id, segment {having}"
-            f"ORDER BY max(occurred_at) DESC, session_id, segment LIMIT {limit}",
-            parameters | {"since": stored(since)},
-        )
-        if len(found) == limit or since == selection.since:
-            return found
-        window *= _WIDER
-
-
-def _without_newer(
-    store: Readable, selection: Selection, conditions: _Conditions, rows: Sequence[dict[str, Any]], after: Position
-) -> list[dict[str, Any]]:
-    """Returns the rows of sessions whose matching results are all at or after this place in the list."""
-    where, parameters = _of_results(selection, conditions, rows)
-    newer = store.query(
-        f"SELECT DISTINCT session_id, segment FROM results WHERE {where} AND occurred_at > $after_at",
-        parameters | {"after_at": after.at},
-    )
-    listed = {(row["session_id"], row["segment"]) for row in newer}
-    return [row for row in rows if (row["session_id"], row["segment"]) not in listed]
-
-
-def _of_results(
-    selection: Selection, conditions: _Conditions, among: Sequence[dict[str, Any]] | None
-) -> tuple[str, dict[str, Any]]:
-    """Returns the condition for results of the selection, those of some sessions or of all, and its parameters."""
-    status, reason, cause, least, most = conditions
-    where, parameters = selection.where("occurred_at")
-    for condition, name, bound in (("value >= $least", "least", least), ("value <= $most", "most", most)):
-        if bound is not None:
-            where = f"{where} AND {condition}"
-            parameters = parameters | {name: bound}
-    if among is not None:
-        where = f"{where} AND key IN (SELECT unnest($keys))"
-        parameters = parameters | {"keys": [row["key"] for row in among]}
-    if status is not None:
-        where = f"{where} AND status = $status"
-        parameters = parameters | {"status": status}
-        if selection.metric is None:
-            # A trace that is not worth sharing has not failed a criterion.
-            where = f"{where} AND {_IS_CRITERION}"
-    if reason is not None:
-        where = f"{where} AND not_evaluated_because = $reason"
-        parameters = parameters | {"reason": reason}
-    if cause == NO_CAUSE:
-        where = f"{where} AND status = 'NOT_EVALUATED' AND cause IS NULL"
-    elif cause is not None:
-        where = f"{where} AND cause = $cause"
-        parameters = parameters | {"cause": cause}
-    return where, parameters
-
-
-def _after(where: str, parameters: dict[str, Any], time: str, after: Position | None) -> tuple[str, dict[str, Any]]:
-    """Returns a condition for sessions with what makes them be after a place in the list."""
-    if after is None:
-        return where, parameters
-    condition, place = after.after(time)
-    # The first comparison is implied by the second, and lets the database skip what is newer.
-    return f"{where} AND {time} <= $after_at AND {condition}", parameters | place
-
-
-def _summaries(store: Readable, places: Sequence[dict[str, Any]]) -> list[SessionSummary]:
-    if not places:
-        return []
-    keys = {"keys": [row["key"] for row in places]}
-    dimensions = ", ".join(DIMENSIONS)
-    known = store.query(
-        f"SELECT session_id, segment, revision, last_record_at, {dimensions} FROM sessions WHERE key IN (SELECT unnest($keys))",
-        keys,
-    )
-    scores = store.query(
-        f"""
-        SELECT session_id, segment, count(*) FILTER ({_IS_CRITERION} AND status = 'PASSED') AS passed,
-        count(*) FILTER ({_IS_CRITERION} AND status = 'FAILED') AS failed,
-        count(*) FILTER ({_IS_CRITERION} AND status = '{INFORMATIONAL}') AS informational,
-        count(*) FILTER ({_IS_CRITERION} AND status = 'NOT_EVALUATED') AS not_evaluated,
-        min(value) FILTER (metric = '{TRACE_VALUE}') AS trace_value, count(*) FILTER (metric = '{GATE}') AS decisions,
-        count(*) FILTER (metric = '{GATE}' AND status = 'PASSED') AS accepted,
-        {", ".join(f"any_value({name}) AS {name}" for name in DIMENSIONS)} FROM results
-        WHERE key IN (SELECT unnest($keys)) GROUP BY session_id, segment
-        """,
-        keys,
-    )
-    sessions_by_place = {(row["session_id"], row["segment"]): row for row in known}
-    scores_by_place = {(row["session_id"], row["segment"]): row for row in scores}
-    wanted = [(row["session_id"], row["segment"]) for row in places]
-    return [_summary(place, sessions_by_place.get(place), scores_by_place.get(place, {})) for place in wanted]
-
-
-def _summary(place: tuple[str, int], found: dict[str, Any] | None, scores: Mapping[str, Any]) -> SessionSummary:
-    about = found or scores
-    gate: Literal["accepted", "rejected"] | None = None
-    if scores.get("decisions"):
-        gate = "accepted" if scores["accepted"] == scores["decisions"] else "rejected"
-    return SessionSummary(
-        session_id=place[0],
-        segment=place[1],
-        revision=found["revision"] if found else None,
-        closed_at=in_utc(found["last_record_at"]) if found else None,
-        **{name: about.get(name) for name in DIMENSIONS},
-        passed=scores.get("passed", 0),
-        failed=scores.get("failed", 0),
-        informational=scores.get("informational", 0),
-        not_evaluated=scores.get("not_evaluated", 0),
-        trace_value=scores.get("trace_value"),
-        gate=gate,
-    )
 
 
 def _document(row: dict[str, Any]) -> dict[str, Any]:

@@ -127,7 +127,7 @@ async def test_the_openapi_document_describes_every_answer(client: Client) -> No
     assert set(document["paths"]) == {
         *("/api/state", "/api/overview", "/api/sessions", "/api/session", "/api/not-scored", "/api/dead-letters"),
         *("/api/metric", "/api/comparison", "/api/diff", "/api/values", "/api/events", "/api/judge-spending"),
-        *("/api/challengers", "/api/shadows", "/api/challenger-diff", "/api/case"),
+        *("/api/challengers", "/api/shadows", "/api/challenger-diff", "/api/case", "/api/facets"),
     }
     for name, path in document["paths"].items():
         if name == "/api/events":

@@ -18,24 +18,18 @@ from traceweir.schemas.dead_letter import REPLAYED, DeadLetter
 from traceweir.schemas.judge_config import Budget
 from traceweir.schemas.score import Cause, Score, result_id
 from traceweir.streams.base.statistics.rounded_values import MEDIAN, P95, RoundedValues
-from traceweir.streams.board.store import duckdb_store
+from traceweir.streams.board.store import duckdb_store, session_list
 from traceweir.streams.board.store import sessions as sessions_module
 from traceweir.streams.board.store.comparison import compare
+from traceweir.streams.board.store.conditions import Conditions
 from traceweir.streams.board.store.duckdb_store import DuckDBStore
 from traceweir.streams.board.store.metric import dimension_values, metric
 from traceweir.streams.board.store.opening import Store
 from traceweir.streams.board.store.overview import judge_spending, overview
 from traceweir.streams.board.store.paging import Position
 from traceweir.streams.board.store.selection import Selection
-from traceweir.streams.board.store.sessions import (
-    AFTER_A_CAUSE,
-    WHAT_TO_DO,
-    dead_letters,
-    not_scored,
-    session,
-    session_page,
-    sessions,
-)
+from traceweir.streams.board.store.session_list import session_page, sessions
+from traceweir.streams.board.store.sessions import AFTER_A_CAUSE, WHAT_TO_DO, dead_letters, not_scored, session
 from traceweir.streams.board.store.standing import Standing, standing
 from traceweir.streams.board.store.tables import REASONS
 
@@ -555,21 +549,32 @@ def test_a_session_at_the_limit_leaves_nothing_out(store: DuckDBStore, monkeypat
 
 def listed(store: DuckDBStore, limit: int, **conditions: Any) -> list[tuple[str, int]]:
     """Returns the sessions of all pages, in their order."""
-    found, after = [], None
+    found: list[tuple[str, int]] = []
+    after: Position | None = None
     while True:
-        part = session_page(store, DAY, limit=limit, after=after, **conditions)
+        part = session_page(store, DAY, Conditions(**conditions), limit=limit, after=after)
         found += [(each.session_id, each.segment) for each in part.sessions]
         if part.next is None:
             return found
         after = Position.parse(str(part.next))
 
 
-@pytest.mark.parametrize("conditions", [{}, {"status": "FAILED"}, {"text": "s"}, {"text": "s", "status": "FAILED"}])
+@pytest.mark.parametrize(
+    "conditions",
+    [
+        {},
+        {"status": "FAILED"},
+        {"text": "s"},
+        {"text": "s", "status": "FAILED"},
+        {"rationale": "WORD"},
+        {"rationale": "word", "text": "s"},
+    ],
+)
 @pytest.mark.parametrize("limit", [1, 2, 7, 40])
 def test_pages_of_sessions_have_each_session_once_whatever_their_length(
     limit: int, conditions: dict[str, Any], store: DuckDBStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sessions_module, "MAX_SEARCHED", 5)
+    monkeypatch.setattr(session_list, "MAX_SEARCHED", 5)
     chance = random.Random(3)
     places = [(f"s{n % 13}", n // 13) for n in range(30)]  # segments of a session, and several sessions at one time
     times = {place: NOW - timedelta(minutes=chance.randrange(9) * 30) for place in places}

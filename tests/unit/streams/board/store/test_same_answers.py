@@ -18,12 +18,15 @@ from tests.support.stores import FakeRecord, batch_of, chdb_database, scores_bat
 from traceweir.schemas.dead_letter import REPLAYED, DeadLetter
 from traceweir.schemas.score import result_id
 from traceweir.streams.board.store.comparison import compare
+from traceweir.streams.board.store.conditions import Conditions
+from traceweir.streams.board.store.facets import facets
 from traceweir.streams.board.store.metric import dimension_values, metric
 from traceweir.streams.board.store.opening import Store, open_store
 from traceweir.streams.board.store.overview import overview
 from traceweir.streams.board.store.rows import Batch
 from traceweir.streams.board.store.selection import Selection
-from traceweir.streams.board.store.sessions import dead_letters, not_scored, session, sessions, trace
+from traceweir.streams.board.store.session_list import session_page, sessions
+from traceweir.streams.board.store.sessions import dead_letters, not_scored, session, trace
 from traceweir.streams.board.store.standing import standing
 from traceweir.streams.board.store.tables import REASONS
 
@@ -50,6 +53,12 @@ QUESTIONS: dict[str, Callable[[Store], object]] = {
     "sessions without a value": lambda store: sessions(store, HOURS, reason="budget"),
     "sessions with a text": lambda store: sessions(store, WEEK, text="S1"),
     "failed sessions with a text": lambda store: sessions(store, WEEK, text="s1", status="FAILED"),
+    "sessions with a rationale": lambda store: sessions(store, WEEK, rationale="WORD", status="FAILED"),
+    "sessions by the gate's reason": lambda store: sessions(store, WEEK, gate_reason="duplicate"),
+    "sessions of a config": lambda store: sessions(store, WEEK, config_digest="digest", user_id="nobody"),
+    "sessions by value": lambda store: session_page(store, MATCH, order="lowest", limit=9).sessions,
+    "number of sessions": lambda store: session_page(store, MATCH, Conditions(least=0.5), limit=3).total,
+    "facets": lambda store: facets(store, WEEK, Conditions(status="FAILED")),
     "session": lambda store: session(store, "s1"),
     "unknown session": lambda store: session(store, "s'; DROP TABLE results --"),
     "trace": lambda store: trace(store, "t3"),

@@ -1,4 +1,4 @@
-"""Answers with figures: those of a span, of a metric, of judges, and of what has no score."""
+"""Answers with figures: those of a time range, of a metric, of judges, and of what has no score."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ router = APIRouter()
 
 @router.get("/api/overview", response_model=Overview)
 def read_overview(selected: Selected, dashboard: Serving) -> Any:
-    """Figures of each metric in a span of time, their course, changes of versions and configs, and coverage."""
+    """Figures of each metric in a time range, their trend, changes of versions and configs, and coverage."""
     return answer(overview(dashboard.store, selected), dashboard.options.content)
 
 
 @router.get("/api/metric", response_model=MetricOverTime)
 def read_metric(selected: Selected, dashboard: Serving) -> Any:
-    """The metric that `metric` names: its course, its values, where it differs, and the results to look at."""
+    """The metric that `metric` names: its trend, its values, where it differs, and the results to look at."""
     if selected.metric is None:
         raise HTTPException(422, "metric: Field required")
     return answer(metric(dashboard.store, selected), dashboard.options.content)

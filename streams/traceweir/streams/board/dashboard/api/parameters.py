@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import Depends, HTTPException, Query, Request
 from pydantic import AwareDatetime, BaseModel, Field, create_model
 
+from traceweir.schemas.score import Cause, NotEvaluated, ReportedStatus
 from traceweir.streams.board.dashboard.context import dashboard_of
+from traceweir.streams.board.store.conditions import Conditions
 from traceweir.streams.board.store.selection import Selection
 from traceweir.streams.board.store.sessions import MAX_LISTED
 from traceweir.streams.board.store.tables import RESULT_DIMENSIONS
@@ -21,9 +23,9 @@ _Name = Annotated[str | None, Field(min_length=1, max_length=1_024)]
 class SpanAndDimensions(BaseModel):
     """A time range, and values of dimensions."""
 
-    since: Annotated[AwareDatetime | None, Field(description="Begin of the time range; default: a day before its end.")] = (
-        None
-    )
+    since: Annotated[
+        AwareDatetime | None, Field(description="Begin of the time range; default: a day before its end.")
+    ] = None
     until: Annotated[AwareDatetime | None, Field(description="End of the time range; default: now.")] = None
     app_name: _Name = None
     agent_name: _Name = None
@@ -47,6 +49,28 @@ class SpanAndDimensions(BaseModel):
             raise HTTPException(422, str(error)) from None
 
 
+class ConditionParameters(BaseModel):
+    """What a session must have: a result, a trace, or a record like this."""
+
+    status: Annotated[ReportedStatus | None, Field(description="A result of this status.")] = None
+    reason: Annotated[NotEvaluated | None, Field(description="A result without a value for this reason.")] = None
+    cause: Annotated[
+        Cause | Literal["none"] | None, Field(description="A result without a value for this cause, or for none.")
+    ] = None
+    least: Annotated[float | None, Field(allow_inf_nan=False, description="A result of at least this value.")] = None
+    most: Annotated[float | None, Field(allow_inf_nan=False, description="A result of at most this value.")] = None
+    user_id: Annotated[_Name, Field(description="A result of this user, as results name users.")] = None
+    config_digest: Annotated[_Name, Field(description="A result by this config.")] = None
+    label: Annotated[
+        str | None, Field(max_length=1_024, pattern="=", description="A result with this label, as NAME=VALUE.")
+    ] = None
+    rationale: Annotated[_Name, Field(description="A result whose rationale contains this text.")] = None
+    gate_reason: Annotated[_Name, Field(description="A trace that the gate rejected for this reason.")] = None
+    text: Annotated[_Name, Field(description="An id or a record that contains this text.")] = None
+    tool: Annotated[_Name, Field(description="A call of the tool with this name.")] = None
+    tool_error: Annotated[_Name, Field(description="A call of the tool with this name that failed.")] = None
+
+
 def _prefixed(side: str) -> Callable[..., Selection]:
     """Returns a dependency that reads a selection from parameters whose names begin with the side."""
     fields: dict[str, Any] = {
@@ -66,11 +90,17 @@ def _selection(request: Request, given: Annotated[SpanAndDimensions, Query()]) -
     return given.selection(dashboard_of(request).options.now())
 
 
+def _conditions(given: Annotated[ConditionParameters, Query()]) -> Conditions:
+    return Conditions(**given.model_dump())
+
+
 Selected = Annotated[Selection, Depends(_selection)]
 """The selection of a request."""
 First = Annotated[Selection, Depends(_prefixed("first"))]
 """The first selection of a comparison, from the parameters `first_since`, `first_app_name` and so on."""
 Second = Annotated[Selection, Depends(_prefixed("second"))]
 """The second selection of a comparison."""
+Wanted = Annotated[Conditions, Depends(_conditions)]
+"""What the sessions of a request must have."""
 Limit = Annotated[int, Query(ge=1, le=MAX_LISTED)]
 """The most entries of a list that a request wants."""

@@ -2,69 +2,69 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Form, HTTPException, Query, Request
 
-from traceweir.schemas.score import Cause, NotEvaluated, ReportedStatus
 from traceweir.schemas.text import printable
 from traceweir.streams.board.dashboard.api.answers import answer
-from traceweir.streams.board.dashboard.api.parameters import Limit, Selected
+from traceweir.streams.board.dashboard.api.parameters import Limit, Selected, Wanted
 from traceweir.streams.board.dashboard.cases import CaseAdded, added_case
 from traceweir.streams.board.dashboard.content import shown_text
 from traceweir.streams.board.dashboard.context import Serving
 from traceweir.streams.board.store.answers import SessionDetails, SessionSummary
-from traceweir.streams.board.store.paging import Position
-from traceweir.streams.board.store.sessions import session, session_page
+from traceweir.streams.board.store.facets import Facets, facets
+from traceweir.streams.board.store.paging import Order, place_of
+from traceweir.streams.board.store.session_list import session_page
+from traceweir.streams.board.store.sessions import session
 
 router = APIRouter()
 
 OLDER_THAN = "Only sessions after this place in the list, as the header `Link` of an answer names it."
-_Value = Annotated[float | None, Query(allow_inf_nan=False)]
-_Text = Annotated[str | None, Query(min_length=1, max_length=1_024)]
 
 
 @router.get("/api/sessions", response_model=list[SessionSummary])
 def read_sessions(
     request: Request,
     selected: Selected,
+    wanted: Wanted,
     dashboard: Serving,
-    status: ReportedStatus | None = None,
-    reason: NotEvaluated | None = None,
-    cause: Cause | Literal["none"] | None = None,
-    least: _Value = None,
-    most: _Value = None,
-    text: _Text = None,
+    order: Order = "newest",
     limit: Limit = 50,
     older_than: Annotated[str | None, Query(description=OLDER_THAN)] = None,
 ) -> Any:
-    """The latest sessions, the newest first: with a result of a status, a reason, a cause or a range of values, or with a text.
+    """Sessions, the newest first, or by the lowest or the highest value of `metric`.
 
-    The header `Link` has the address of the older ones, if there are any.
+    The header `Link` has the address of the next ones, if there are any, and `X-Total-Count` the number of all, if it is
+    known.
     """
     try:
-        after = Position.parse(older_than) if older_than is not None else None
+        found = session_page(
+            dashboard.store,
+            selected,
+            wanted,
+            order=order,
+            readable=lambda each: shown_text(each, dashboard.options.content),
+            limit=limit,
+            after=place_of(older_than, order) if older_than is not None else None,
+        )
     except ValueError as error:
-        raise HTTPException(422, f"older_than: {error}") from None
-    found = session_page(
-        dashboard.store,
-        selected,
-        status=status,
-        reason=reason,
-        cause=cause,
-        least=least,
-        most=most,
-        text=text,
-        readable=lambda each: shown_text(each, dashboard.options.content),
-        limit=limit,
-        after=after,
-    )
+        raise HTTPException(422, f"{'older_than' if older_than is not None else 'order'}: {error}") from None
     listed = answer(found.sessions, dashboard.options.content)
+    if found.total is not None:
+        listed.headers["x-total-count"] = str(found.total)
     if found.next is not None:
         older = urlencode({**request.query_params, "older_than": str(found.next)})
         listed.headers["link"] = f'<{request.url.path}?{older}>; rel="next"'
     return listed
+
+
+@router.get("/api/facets", response_model=Facets)
+def read_facets(selected: Selected, wanted: Wanted, dashboard: Serving) -> Any:
+    """By what the sessions of `/api/sessions` can be narrowed, with the number of sessions for each value."""
+    found = facets(dashboard.store, selected, wanted, lambda each: shown_text(each, dashboard.options.content))
+    return answer(found, dashboard.options.content)
 
 
 # An id can contain any character, so that it is a parameter and not a part of the path.

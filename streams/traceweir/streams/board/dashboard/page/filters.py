@@ -42,7 +42,7 @@ class FilterError(ValueError):
 
 @dataclass(frozen=True)
 class Filters:
-    """What a page shows: a span of time and values of dimensions."""
+    """What a page shows: a time range and values of dimensions."""
 
     selection: Selection
     """What the store is asked for."""

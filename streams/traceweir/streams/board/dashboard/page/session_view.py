@@ -16,7 +16,7 @@ from traceweir.schemas.session import Session
 from traceweir.scorers.evaluation.languages import language_warning
 from traceweir.scorers.text.scripts import script_of
 from traceweir.streams.board.dashboard.page.diff import Piece, differences
-from traceweir.streams.board.store.sessions import TRACE_VALUE
+from traceweir.streams.board.store.conditions import TRACE_VALUE
 
 _VALUE_DIMENSIONS = ("complexity", "novelty", "tool_diversity", "outcome_confidence")
 MAX_TEXT = 20_000

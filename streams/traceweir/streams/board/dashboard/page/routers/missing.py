@@ -8,8 +8,9 @@ from fastapi.responses import HTMLResponse
 from traceweir.streams.board.dashboard.content import shown
 from traceweir.streams.board.dashboard.context import Serving
 from traceweir.streams.board.dashboard.page.answers import filters_from, page
+from traceweir.streams.board.store.conditions import NO_CAUSE
 from traceweir.streams.board.store.metric import dimension_values
-from traceweir.streams.board.store.sessions import NO_CAUSE, dead_letters, not_scored
+from traceweir.streams.board.store.sessions import dead_letters, not_scored
 
 router = APIRouter()
 

@@ -1,4 +1,4 @@
-"""Serves the overview: what changed, and each criterion with its course."""
+"""Serves the overview: what changed, and each criterion with its trend."""
 
 from __future__ import annotations
 
@@ -8,14 +8,16 @@ from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse
 
 from traceweir.schemas.score import GATE
+from traceweir.streams.board.dashboard.content import shown_text
 from traceweir.streams.board.dashboard.context import Serving
 from traceweir.streams.board.dashboard.page import charts
 from traceweir.streams.board.dashboard.page.answers import filters_from, page
 from traceweir.streams.board.store.answers import MetricFigures
+from traceweir.streams.board.store.conditions import TRACE_VALUE
 from traceweir.streams.board.store.metric import dimension_values
 from traceweir.streams.board.store.moves import moves_of
 from traceweir.streams.board.store.overview import closed_sessions, figures_by_metric, judge_spending, overview
-from traceweir.streams.board.store.sessions import TRACE_VALUE, sessions
+from traceweir.streams.board.store.session_list import sessions
 
 router = APIRouter()
 
@@ -43,7 +45,13 @@ def show_overview(request: Request, dashboard: Serving) -> HTMLResponse:
         spending=judge_spending(dashboard.store, dashboard.options.now(), dashboard.options.budget),
         chart=charts.pass_rate_chart(found.series, places, found.changes, found.step_s),
         sparklines=charts.sparklines(found.metrics, found.series, found.step_s),
-        latest=sessions(dashboard.store, filters.selection, status="FAILED", limit=8),
+        latest=sessions(
+            dashboard.store,
+            filters.selection,
+            readable=lambda text: shown_text(text, dashboard.options.content),
+            limit=8,
+            status="FAILED",
+        ),
         values=dimension_values(dashboard.store, filters.selection),
     )
 

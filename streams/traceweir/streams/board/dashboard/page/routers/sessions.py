@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, get_args
 from urllib.parse import urlencode
@@ -11,62 +10,71 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, Form, HTTPException, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 
-from traceweir.schemas.score import Cause, NotEvaluated, ReportedStatus
 from traceweir.schemas.text import printable, shell_command
 from traceweir.streams.board.dashboard.cases import added_case
 from traceweir.streams.board.dashboard.content import Content, shown, shown_document, shown_text
 from traceweir.streams.board.dashboard.context import Serving
 from traceweir.streams.board.dashboard.page import session_view
 from traceweir.streams.board.dashboard.page.answers import filters_from, one_of, page
-from traceweir.streams.board.dashboard.page.filters import FilterError, filters_of
+from traceweir.streams.board.dashboard.page.filters import filters_of
+from traceweir.streams.board.dashboard.page.work_list import (
+    CAUSES,
+    CONDITION_LABELS,
+    FACET_LABELS,
+    ORDERS,
+    PAGE_LENGTHS,
+    REASONS,
+    STATUSES,
+    listed_by,
+    position_of,
+)
+from traceweir.streams.board.store.facets import facets
 from traceweir.streams.board.store.metric import dimension_values
-from traceweir.streams.board.store.paging import Position
 from traceweir.streams.board.store.selection import Readable
-from traceweir.streams.board.store.sessions import NO_CAUSE, session, session_page, trace, what_to_do
+from traceweir.streams.board.store.session_list import session_page
+from traceweir.streams.board.store.sessions import session, trace, what_to_do
 from traceweir.streams.lab.evals.capture import Outcome
 
 router = APIRouter()
-
-PAGE_LENGTHS = (50, 200, 500)
-_STATUSES = get_args(ReportedStatus)
-_REASONS = get_args(NotEvaluated)
-_CAUSES = (*get_args(Cause), NO_CAUSE)
 
 
 @router.get("/sessions")
 def show_sessions(request: Request, dashboard: Serving) -> HTMLResponse:
     # A place in the list ends with a session's id, whose length and spaces are not those of a filter.
     parameters = dict(request.query_params)
-    after = _position(parameters.pop("older_than", None))
+    place = parameters.pop("older_than", None)
     filters = filters_of(parameters, dashboard.options.now())
-    given = filters.parameters
-    status = one_of(given, "status", _STATUSES)
-    reason = one_of(given, "reason", _REASONS)
-    limit = int(one_of(given, "limit", tuple(map(str, PAGE_LENGTHS))) or PAGE_LENGTHS[0])
+    listed = listed_by(filters.parameters)
+    after = position_of(place, listed.order)
+
+    def readable(text: str) -> str:
+        return shown_text(text, dashboard.options.content)
+
     found = session_page(
         dashboard.store,
         filters.selection,
-        status=status,
-        reason=reason,
-        cause=one_of(given, "cause", _CAUSES),
-        limit=limit,
+        listed.conditions,
+        order=listed.order,
+        readable=readable,
+        limit=listed.limit,
         after=after,
-        least=_number(given, "least"),
-        most=_number(given, "most"),
-        text=given.get("text"),
-        readable=lambda text: shown_text(text, dashboard.options.content),
     )
     return page(
         request,
         "sessions",
         filters,
         found=found.sessions,
+        total=found.total,
         older_than=str(found.next) if found.next is not None else None,
         is_first=after is None,
-        limit=limit,
-        statuses=_STATUSES,
-        reasons=_REASONS,
-        causes=_CAUSES,
+        listed=listed,
+        facets=facets(dashboard.store, filters.selection, listed.conditions, readable),
+        facet_labels=FACET_LABELS,
+        condition_labels=CONDITION_LABELS,
+        statuses=STATUSES,
+        reasons=REASONS,
+        causes=CAUSES,
+        orders=ORDERS,
         lengths=PAGE_LENGTHS,
         values=dimension_values(dashboard.store, filters.selection),
     )
@@ -125,26 +133,6 @@ def case_command(session_id: str, evalset: Path | None, *, replace: bool) -> str
     # An id that begins with a hyphen would be an option.
     name = ["--", session_id] if session_id.startswith("-") else [session_id]
     return shell_command("traceweir", "evalset", "add", "--to", file, *(["--replace"] if replace else []), *name)
-
-
-def _position(text: str | None) -> Position | None:
-    try:
-        return Position.parse(text) if text else None
-    except ValueError as error:
-        raise FilterError(f"older_than: {error}") from None
-
-
-def _number(given: Mapping[str, str], name: str) -> float | None:
-    text = given.get(name)
-    if text is None:
-        return None
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value):
-        raise FilterError(f"{name} is not a number")
-    return value
 
 
 def _nearest(

@@ -1,0 +1,136 @@
+"""The page of sessions is a list of what a person has to look at."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from datetime import timedelta
+from html import unescape
+from typing import Any
+
+import httpx
+import pytest
+from tests.support.dashboard_site import HOSTILE, SECRET, Site, session_id_of
+from tests.support.scoring import NOW
+from tests.support.stores import open_store
+
+pytestmark = pytest.mark.slow
+
+Open = Callable[..., httpx.AsyncClient]
+HERE = {"origin": "http://127.0.0.1:4180"}
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Site:
+    site = Site(open_store(tmp_path_factory.mktemp("store") / "store.duckdb"), now=NOW)
+    site.add_sessions(60)
+    site.now += timedelta(minutes=1)  # a time range does not contain its end
+    return site
+
+
+@pytest.fixture
+async def visit() -> AsyncIterator[Open]:
+    async with AsyncExitStack() as stack:
+
+        def connect(site: Site, **headers: str) -> httpx.AsyncClient:
+            transport = httpx.ASGITransport(site.application())
+            client = httpx.AsyncClient(
+                transport=transport, base_url="http://127.0.0.1:4180", headers={"accept": "text/html", **headers}
+            )
+            stack.push_async_callback(client.aclose)
+            return client
+
+        yield connect
+
+
+async def test_a_row_has_what_was_said_the_tools_and_the_failed_metrics(site: Site, visit: Open) -> None:
+    page = (await visit(replace(site, content="full")).get("/sessions?span=7d&status=FAILED")).text
+
+    assert "Two seats from Busan to Seoul" in page
+    assert "Two seats on KTX 127 are booked." in page
+    assert '<bdi>book_seats</bdi><span class="visually-hidden">, failed</span>' in page
+    assert '<span class="s f"><bdi>tool_trajectory_avg_score</bdi></span>' in page
+    assert "876 tokens" in page
+    assert "3.9 s" in page
+    assert "<script>document" not in page
+
+
+@pytest.mark.parametrize(("content", "has_question"), [("redacted", True), ("none", False)])
+@pytest.mark.parametrize("view", ["/sessions?span=7d&status=FAILED", "/?span=7d"])
+async def test_a_row_has_as_much_text_as_is_configured(
+    view: str, content: Any, has_question: bool, site: Site, visit: Open
+) -> None:
+    page = (await visit(replace(site, content=content)).get(view)).text
+
+    assert ("Two seats from Busan" in page, SECRET in page) == (has_question, False)
+
+
+async def test_each_link_that_narrows_the_list_has_the_number_of_its_sessions(site: Site, visit: Open) -> None:
+    client = visit(site)
+    page = (await client.get("/sessions?span=7d&status=FAILED")).text
+
+    links = re.findall(r'<li><a href="([^"]*)"><bdi>[^<]*</bdi></a> <span class="dim">(\d+)</span>', page)
+    assert len(links) > 8
+    for link, number in links[::3]:
+        narrowed = (await client.get(unescape(link))).text
+        total = re.search(r"<h2>(\d+) sessions?", narrowed)
+        assert total is not None, link
+        assert total[1] == number, link
+
+
+async def test_the_list_is_sorted_by_the_values_of_a_metric(site: Site, visit: Open) -> None:
+    client = visit(site)
+    address = "/sessions?span=7d&metric=trace_value&order=lowest"
+    found: list[float] = []
+    for _ in range(3):
+        page = (await client.get(address)).text
+        found += [float(each) for each in re.findall(r'data-label="trace_value">(0[.\d]*)', page)]
+        older = re.search(r'rel="next" href="([^"]*)"', page)
+        if older is None:
+            break
+        address = unescape(older[1])
+
+    assert len(found) == 60
+    assert found == sorted(found)
+
+
+@pytest.mark.parametrize(
+    ("query", "sentence"),
+    [
+        ("order=lowest", "name a metric"),
+        ("order=best", "order is none of newest, lowest, highest"),
+        ("label=gold", "label is not of the form NAME=VALUE"),
+        ("metric=a&order=lowest&older_than=x", "is not a place in the list"),
+    ],
+)
+async def test_a_parameter_of_the_list_out_of_its_range_is_refused(
+    query: str, sentence: str, site: Site, visit: Open
+) -> None:
+    answer = await visit(site).get(f"/sessions?{query}")
+
+    assert answer.status_code == 422
+    assert sentence in unescape(answer.text)
+
+
+async def test_conditions_are_kept_by_the_form_and_can_be_removed(site: Site, visit: Open) -> None:
+    page = (await visit(site).get("/sessions", params={"tool": HOSTILE.strip(), "span": "7d"})).text
+
+    assert '<input type="hidden" name="tool"' in page
+    assert 'title="Remove this condition">tool' in page
+    assert "<script>document" not in page
+
+
+async def test_the_api_has_the_same_list_its_total_and_its_facets(site: Site, visit: Open) -> None:
+    client = visit(site)
+    query = "since=2026-01-01T00:00:00Z&tool_error=book_seats&limit=1"
+    listed = await client.get(f"/api/sessions?{query}")
+    found = (await client.get("/api/sessions?since=2026-01-01T00:00:00Z&limit=1")).headers["x-total-count"]
+    facets = (await client.get("/api/facets?since=2026-01-01T00:00:00Z")).json()
+
+    assert listed.json()[0]["failed_tools"] == ["book_seats"]
+    assert listed.json()[0]["session_id"] == session_id_of(0)
+    assert (found, facets["sessions"], facets["are_all"]) == ("60", 60, True)
+    assert (await client.get("/api/sessions?order=lowest")).status_code == 422
+    assert (await client.get("/api/sessions?label=gold")).status_code == 422
