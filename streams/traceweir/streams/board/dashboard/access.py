@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from http.cookies import CookieError, SimpleCookie
 from ipaddress import ip_address
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -43,7 +43,7 @@ def guarded(application: Application, token: str | None) -> Application:
 
     Args:
         application: Answers the requests that may pass. `scope["traceweir.refused"]` marks a request of a page without
-            the token, which it answers with the login page.
+            the token, which it answers with the login page; it is the address of the page, to which the login leads.
         token: The token that a client sends as `Authorization: Bearer`, or as the cookie that the login sets; None lets
             every client of this machine pass.
     """
@@ -72,7 +72,9 @@ def guarded(application: Application, token: str | None) -> Application:
         elif token is None or _has(headers, token) or scope["path"].startswith(ASSETS) or scope["path"] == LOGIN:
             await application(scope, receive, send_with_headers)
         elif b"text/html" in headers.get(b"accept", b""):
-            await application({**scope, "path": LOGIN, "traceweir.refused": True}, receive, send_with_headers)
+            await application(
+                {**scope, "path": LOGIN, "traceweir.refused": _address(scope)}, receive, send_with_headers
+            )
         else:
             await _refuse(send_with_headers, 401, [(b"www-authenticate", b"Bearer")])
 
@@ -91,6 +93,14 @@ def cookie_value(token: str) -> str:
 def is_token(given: str, token: str) -> bool:
     """Returns whether a text is the token, in a time that does not depend on how much of it is right."""
     return hmac.compare_digest(given.encode(), token.encode())
+
+
+def _address(scope: Message) -> str:
+    """Returns the address of a page that a request wants; that of the overview if it wants to change something."""
+    if scope["method"] not in _SAFE_METHODS:
+        return "/"
+    query = scope.get("query_string", b"").decode("latin-1")
+    return quote(scope["path"]) + (f"?{query}" if query else "")
 
 
 def _has(headers: dict[bytes, bytes], token: str) -> bool:

@@ -12,6 +12,7 @@ from fastapi.staticfiles import StaticFiles
 
 from traceweir.streams.board.dashboard import page
 from traceweir.streams.board.dashboard.access import ASSETS, COOKIE, LOGIN, Application, cookie_value, guarded, is_token
+from traceweir.streams.board.dashboard.addresses import is_local
 from traceweir.streams.board.dashboard.api.building import create_api
 from traceweir.streams.board.dashboard.context import Dashboard
 from traceweir.streams.board.dashboard.page.rendering import login_page
@@ -46,13 +47,20 @@ def create_application(dashboard: Dashboard, token: str | None) -> Application:
 
         @application.get(LOGIN, include_in_schema=False)
         async def ask_for_token(request: Request) -> Response:
-            return login_page(401 if "traceweir.refused" in request.scope else 200, wrong=False)
+            address = request.scope.get("traceweir.refused")
+            return login_page(200 if address is None else 401, address or "/", wrong=False)
 
         @application.post(LOGIN, include_in_schema=False)
-        async def let_in(request: Request, given: Annotated[str, Form(alias="token", max_length=10_000)]) -> Response:
+        async def let_in(
+            request: Request,
+            given: Annotated[str, Form(alias="token", max_length=10_000)],
+            address: Annotated[str, Form()] = "/",
+        ) -> Response:
+            # A page of another site can write a form, and must not choose where the login leads.
+            address = address if is_local(address) else "/"
             if not is_token(given, token):
-                return login_page(401, wrong=True)
-            answer = RedirectResponse("/", 303)
+                return login_page(401, address, wrong=True)
+            answer = RedirectResponse(address, 303)
             answer.set_cookie(
                 COOKIE, cookie_value(token), COOKIE_LASTS_S,
                 httponly=True, samesite="strict", secure=request.url.scheme == "https",

@@ -571,6 +571,37 @@ async def test_a_wrong_token_is_refused_and_the_right_one_opens_the_pages(site: 
     assert (await visit(replace(site, token=TOKEN), cookie=f"{COOKIE}=forged").get("/sessions")).status_code == 401
 
 
+@pytest.mark.parametrize(
+    ("address", "leads_to"),
+    [
+        ("/sessions?metric=a%20b&status=FAILED", "/sessions?metric=a%20b&status=FAILED"),
+        ("/session?session_id=%F0%9F%9A%89%2F%3F", "/session?session_id=%F0%9F%9A%89%2F%3F"),
+        ("/metrics", "/metrics"),
+    ],
+)
+async def test_after_the_login_the_address_that_was_shared_is_opened(
+    address: str, leads_to: str, site: Site, visit: Open
+) -> None:
+    client = visit(replace(site, token=TOKEN))
+    asked = (await client.get(address)).text
+    (hidden,) = [each for tag, each in Tags(asked).found if tag == "input" and each.get("name") == "address"]
+    wrong = (await client.post("/login", data={"token": "x", "address": hidden["value"] or ""})).text
+    (kept,) = [each for tag, each in Tags(wrong).found if tag == "input" and each.get("name") == "address"]
+    right = await client.post("/login", data={"token": TOKEN, "address": kept["value"] or ""})
+
+    assert (right.status_code, right.headers["location"]) == (303, leads_to)
+
+
+@pytest.mark.parametrize(
+    "address", ["https://evil.example/", "//evil.example/", "/\\evil.example", "/%0a\n/x", "javascript:1"]
+)
+async def test_the_login_leads_to_no_other_site(address: str, site: Site, visit: Open) -> None:
+    client = visit(replace(site, token=TOKEN))
+    right = await client.post("/login", data={"token": TOKEN, "address": address})
+
+    assert right.headers["location"] == "/"
+
+
 @pytest.mark.parametrize("headers", [{"origin": "http://evil.example"}, {"sec-fetch-site": "cross-site"}])
 async def test_a_page_of_another_site_can_send_nothing(headers: dict[str, str], site: Site, visit: Open) -> None:
     answer = await visit(replace(site, token=TOKEN), **headers).post("/login", data={"token": TOKEN})
@@ -785,6 +816,12 @@ async def test_the_api_and_the_health_page_have_the_parts_of_the_health(site: Si
     well = await visit(site).get("/healthz")
     assert (well.status_code, well.json()) == (200, {"healthy": True, "problems": []})
     assert (await visit(replace(site, token=TOKEN)).get("/healthz", headers={"accept": "*/*"})).status_code == 401
+
+
+async def test_the_result_of_a_comparison_is_before_its_form(site: Site, visit: Open) -> None:
+    page = (await visit(site).get(VIEWS[7])).text
+
+    assert page.index('id="differences"') < page.index('action="/compare" class="card"')
 
 
 async def test_compare_opens_on_the_last_two_versions_of_an_agent(tmp_path: Path, visit: Open) -> None:

@@ -115,7 +115,13 @@ def test_a_list_has_the_sessions_that_meet_all_conditions(
 
 
 def test_each_facet_counts_the_sessions_that_its_value_selects(filled: Store) -> None:
-    lists: list[dict[str, Any]] = [{}, {"status": "FAILED"}, {"user_id": "u1"}, {"tool": "find"}, {"rationale": "words"}]
+    lists: list[dict[str, Any]] = [
+        {},
+        {"status": "FAILED"},
+        {"user_id": "u1"},
+        {"tool": "find"},
+        {"rationale": "words"},
+    ]
     for given in lists:
         counted = facets(filled, DAY, Conditions(**given))
         assert counted.are_all

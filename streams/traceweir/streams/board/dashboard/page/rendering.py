@@ -23,9 +23,9 @@ def problem_page(code: int, sentence: str) -> HTMLResponse:
     return rendered("problem.html", code, sentence=sentence)
 
 
-def login_page(code: int, *, wrong: bool) -> HTMLResponse:
-    """Returns the page that asks for the token."""
-    return rendered("login.html", code, wrong=wrong)
+def login_page(code: int, address: str, *, wrong: bool) -> HTMLResponse:
+    """Returns the page that asks for the token, and then leads to an address of the dashboard."""
+    return rendered("login.html", code, address=address, wrong=wrong)
 
 
 @cache
