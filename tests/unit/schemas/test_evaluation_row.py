@@ -474,4 +474,5 @@ def test_the_text_of_a_retrieved_piece_can_have_the_names_that_retrievers_give_i
 
     chunks = [RetrievedChunk(doc_uri="d1", content="It opens at nine."), RetrievedChunk(content="No document.")]
     assert found.invocation.retrieved_context == chunks
-    assert found.reference is not None and found.reference.retrieved_context == chunks
+    assert found.reference is not None
+    assert found.reference.retrieved_context == chunks

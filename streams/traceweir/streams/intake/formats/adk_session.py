@@ -124,8 +124,9 @@ def _answered_twice(events: Iterable[SavedEvent]) -> set[str]:
     for call in asked:
         args = call.args or {}
         original = args.get("originalFunctionCall", args.get("original_function_call"))
-        if call.name == _CONFIRMATION and isinstance(original, dict) and isinstance(original.get("id"), str):
-            found.add(original["id"])
+        call_id = original.get("id") if isinstance(original, dict) else None
+        if call.name == _CONFIRMATION and isinstance(call_id, str):
+            found.add(call_id)
     return found
 
 

@@ -51,6 +51,8 @@ _MAX_OPEN = 1_000
 
 
 class NewStream(Protocol):
+    """Makes the object that joins the pieces of one stream."""
+
     def __call__(self) -> AnswerStream: ...
 
 
@@ -122,7 +124,8 @@ class OpenStreams:
         if name:
             # The stream has lost its beginning, which names the response.
             return next((each for each in others if not each[1]), key)
-        owners = [each for each in others if self._open[each].stream.owns(found)]
+        streams = [(each, self._open[each].stream) for each in others]
+        owners = [each for each, of in streams if isinstance(of, EventsOfResponses) and of.owns(found)]
         return next(iter(owners), others[-1] if others else key)
 
     def _leave(self, new: NewStream, piece: Answer) -> None:

@@ -49,7 +49,8 @@ def test_a_data_url_in_a_session_of_adk_is_an_image() -> None:
 
     assert asked.unread == [NO_QUESTION]
     assert drawn.unread == [NO_ANSWER]
-    assert both.final_response is not None and both.final_response.text == "A cat."
+    assert both.final_response is not None
+    assert both.final_response.text == "A cat."
     assert both.unread == ["the intermediate response is no text: 1 part of type 'image'"]
 
 
@@ -60,7 +61,8 @@ def test_a_data_url_in_an_event_is_an_image(is_recorded: bool) -> None:
     drawn = of_events("Draw.", IMAGE, **more)
 
     assert (asked.user_content, drawn.final_response) == (None, None)
-    assert NO_QUESTION in (asked.unread or ()) and NO_ANSWER in (drawn.unread or ())
+    assert NO_QUESTION in (asked.unread or ())
+    assert NO_ANSWER in (drawn.unread or ())
     between = "the intermediate response is no text: 1 part of type 'image'"
     assert (between in (asked.unread or ())) is not is_recorded
 
@@ -72,7 +74,8 @@ def test_a_data_url_as_the_plain_input_of_a_span_is_an_image() -> None:
         [EVENT.validate_json(orjson.dumps(each)) for each in read_trace([span(1, 0, "agent", attributes)]).events]
     )
 
-    assert found.unread is not None and NO_QUESTION in found.unread
+    assert found.unread is not None
+    assert NO_QUESTION in found.unread
     assert found.user_content is None
 
 
@@ -81,5 +84,6 @@ def test_a_text_with_a_data_url_in_it_is_a_text() -> None:
 
     found = of_events("Draw.", said, is_recorded=True)
 
-    assert found.final_response is not None and found.final_response.text == said
+    assert found.final_response is not None
+    assert found.final_response.text == said
     assert found.unread is None

@@ -43,7 +43,7 @@ def of_ollama(text: str, *, done: bool = False, **more: Any) -> Document:
 
 CALL = {"function": {"name": "weather", "arguments": {"city": "Oslo"}}}
 OLLAMA = [of_ollama("It "), of_ollama("rains.", tool_calls=[CALL]), of_ollama("", done=True)]
-GENERATED = [
+GENERATED: list[Document] = [
     {"model": "llama3", "created_at": "2026-01-01T00:00:00Z", "response": "It ", "done": False},
     {"model": "llama3", "response": "rains.", "done": True, "done_reason": "stop", "context": [1, 2]},
 ]
@@ -54,9 +54,9 @@ def chunk(delta: Document, finish: str | None = None, name: str = "c1") -> Docum
     return {"id": name, "object": "chat.completion.chunk", "model": "m", "choices": [choice]}
 
 
-OPENAI = [chunk({"role": "assistant", "content": "It "}), chunk({"content": "rains."}, "stop")]
-USAGE = {"id": "c1", "object": "chat.completion.chunk", "choices": [], "usage": {"prompt_tokens": 3}}
-ANTHROPIC = [
+OPENAI: list[Document] = [chunk({"role": "assistant", "content": "It "}), chunk({"content": "rains."}, "stop")]
+USAGE: Document = {"id": "c1", "object": "chat.completion.chunk", "choices": [], "usage": {"prompt_tokens": 3}}
+ANTHROPIC: list[Document] = [
     {"type": "message_start", "message": {"role": "assistant", "content": []}},
     {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
     {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "It rains."}},
@@ -94,7 +94,8 @@ def test_a_stream_is_one_answer_with_its_call_and_its_tokens(pieces: list[Docume
         assert found.reported_tokens is not None
         assert (found.reported_tokens.input_tokens, found.reported_tokens.output_tokens) == (3, 4)
         assert found.unread is None or not any("answer" in each for each in found.unread)
-    assert beside.user_content is not None and beside.user_content.text == "Weather?"
+    assert beside.user_content is not None
+    assert beside.user_content.text == "Weather?"
 
 
 def test_the_pieces_of_generate_are_one_answer() -> None:
@@ -175,7 +176,7 @@ def test_a_piece_before_its_stream_is_a_part_of_it() -> None:
 def of_response(name: str, *kinds: Document) -> list[Document]:
     begin = {"type": "response.created", "response": {"id": name, "object": "response", "output": []}}
     item = {"type": "message", "id": f"m-{name}", "role": "assistant", "content": []}
-    added = {"type": "response.output_item.added", "output_index": 0, "item": item}
+    added: Document = {"type": "response.output_item.added", "output_index": 0, "item": item}
     pieces = [begin, added, *({**each, "item_id": f"m-{name}", "output_index": 0} for each in kinds)]
     return [{**each, "sequence_number": number} for number, each in enumerate(pieces)]
 

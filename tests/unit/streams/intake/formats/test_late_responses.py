@@ -70,7 +70,8 @@ def test_in_a_session_of_adk_the_final_response_joins_its_call_after_another_que
 
     assert results_of(first) == ([{"status": "approved"}], 0)
     assert results_of(second) == ([], 0)
-    assert second.user_content is not None and second.user_content.text == "And what time is it?"
+    assert second.user_content is not None
+    assert second.user_content.text == "And what time is it?"
 
 
 def test_in_events_the_final_response_joins_its_call_after_another_question() -> None:
