@@ -24,7 +24,8 @@ def requested(value: Any) -> list[SpanMessage]:
         return []
     value = structure(value)
     if isinstance(value, list):
-        return read_messages([each for each in value if isinstance(each, dict | list)])
+        are_texts = bool(value) and all(isinstance(each, str) for each in value)
+        return read_messages(value if are_texts else [each for each in value if isinstance(each, dict | list)])
     if not isinstance(value, dict):
         return []
     if isinstance(value.get("message"), str) and not {"messages", "role"} & set(value):

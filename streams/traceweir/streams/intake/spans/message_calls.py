@@ -16,7 +16,7 @@ def read_call(value: Mapping[str, Any], message: SpanMessage) -> None:
         value = value["tool_call"]
     inner = next((value[key] for key in ("function", "custom") if isinstance(value.get(key), dict)), value)
     name = next((inner[key] for key in ("name", "toolName", "tool_name") if isinstance(inner.get(key), str)), "")
-    ids = (value.get(key) for key in ("id", "call_id", "tool_call_id", "toolUseId", "toolCallId", "tool_id"))
+    ids = (value.get(key) for key in ("id", "call_id", "tool_call_id", "toolUseId", "toolCallId", "tool_id", "ref"))
     call = text_of(next((each for each in ids if each), ""))
     keys = ("arguments", "args", "input", "tool_kwargs", "arguments_json", "parameters")
     args = next((inner[key] for key in keys if inner.get(key) is not None), ABSENT)

@@ -23,8 +23,8 @@ _BLOCK_KINDS = MEDIA_KINDS | {
     *("text", "tool_use", "tool_result", "tool-call", "tool-result", "tool_call", "tool_call_response"),
 }
 """The kinds by which a list in a text is that of blocks."""
-_RESULT_BLOCKS = ("toolResult", "functionResponse", "function_response", "tool_call_result")
-"""The keys of blocks with a tool's result: of Bedrock, Gemini, and Haystack."""
+_RESULT_BLOCKS = ("toolResult", "functionResponse", "function_response", "tool_call_result", "toolResponse")
+"""The keys of blocks with a tool's result: of Bedrock, Gemini, Haystack and Genkit."""
 
 
 def read_content(content: Any, message: SpanMessage, depth: int) -> None:
@@ -63,7 +63,12 @@ def _read_block(block: dict[str, Any], message: SpanMessage, depth: int) -> None
     if read_hosted(block, message) or read_ui_tool(block, message):
         return
     call = next(
-        (block[k] for k in ("toolUse", "functionCall", "function_call", "tool_call") if _is_map(block, k)), None
+        (
+            block[k]
+            for k in ("toolUse", "functionCall", "function_call", "tool_call", "toolRequest")
+            if _is_map(block, k)
+        ),
+        None,
     )
     result = next((block[k] for k in _RESULT_BLOCKS if _is_map(block, k)), None)
     kind = str(block.get("type", ""))
@@ -100,7 +105,7 @@ def _is_map(block: dict[str, Any], key: str) -> bool:
 
 
 def _read_result(value: dict[str, Any], message: SpanMessage, *, framed: bool = False) -> None:
-    keys = ("id", "tool_use_id", "toolUseId", "toolCallId", "call_id", "tool_call_id")
+    keys = ("id", "tool_use_id", "toolUseId", "toolCallId", "call_id", "tool_call_id", "ref")
     # Haystack: the call.
     origin = value["origin"] if isinstance(value.get("origin"), dict) else {}
     fields = {**origin, **value}

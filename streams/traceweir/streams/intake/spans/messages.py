@@ -118,6 +118,9 @@ def read_message(value: dict[str, Any], role: Role = "user") -> SpanMessage:
         # OpenInference, of the API before `tool_calls`.
         args = value.get("function_call_arguments_json", "")
         read_call({"name": value["function_call_name"], "arguments": args}, message)
+    if message.role == "tool" and message.calls and not message.results:
+        # What a tool returned asks for no call.
+        message.role = "assistant"
     refused = text_of(value.get("refusal") or "")
     spoken = transcript_in({"audio": value.get("audio")})
     content_key = ""
@@ -158,7 +161,9 @@ def _unpacked(value: dict[str, Any]) -> tuple[dict[str, Any], str]:
         elif isinstance(value.get("data"), dict) and isinstance(value.get("type"), str) and "role" not in value:
             value = {**value["data"], "type": value["type"]}
         elif isinstance(value.get("message"), dict):
-            value = value["message"]
+            # Google's instrumentation writes the calls of a choice beside its message.
+            beside = {"tool_calls": value["tool_calls"]} if "tool_calls" in value else {}
+            value = {**beside, **value["message"]}
             name = name or "assistant"
         elif isinstance(value.get("message"), str) and "content" not in value and "role" not in value:
             value = {"role": "assistant", "content": value["message"]}

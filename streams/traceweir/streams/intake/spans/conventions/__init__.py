@@ -10,18 +10,21 @@ from itertools import chain
 from typing import TypeVar
 
 from traceweir.streams.intake.spans.conventions.adk import ADK
+from traceweir.streams.intake.spans.conventions.agent_365 import AGENT_365
 from traceweir.streams.intake.spans.conventions.agent_framework import AGENT_FRAMEWORK
 from traceweir.streams.intake.spans.conventions.agentops import AGENTOPS
 from traceweir.streams.intake.spans.conventions.agentscope import AGENTSCOPE
 from traceweir.streams.intake.spans.conventions.agno import AGNO
 from traceweir.streams.intake.spans.conventions.ai_sdk import AI_SDK
 from traceweir.streams.intake.spans.conventions.autogen import AUTOGEN
+from traceweir.streams.intake.spans.conventions.aws_distro import AWS_DISTRO
 from traceweir.streams.intake.spans.conventions.azure import AZURE
 from traceweir.streams.intake.spans.conventions.claude_code import CLAUDE_CODE
 from traceweir.streams.intake.spans.conventions.convention import Convention
 from traceweir.streams.intake.spans.conventions.crewai import CREWAI
 from traceweir.streams.intake.spans.conventions.dspy import DSPY
 from traceweir.streams.intake.spans.conventions.genai import GENAI
+from traceweir.streams.intake.spans.conventions.genkit import GENKIT
 from traceweir.streams.intake.spans.conventions.google_genai import GOOGLE_GENAI
 from traceweir.streams.intake.spans.conventions.haystack import HAYSTACK
 from traceweir.streams.intake.spans.conventions.instructor import INSTRUCTOR
@@ -34,6 +37,7 @@ from traceweir.streams.intake.spans.conventions.langwatch import LANGWATCH
 from traceweir.streams.intake.spans.conventions.litellm import LITELLM
 from traceweir.streams.intake.spans.conventions.livekit import LIVEKIT
 from traceweir.streams.intake.spans.conventions.llama_index import LLAMA_INDEX
+from traceweir.streams.intake.spans.conventions.loongsuite import LOONGSUITE
 from traceweir.streams.intake.spans.conventions.mastra import MASTRA
 from traceweir.streams.intake.spans.conventions.mcp import MCP
 from traceweir.streams.intake.spans.conventions.mlflow import MLFLOW
@@ -81,13 +85,17 @@ CONVENTIONS: tuple[Convention, ...] = (
     HAYSTACK,
     AUTOGEN,
     CLAUDE_CODE,
+    GENKIT,
+    LOONGSUITE,
     # What a backend's SDK adds to spans of other conventions.
     LAMINAR,
     LANGWATCH,
     WEAVE,
+    AWS_DISTRO,
     # The standard, as one library writes it.
     SEMANTIC_KERNEL,
     AGENT_FRAMEWORK,
+    AGENT_365,
     STRANDS,
     AGENTSCOPE,
     OPENLIT,

@@ -62,7 +62,7 @@ def operation_of(of_span: Attributes) -> str:
 
 def kind_of_operation(operation: str) -> Kind | None:
     """Returns the kind of the spans of an operation; None if it is none of the standard's."""
-    found = _OPERATIONS.get(operation)
+    found = _OPERATIONS.get(operation) or _OPERATIONS.get(operation.lower())
     # Strands: a swarm, a graph.
     if found is None and operation.startswith("invoke_"):
         found = "workflow"
@@ -208,10 +208,13 @@ GENAI = Convention(
     tool_names=("gen_ai.tool.name",),
     arguments=(
         Source("gen_ai.tool.call.arguments", as_it_is, Rank.VALUE),
+        # Before version 1.38.
+        Source("gen_ai.tool.arguments", as_it_is, Rank.REST),
         Source("gen_ai.tool.message", _arguments, Rank.REST, SourcePlace.EVENT),
     ),
     results=(
         *attributes(decoded, Rank.VALUE, "gen_ai.tool.call.result"),
+        *attributes(decoded, Rank.REST, "gen_ai.tool.result", "gen_ai.event.content"),
         Source("gen_ai.choice", _result, Rank.REST, SourcePlace.EVENT),
     ),
     failures=("gen_ai.tool.status", "gen_ai.tool.call.status"),

@@ -27,4 +27,4 @@ def _quirks(seen: SeenInvocation) -> Mapping[str, str]:
     }
 
 
-LITELLM = Convention(name="LiteLLM", quirks=_quirks)
+LITELLM = Convention(name="LiteLLM", users=("llm.user", "metadata.user_api_key_end_user_id"), quirks=_quirks)

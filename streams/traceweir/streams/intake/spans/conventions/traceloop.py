@@ -89,6 +89,14 @@ def _read_old_prompts(_: Span, spread: Mapping[str, Any]) -> list[SpanMessage]:
     return [SpanMessage("user" if who == "Human" else "assistant", [text]) for who, text in texts if text]
 
 
+def _tool_input(_: Span, value: Any) -> Any:
+    """Returns the arguments in the input of a tool, which for a tool of an MCP server are beside its name."""
+    request = structure(value)
+    if isinstance(request, dict) and "tool_name" in request and set(request) <= {"tool_name", "arguments"}:
+        return request.get("arguments", {})
+    return value
+
+
 def _read_old_completions(_: Span, spread: Mapping[str, Any]) -> list[SpanMessage]:
     return indexed(spread, _COMPLETIONS, "assistant")
 
@@ -150,7 +158,7 @@ TRACELOOP = Convention(
     tool_names=("traceloop.entity.name",),
     tool_name_suffixes=(".tool",),
     arguments=(
-        Source("traceloop.entity.input", as_it_is, Rank.FRAME),
+        Source("traceloop.entity.input", _tool_input, Rank.FRAME),
         Source("gen_ai.tool.input", as_it_is, Rank.REST),
     ),
     results=(
