@@ -19,6 +19,7 @@ from traceweir.streams.intake.spans.conventions.ai_sdk import AI_SDK
 from traceweir.streams.intake.spans.conventions.autogen import AUTOGEN
 from traceweir.streams.intake.spans.conventions.aws_distro import AWS_DISTRO
 from traceweir.streams.intake.spans.conventions.azure import AZURE
+from traceweir.streams.intake.spans.conventions.bedrock_agents import BEDROCK_AGENTS
 from traceweir.streams.intake.spans.conventions.claude_code import CLAUDE_CODE
 from traceweir.streams.intake.spans.conventions.convention import Convention
 from traceweir.streams.intake.spans.conventions.crewai import CREWAI
@@ -65,6 +66,7 @@ CONVENTIONS: tuple[Convention, ...] = (
     LITELLM,
     GOOGLE_GENAI,
     INSTRUCTOR,
+    BEDROCK_AGENTS,
     LIVEKIT,
     PIPECAT,
     # Attributes that say by their names who wrote them.

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
-from traceweir.streams.intake.spans.attributes import has_word, structure
+from traceweir.streams.intake.spans.attributes import ABSENT, has_word, structure
 from traceweir.streams.intake.spans.conventions.convention import Convention
 from traceweir.streams.intake.spans.conventions.seen import SeenInvocation
+from traceweir.streams.intake.spans.conventions.source import Rank, Source, attributes
 from traceweir.streams.intake.spans.message import SpanMessage, newest_turn
 from traceweir.streams.intake.spans.messages import read_messages
 from traceweir.streams.intake.spans.span import Span
 
+_PARAMETERS = "code.function.parameters."
+_VALUE = ".value"
 _ROUNDS = "automatic_function_calling_history"
 _PROVIDERS = (
     "google",
@@ -50,11 +54,24 @@ def _name_in_id(call_id: str) -> str:
     return name if number.isdecimal() else ""
 
 
+def _arguments(span: Span, _: object) -> Any:
+    """Returns the arguments of a tool, which the first versions spread over attributes, each with its type beside it."""
+    found = {
+        key.removeprefix(_PARAMETERS).removesuffix(_VALUE): structure(value)
+        for key, value in span.attributes.items()
+        if key.startswith(_PARAMETERS) and key.endswith(_VALUE)
+    }
+    has_none = span.attributes.get("code.args.positional.count") == span.attributes.get("code.args.keyword.count") == 0
+    return found if found or has_none else ABSENT
+
+
 GOOGLE_GENAI = Convention(
     name="Google GenAI SDK",
     framing_providers=_PROVIDERS,
     stopping_providers=_PROVIDERS,
     rounds=_rounds,
     name_in_id=_name_in_id,
+    arguments=(Source("code.function.name", _arguments, Rank.BODY),),
+    results=attributes(structure, Rank.BODY, "code.function.return.value"),
     quirks=_quirks,
 )

@@ -7,13 +7,15 @@ from collections.abc import Mapping
 from traceweir.streams.intake.spans.attributes import first_text
 from traceweir.streams.intake.spans.conventions.convention import Convention
 from traceweir.streams.intake.spans.conventions.seen import SeenInvocation
-from traceweir.streams.intake.spans.span import Span
+from traceweir.streams.intake.spans.metadata import usable_id
+from traceweir.streams.intake.spans.span import Attributes, Kind, Span
 
 _ERROR = "An error occurred while running the tool"
 """What OpenAI's Agents SDK gives to the model in place of the result of a failed tool."""
 _REDACTED = "Error details are redacted"
 """What OpenAI's Agents SDK writes in place of the error of a tool; the result is what the model reads."""
 _HANDOFF = "handoff to "
+_RUN = "Agent run"
 
 
 def _handoff(name: str) -> str:
@@ -49,9 +51,27 @@ def _quirks(seen: SeenInvocation) -> Mapping[str, str]:
     }
 
 
+def _kind_of_name(span: Span) -> Kind | None:
+    """Returns the kind of a span of Logfire, whose names are those of the SDK's own spans."""
+    return "agent" if span.name.startswith(_RUN) and "handoffs" in span.attributes else None
+
+
+def _agent_of(span: Span) -> str:
+    return first_text(span.attributes, "name") if span.name.startswith(_RUN) else ""
+
+
+def _session_of(attributes: Attributes) -> str:
+    """Returns the group of the SDK's trace, as Logfire writes it."""
+    group = first_text(attributes, "group_id") if "agent_trace_id" in attributes else ""
+    return "" if group == "null" else usable_id(group)
+
+
 OPENAI_AGENTS = Convention(
     name="OpenAI Agents SDK",
     frameworks=(("openai_agents", "openai-agents"),),
+    kind_of_name=_kind_of_name,
+    agent_of={"agent": _agent_of},
+    session_of=_session_of,
     handoff=_handoff,
     error_in_result=_error_in_result,
     hides_error=_is_redacted,
