@@ -26,6 +26,8 @@ def with_one_clock(spans: Sequence[Span]) -> list[Span]:
     A clock is wrong if a span begins before its parent, or after its parent has ended. All spans of that service are
     moved by the same time, also those whose parent is not in the trace.
     """
+    if all(span.resource == spans[0].resource for span in spans):
+        return list(spans)
     clocks = [_clock_of(span) for span in spans]
     if len(set(clocks)) < 2:
         return list(spans)

@@ -91,6 +91,9 @@ class FreeRuns:
         near = self._nearest(later, asked.node)
         equal = (i for i in (*near, *later) if self._free[i][1].args == call.args)
         index = next(equal, None)
+        if index is None and len(near) > 1 and isinstance(call.args, dict) and call.args:
+            # Some frameworks add arguments that the model does not write.
+            index = next((i for i in near if _contains(self._free[i][1].args, call.args)), None)
         return self._taken(self._first(near, recorded) if index is None else index)
 
     def _nearest(self, found: list[int], node: Node) -> list[int]:
@@ -159,6 +162,10 @@ class FreeRuns:
         if run.call_id:
             del self._by_id[run.call_id][index]
         return run
+
+
+def _contains(args: Any, asked: dict[str, Any]) -> bool:
+    return isinstance(args, dict) and all(key in args and args[key] == value for key, value in asked.items())
 
 
 def asked_name(run: ToolRun) -> str:

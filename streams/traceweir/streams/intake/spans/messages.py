@@ -118,9 +118,6 @@ def read_message(value: dict[str, Any], role: Role = "user") -> SpanMessage:
         # OpenInference, of the API before `tool_calls`.
         args = value.get("function_call_arguments_json", "")
         read_call({"name": value["function_call_name"], "arguments": args}, message)
-    if message.role == "tool" and message.calls and not message.results:
-        # What a tool returned asks for no call.
-        message.role = "assistant"
     refused = text_of(value.get("refusal") or "")
     spoken = transcript_in({"audio": value.get("audio")})
     content_key = ""
@@ -128,7 +125,10 @@ def read_message(value: dict[str, Any], role: Role = "user") -> SpanMessage:
         if value.get(key) is not None:
             content_key = key
             break
-    if message.role == "tool" and not message.results:
+    if message.role == "tool" and message.calls and not content_key:
+        # What a tool returned has a content: some give this role to the call as well.
+        message.role = "assistant"
+    elif message.role == "tool" and not message.results:
         _read_tool_message(value, content_key, message)
     elif content_key:
         read_content(value[content_key], message, 0)

@@ -222,3 +222,11 @@ def test_a_text_that_is_a_data_url_is_no_text(content: Any) -> None:
     assert "base64" not in json.dumps(events)
     assert events["invocation.started"][0]["missing"][0] == "the question is no text: 1 part of type 'image'"
     assert "the answer is no text: 1 part of type 'image'" in events["invocation.completed"][0]["missing"]
+
+
+def test_a_result_that_repeats_its_call_is_a_result() -> None:
+    call = {"id": "c1", "type": "function", "function": {"name": "hours", "arguments": "{}"}}
+    asked = {"role": "assistant", "tool_calls": [call]}
+    told = {"role": "tool", "tool_call_id": "c1", "tool_calls": [call], "content": "closed"}
+    found = events_of([ASKED, asked, told], [said("assistant", {"type": "text", "text": "No."})])
+    assert [each["response"] for each in found["tool.returned"]] == ["closed"]

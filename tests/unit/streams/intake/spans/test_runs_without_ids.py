@@ -95,3 +95,11 @@ def test_agents_at_the_same_time_have_each_its_own_runs() -> None:
     with_one_id = [replace(each, attributes={**each.attributes, "gen_ai.tool.call.id": "c0"}) for each in spans[5:]]
     same = [chat(4, [], asked({**CALLS[0], "id": "c0"}), 2), chat(5, [], asked({**CALLS[1], "id": "c0"}), 3)]
     assert sorted(results_of([*spans[:3], *same, *with_one_id])) == [("Monday", "open"), ("Sunday", "closed")]
+
+
+def test_arguments_that_a_framework_adds_do_not_hide_which_run_is_that_of_the_call() -> None:
+    runs = together("closed", "open")
+    for each, day in zip(runs, reversed(DAYS), strict=True):
+        each.attributes = {**each.attributes, "gen_ai.tool.call.arguments": json.dumps({"day": day, "user": "u1"})}
+    found = results_of([agent(1, 0), chat(2, [], asked(*CALLS)), *runs])
+    assert found == [("Sunday", "open"), ("Monday", "closed")]
