@@ -17,7 +17,6 @@ from traceweir.schemas.text import printable
 from traceweir.scorers import databricks_names
 from traceweir.scorers.base import NOTHING_SPENT, Measurement, MissingInput, Subject, invocation_of, require_accepted
 from traceweir.scorers.databricks_names import reason_with_unread
-from traceweir.scorers.judge import JudgeFailed
 from traceweir.scorers.judged.fitting import FittedPrompt
 from traceweir.scorers.judged.vote import gather_all, raise_first, total_cost
 from traceweir.scorers.judged.yes_no_rating import AsksForRatings, Rating, rating_of, rating_word, request_of
@@ -29,10 +28,11 @@ SHOWN_CHARACTERS = 300
 class ChunkRelevancePrecision(AsksForRatings):
     """Returns the share of the retrieved chunks that a judge rates as relevant to the request, from 0 to 1.
 
-    The scorer asks a separate question about each chunk. Chunks without content, and chunks for which the judge
-    failed, do not count; without any other chunk there is no value. A session's value is the mean of its invocations.
-    This is `chunk_relevance/precision` of Databricks Agent Evaluation (databricks-agents 1.13), with Traceweir's own
-    prompt.
+    The scorer asks a separate question about each chunk. Chunks without content do not count; without any other chunk
+    there is no value. If one of the questions has no answer with a rating, the invocation has no value, because a share
+    of the rated chunks can pass whatever the others are. A session's value is the mean of its invocations. This is
+    `chunk_relevance/precision` of Databricks Agent Evaluation (databricks-agents 1.13), which leaves out a chunk whose
+    judge failed, with Traceweir's own prompt.
 
     >>> ChunkRelevancePrecision().judge_model_options.parallelism_limit
     10
@@ -47,9 +47,9 @@ class ChunkRelevancePrecision(AsksForRatings):
         """Asks the judge about every chunk.
 
         Raises:
-            AnswerUnusable: no reply contains a rating.
+            AnswerUnusable: the replies about a chunk contain no rating.
             BudgetSpent: the budget does not allow further questions.
-            JudgeFailed: the judge answered no question.
+            JudgeFailed: the judge did not answer a question.
             MissingInput: there is no judge, no request, or no retrieved chunk with content.
         """
         invocation = invocation_of(subject)
@@ -69,8 +69,6 @@ class ChunkRelevancePrecision(AsksForRatings):
         chunk_ratings = raise_first(await gather_all([rate(chunk) for chunk in chunks]))
         value = precision([each.rating for each in chunk_ratings])
         if value is None:
-            if failure := next((each.failure for each in chunk_ratings if each.failure), None):
-                raise failure
             raise MissingInput(reason_with_unread(invocation, "none of the retrieved chunks has content"))
         ratings = [each.rating for each in chunk_ratings if each.rating is not None]
         retrieved = len(invocation.retrieved_context)
@@ -89,18 +87,15 @@ class ChunkRelevancePrecision(AsksForRatings):
         )
 
     async def _rate(self, subject: Subject, question: str, chunk: RetrievedChunk, content: str) -> _ChunkRating:
-        try:
-            poll, fitted = await self.poll(subject, {"question": question, "chunk": content}, parallelism_limit=1)
-            rating = rating_of(poll)
-        except JudgeFailed as failure:
-            return _ChunkRating(chunk, rationale=str(failure), cost=failure.cost, failure=failure)
+        poll, fitted = await self.poll(subject, {"question": question, "chunk": content}, parallelism_limit=1)
+        rating = rating_of(poll)
         return _ChunkRating(chunk, rating_word(rating), rating.rationale, poll.cost, fitted=fitted)
 
 
 def precision(ratings: Sequence[Rating | None]) -> float | None:
     """Returns the share of the ratings that are `yes`, from 0 to 1; None if there is no rating.
 
-    An `unknown` counts as a rating. None, for a chunk without content or a failed question, does not count.
+    An `unknown` counts as a rating. None, for a chunk without content, does not count.
 
     >>> precision(["yes", "no", "no"]), precision(["yes", None]), precision(["yes", "unknown"]), precision([None])
     (0.3333333333333333, 1.0, 0.5, None)
@@ -111,13 +106,12 @@ def precision(ratings: Sequence[Rating | None]) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class _ChunkRating:
-    """Holds the rating of one chunk, or the reason why it has none."""
+    """Holds the rating of one chunk; a chunk without content has none."""
 
     chunk: RetrievedChunk
     rating: Rating | None = None
     rationale: str = ""
     cost: Cost = NOTHING_SPENT
-    failure: JudgeFailed | None = None
     fitted: FittedPrompt | None = None
 
     def details(self) -> JsonObject:
@@ -125,5 +119,5 @@ class _ChunkRating:
         return {
             "doc_uri": None if uri is None else printable(uri, SHOWN_CHARACTERS),
             "rating": self.rating,
-            "error" if self.failure else "rationale": printable(self.rationale, SHOWN_CHARACTERS),
+            "rationale": printable(self.rationale, SHOWN_CHARACTERS),
         }

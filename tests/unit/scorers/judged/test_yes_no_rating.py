@@ -190,26 +190,30 @@ async def test_each_chunk_has_its_own_question_and_chunks_without_content_have_n
 
 
 @pytest.mark.parametrize(
-    ("replies", "value"),
-    [
-        ((YES, JudgeFailed("down")), 1.0),
-        ((YES, "Well."), 1.0),
-        ((YES, UNKNOWN), 0.5),
-        ((UNKNOWN, UNKNOWN), 0.0),
-        ((NO, NO), 0.0),
-    ],
+    ("replies", "value"), [((YES, NO), 0.5), ((YES, UNKNOWN), 0.5), ((UNKNOWN, UNKNOWN), 0.0), ((NO, NO), 0.0)]
 )
-async def test_a_failed_question_does_not_count_and_an_unknown_rating_counts(
-    replies: tuple[Any, ...], value: float
-) -> None:
+async def test_an_unknown_rating_of_a_chunk_counts(replies: tuple[Any, ...], value: float) -> None:
     score, _ = await rated(PRECISION, ScriptedJudge(*replies))
     assert score.value == value
 
 
-async def test_a_chunk_whose_question_failed_contains_the_error() -> None:
-    score, _ = await rated(PRECISION, ScriptedJudge(YES, JudgeFailed("down")))
-    chunks: Any = score.details["chunks"]
-    assert chunks[1] == {"doc_uri": "b", "rating": None, "error": "down"}
+@pytest.mark.parametrize(
+    ("unrated", "cause", "why"),
+    [
+        (JudgeFailed("down"), "judge_unavailable", "down"),
+        (JudgeFailed("cut off", "judge_truncated"), "judge_truncated", "cut off"),
+        ("Well.", "judge_unparsable", "none of 1 replies contains a verdict; the first: 'Well.'"),
+    ],
+)
+@pytest.mark.parametrize("rated_first", [True, False])
+async def test_a_chunk_without_a_rating_leaves_no_value(unrated: Any, cause: str, why: str, rated_first: bool) -> None:
+    judge = ScriptedJudge(YES, unrated) if rated_first else ScriptedJudge(unrated, YES)
+    score, session = await rated(PRECISION, judge)
+    assert (score.value, score.not_evaluated_because, score.cause) == (None, "error", cause)
+    assert score.rationale.endswith(why)
+    # What the other question has cost is not lost.
+    assert score.cost.input_tokens >= PRICE.input_tokens
+    assert (session.value, session.cause) == (None, cause)
 
 
 async def test_a_budget_spent_during_a_measurement_results_in_no_value() -> None:
