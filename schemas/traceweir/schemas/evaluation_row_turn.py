@@ -126,11 +126,6 @@ def _context(chunks: list[Chunk] | None) -> list[RetrievedChunk] | None:
     return None if chunks is None else [RetrievedChunk(doc_uri=each.doc_uri, content=each.content) for each in chunks]
 
 
-def trace_request_text(inputs: JsonValue) -> str | None:
-    """Returns the question in the inputs of a trace's root span, as in a row; None without one."""
-    return request_text(chat_request(inputs))
-
-
 def request_text(request: JsonValue, depth: int = 0) -> str | None:
     """Returns the question in a request; None if it has none that can be read.
 

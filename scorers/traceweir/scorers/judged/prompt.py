@@ -92,7 +92,7 @@ _PLACEHOLDER = re.compile(r"\[\[(?:tag|data (?P<name>\w+)|text (?P<text>\w+))\]\
 _BRACES = re.compile(r"\{(?P<name>\w+)\}")
 
 
-def tag_of(texts: Iterable[str], characters: int = 16) -> str:
+def tag_of(texts: Iterable[str]) -> str:
     """Returns the first public tag, in hexadecimal digits, that occurs in none of the texts.
 
     >>> tag_of([]), tag_of(["a02b5c60daddc009"])
@@ -101,7 +101,7 @@ def tag_of(texts: Iterable[str], characters: int = 16) -> str:
     listed = list(texts)
     number = 0
     while True:
-        tag = hashlib.sha256(f"tag {number}".encode()).hexdigest()[:characters]
+        tag = hashlib.sha256(f"tag {number}".encode()).hexdigest()[:16]
         if not any(tag in text for text in listed):
             return tag
         number += 1

@@ -137,7 +137,7 @@ def _plain_hits(text: str, ascii_text: bytes) -> Iterator[Hit]:
         rows = rows[1:]
         yield from assigned_secrets(text, ascii_text, _ASSIGNED)
         yield from spoken_secrets(ascii_text, _SPOKEN)
-    yield from format_hits(ascii_text, rows, 0)
+    yield from format_hits(ascii_text, rows)
     if not text.isascii():
         yield from foreign_secrets(text, _ASSIGNED)
     yield from identifiers(text, ascii_text, _IDENTIFIER)

@@ -86,7 +86,7 @@ def rows_to_try(ascii_text: bytes) -> list[int]:
     return sorted(found)
 
 
-def format_hits(ascii_text: bytes, rows: list[int], rank: int) -> Iterator[Hit]:
+def format_hits(ascii_text: bytes, rows: list[int]) -> Iterator[Hit]:
     """Yields the secrets of the given rows."""
     rules = compiled_rules()
     for number in rows:
@@ -104,7 +104,7 @@ def format_hits(ascii_text: bytes, rows: list[int], rank: int) -> Iterator[Hit]:
             if is_glued and _OPENAI not in secret and not is_jumbled(secret):
                 continue
             if all(check(secret) for check in checks):
-                yield Hit(start, end, rank + number, row.kind)
+                yield Hit(start, end, number, row.kind)
 
 
 def _first_group(match: Any) -> int:

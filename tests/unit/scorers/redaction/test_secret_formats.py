@@ -45,7 +45,7 @@ def test_a_secret_of_every_format_is_found_by_its_own_row_and_redacted() -> None
         text = f"Then {example(row.name)} was there."
         ascii_text = text.encode()
         assert number in rows_to_try(ascii_text), row.name
-        (hit, *_) = format_hits(ascii_text, [number], 0)
+        (hit, *_) = format_hits(ascii_text, [number])
         assert text[hit.start : hit.end] not in redact_text(text), row.name
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from traceweir.schemas.dead_letter import Headers
 from traceweir.scorers.evaluation.metric import canonical, sha256
+from traceweir.streams.base.stages.base import Record
 from traceweir.streams.scoring.configs.records import (
     ConfigKey,
     ConfigRecord,
@@ -16,21 +16,11 @@ from traceweir.streams.scoring.configs.records import (
 )
 
 
-class TopicRecord(Protocol):
+class TopicRecord(Record, Protocol):
     """A record of the topic, as aiokafka parses it."""
 
     @property
     def partition(self) -> int: ...
-    @property
-    def offset(self) -> int: ...
-    @property
-    def timestamp(self) -> int: ...
-    @property
-    def key(self) -> bytes | None: ...
-    @property
-    def value(self) -> bytes | None: ...
-    @property
-    def headers(self) -> Headers: ...
 
 
 @dataclass(frozen=True, slots=True)

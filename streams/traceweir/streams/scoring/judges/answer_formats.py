@@ -7,12 +7,11 @@ refuses it is asked for any JSON object, and a model that refuses this too for t
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from typing import Any, Literal
 
-import orjson
-
 from traceweir.scorers.judge import Question
+from traceweir.streams.scoring.judges.refusals import errors_in
 
 FORMATS = ("json_schema", "json_object")
 """The forms in the order in which they are tried, as the types of OpenAI's `response_format`; then text."""
@@ -94,31 +93,16 @@ def parameter_of(kind: str) -> str:
 
 def _said(body: bytes) -> Iterator[tuple[Literal["param", "message"], str]]:
     """Yields what the fields of an error say: the parameter that it names, and its message."""
-    try:
-        document = orjson.loads(body)
-    except orjson.JSONDecodeError:
-        return
-    # Google's API compatible with OpenAI's answers with a list.
-    for each in document if isinstance(document, list) else [document]:
-        if not isinstance(each, dict):
-            continue
-        error = each.get("error", each)
-        if isinstance(error, str):
-            yield "message", error
-        if isinstance(error, dict):
-            yield from _fields(error)
-
-
-def _fields(error: Mapping[str, Any]) -> Iterator[tuple[Literal["param", "message"], str]]:
-    if isinstance(param := error.get("param"), str):
-        yield "param", param
-    if isinstance(message := error.get("message"), str):
-        yield "message", message
-    # FastAPI's form of an error, which names the place in the request.
-    details = error.get("detail")
-    if isinstance(details, str):
-        yield "message", details
-    for each in details if isinstance(details, list) else ():
-        location = each.get("loc") if isinstance(each, dict) else None
-        # Deeper places can have names that a text has chosen.
-        yield from (("param", name) for name in (location or ())[:2] if isinstance(name, str))
+    for error in errors_in(body):
+        if isinstance(param := error.get("param"), str):
+            yield "param", param
+        if isinstance(message := error.get("message"), str):
+            yield "message", message
+        # FastAPI's form of an error, which names the place in the request.
+        details = error.get("detail")
+        if isinstance(details, str):
+            yield "message", details
+        for each in details if isinstance(details, list) else ():
+            location = each.get("loc") if isinstance(each, dict) else None
+            # Deeper places can have names that a text has chosen.
+            yield from (("param", name) for name in (location or ())[:2] if isinstance(name, str))

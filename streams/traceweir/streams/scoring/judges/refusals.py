@@ -69,7 +69,7 @@ def refusal(headers: Mapping[str, str] | None, body: bytes, now: datetime, statu
     >>> refusal(None, b'{"error": {"code": "insufficient_quota", "message": "Check your plan."}}', now).is_spent
     True
     """
-    errors = list(_errors(body))
+    errors = list(errors_in(body))
     after_s = retry_after(headers, now)
     if after_s is None:
         after_s = next((delay for error in errors if (delay := _retry_delay_s(error)) is not None), None)
@@ -115,7 +115,8 @@ def _number(text: str | None) -> float | None:
     return max(0.0, number) if number < _MAX_PAUSE_S else None
 
 
-def _errors(body: bytes) -> Iterator[dict[str, Any]]:
+def errors_in(body: bytes) -> Iterator[dict[str, Any]]:
+    """Yields the errors in the body of an answer; one that is a text is the message of an error."""
     try:
         document = orjson.loads(body)
     except orjson.JSONDecodeError:

@@ -21,13 +21,6 @@ LOOP_WINDOW_S = 15.0
 _LOOP_STEP_S = 0.25
 
 
-class ObservedLane(Protocol):
-    """A partition that the worker owns."""
-
-    @property
-    def stages(self) -> Mapping[str, Any]: ...
-
-
 class ObservedWorker(Protocol):
     """What the gauges read of a worker's checkpoints."""
 
