@@ -130,7 +130,7 @@ def run_app(
         checkpoints, scoring, problems, config_problems, challenger_problems, lambda: clock.ahead_s
     )
     health = Health(port, problems, state, metrics.exposition)
-    activity = Activity(list(checkpoints.inputs), checkpoints.ready_partitions, checkpoints.lag)
+    activity = Activity(list(checkpoints.inputs), checkpoints.ready_partitions, checkpoints.unread.lag)
     checkpoints.rounds.committed = (*checkpoints.rounds.committed, activity.committed, metrics.work.committed)
     tune_gc()
     code = _run(app, checkpoints, health, watch, activity, *services, *beside(built, activity))

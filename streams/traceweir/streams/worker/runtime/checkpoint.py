@@ -46,12 +46,12 @@ from traceweir.streams.worker.runtime.delivery import TRANSACTIONS_ENDED
 from traceweir.streams.worker.runtime.failure import in_words
 from traceweir.streams.worker.runtime.health import Phase
 from traceweir.streams.worker.runtime.lane import Lane
-from traceweir.streams.worker.runtime.open_transactions import OpenTransactions
 from traceweir.streams.worker.runtime.ownership import Ownership
 from traceweir.streams.worker.runtime.row_formats import ROW_FORMATS, RowFormats
 from traceweir.streams.worker.runtime.suspects import StageFailed, describe
 from traceweir.streams.worker.runtime.takeover import Parts, Takeover
 from traceweir.streams.worker.runtime.transaction_bound import TransactionBound
+from traceweir.streams.worker.runtime.unread_records import UnreadRecords
 from traceweir.streams.worker.runtime.watchdog import Duty
 
 log = logging.getLogger(__name__)
@@ -123,8 +123,8 @@ class Checkpoints:
             app, self._table, self.lanes, interval_s, bound=bound, fail=self.fail, lose=self.lose, isolate=self._isolate
         )
         """The checkpoints of the lanes."""
-        self._ends: Mapping[TP, End] = {}
-        self._open_transactions = OpenTransactions()
+        self.unread = UnreadRecords(self.lanes, self.inputs)
+        """What no checkpoint contains yet."""
         self._isolations: set[asyncio.Task[None]] = set()
         self._revoking = False
         self._taking_over: Mapping[int, object] | None = None
@@ -415,8 +415,7 @@ class Checkpoints:
     def fetched(self, ends: Mapping[TP, End]) -> None:
         """Passes the time and the ends of the inputs to every lane, after a fetch."""
         now = seconds_now()
-        self._ends = ends
-        self._open_transactions.note(ends)
+        self.unread.note(ends)
         self._for_each(lambda lane: lane.fetched(ends, now))
 
     def waited(self) -> None:
@@ -453,35 +452,6 @@ class Checkpoints:
         """Returns the numbers of the partitions that this worker owns; None while it is not ready."""
         return sorted(self.lanes) if self.phase == "ready" else None
 
-    def lag(self) -> dict[str, int]:
-        """Returns the number of unread records of each topic in the owned partitions, as of the last fetch."""
-        found = dict.fromkeys(self.inputs, 0) if self.lanes else {}
-        for lane in self.lanes.values():
-            for place in lane.places.values():
-                if (end := self._ends.get(TP(*place))) is not None:
-                    found[place.topic] += end.stable - end.position
-        return found
-
-    def unread_age_s(self) -> dict[str, float]:
-        """Returns the age of the oldest record of each input that no checkpoint contains, in seconds; 0: there is none.
-
-        The age is at least that by which Kafka decides whether it deletes the record (`UnreadTimes`). The partition with the
-        oldest one counts.
-        """
-        now = seconds_now() * 1000
-        found: dict[str, list[int | None]] = {topic: [] for topic in self.inputs if self.lanes}
-        for lane in self.lanes.values():
-            for source, place in lane.places.items():
-                found[place.topic].append(lane.unread_since(source, self._ends.get(TP(*place))))
-        return {
-            topic: max((max(0.0, now - each) / 1000 for each in since if each is not None), default=0.0)
-            for topic, since in found.items()
-        }
-
-    def held_back_s(self) -> dict[str, float]:
-        """Returns for how long an open transaction has held back records, in seconds by input; 0: none does."""
-        return self._open_transactions.ages_s()
-
     def duties(self) -> Iterable[Duty]:
         """Returns the work that must make progress in the current phase."""
         phase = self.phase
@@ -499,7 +469,7 @@ class Checkpoints:
             yield Duty(f"partition {number}: the next checkpoint", lane.woken or lane.in_checkpoint, lane.rounds)
             for source, place in lane.places.items():
                 tp = TP(*place)
-                end = self._ends.get(tp)
+                end = self.unread.end_of(place)
                 yield Duty(f"partition {number}: fetching {source}", not self.full(tp), end and (end.position, end.at))
 
     # Exceptions of stages

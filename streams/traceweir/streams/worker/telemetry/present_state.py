@@ -14,6 +14,7 @@ from mode import Service
 
 from traceweir.streams.base.service_tasks import service_task
 from traceweir.streams.scoring.isolation.activity import ScoringActivity
+from traceweir.streams.worker.runtime.unread_records import UnreadRecords
 from traceweir.streams.worker.telemetry import catalogue
 from traceweir.streams.worker.telemetry.measured import Point
 
@@ -36,18 +37,13 @@ class ObservedWorker(Protocol):
     def transaction_timeout_s(self) -> float:
         """Seconds after which Kafka aborts a transaction."""
 
-    def lag(self) -> Mapping[str, int]:
-        """Returns the unread records by topic."""
+    @property
+    def unread(self) -> UnreadRecords:
+        """What no checkpoint contains yet."""
 
     @property
     def retention_s(self) -> Mapping[str, float]:
         """How long Kafka keeps the records of an input, in seconds by topic."""
-
-    def unread_age_s(self) -> Mapping[str, float]:
-        """Returns the age of the oldest record that no checkpoint contains, by topic."""
-
-    def held_back_s(self) -> Mapping[str, float]:
-        """Returns for how long an open transaction has held back records, by topic."""
 
 
 class ObservedScoring(Protocol):
@@ -136,13 +132,13 @@ class PresentState:
         yield Point(catalogue.LOOP_LAG, (), self._loop_lag_s())
         if (ahead_s := self._clock_ahead_s()) is not None:
             yield Point(catalogue.CLOCK_AHEAD, (), ahead_s)
-        for topic, number in worker.lag().items():
+        for topic, number in worker.unread.lag().items():
             yield Point(catalogue.LAG, (topic,), number)
-        for topic, age_s in worker.unread_age_s().items():
+        for topic, age_s in worker.unread.age_s().items():
             yield Point(catalogue.UNREAD_AGE, (topic,), age_s)
         for topic, kept_s in worker.retention_s.items():
             yield Point(catalogue.RETENTION, (topic,), kept_s)
-        for topic, age_s in worker.held_back_s().items():
+        for topic, age_s in worker.unread.held_back_s().items():
             yield Point(catalogue.HELD_BACK, (topic,), age_s)
         yield from self._of_stages()
         yield from _memory("worker", psutil.Process())

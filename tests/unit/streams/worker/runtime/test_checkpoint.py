@@ -289,7 +289,8 @@ async def test_while_nothing_is_fetched_the_stages_get_the_time_with_all_inputs_
     for stage in stages:
         assert isinstance(stage, Listing)
         stage.ticks.clear()
-    monkeypatch.setattr("traceweir.streams.worker.runtime.checkpoint.seconds_now", lambda: 1_000.0)
+    for module in ("checkpoint", "unread_records"):
+        monkeypatch.setattr(f"traceweir.streams.worker.runtime.{module}.seconds_now", lambda: 1_000.0)
     checkpoints.waited()
     checkpoints.waited()
     assert [stage.ticks for stage in stages] == [[(1_000.0, ["a"])]] * 2  # type: ignore[attr-defined]
@@ -333,7 +334,7 @@ async def test_the_lane_of_a_number_reads_the_added_partitions_that_follow_it_in
     places = [TP("a", 1), TP("a", 5), TP("a", 9), TP("a", 2), TP("a", 6)]
     assert sorted(found.pending_seeks()) == sorted((place, 0) for place in places)
     found.fetched({place: End(0, number, 100.0) for number, place in enumerate(places)})
-    assert found.lag() == {"a": 10}
+    assert found.unread.lag() == {"a": 10}
     assert {name for name in due(found) if "fetching" in name} == {
         *("partition 1: fetching a", "partition 1: fetching a/5", "partition 1: fetching a/9"),
         *("partition 2: fetching a", "partition 2: fetching a/6"),
@@ -662,19 +663,20 @@ async def test_rows_of_a_newer_format_are_refused_before_the_partition_is_claime
 async def test_the_age_of_an_input_is_that_of_the_oldest_record_that_no_checkpoint_contains(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("traceweir.streams.worker.runtime.checkpoint.seconds_now", lambda: 1_000.0)
+    for module in ("checkpoint", "unread_records"):
+        monkeypatch.setattr(f"traceweir.streams.worker.runtime.{module}.seconds_now", lambda: 1_000.0)
     checkpoints = checkpoints_of(app_of())
     for number in range(2):
         checkpoints.lanes[number], _ = make_lane(inputs=("a",))
     first, second = checkpoints.lanes.values()
-    assert checkpoints.unread_age_s() == {"a": 0.0}
+    assert checkpoints.unread.age_s() == {"a": 0.0}
 
     await first.take("a", records("a", 400_000, 700_000))
     await second.take("a", records("a", 900_000))
-    assert checkpoints.unread_age_s() == {"a": 600.0}
+    assert checkpoints.unread.age_s() == {"a": 600.0}
     first.fetched(ends(first), 1_000.0)
     first.cut()
-    assert checkpoints.unread_age_s() == {"a": 100.0}
+    assert checkpoints.unread.age_s() == {"a": 100.0}
     # One record is left that was not read: it can be deleted when the last one before it can be.
     checkpoints.fetched({TP("a", 0): End(2, 3, 1_000.0)})
-    assert checkpoints.unread_age_s() == {"a": 300.0}
+    assert checkpoints.unread.age_s() == {"a": 300.0}

@@ -35,7 +35,7 @@ def test_the_gauges_of_stages_are_read_also_in_a_shadow(kind: type[Flow]) -> Non
         restoring=0,
         transaction_timeout_s=60.0,
         retention_s={},
-        **dict.fromkeys(("lag", "unread_age_s", "held_back_s"), dict),
+        unread=SimpleNamespace(**dict.fromkeys(("lag", "age_s", "held_back_s"), dict)),
     )
     state = PresentState(cast("ObservedWorker", worker), None, tuple, lambda: 0.0, lambda: 0.0)
 
