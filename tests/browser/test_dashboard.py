@@ -196,6 +196,38 @@ def test_no_view_is_wider_than_the_screen(view: str, width: int, page: Page, add
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
+@pytest.mark.parametrize("view", VIEWS)
+def test_no_column_is_cut_on_a_phone(view: str, page: Page, address: str) -> None:
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto(address + VIEWS[view])
+    page.evaluate("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
+
+    cut = page.evaluate(
+        "[...document.querySelectorAll('.scroll, table')].filter((each) => each.scrollWidth > each.clientWidth + 1)"
+        ".map((each) => `${each.className} ${each.getAttribute('aria-label')} ${each.scrollWidth} ${each.clientWidth}`)"
+    )
+    assert cut == []
+
+
+def test_a_session_begins_with_its_status_and_its_id_on_a_phone(page: Page, address: str) -> None:
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto(f"{address}/sessions?status=FAILED")
+
+    row = page.get_by_role("region", name="Sessions").locator("tbody tr").first
+    assert re.match(r"failed\s+rail-\d+", row.inner_text().strip())
+
+
+def test_the_result_of_a_comparison_is_before_its_form_on_a_phone(page: Page, address: str) -> None:
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto(address + VIEWS["compare"])
+
+    result = page.locator("#differences").bounding_box()
+    form = page.get_by_role("group", name="First").bounding_box()
+    assert result is not None
+    assert form is not None
+    assert result["y"] < form["y"]
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("view", VIEWS)
 def test_axe_finds_nothing_serious(view: str, scheme: Literal["light", "dark"], page: Page, address: str) -> None:
