@@ -193,7 +193,7 @@ class _Csv:
 
     def add(self, found: FoundScore) -> None:
         cells = row_of(found)
-        self._writer.writerow([_csv_cell(cell, kind) for cell, (_, kind, _) in zip(cells, COLUMNS, strict=True)])
+        self._writer.writerow([csv_cell(cell, kind) for cell, (_, kind, _) in zip(cells, COLUMNS, strict=True)])
 
 
 class _Parquet:
@@ -222,7 +222,12 @@ class _Parquet:
         self._bytes = 0
 
 
-def _csv_cell(cell: Any, kind: ColumnType) -> Any:
+def csv_cell(cell: Any, kind: ColumnType) -> Any:
+    """Returns a cell as CSV has it: times in ISO 8601; a text that a spreadsheet would run starts with an apostrophe.
+
+    >>> csv_cell("=1+1", "text"), csv_cell(-1.5, "number"), csv_cell(True, "boolean")
+    ("'=1+1", -1.5, 'true')
+    """
     if isinstance(cell, datetime):
         return cell.isoformat().replace("+00:00", "Z")
     if isinstance(cell, bool):

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import csv
 import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from datetime import timedelta
 from html import unescape
+from io import BytesIO
+from pathlib import Path
 from typing import Any
 
 import httpx
+import orjson
 import pytest
+from pyarrow.parquet import read_table
 from tests.support.dashboard_site import HOSTILE, SECRET, Site, session_id_of
+from tests.support.results import make_score
 from tests.support.scoring import NOW
 from tests.support.stores import open_store
 
@@ -134,3 +140,103 @@ async def test_the_api_has_the_same_list_its_total_and_its_facets(site: Site, vi
     assert (found, facets["sessions"], facets["are_all"]) == ("60", 60, True)
     assert (await client.get("/api/sessions?order=lowest")).status_code == 422
     assert (await client.get("/api/sessions?label=gold")).status_code == 422
+
+
+SELECTION = "/sessions/selection"
+
+
+def places(*numbers: int) -> list[str]:
+    return [f"0,{session_id_of(number)}" for number in numbers]
+
+
+async def test_selected_sessions_are_a_file_of_csv_json_lines_or_parquet(site: Site, visit: Open) -> None:
+    client = visit(site, **HERE)
+    given: dict[str, Any] = {"selected": places(5, 2)}
+
+    table = await client.post(SELECTION, data={**given, "form": "csv"})
+    lines = await client.post(SELECTION, data={**given, "form": "jsonl"})
+    parquet = await client.post(SELECTION, data={**given, "form": "parquet"})
+
+    names = [session_id_of(5), session_id_of(2)]
+    rows = list(csv.DictReader(table.text.splitlines()))
+    assert [row["session_id"] for row in rows] == names
+    assert [orjson.loads(line)["session_id"] for line in lines.text.splitlines()] == names
+    found = read_table(BytesIO(parquet.content)).to_pylist()
+    assert [row["session_id"] for row in found] == names
+    assert found[0]["tools"] == rows[0]["tools"] == '["find_trains","book_seats"]'
+    assert "Two seats from Busan" in rows[0]["question"]
+    assert SECRET not in table.text + lines.text
+    assert table.headers["content-disposition"] == 'attachment; filename="sessions.csv"'
+
+
+async def test_all_sessions_of_the_page_are_selected_at_once(site: Site, visit: Open) -> None:
+    client = visit(site, **HERE)
+    page = (await client.get("/sessions?span=7d&limit=50")).text
+    listed = [unescape(each) for each in re.findall(r'name="listed" value="([^"]*)"', page)]
+
+    answer = await client.post(SELECTION, data={"listed": listed, "every": "true", "form": "jsonl"})
+
+    assert len(answer.text.splitlines()) == 50
+
+
+@pytest.mark.parametrize("name", ["=cmd|' /C calc'!A0", "+1", "-1", "@SUM(A1)"])
+async def test_a_cell_that_a_spreadsheet_would_run_is_a_text(name: str, tmp_path: Path, visit: Open) -> None:
+    site = Site(open_store(tmp_path / "store.duckdb"), now=NOW)
+    site.add(make_score(name, app_name=name))
+
+    answer = await visit(site, **HERE).post(SELECTION, data={"selected": [f"0,{name}"], "form": "csv"})
+
+    (row,) = csv.DictReader(answer.text.splitlines())
+    assert (row["session_id"], row["app_name"]) == (f"'{name}", f"'{name}")
+
+
+async def test_selected_sessions_are_added_to_the_eval_set(site: Site, visit: Open, tmp_path: Path) -> None:
+    evalset = tmp_path / "cases.evalset.json"
+    client = visit(replace(site, evalset=evalset), **HERE)
+    given: dict[str, Any] = {"selected": [*places(1, 2), "0,unknown"], "form": "evalset"}
+
+    first = (await client.post(SELECTION, data=given)).text
+    second = (await client.post(SELECTION, data=given)).text
+
+    cases = orjson.loads(evalset.read_bytes())["eval_cases"]
+    assert [each["eval_id"] for each in cases] == [session_id_of(1), session_id_of(2)]
+    assert (first.count(">added<"), first.count("not added")) == (2, 1)
+    assert second.count("was there already") == 2
+
+
+async def test_without_an_eval_set_the_commands_are_shown(site: Site, visit: Open) -> None:
+    page = (await visit(site, **HERE).post(SELECTION, data={"selected": places(1), "form": "evalset"})).text
+
+    assert f"traceweir evalset add --to cases.evalset.json {session_id_of(1)}" in unescape(page)
+
+
+async def test_the_call_of_the_api_gives_the_list_that_the_page_shows(site: Site, visit: Open) -> None:
+    client = visit(site, **HERE)
+    page = (await client.get("/sessions?span=7d&metric=trace_value&order=lowest&tool_error=book_seats")).text
+    (query,) = re.findall(r'name="query" value="([^"]*)"', page)
+    given = {"selected": places(3), "form": "api", "query": unescape(query)}
+
+    shown = unescape((await client.post(SELECTION, data=given)).text)
+
+    (call,) = re.findall(r"curl -s '(http://127.0.0.1:4180/api/sessions[^']*)'", shown)
+    listed = [each["session_id"] for each in (await client.get(call)).json()]
+    assert listed == re.findall(r'name="selected" value="0,([^"]*)"', page)
+    assert f"curl -s 'http://127.0.0.1:4180/api/session?session_id={session_id_of(3)}'" in shown
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({"form": "csv"}, "no session is selected"),
+        ({"form": "csv", "selected": "x"}, "is not of the form SEGMENT,SESSION"),
+        ({"form": "xlsx", "selected": "0,a"}, "form: Input should be"),
+        ({"form": "evalset", "selected": [f"0,s{n}" for n in range(101)]}, "at most 100 become cases"),
+    ],
+)
+async def test_a_selection_that_cannot_be_used_says_why(
+    given: dict[str, Any], sentence: str, site: Site, visit: Open
+) -> None:
+    answer = await visit(site, **HERE).post(SELECTION, data=given)
+
+    assert answer.status_code == 422
+    assert sentence in unescape(answer.text)

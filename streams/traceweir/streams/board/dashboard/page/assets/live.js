@@ -29,8 +29,8 @@
   }
 
   function isBusy(part) {
-    // A person who reads details or moves by keyboard must not lose the place.
-    return part.contains(document.activeElement) || part.querySelector("details[open]") !== null || String(getSelection()).length > 0;
+    // A person who reads details, selects rows or moves by keyboard must not lose the place.
+    return part.contains(document.activeElement) || part.querySelector("details[open], input:checked") !== null || String(getSelection()).length > 0;
   }
 
   async function load() {

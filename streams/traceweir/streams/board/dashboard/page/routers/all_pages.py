@@ -6,9 +6,9 @@ from fastapi import APIRouter, Depends
 from fastapi.responses import HTMLResponse
 
 from traceweir.streams.board.dashboard.page.answers import note_stored_rows
-from traceweir.streams.board.dashboard.page.routers import comparison, metrics, missing, overview, sessions
+from traceweir.streams.board.dashboard.page.routers import comparison, metrics, missing, overview, selection, sessions
 
-_PARTS = (overview, sessions, metrics, missing, comparison)
+_PARTS = (overview, sessions, selection, metrics, missing, comparison)
 
 
 def page_router() -> APIRouter:

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Annotated, get_args
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Form, HTTPException, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 
-from traceweir.schemas.text import printable, shell_command
+from traceweir.schemas.text import printable
 from traceweir.streams.board.dashboard.cases import added_case
 from traceweir.streams.board.dashboard.content import Content, shown, shown_document, shown_text
 from traceweir.streams.board.dashboard.context import Serving
 from traceweir.streams.board.dashboard.page import session_view
 from traceweir.streams.board.dashboard.page.answers import filters_from, one_of, page
+from traceweir.streams.board.dashboard.page.commands import case_command
 from traceweir.streams.board.dashboard.page.filters import filters_of
+from traceweir.streams.board.dashboard.page.formats import iso
 from traceweir.streams.board.dashboard.page.work_list import (
     CAUSES,
     CONDITION_LABELS,
@@ -68,6 +69,15 @@ def show_sessions(request: Request, dashboard: Serving) -> HTMLResponse:
         older_than=str(found.next) if found.next is not None else None,
         is_first=after is None,
         listed=listed,
+        api_query=urlencode(
+            {
+                **listed.parameters,
+                **({"metric": filters.selection.metric} if filters.selection.metric is not None else {}),
+                **filters.selection.dimensions,
+                "since": iso(filters.selection.since),
+                "until": iso(filters.selection.until),
+            }
+        ),
         facets=facets(dashboard.store, filters.selection, listed.conditions, readable),
         facet_labels=FACET_LABELS,
         condition_labels=CONDITION_LABELS,
@@ -119,20 +129,6 @@ def add_as_case(session_id: Annotated[str, Form(min_length=1, max_length=1_024)]
     found = added_case(dashboard.store, session_id, dashboard.options.evalset, dashboard.options.content)
     query = urlencode({"session_id": session_id, "case": found.outcome})
     return RedirectResponse(f"/session?{query}#case", 303)
-
-
-def case_command(session_id: str, evalset: Path | None, *, replace: bool) -> str | None:
-    """Returns the command that adds a session to an eval set; None if no command line can name the session.
-
-    Args:
-        session_id: Id of the session.
-        evalset: The eval set, relative to the working directory of this process; None: a new one where the command runs.
-        replace: Whether the command replaces a case with the same id.
-    """
-    file = "cases.evalset.json" if evalset is None else str(evalset.absolute())
-    # An id that begins with a hyphen would be an option.
-    name = ["--", session_id] if session_id.startswith("-") else [session_id]
-    return shell_command("traceweir", "evalset", "add", "--to", file, *(["--replace"] if replace else []), *name)
 
 
 def _nearest(

@@ -1,0 +1,38 @@
+"""Writes the commands that pages show ready to paste."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from traceweir.schemas.text import shell_command
+
+_ADDRESSES_AT_ONCE = 20
+"""Maximum number of addresses in a command: a shell takes a line of some length."""
+
+
+def case_command(session_id: str, evalset: Path | None, *, replace: bool) -> str | None:
+    """Returns the command that adds a session to an eval set; None if no command line can name the session.
+
+    Args:
+        session_id: Id of the session.
+        evalset: The eval set, relative to the working directory of this process; None: a new one where the command runs.
+        replace: Whether the command replaces a case with the same id.
+    """
+    file = "cases.evalset.json" if evalset is None else str(evalset.absolute())
+    # An id that begins with a hyphen would be an option.
+    name = ["--", session_id] if session_id.startswith("-") else [session_id]
+    return shell_command("traceweir", "evalset", "add", "--to", file, *(["--replace"] if replace else []), *name)
+
+
+def api_commands(addresses: Sequence[str], *, with_token: bool) -> list[str]:
+    """Returns the commands that ask the API for these addresses.
+
+    Args:
+        addresses: The addresses, with their scheme.
+        with_token: Whether the dashboard asks for its token, which the command takes from the environment.
+    """
+    # The variable is for the shell, so that it is not quoted as the other words are.
+    token = '-H "Authorization: Bearer $TRACEWEIR_DASHBOARD_TOKEN" ' if with_token else ""
+    parts = [addresses[at : at + _ADDRESSES_AT_ONCE] for at in range(0, len(addresses), _ADDRESSES_AT_ONCE)]
+    return [f"curl -s {token}{command}" for part in parts if (command := shell_command(*part)) is not None]
