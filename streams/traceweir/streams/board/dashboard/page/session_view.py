@@ -16,6 +16,7 @@ from traceweir.schemas.session import Session
 from traceweir.scorers.evaluation.languages import language_warning
 from traceweir.scorers.text.scripts import script_of
 from traceweir.streams.board.dashboard.page.diff import Piece, differences
+from traceweir.streams.board.dashboard.page.waterfall import Waterfall, waterfalls_of
 from traceweir.streams.board.store.conditions import TRACE_VALUE
 
 _VALUE_DIMENSIONS = ("complexity", "novelty", "tool_diversity", "outcome_confidence")
@@ -33,6 +34,8 @@ class SegmentView:
     """What happened; None if the content is hidden or the document cannot be read."""
     traces: list[Mapping[str, JsonValue]]
     """The reasoning traces."""
+    waterfalls: list[Waterfall] = field(default_factory=list)
+    """The spans and the measured steps by time."""
 
 
 @dataclass(frozen=True)
@@ -190,13 +193,14 @@ def _segment(row: Mapping[str, Any]) -> SegmentView:
     columns = {name: value for name, value in row.items() if name != "document"}
     if not isinstance(document, dict):
         return SegmentView(columns, None, [])
-    traces = document.get("traces")
+    found = document.get("traces")
+    traces = found if isinstance(found, list) else []
     try:
-        exchanges: list[Exchange] | None = conversation_of(Session.model_validate_json(orjson.dumps(document)))
+        session = Session.model_validate_json(orjson.dumps(document))
+        return SegmentView(columns, conversation_of(session), traces, waterfalls_of(session))
     except (ValidationError, RecursionError):
         # A redacted text can break a rule of the schema.
-        exchanges = None
-    return SegmentView(columns, exchanges, traces if isinstance(traces, list) else [])
+        return SegmentView(columns, None, traces)
 
 
 def _score(row: Mapping[str, Any], earlier: Sequence[Mapping[str, Any]]) -> ScoreView:
