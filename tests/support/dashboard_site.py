@@ -26,8 +26,10 @@ from traceweir.streams.board.dashboard.application import create_application
 from traceweir.streams.board.dashboard.challengers import ChallengersInEffect, NoChallengers
 from traceweir.streams.board.dashboard.content import Content
 from traceweir.streams.board.dashboard.context import Dashboard, DashboardOptions
+from traceweir.streams.board.dashboard.eval_folder import EvalFolder
 from traceweir.streams.board.dashboard.feed import FeedState
 from traceweir.streams.board.dashboard.live import Live
+from traceweir.streams.board.dashboard.saved_views import SavedViews
 from traceweir.streams.tools.doctor.finding import Finding
 
 HOSTILE = "<script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\"> {{ 7 * 7 }} " + chr(
@@ -48,6 +50,8 @@ class Site:
     token: str | None = None
     trace_url: str | None = None
     evalset: Path | None = None
+    views: Path | None = None
+    evals: Path | None = None
     budget: Budget | None = None
     challengers: ChallengersInEffect = field(default_factory=NoChallengers)
     state: FeedState = field(default_factory=lambda: FeedState(behind=0))
@@ -122,6 +126,8 @@ def _built(site: Site) -> Application:
         lambda: _ASKED.get().now,
         trace_url=site.trace_url,
         evalset=site.evalset,
+        evals=EvalFolder(site.evals) if site.evals is not None else None,
+        views=SavedViews(site.views) if site.views is not None else None,
         budget=site.budget,
         challengers=_OfAsked("challengers"),
         health=lambda: _ASKED.get().health,
@@ -134,7 +140,7 @@ _SHARED: list[tuple[tuple[object, ...], Application]] = []
 
 
 def _shared(site: Site) -> Application:
-    wanted = (site.content, site.trace_url, site.evalset, site.budget)
+    wanted = (site.content, site.trace_url, site.evalset, site.views, site.evals, site.budget)
     for options, application in _SHARED:
         if options == wanted:
             return application

@@ -47,4 +47,11 @@ class DashboardSettings(SettingGroup):
     """Eval set of Google ADK, such as `cases.evalset.json`, to which the page of a session adds the session as a case;
     created if missing. A case has the conversation verbatim. Unset: the page shows the command."""
 
+    dashboard_evals: Path | None = None
+    """Folder with eval sets, and with runs that `traceweir eval --json` has written as `*.jsonl`, which the page Evals shows.
+    Unset: the page says how to name one."""
+    dashboard_views: Path | None = None
+    """File in which `traceweir dashboard` keeps saved views, which are names for addresses. Unset: `views.json` beside the
+    DuckDB file; with ClickHouse, no view can be saved."""
+
     _is_safe_in_a_header = field_validator("dashboard_token")(token_of_header)

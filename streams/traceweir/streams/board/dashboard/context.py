@@ -13,8 +13,10 @@ from fastapi import Depends, FastAPI, Request
 from traceweir.schemas.judge_config import Budget
 from traceweir.streams.board.dashboard.challengers import ChallengersInEffect, NoChallengers
 from traceweir.streams.board.dashboard.content import Content
+from traceweir.streams.board.dashboard.eval_folder import EvalFolder
 from traceweir.streams.board.dashboard.feed import FeedState
 from traceweir.streams.board.dashboard.live import Live
+from traceweir.streams.board.dashboard.saved_views import SavedViews
 from traceweir.streams.board.store.selection import Readable
 from traceweir.streams.tools.doctor.finding import Finding
 
@@ -33,6 +35,10 @@ class DashboardOptions:
     """Address of a trace in another tool, with `{trace_id}` and `{span_id}`; None: there is no link."""
     evalset: Path | None = None
     """Eval set to which sessions can be added; None: pages show the command."""
+    evals: EvalFolder | None = None
+    """The eval sets and the runs of `traceweir eval`; None: no folder is named."""
+    views: SavedViews | None = None
+    """The saved views; None: no view can be saved."""
     budget: Budget | None = None
     """The budget of the workers' judges; None: it is not known."""
     challengers: ChallengersInEffect = field(default_factory=NoChallengers)

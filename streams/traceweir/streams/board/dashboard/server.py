@@ -10,6 +10,7 @@ import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
+from pathlib import Path
 
 import uvicorn
 
@@ -21,11 +22,13 @@ from traceweir.streams.base.settings import Settings
 from traceweir.streams.board.dashboard.application import create_application
 from traceweir.streams.board.dashboard.challengers import PushedChallengers
 from traceweir.streams.board.dashboard.context import Dashboard, DashboardOptions
+from traceweir.streams.board.dashboard.eval_folder import EvalFolder
 from traceweir.streams.board.dashboard.feed import Feed
 from traceweir.streams.board.dashboard.health import HealthWatch
 from traceweir.streams.board.dashboard.live import Live
+from traceweir.streams.board.dashboard.saved_views import SavedViews
 from traceweir.streams.board.store.errors import StoreError
-from traceweir.streams.board.store.opening import Store, open_store
+from traceweir.streams.board.store.opening import SCHEMES, Store, open_store
 from traceweir.streams.board.store.tables import TableName
 from traceweir.streams.lab.evals.configs import read_config_file
 from traceweir.streams.tools.endpoint.server import is_loopback
@@ -99,6 +102,8 @@ async def _serve(
         utc_now,
         trace_url=settings.dashboard_trace_url,
         evalset=settings.dashboard_evalset,
+        evals=EvalFolder(settings.dashboard_evals) if settings.dashboard_evals is not None else None,
+        views=_saved_views(settings),
         budget=budget,
         challengers=challengers,
         health=health.parts,
@@ -142,6 +147,15 @@ async def _serve(
             await feeding
         await asyncio.wait(looking)
         await serving
+
+
+def _saved_views(settings: Settings) -> SavedViews | None:
+    """Returns the views in the file of the settings, or else beside the store; None if the store is no file."""
+    if settings.dashboard_views is not None:
+        return SavedViews(settings.dashboard_views)
+    if settings.store.partition(":")[0] in SCHEMES:
+        return None
+    return SavedViews(Path(settings.store).with_name("views.json"))
 
 
 def _bound(settings: Settings) -> socket.socket:

@@ -202,7 +202,7 @@ async def test_the_charts_of_a_metric_are_of_one_judge_where_several_have_judged
         [row] = re.findall(r"<tr><td>(.*?)</tr>", figures, re.DOTALL)
         # Two of three verdicts of this judge, and not those of the other judge or of none.
         assert value in row
-        assert row.endswith('<td class="r">3</td>')
+        assert row.endswith('<td class="r" data-label="results">3</td>')
 
 
 async def test_rates_of_one_judge_are_not_split(tmp_path: Path, visit: Open) -> None:
@@ -726,7 +726,7 @@ async def test_the_overview_splits_the_cost_of_judges_by_metric(site: Site, visi
     judges = judges[: judges.index("</section>")]
 
     assert re.findall(r"<bdi>(\w+)</bdi>", judges) == ["hallucinations_v1"]
-    assert re.findall(r'<td class="r">([^<]*)</td>', judges) == [
+    assert re.findall(r'<td class="r"[^>]*>([^<]*)</td>', judges) == [
         "60",
         "48\u202f000",
         "3\u202f600",

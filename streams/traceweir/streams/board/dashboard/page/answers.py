@@ -11,6 +11,7 @@ from fastapi.responses import HTMLResponse
 from traceweir.streams.board.dashboard.context import dashboard_of
 from traceweir.streams.board.dashboard.page.filters import FilterError, Filters, filters_of
 from traceweir.streams.board.dashboard.page.rendering import rendered
+from traceweir.streams.board.dashboard.saved_views import SavedView, ViewError
 
 
 async def note_stored_rows(request: Request) -> None:
@@ -42,8 +43,18 @@ def one_of(given: Mapping[str, str], name: str, allowed: Sequence[str]) -> str |
 def page(request: Request, name: str, filters: Filters, **more: Any) -> HTMLResponse:
     """Returns the page of a template with these values and those that every page shows."""
     options = dashboard_of(request).options
+    views: Sequence[SavedView] = ()
+    views_problem = ""
+    if options.views is not None:
+        try:
+            views = options.views.present()
+        except ViewError as error:
+            views_problem = str(error)
     return rendered(
         f"{name}.html",
+        saved_views=views,
+        views_problem=views_problem,
+        address=f"{request.url.path}?{request.url.query}" if request.url.query else request.url.path,
         request=request,
         filters=filters,
         state=options.state(),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from pathlib import Path
 
 from traceweir.schemas.text import shell_command
@@ -36,3 +37,18 @@ def api_commands(addresses: Sequence[str], *, with_token: bool) -> list[str]:
     token = '-H "Authorization: Bearer $TRACEWEIR_DASHBOARD_TOKEN" ' if with_token else ""
     parts = [addresses[at : at + _ADDRESSES_AT_ONCE] for at in range(0, len(addresses), _ADDRESSES_AT_ONCE)]
     return [f"curl -s {token}{command}" for part in parts if (command := shell_command(*part)) is not None]
+
+
+def eval_command(file: Path, folder: Path, now: datetime, eval_id: str | None = None) -> str | None:
+    """Returns the command that scores an eval set, or one of its cases, and writes the run into the folder.
+
+    None if no command line can name the case. The sessions are those that were recorded beside the file.
+    """
+    run = folder.absolute() / f"{file.name.split('.')[0]}.{now:%Y-%m-%d}.jsonl"
+    # A comma divides the cases after the colon.
+    if eval_id is not None and "," in eval_id:
+        return None
+    chosen = str(file.absolute()) if eval_id is None else f"{file.absolute()}:{eval_id}"
+    command = shell_command("traceweir", "eval", chosen, "--json")
+    target = shell_command(str(run))
+    return None if command is None or target is None else f"{command} > {target}"

@@ -6,9 +6,18 @@ from fastapi import APIRouter, Depends
 from fastapi.responses import HTMLResponse
 
 from traceweir.streams.board.dashboard.page.answers import note_stored_rows
-from traceweir.streams.board.dashboard.page.routers import comparison, metrics, missing, overview, selection, sessions
+from traceweir.streams.board.dashboard.page.routers import (
+    comparison,
+    evals,
+    metrics,
+    missing,
+    overview,
+    selection,
+    sessions,
+    views,
+)
 
-_PARTS = (overview, sessions, selection, metrics, missing, comparison)
+_PARTS = (overview, sessions, selection, metrics, missing, comparison, evals, views)
 
 
 def page_router() -> APIRouter:

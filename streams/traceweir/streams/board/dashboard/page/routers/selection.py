@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
@@ -51,6 +52,7 @@ def use_selection(
     listed: Annotated[list[str] | None, Form(max_length=MAX_LISTED)] = None,
     every: Annotated[bool, Form()] = False,
     query: Annotated[str, Form(max_length=20_000)] = "",
+    evalset: Annotated[str, Form(max_length=1_024)] = "",
 ) -> Response:
     """Returns the selected sessions as a file, adds them to the eval set, or shows how to ask the API for them.
 
@@ -62,12 +64,14 @@ def use_selection(
         listed: The sessions of the page.
         every: Whether all sessions of the page are selected.
         query: The parameters of `/api/sessions` that give the list.
+        evalset: The eval set of the folder of evals; empty: that of TRACEWEIR_DASHBOARD_EVALSET.
     """
     places = [_place(each) for each in dict.fromkeys((listed if every else selected) or ())]
     if not places:
         raise FilterError("no session is selected: select sessions in the list, and choose again")
     if form == "evalset":
-        return _as_cases(request, dashboard, list(dict.fromkeys(session_id for session_id, _ in places)))
+        names = list(dict.fromkeys(session_id for session_id, _ in places))
+        return _as_cases(request, dashboard, names, _evalset(dashboard, evalset))
     if form == "api":
         return _as_calls(request, dashboard, list(dict.fromkeys(session_id for session_id, _ in places)), query)
     return _as_file(dashboard, places, form)
@@ -83,17 +87,25 @@ def _as_file(dashboard: Dashboard, places: list[tuple[str, int]], form: ExportFo
     return Response(file.content, media_type=file.media_type, headers={"content-disposition": disposition})
 
 
-def _as_cases(request: Request, dashboard: Dashboard, session_ids: list[str]) -> HTMLResponse:
+def _evalset(dashboard: Dashboard, name: str) -> Path | None:
+    if not name:
+        return dashboard.options.evalset
+    found = dashboard.options.evals.eval_set(name) if dashboard.options.evals is not None else None
+    if found is None:
+        raise FilterError(f"evalset: there is no eval set {printable(name, 200)!r}: choose one of the page Evals")
+    return found.path
+
+
+def _as_cases(request: Request, dashboard: Dashboard, session_ids: list[str], evalset: Path | None) -> HTMLResponse:
     if len(session_ids) > MAX_CASES:
         raise FilterError(f"{len(session_ids)} sessions are selected; at most {MAX_CASES} become cases at once")
-    evalset = dashboard.options.evalset
     outcomes = [
         _case(dashboard, session_id, evalset)
         if evalset is not None and dashboard.options.content != "none"
         else _Outcome(session_id, "", case_command(session_id, evalset, replace=False))
         for session_id in session_ids
     ]
-    return _selection_page(request, dashboard, outcomes=outcomes, calls=[])
+    return _selection_page(request, dashboard, outcomes=outcomes, evalset=evalset)
 
 
 def _case(dashboard: Dashboard, session_id: str, evalset: Path) -> _Outcome:
@@ -111,14 +123,19 @@ def _as_calls(request: Request, dashboard: Dashboard, session_ids: list[str], qu
     addresses = [f"{base}/api/session?{urlencode({'session_id': each})}" for each in session_ids]
     with_token = COOKIE in request.cookies
     calls = [*api_commands(lists, with_token=with_token), *api_commands(addresses, with_token=with_token)]
-    return _selection_page(request, dashboard, outcomes=[], calls=calls)
+    return _selection_page(request, dashboard, calls=calls)
 
 
 def _selection_page(
-    request: Request, dashboard: Dashboard, *, outcomes: list[_Outcome], calls: list[str]
+    request: Request,
+    dashboard: Dashboard,
+    *,
+    outcomes: Sequence[_Outcome] = (),
+    evalset: Path | None = None,
+    calls: Sequence[str] = (),
 ) -> HTMLResponse:
     filters = filters_of({}, dashboard.options.now())
-    return page(request, "selection", filters, outcomes=outcomes, calls=calls)
+    return page(request, "selection", filters, outcomes=outcomes, evalset=evalset, calls=calls)
 
 
 def _place(text: str) -> tuple[str, int]:

@@ -69,6 +69,7 @@ def show_sessions(request: Request, dashboard: Serving) -> HTMLResponse:
         older_than=str(found.next) if found.next is not None else None,
         is_first=after is None,
         listed=listed,
+        eval_sets=[each.name for each in dashboard.options.evals.sets()] if dashboard.options.evals is not None else [],
         api_query=urlencode(
             {
                 **listed.parameters,
