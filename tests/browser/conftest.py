@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.support.dashboard_site import Site, served
+from tests.support.eval_runs import write_evals
 from tests.support.results import make_score
 from tests.support.stores import open_store
 
@@ -58,8 +59,12 @@ def page(chromium: Browser) -> Iterator[Page]:
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Site:
     """A dashboard with the scores of an agent."""
-    site = Site(open_store(tmp_path_factory.mktemp("store") / "store.duckdb"), content="full")
+    folder = tmp_path_factory.mktemp("store")
+    site = Site(
+        open_store(folder / "store.duckdb"), content="full", views=folder / "views.json", evals=folder / "evals"
+    )
     site.add_sessions(SESSIONS)
+    write_evals(folder / "evals")
     return site
 
 

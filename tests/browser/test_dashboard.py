@@ -30,6 +30,10 @@ VIEWS = {
     "dead letters": "/dead-letters",
     "compare": "/compare?first_agent_version=2.3.1&second_agent_version=2.4.0",
     "empty": "/?app_name=nobody",
+    "evals": "/evals",
+    "eval set": "/evals/set?name=trips.evalset.json",
+    "eval run": "/evals/run?name=second.jsonl",
+    "two runs": "/evals/compare?first=first.jsonl&second=second.jsonl",
     "problem": "/?span=2y",
 }
 TOKEN = "a-token-of-20-letters"
@@ -170,8 +174,70 @@ def test_the_token_opens_the_pages(page: Page, tmp_path: Path) -> None:
         page.get_by_label("token").fill(TOKEN)
         page.get_by_role("button", name="Open").click()
 
-        page.get_by_text("No session was scored in this time range.").wait_for()
+        # The address that was asked for is shown, and not the overview.
+        page.get_by_text("No session matches.").wait_for()
+        assert page.url == f"{address}/sessions"
         page.get_by_text("up to date").wait_for()  # the stream of events has the cookie too
+
+
+def test_selected_rows_are_kept_while_scores_arrive_and_become_a_file(page: Page, fresh: tuple[Site, str]) -> None:
+    site, address = fresh
+    page.goto(f"{address}/sessions?metric=response_match_score")
+    page.get_by_label("Select session first").check()
+    page.get_by_role("heading", name="1 session").click()
+    site.add(make_score("second"))
+    site.tell()
+    page.get_by_text("up to date").wait_for()
+    with page.expect_download() as found:
+        page.get_by_role("button", name="CSV").click()
+
+    assert found.value.suggested_filename == "sessions.csv"
+    assert '"first"' in found.value.path().read_text()
+
+
+def test_the_keyboard_alone_selects_a_session_and_shows_the_call_of_the_api(page: Page, address: str) -> None:
+    page.goto(f"{address}/sessions?status=FAILED")
+    page.get_by_label("rationale").focus()
+    chosen = ""
+    for _ in range(20):
+        page.keyboard.press("Tab")
+        chosen = page.evaluate("document.activeElement.getAttribute('aria-label') ?? ''")
+        if chosen.startswith("Select session"):
+            break
+    page.keyboard.press("Space")
+    for _ in range(200):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.textContent") == "API call":
+            break
+    page.keyboard.press("Enter")
+
+    page.get_by_text("curl -s").first.wait_for()
+    assert chosen.removeprefix("Select session ") in page.locator("main").inner_text()
+
+
+def test_a_view_is_saved_opened_and_removed(page: Page, address: str) -> None:
+    page.goto(f"{address}/sessions?status=FAILED&agent_version=2.4.0")
+    page.get_by_text("Views", exact=True).click()
+    page.get_by_label("name", exact=True).fill("new failures")
+    page.get_by_role("button", name="Save this view").click()
+    page.goto(address)
+    page.get_by_text("Views", exact=True).click()
+    page.get_by_role("link", name="new failures").click()
+    page.wait_for_url("**/sessions?status=FAILED&agent_version=2.4.0")
+    page.get_by_text("Views", exact=True).click()
+    page.get_by_role("button", name="Remove the view new failures").click()
+
+    page.get_by_text("Views", exact=True).click()
+    assert page.get_by_role("link", name="new failures").count() == 0
+
+
+def test_a_facet_narrows_the_list(page: Page, address: str) -> None:
+    page.goto(f"{address}/sessions?status=FAILED")
+    page.get_by_text("Narrow down").click()
+    page.get_by_role("link", name="book_seats").last.click()
+    page.get_by_title("Remove this condition").wait_for()
+
+    assert "tool_error=book_seats" in page.url
 
 
 def test_the_keyboard_alone_reaches_a_session(page: Page, address: str) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import re
 from contextlib import redirect_stdout
 from dataclasses import replace
@@ -16,7 +15,7 @@ import httpx
 import orjson
 import pytest
 from tests.support.dashboard_site import HOSTILE, SECRET, Site, session_id_of
-from tests.support.paths import ROOT
+from tests.support.eval_runs import run_line, write_evals
 from tests.support.scoring import NOW
 from tests.support.stores import open_store
 
@@ -27,52 +26,13 @@ from traceweir.streams.cli.eval import eval_files
 pytestmark = pytest.mark.slow
 
 HEADERS = {"accept": "text/html", "origin": "http://127.0.0.1:4180"}
-EXAMPLES = ROOT / "examples" / "eval-sets"
-
-
-def case(eval_id: str, status: str, value: float | None = 1.0, **turn: Any) -> bytes:
-    """Returns a line of a run, with one criterion and one invocation."""
-    criterion = {"metric": "response_match_score", "threshold": 0.8, "value": value, "status": status, "rationale": "w"}
-    fields: dict[str, Any] = {
-        "run": 1,
-        "invocation_id": "i",
-        "prompt": "Where to?",
-        "expected_response": "To Seoul.",
-        "actual_response": "To Busan.",
-        "expected_tool_calls": [{"name": "find", "args": {"day": "Friday"}}],
-        "actual_tool_calls": [],
-        "scores": [criterion],
-        **turn,
-    }
-    return orjson.dumps(
-        {
-            "file": "trips.evalset.json",
-            "eval_set_id": "trips",
-            "eval_id": eval_id,
-            "status": status,
-            "problem": None,
-            "runs": 1,
-            "criteria": [criterion],
-            "invocations": [fields],
-        }
-    )
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A folder with an eval set and two runs, of which the second one is later."""
     folder = tmp_path / "evals"
-    (folder / "runs").mkdir(parents=True)
-    (folder / "trips.evalset.json").write_bytes((EXAMPLES / "trips.evalset.json").read_bytes())
-    (folder / "trips.sessions.jsonl").write_bytes((EXAMPLES / "trips.sessions.jsonl").read_bytes())
-    runs = {
-        "first": [case("a", "PASSED"), case("b", "FAILED", 0.2), case("c", "PASSED"), case("gone", "PASSED")],
-        "second": [case("a", "FAILED", 0.1), case("b", "PASSED"), case("c", "PASSED")],
-    }
-    for number, (name, lines) in enumerate(runs.items()):
-        file = folder / "runs" / f"{name}.jsonl"
-        file.write_bytes(b"\n".join(lines) + b"\n")
-        os.utime(file, (NOW.timestamp() + number, NOW.timestamp() + number))
+    write_evals(folder)
     return folder
 
 
@@ -92,7 +52,7 @@ async def page(site: Site, address: str, code: int = 200, **parameters: str) -> 
 async def test_eval_sets_and_runs_are_listed_the_latest_run_first(site: Site) -> None:
     text = await page(site, "/evals")
 
-    assert re.findall(r"<bdi>(runs/\w+\.jsonl)</bdi>", text) == ["runs/second.jsonl", "runs/first.jsonl"]
+    assert re.findall(r"<bdi>(\w+\.jsonl)</bdi>", text) == ["second.jsonl", "first.jsonl"]
     assert "<bdi>trips.evalset.json</bdi>" in text
     # Recorded sessions are no run.
     assert "trips.sessions.jsonl" not in text
@@ -125,7 +85,7 @@ async def test_a_run_of_the_command_is_shown_with_its_cases(site: Site, folder: 
 
 
 async def test_a_run_has_the_expected_beside_the_actual(site: Site) -> None:
-    text = unescape(await page(site, "/evals/run", name="runs/second.jsonl"))
+    text = unescape(await page(site, "/evals/run", name="second.jsonl"))
 
     failed = text[text.index("<bdi>a</bdi>") :]
     assert failed.index("To Seoul.") < failed.index("To Busan.")
@@ -135,14 +95,14 @@ async def test_a_run_has_the_expected_beside_the_actual(site: Site) -> None:
 
 
 async def test_two_runs_are_compared_case_by_case_with_regressions_first(site: Site) -> None:
-    text = await page(site, "/evals/compare", first="runs/first.jsonl", second="runs/second.jsonl")
+    text = await page(site, "/evals/compare", first="first.jsonl", second="second.jsonl")
 
     rows = re.findall(r'<tr><td><span class="[^"]*">([\w ]+)</span></td><th scope="row"><bdi>(\w+)</bdi>', text)
     assert rows == [("regressed", "a"), ("fixed", "b"), ("same", "c"), ("only in the first", "gone")]
     assert "1 → 0.1" in text
 
 
-async def test_the_commands_run_the_set_and_each_case(site: Site, folder: Path) -> None:
+async def test_the_commands_run_the_set_and_each_run_line(site: Site, folder: Path) -> None:
     text = unescape(await page(site, "/evals/set", name="trips.evalset.json"))
 
     file = folder / "trips.evalset.json"
@@ -162,7 +122,7 @@ async def test_a_run_is_shown_as_much_as_is_configured_and_is_inert(
         "actual_response": HOSTILE,
         "actual_tool_calls": [{"name": HOSTILE}],
     }
-    (folder / "hostile.jsonl").write_bytes(case(HOSTILE, "FAILED", **texts))
+    (folder / "hostile.jsonl").write_bytes(run_line(HOSTILE, "FAILED", **texts))
 
     text = await page(replace(site, content=content), "/evals/run", name="hostile.jsonl")
 
@@ -178,14 +138,14 @@ async def test_a_run_is_shown_as_much_as_is_configured_and_is_inert(
 async def test_a_file_that_is_none_of_the_folder_is_not_found(
     address: str, name: str, site: Site, folder: Path
 ) -> None:
-    (folder.parent / "secret.jsonl").write_bytes(case("a", "PASSED"))
+    (folder.parent / "secret.jsonl").write_bytes(run_line("a", "PASSED"))
 
     assert "has no" in await page(site, address, 404, name=name)
 
 
 async def test_files_that_cannot_be_read_say_why(site: Site, folder: Path) -> None:
     (folder / "broken.evalset.json").write_text("{")
-    (folder / "half.jsonl").write_bytes(case("a", "PASSED") + b'\n{"eval_id": 1}\n')
+    (folder / "half.jsonl").write_bytes(run_line("a", "PASSED") + b'\n{"eval_id": 1}\n')
 
     text = unescape(await page(site, "/evals"))
     half = unescape(await page(site, "/evals/run", name="half.jsonl"))
@@ -219,9 +179,9 @@ async def test_selected_sessions_become_cases_of_a_set_of_the_folder(site: Site,
 
 def test_a_file_that_has_changed_is_read_again(folder: Path) -> None:
     evals = EvalFolder(folder)
-    before = evals.run("runs/first.jsonl")
-    (folder / "runs" / "first.jsonl").write_bytes(case("a", "FAILED", 0.1))
-    after = evals.run("runs/first.jsonl")
+    before = evals.run("first.jsonl")
+    (folder / "first.jsonl").write_bytes(run_line("a", "FAILED", 0.1))
+    after = evals.run("first.jsonl")
 
     assert before is not None
     assert after is not None
@@ -231,4 +191,4 @@ def test_a_file_that_has_changed_is_read_again(folder: Path) -> None:
 def test_the_latest_runs_are_shown(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(eval_folder, "MAX_FILES", 1)
 
-    assert [each.name for each in EvalFolder(folder).runs()] == ["runs/second.jsonl"]
+    assert [each.name for each in EvalFolder(folder).runs()] == ["second.jsonl"]
