@@ -22,6 +22,7 @@ from traceweir.streams.base.topics import StageName, application_id
 from traceweir.streams.scoring.isolation.launch import LaunchedProcess
 from traceweir.streams.scoring.judges.keys import without_key
 from traceweir.streams.scoring.judges.litellm_setup import check_judge
+from traceweir.streams.scoring.judges.unused_names import unused_names
 from traceweir.streams.scoring.tracing.switch import spans_of_environment
 from traceweir.streams.worker.kafka.embedded_broker import is_embedded
 from traceweir.streams.worker.kafka.topic_admin import check_topics, create_topics, reach
@@ -118,7 +119,7 @@ def log_criteria(plan: Plan, config: Path | None, settings: Settings, environmen
 def _log_unmeasured(plan: Plan, settings: Settings, environment: Mapping[str, str], whose: str) -> None:
     has_key = settings.judge_api_key is not None
     lacking = without_key(plan, environment, has_key=has_key, api_base=settings.judge_api_base)
-    for sentence in never_measured(plan, lacking):
+    for sentence in [*never_measured(plan, lacking), *unused_names(plan, settings.judge_api_base)]:
         log.warning("%s%s", whose, sentence)
     for sentence in needing_references(plan):
         log.info("%s%s", whose, sentence)

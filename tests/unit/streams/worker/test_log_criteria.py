@@ -49,3 +49,12 @@ def test_a_challenger_is_warned_of_too(caplog: pytest.LogCaptureFixture) -> None
     assert message.startswith(
         "challenger: no_tool_errors is never measured: no condition of `when` can hold (answered < 0"
     )
+
+
+def test_a_window_of_a_model_that_nobody_asks_is_a_warning_at_the_start(caplog: pytest.LogCaptureFixture) -> None:
+    plan = read_plan({"criteria": {"safety_v1": 1}, "judge": {"window_tokens": {"gemini-2.5-flash": 32_768}}})
+    with caplog.at_level(logging.WARNING):
+        log_criteria(plan, None, Settings(), {"GEMINI_API_KEY": "a-key-that-is-not-shown"})
+    [message] = caplog.messages
+    assert message.startswith("judge.window_tokens.gemini-2.5-flash has no effect: ")
+    assert "did you mean 'gemini/gemini-2.5-flash'?" in message

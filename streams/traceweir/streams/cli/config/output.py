@@ -31,6 +31,7 @@ from traceweir.streams.scoring.configs.records import UNPUSHED
 from traceweir.streams.scoring.configs.selectors import ANY, in_words
 from traceweir.streams.scoring.configs.usable import without_effect
 from traceweir.streams.scoring.judges.keys import without_key
+from traceweir.streams.scoring.judges.unused_names import unused_names
 from traceweir.streams.worker.config_topic import ConfigTopicError, TopicState, read_topic
 
 CURRENT = "current"
@@ -64,7 +65,7 @@ def _warnings(plan: Plan) -> list[str]:
     """Returns what the config can be used for less than it seems: criteria without values, and thresholds that fail."""
     key, address = (os.environ.get(f"TRACEWEIR_JUDGE_API_{name}") for name in ("KEY", "BASE"))
     never = never_measured(plan, without_key(plan, os.environ, has_key=bool(key), api_base=address))
-    found = [*never, *needing_references(plan), *language_warnings(plan.metrics)]
+    found = [*never, *unused_names(plan, address), *needing_references(plan), *language_warnings(plan.metrics)]
     if plan.challenger is not None:
         found += [f"challenger: {warning}" for warning in _warnings(plan.challenger.plan)]
     return found

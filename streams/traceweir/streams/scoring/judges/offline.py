@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
@@ -15,6 +16,8 @@ from traceweir.streams.base.settings import Settings
 # A plan that asks no judge needs none of it.
 if TYPE_CHECKING:
     from traceweir.streams.scoring.judges.service import Judging
+
+log = logging.getLogger(__name__)
 
 _UNREACHABLE = Retries(attempts=3, initial_s=1.0, jitter_s=0.0)
 """Retries of a judge to which no connection can be made: they end after 3 s, instead of some minutes."""
@@ -38,9 +41,12 @@ def judging_from_file(plan: Plan, settings: Settings) -> Iterator[Judging | None
     from traceweir.streams.scoring.judges.litellm_setup import check_judge
     from traceweir.streams.scoring.judges.models import scorers_of
     from traceweir.streams.scoring.judges.service import Judging
+    from traceweir.streams.scoring.judges.unused_names import unused_names
     from traceweir.streams.scoring.judges.verdict_file import JudgeFile
 
     check_judge()
+    for sentence in unused_names(plan, settings.judge_api_base):
+        log.warning("%s", sentence)
     with JudgeFile(settings.judge_cache, plan.judge.cache) as file:
         access = Access.of(settings)
         # Somebody waits for this command, and an address that is wrong stays wrong. A server that restarts is back soon.

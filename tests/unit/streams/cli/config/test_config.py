@@ -77,6 +77,20 @@ def test_validate_warns_of_criteria_that_are_never_measured_or_need_a_reference(
     assert "a-key-that-is-not-shown" not in found.out + found.err
 
 
+def test_validate_names_a_window_of_a_model_that_nobody_asks(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GEMINI_API_KEY", "a-key-that-is-not-shown")
+    file = tmp_path / "eval.json"
+    file.write_text('{"criteria": {"safety_v1": 1}, "judge": {"window_tokens": {"gemini-2.5-flash": 32768}}}')
+    ended = run("config", "validate", str(file))
+    warning = "judge.window_tokens.gemini-2.5-flash has no effect: no criterion asks this model, "
+    assert (ended.code, f"warning: {warning}" in ended.err) == (0, True)
+    assert "did you mean 'gemini/gemini-2.5-flash'?" in ended.err
+    [found] = json.loads(run("config", "validate", str(file), "--json").out)["warnings"]
+    assert found.startswith(warning)
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
