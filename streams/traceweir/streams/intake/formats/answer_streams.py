@@ -1,4 +1,4 @@
-"""Joins the pieces of streamed answers into stored answers, and takes stored answers out of the lines of a batch.
+"""Joins the pieces of streamed answers into stored answers, and takes those out of lines of a batch and of exports.
 
 A stream is read as a whole: its first piece is no answer. The formats see the stored answer in place of the pieces, which
 are documents of their own, or a list in one document.
@@ -17,12 +17,15 @@ from traceweir.streams.base.json_values import read_json, write_as_written, writ
 from traceweir.streams.intake.formats.batch_lines import stored_in_batch
 from traceweir.streams.intake.formats.chat_keys import MESSAGE_LISTS
 from traceweir.streams.intake.formats.documents import Document, document_as_written, read_document
+from traceweir.streams.intake.formats.exports import runs_in_export
 from traceweir.streams.intake.formats.open_streams import Answer, OpenStreams
 
 _CAN_BE_PIECE = re.compile(
     rb'"(?:chat\.completion\.chunk|text_completion|message_(?:start|delta|stop)|content_block_(?:start|delta|stop)|ping'
     rb"|error|response\.[a-z_.]+|candidates|usageMetadata|usage_metadata|promptFeedback|custom_id|processed_time|recordId"
-    rb"|contentBlock(?:Start|Delta|Stop)|message(?:Start|Stop)|[a-z][A-Za-z]*Exception|done|observations|span_id"
+    rb"|contentBlock(?:Start|Delta|Stop)|message(?:Start|Stop)|[a-z][A-Za-z]*Exception|done"
+    rb"|observations|htmlPath|bookmarked|span_id|experiment_id|scores|testCase|gradingResult|evalId|failureReason|agent_thoughts"
+    rb"|message_files"
     rb'|status)"|"metadata":\s*\{\s*"(?:usage|metrics)"'
     # A text of server-sent events.
     rb'|"(?:[a-z]*:[^"\\]*(?:\\[rn])+)*data: ?\{'
@@ -88,6 +91,8 @@ def _stored_in(found: JsonValue, number: int) -> list[Answer]:
         return []
     if (stored := stored_in_batch(found)) is not None:
         return [Answer(number, stored)]
+    if (runs := runs_in_export(found)) is not None:
+        return [Answer(number, run) for run in runs]
     for name, value in found.items():
         if (answer := answer_in(value)) is not None:
             return [Answer(number, _beside(found, name, answer))]

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from traceweir.schemas.base import JsonObject
 from traceweir.streams.intake.formats.base import Sureness
 from traceweir.streams.intake.formats.batch_lines import is_input_of_batch, is_line_of_batch, shown_body
+from traceweir.streams.intake.formats.exports import is_step_of_braintrust
 from traceweir.streams.intake.formats.open_streams import is_piece
 from traceweir.streams.intake.formats.stored_endings import ADD_QUESTION, WITHOUT_QUESTION, error_alone, shown_error
 
@@ -48,6 +49,30 @@ def _is_trace_without_type(found: JsonObject) -> Sureness:
 
 def _is_run_of_langsmith(found: JsonObject) -> bool:
     return isinstance(found.get("run_type"), str) and not found.keys().isdisjoint({"inputs", "outputs"})
+
+
+def _is_observation_of_langfuse(found: JsonObject) -> bool:
+    types = (
+        "GENERATION",
+        "SPAN",
+        "EVENT",
+        "TOOL",
+        "AGENT",
+        "CHAIN",
+        "RETRIEVER",
+        "EVALUATOR",
+        "EMBEDDING",
+        "GUARDRAIL",
+    )
+    return "traceId" in found and found.get("type") in types
+
+
+def _is_event_of_dify(found: JsonObject) -> bool:
+    return isinstance(found.get("event"), str) and "conversation_id" in found and "query" not in found
+
+
+def _is_preference(found: JsonObject) -> bool:
+    return {"chosen", "rejected"} <= found.keys()
 
 
 def _is_line_of_claude_code(found: JsonObject) -> bool:
@@ -181,6 +206,27 @@ OTHER_DOCUMENTS = (
         "a run of LangSmith",
         "no format reads runs; send spans with LANGSMITH_OTEL_ENABLED=true, or write the messages as a chat transcript",
         _is_run_of_langsmith,
+    ),
+    OtherDocument(
+        "a step of a trace of Braintrust",
+        "the row of its root has question and answer: remove the rows whose `is_root` is false",
+        is_step_of_braintrust,
+    ),
+    OtherDocument(
+        "an observation of Langfuse",
+        "export the traces with their `observations`: a trace has question and answer",
+        _is_observation_of_langfuse,
+    ),
+    OtherDocument(
+        "an event of a stream of Dify, which has no question",
+        "export the messages of the conversation, which have `query` and `answer`",
+        _is_event_of_dify,
+    ),
+    OtherDocument(
+        "a pair of answers of a preference data set",
+        "it has two answers to one question, and neither is that of an agent: write the one to be scored and the prompt as a "
+        'chat transcript, {"messages": [...]}',
+        _is_preference,
     ),
     OtherDocument(
         "a line of a log of Claude Code",
