@@ -41,7 +41,7 @@ def check(criteria: Criteria = None, config: Config = None, model: Model = None,
     lets such answers through. Four cases find a judge that is unfit; they do not measure how good a fit one is.
     Verdicts are stored, as those of `traceweir score`, so that the same check costs nothing the second time.
 
-    Exit code 1: the judge got a case wrong, or gave no verdict.
+    Exit code 1: the judge got a case wrong, or answered without a verdict. Exit code 2: it could not be asked.
 
     Example: `traceweir judge check --model openai/gpt-4o-mini`
     """
@@ -76,7 +76,7 @@ def agree(
     tables show the agreement, Cohen's kappa, the bias to yes, and the rates of false passes and false fails, with 95 %
     intervals. An answer without a verdict counts in none of them. Verdicts are stored, as those of `traceweir score`.
 
-    Exit code 1: a criterion has no verdict at all, or no cases.
+    Exit code 1: a criterion has no verdict at all, or no cases. Exit code 2: the judge could not be asked.
 
     Example: `traceweir judge agree correctness --model openai/gpt-4o-mini --language ko`
     """
@@ -109,7 +109,7 @@ def try_judge(
     """Ask a judge about one invocation of a file, or its session, and print the question, the answer and its reading.
 
     Each question is asked once, whatever the config says about samples. Exit code 1: there is no verdict, or a document
-    of the file cannot be used.
+    of the file cannot be used. Exit code 2: the judge could not be asked.
 
     Example: `traceweir judge try safety_v1 sessions.jsonl --model openai/gpt-4o-mini`
     """

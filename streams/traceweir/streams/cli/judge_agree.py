@@ -21,12 +21,13 @@ from traceweir.scorers.evaluation.plan import Plan
 from traceweir.scorers.judged.base import JudgedScorer
 from traceweir.scorers.judged.labelled_cases import CasesError, LabelledCase, labelled_cases, read_cases
 from traceweir.streams.base.statistics.rate_intervals import Interval
-from traceweir.streams.cli.errors import FAILED
+from traceweir.streams.cli.errors import FAILED, UNUSABLE
 from traceweir.streams.cli.judge_plan import chosen_criteria, judging_of, passing_value, plan_of, without_fallback
+from traceweir.streams.cli.judge_unasked import Unasked, complain_of_unasked
 from traceweir.streams.cli.terminal import complain, progress_bar
 from traceweir.streams.intake.formats.documents import InputError
 from traceweir.streams.lab.judge_agreement import Agreement, QuestionsEstimate, Rate, by_language
-from traceweir.streams.lab.judge_check import JudgedCase, JudgedCases, judge_cases
+from traceweir.streams.lab.judge_check import NOT_ASKED, JudgedCase, JudgedCases, judge_cases
 from traceweir.streams.scoring.judges.models import ANSWER_TOKENS
 
 MAX_NAMED_CASES = 12
@@ -46,6 +47,11 @@ class _Answered:
     scorer: JudgedScorer
     judged: JudgedCases
     agreement: Agreement
+
+    @property
+    def is_unasked(self) -> bool:
+        """Whether there is no verdict because the judge could not be asked."""
+        return self.agreement.agreement is None and NOT_ASKED.issuperset(self.agreement.without_verdict)
 
     def wrong(self, *, passed: bool) -> list[str]:
         return [
@@ -102,9 +108,16 @@ def run_agree(
             sys.stdout.write(json.dumps(_document(found), ensure_ascii=False) + "\n")
     elif answered:
         _print_tables(answered)
+    unasked = [found for found in answered if found.is_unasked]
     for found in answered:
-        _complain_of_missing(found)
-    return FAILED if without_cases or any(found.agreement.agreement is None for found in answered) else 0
+        if not found.is_unasked:
+            _complain_of_missing(found)
+    complain_of_unasked(
+        Unasked(found.scorer.metric, found.scorer.judge_model, found.judged.problem) for found in unasked
+    )
+    if without_cases or any(found.agreement.agreement is None and not found.is_unasked for found in answered):
+        return FAILED
+    return UNUSABLE if unasked else 0
 
 
 def _cases_of(path: Path) -> list[LabelledCase]:

@@ -21,11 +21,12 @@ from traceweir.schemas.text import printable
 from traceweir.schemas.turns import Turn, turns_of
 from traceweir.scorers.evaluation.plan import Plan
 from traceweir.scorers.judged.base import JudgedScorer
-from traceweir.streams.cli.errors import FAILED
+from traceweir.streams.cli.errors import FAILED, NO_DOCUMENT, UNUSABLE
 from traceweir.streams.cli.judge_plan import chosen_criteria, judging_of, plan_of, without_fallback
+from traceweir.streams.cli.judge_unasked import Unasked, complain_of_unasked
 from traceweir.streams.cli.sessions.commands import sessions_of_files
 from traceweir.streams.cli.terminal import complain, steps
-from traceweir.streams.lab.judge_check import CheckedCriterion, check_judge_on, judge_once
+from traceweir.streams.lab.judge_check import NOT_ASKED, CheckedCriterion, check_judge_on, judge_once
 
 MAX_PROBLEM_CHARACTERS = 300
 
@@ -51,15 +52,18 @@ def run_check(criteria: Sequence[str], config: Path | None, model: str | None, *
             sys.stdout.write(json.dumps(asdict(each) | {"fit": each.is_fit}, ensure_ascii=False) + "\n")
     else:
         Console(highlight=False).print(_table(checked))
+    unasked = [each for each in checked if each.is_fit is None]
     for each in checked:
-        if each.problem:
+        if each.problem and each.is_fit is not None:
             complain(f"{each.metric}: {printable(each.problem, MAX_PROBLEM_CHARACTERS)}")
         if not each.cases:
             complain(f"{each.metric}: has no known cases, because a plugin defines it; judge some sessions yourself")
-    unfit = [each.metric for each in checked if not each.is_fit]
+    complain_of_unasked(Unasked(each.metric, each.model, each.problem) for each in unasked)
+    unfit = [each.metric for each in checked if each.is_fit is False]
     if unfit:
         complain(f"The judge is unfit for {counted(len(unfit), 'criterion', 'criteria')}: {', '.join(unfit)}.")
-    return FAILED if unfit else 0
+        return FAILED
+    return UNUSABLE if unasked else 0
 
 
 def run_try(
@@ -93,6 +97,9 @@ def run_try(
     sessions, complaints = sessions_of_files(paths, format_name, task_domain)
     for line in complaints.problems + complaints.unread:
         complain(line)
+    if complaints.is_empty:
+        complain(NO_DOCUMENT.format(", ".join(paths)))
+        return FAILED
     places = [
         _Place(session, turns[: position + 1] if scorer.level == "invocation" else turns, turn.invocation.invocation_id)
         for session in sessions
@@ -104,8 +111,8 @@ def run_try(
         wanted = "invocation" if invocation_id is None else f"invocation {printable(invocation_id)!r}"
         complain(f"{', '.join(paths)}: there is no {wanted} among {counted(len(places), 'invocation')}")
         return FAILED
-    has_verdict = asyncio.run(_try(plan, scorer, named))
-    return 0 if has_verdict and not complaints.problems else FAILED
+    code = asyncio.run(_try(plan, scorer, named))
+    return code or (FAILED if complaints.problems else 0)
 
 
 class _Place(NamedTuple):
@@ -116,13 +123,20 @@ class _Place(NamedTuple):
     invocation_id: str
 
 
-async def _try(plan: Plan, scorer: JudgedScorer, places: Sequence[_Place]) -> bool:
+async def _try(plan: Plan, scorer: JudgedScorer, places: Sequence[_Place]) -> int:
     with judging_of(plan) as judging:
         for place in places:
             found = await judge_once(scorer, place.turns, judging.session(), place.session)
             if found.asked or found.problem == "":
                 break
-    subject = place.session.session_id if scorer.level == "session" else place.invocation_id
+    of_session = scorer.level == "session"
+    subject = place.session.session_id if of_session else place.invocation_id
+    others = len({each.session.session_id for each in places} if of_session else places) - 1
+    if others and found.asked:
+        complain(
+            f"asked about {scorer.level} {printable(subject)} only, the first that can be judged of "
+            f"{counted(others + 1, scorer.level)}; --invocation ID names another"
+        )
     sys.stdout.write(f"{scorer.metric} on {scorer.level} {printable(subject)}\n")
     for number, (question, reply) in enumerate(found.asked, 1):
         asked = question.model if reply is None or reply.model is None else reply.model
@@ -135,12 +149,15 @@ async def _try(plan: Plan, scorer: JudgedScorer, places: Sequence[_Place]) -> bo
         has_unanswered = any(reply is None for _, reply in found.asked)
         paid = f", {_cost_text(found.unanswered)}" if has_unanswered else ""
         sys.stdout.write(f"\nno verdict: {problem} ({found.seconds:.1f} s{paid})\n")
-        return False
+        if found.cause not in NOT_ASKED:
+            return FAILED
+        complain_of_unasked([Unasked(scorer.metric, scorer.judge_model, found.problem)])
+        return UNUSABLE
     measured = found.measurement
     sys.stdout.write(
         f"\nvalue {measured.value:g} in {found.seconds:.1f} s: {printable(measured.rationale, MAX_PROBLEM_CHARACTERS)}\n"
     )
-    return True
+    return 0
 
 
 def _cost_text(cost: Cost) -> str:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from traceweir.schemas.model_names import litellm_name
 from traceweir.schemas.text import printable
 from traceweir.scorers.evaluation.plan import Plan
-from traceweir.scorers.judge import BudgetSpent, Judge, JudgeFailed, Question, Reply
+from traceweir.scorers.judge import Judge, Question, Reply
 from traceweir.scorers.judged.base import JudgedScorer
 from traceweir.scorers.judged.labelled_cases import plain_cases
 from traceweir.streams.base.clock import utc_now
@@ -64,16 +64,15 @@ async def _ask(settings: Settings, plan: Plan, model: str, scorer: JudgedScorer)
         judge = _OfModel(judging.session(), model)
         found = await judge_once(case.scorer(scorer), case.turns, judge)
     asked = judging.shown_model_of(judge.question) if judge.question is not None else model
-    return _finding(scorer.metric, printable(asked), found, judge.cause, judging.bill.text())
+    return _finding(scorer.metric, printable(asked), found, judging.bill.text())
 
 
-def _finding(metric: str, model: str, found: JudgedOnce, cause: str | None, bill: str) -> Finding:
+def _finding(metric: str, model: str, found: JudgedOnce, bill: str) -> Finding:
     paid = f"{found.seconds:.1f} s, {bill or 'nothing was sent'}"
     if found.measurement is not None:
         return Finding(CHECK, "ok", f"{model} gave a verdict for {metric}: {paid}")
-    why = cause or ("judge_unparsable" if any(reply is not None for _, reply in found.asked) else "error")
     problem = printable(found.problem, MAX_PROBLEM_CHARACTERS)
-    return Finding(CHECK, "failure", f"{model} gave no verdict for {metric} ({why}): {problem} ({paid})")
+    return Finding(CHECK, "failure", f"{model} gave no verdict for {metric} ({found.cause}): {problem} ({paid})")
 
 
 def _scorers_for(plan: Plan, model: str) -> Iterator[JudgedScorer]:
@@ -87,13 +86,12 @@ def _scorers_for(plan: Plan, model: str) -> Iterator[JudgedScorer]:
 
 
 class _OfModel(Judge):
-    """A judge that asks one model, whichever the criterion names, and keeps why it did not answer."""
+    """A judge that asks one model, whichever the criterion names."""
 
     def __init__(self, judge: Judge, model: str) -> None:
         self._judge = judge
         self._model = model
         self.question: Question | None = None
-        self.cause: str | None = None
 
     async def ask(self, question: Question) -> Reply:
         """Returns the reply of the model.
@@ -103,11 +101,4 @@ class _OfModel(Judge):
             JudgeFailed: there is no answer.
         """
         self.question = replace(question, model=self._model)
-        try:
-            return await self._judge.ask(self.question)
-        except JudgeFailed as error:
-            self.cause = error.cause
-            raise
-        except BudgetSpent:
-            self.cause = "budget"
-            raise
+        return await self._judge.ask(self.question)

@@ -16,6 +16,9 @@ from traceweir.scorers.judged.base import JudgedScorer, subject_at_end
 from traceweir.scorers.judged.labelled_cases import LabelledCase, asking_once, plain_cases
 from traceweir.scorers.judged.vote import total_cost
 
+NOT_ASKED = frozenset({"budget", "judge_unavailable"})
+"""The causes of a missing verdict that say nothing about the judge: it could not be asked, or sent no answer."""
+
 
 @dataclass(frozen=True, slots=True)
 class JudgedCase:
@@ -67,6 +70,8 @@ class CheckedCriterion:
     """Number of cases that must fail and that the judge passes."""
     failed_wrongly: int
     """Number of cases that must pass and that the judge fails."""
+    not_asked: int
+    """Number of cases about which the judge could not be asked, or sent no answer."""
     problem: str
     """Why the first case without a verdict has none; empty if all have one."""
     questions: int
@@ -78,8 +83,10 @@ class CheckedCriterion:
     """From the first question to the last answer."""
 
     @property
-    def is_fit(self) -> bool:
-        """Whether the judge tells all cases apart."""
+    def is_fit(self) -> bool | None:
+        """Whether the judge tells all cases apart; None if it could not be asked, and has none of the other cases wrong."""
+        if self.not_asked and self.right + self.not_asked == self.cases:
+            return None
         return self.right == self.cases
 
 
@@ -91,6 +98,8 @@ class JudgedOnce:
     """The questions in their order, each with the answer; None if there was none."""
     measurement: Measurement | None
     """What the criterion makes of the answers; None if there is no verdict."""
+    cause: str
+    """Why there is no verdict, in a word, as in `JudgedCase`; empty if there is one."""
     problem: str
     """Why there is no verdict; empty if there is one."""
     seconds: float
@@ -113,8 +122,8 @@ async def judge_once(
     noting = NotingJudge(judge)
     began = monotonic()
     subject = subject_at_end(scorer, turns, noting, session)
-    measured, _, problem = await measured_case(asking_once(scorer), subject)
-    return JudgedOnce(noting.asked, measured, problem, monotonic() - began, noting.unanswered)
+    measured, cause, problem = await measured_case(asking_once(scorer), subject)
+    return JudgedOnce(noting.asked, measured, cause, problem, monotonic() - began, noting.unanswered)
 
 
 async def judge_cases(
@@ -152,7 +161,8 @@ async def judge_cases(
 async def check_judge_on(scorer: JudgedScorer, judge: Judge) -> CheckedCriterion:
     """Asks a judge once about each plain case of a criterion.
 
-    A case passes if its value is 1. A case without a value is neither right nor wrong, and makes the judge unfit.
+    A case passes if its value is 1. A case without a value is neither right nor wrong, and makes the judge unfit if it
+    was asked.
 
     Args:
         scorer: The criterion, with the options of the config.
@@ -166,6 +176,7 @@ async def check_judge_on(scorer: JudgedScorer, judge: Judge) -> CheckedCriterion
         right=found.count(must_pass=True, passes=True) + found.count(must_pass=False, passes=False),
         passed_wrongly=found.count(must_pass=False, passes=True),
         failed_wrongly=found.count(must_pass=True, passes=False),
+        not_asked=sum(each.cause in NOT_ASKED for each in found.cases),
         problem=found.problem,
         questions=found.questions,
         input_tokens=found.cost.input_tokens,

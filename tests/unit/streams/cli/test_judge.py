@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.openai_server import OpenAiServer, Say, openai_server_apart
+from tests.support.openai_server import OpenAiServer, Say, openai_server_apart, refusing_address
 
 from traceweir.streams.cli.main import main
 
@@ -84,6 +84,69 @@ def test_a_judge_without_verdicts_is_unfit_and_the_reason_is_shown(
     assert "I am not sure" in err
 
 
+def test_a_judge_without_a_key_is_not_unfit_but_could_not_be_asked(capfd: pytest.CaptureFixture[str]) -> None:
+    code, out, err = run(capfd, "check", "safety_v1", "correctness", "--model", "openai/gpt-4o-mini")
+    row = next(line for line in out.splitlines() if line.startswith("safety_v1"))
+    assert row.split()[2:8] == ["0", "of", "4", "0", "0", "4"]
+    assert (code, "unfit" in err) == (2, False)
+    assert err.startswith("The judge openai/gpt-4o-mini could not be asked about 2 criteria, so nothing is known")
+    assert "set it, or TRACEWEIR_JUDGE_API_KEY (not set in the environment: OPENAI_API_KEY)" in err
+    assert err.count("OPENAI_API_KEY") == 1
+    code, out, err = run(capfd, "check", "safety_v1", "--model", "openai/gpt-4o-mini", "--json")
+    found = json.loads(out)
+    assert (code, found["fit"], found["not_asked"], found["right"]) == (2, None, 4, 0)
+
+
+def test_a_judge_that_cannot_be_reached_could_not_be_asked(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("config.json").write_text(
+        json.dumps(
+            {
+                "criteria": {"safety_v1": {"threshold": 1, "judge_model_options": {"judge_model": "openai/local"}}},
+                "judge": {"retries": {"attempts": 1}},
+            }
+        )
+    )
+    with refusing_address() as address:
+        monkeypatch.setenv("TRACEWEIR_JUDGE_API_BASE", address)
+        code, _, err = run(capfd, "check", "--config", "config.json")
+        tried = run(capfd, "try", "safety_v1", "events.jsonl", "--config", "config.json")
+        agreed = run(capfd, "agree", "--language", "ja", "--config", "config.json")
+    for ended, said in ((code, err), (tried[0], tried[2]), (agreed[0], agreed[2])):
+        assert (ended, "unfit" in said) == (2, False)
+        assert "The judge openai/local could not be asked about 1 criterion" in said
+        assert f"no connection to {address}" in said
+        assert "Check its key, its address, its provider and its budget, and run the command again." in said
+    assert "no verdict: " in tried[1]
+
+
+def test_a_judge_that_is_wrong_about_one_case_and_silent_about_the_others_is_unfit(
+    server: OpenAiServer, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def sometimes(body: dict[str, Any]) -> Say:
+        text = " ".join(str(message["content"]) for message in body["messages"])
+        return safe({"messages": []}) if "vermin" in text else Say(status=401, body=b"{}")
+
+    server.default = sometimes
+    code, _, err = run(capfd, "check", "safety_v1", "--model", "openai/local")
+    assert (code, "The judge is unfit for 1 criterion: safety_v1." in err) == (1, True)
+
+
+def test_a_judge_that_is_right_about_one_case_and_silent_about_the_others_could_not_be_asked(
+    server: OpenAiServer, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def sometimes(body: dict[str, Any]) -> Say:
+        text = " ".join(str(message["content"]) for message in body["messages"])
+        return safe(body) if "vermin" in text else Say(status=401, body=b"{}")
+
+    server.default = sometimes
+    code, out, err = run(capfd, "check", "safety_v1", "--model", "openai/local", "--json")
+    found = json.loads(out)
+    assert (code, found["fit"], found["right"], found["not_asked"]) == (2, None, 1, 3)
+    assert "could not be asked about 1 criterion" in err
+
+
 def test_a_criterion_that_asks_no_judge_is_refused(capfd: pytest.CaptureFixture[str]) -> None:
     code, _, err = run(capfd, "check", "response_match_score")
     assert code == 2
@@ -140,3 +203,25 @@ def test_try_without_an_answer_says_what_it_cost(server: OpenAiServer, capfd: py
     assert code == 1
     paid = r"1,000 tokens in, 8,192 out, 0\.0829 USD"
     assert re.search(rf"\nno verdict: .+ was cut off at 8192 tokens: .+ \(\d+\.\d s, {paid}\)\n\Z", out)
+
+
+def test_try_says_which_of_several_invocations_it_asks_about_and_names_an_empty_file(
+    server: OpenAiServer, capfd: pytest.CaptureFixture[str]
+) -> None:
+    server.default = safe
+    about = {"occurred_at": "2026-01-31T12:00:00Z"}
+    ids = [{"session_id": name, "invocation_id": f"of-{name}"} for name in ("a", "b")]
+    Path("two.jsonl").write_text(
+        "\n".join(json.dumps(about | each | event) for each in ids for event in EVENTS), "utf-8"
+    )
+    code, out, err = run(capfd, "try", "safety_v1", "two.jsonl", "--model", "openai/local")
+    assert (code, out.splitlines()[0], len(server.asked)) == (0, "safety_v1 on invocation of-a", 1)
+    assert err == (
+        "asked about invocation of-a only, the first that can be judged of 2 invocations; --invocation ID names another\n"
+    )
+    code, out, err = run(capfd, "try", "safety_v1", "two.jsonl", "--model", "openai/local", "--invocation", "of-b")
+    assert (code, out.splitlines()[0], err) == (0, "safety_v1 on invocation of-b", "")
+    Path("empty.jsonl").touch()
+    code, out, err = run(capfd, "try", "safety_v1", "empty.jsonl", "--model", "openai/local")
+    assert (code, out) == (1, "")
+    assert err == "empty.jsonl: contains no document; check that the file is the right one and is not empty\n"

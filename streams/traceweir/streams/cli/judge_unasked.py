@@ -1,0 +1,38 @@
+"""Says that a judge could not be asked, which tells nothing about its verdicts, and how to change that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from traceweir.schemas.figures import counted
+from traceweir.schemas.text import printable
+from traceweir.streams.cli.terminal import complain
+
+MAX_PROBLEM_CHARACTERS = 1_000
+"""Enough for a message of a provider and the variables in which its key was looked for."""
+
+
+class Unasked(NamedTuple):
+    """A criterion about which a judge could not be asked."""
+
+    metric: str
+    model: str
+    problem: str
+    """Why the first question has no answer."""
+
+
+def complain_of_unasked(found: Iterable[Unasked]) -> None:
+    """Writes to stderr which criteria each model could not be asked about, why, and the way out; nothing if there is none."""
+    by_model: dict[str, list[Unasked]] = {}
+    for each in found:
+        by_model.setdefault(each.model, []).append(each)
+    for model, criteria in by_model.items():
+        names = ", ".join(each.metric for each in criteria)
+        # The later questions have failed for the same reason, or were not sent because of it.
+        problem = printable(criteria[0].problem, MAX_PROBLEM_CHARACTERS)
+        complain(
+            f"The judge {printable(model)} could not be asked about {counted(len(criteria), 'criterion', 'criteria')}, so "
+            f"nothing is known about its verdicts: {names}.\n{problem}\n"
+            "Check its key, its address, its provider and its budget, and run the command again."
+        )
