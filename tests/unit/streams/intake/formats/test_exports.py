@@ -134,7 +134,8 @@ def test_the_results_of_promptfoo_are_rows() -> None:
 
     assert [(question(each), answer(each)) for each in found] == [("Weather?", "It rains."), ("Weather?", "Sun.")]
     assert found[0].latency_seconds == 1.5
-    assert found[1].reported_tokens is not None and found[1].reported_tokens.output_tokens == 4
+    assert found[1].reported_tokens is not None
+    assert found[1].reported_tokens.output_tokens == 4
     assert not knows_calls(found[0])
 
 
@@ -180,7 +181,8 @@ def test_a_row_of_braintrust_is_a_row_with_its_expectation() -> None:
 
     assert (question(found), answer(found), knows_calls(found)) == ("Weather?", "It rains.", False)
     expected = reference_of(read.records).final_response
-    assert expected is not None and expected.text == "Rain."
+    assert expected is not None
+    assert expected.text == "Rain."
     assert failed.error == "boom"
 
 
