@@ -143,13 +143,16 @@ class EventsOfResponses:
         self._latest: int | None = None
         self._is_mixed = False
 
-    def owns(self, piece: JsonObject) -> bool:
-        """Returns whether a piece without the id of its response can be one of this stream: by its item, or its number."""
+    def nearness(self, piece: JsonObject) -> int:
+        """Returns how surely a piece without the id of its response is one of this stream.
+
+        2: it names an item of the stream; 1: it has the next number; 0: nothing tells.
+        """
         name = _item_id(piece)
         if name and any(item.get("id") == name for item in self._items.values()):
-            return True
+            return 2
         number = piece.get("sequence_number")
-        return self._latest is not None and number == self._latest + 1
+        return int(self._latest is not None and number == self._latest + 1)
 
     def begins_with(self, piece: JsonObject) -> bool:
         return True

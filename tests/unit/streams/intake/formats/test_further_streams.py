@@ -14,7 +14,7 @@ from traceweir.schemas.events import EVENT
 from traceweir.schemas.invocation import Invocation
 
 ASKED = [{"role": "user", "content": "Weather?"}]
-REQUEST = {"request": "Weather?"}
+REQUEST: Document = {"request": "Weather?"}
 
 
 def deltas(index: int, *each: Document) -> list[Document]:
@@ -43,7 +43,7 @@ def of_ollama(text: str, *, done: bool = False, **more: Any) -> Document:
 
 CALL = {"function": {"name": "weather", "arguments": {"city": "Oslo"}}}
 OLLAMA = [of_ollama("It "), of_ollama("rains.", tool_calls=[CALL]), of_ollama("", done=True)]
-GENERATED: list[Document] = [
+GENERATED = [
     {"model": "llama3", "created_at": "2026-01-01T00:00:00Z", "response": "It ", "done": False},
     {"model": "llama3", "response": "rains.", "done": True, "done_reason": "stop", "context": [1, 2]},
 ]
@@ -54,7 +54,7 @@ def chunk(delta: Document, finish: str | None = None, name: str = "c1") -> Docum
     return {"id": name, "object": "chat.completion.chunk", "model": "m", "choices": [choice]}
 
 
-OPENAI: list[Document] = [chunk({"role": "assistant", "content": "It "}), chunk({"content": "rains."}, "stop")]
+OPENAI = [chunk({"role": "assistant", "content": "It "}), chunk({"content": "rains."}, "stop")]
 USAGE: Document = {"id": "c1", "object": "chat.completion.chunk", "choices": [], "usage": {"prompt_tokens": 3}}
 ANTHROPIC: list[Document] = [
     {"type": "message_start", "message": {"role": "assistant", "content": []}},
@@ -129,7 +129,7 @@ def test_an_error_of_bedrock_ends_its_stream() -> None:
     "text", [sent(*OPENAI) + "data: [DONE]\n\n", sent(*ANTHROPIC, kinds=True)], ids=["openai", "anthropic"]
 )
 def test_server_sent_events_as_the_response_of_a_row_are_read(text: str, column: str) -> None:
-    request = REQUEST if column == "response" else {"inputs": {"question": "Weather?"}}
+    request: Document = REQUEST if column == "response" else {"inputs": {"question": "Weather?"}}
 
     (found,) = read_traceweir(json.dumps({**request, column: text}))
     (turn,) = folded(events_of(found.records))
@@ -176,8 +176,8 @@ def test_a_piece_before_its_stream_is_a_part_of_it() -> None:
 def of_response(name: str, *kinds: Document) -> list[Document]:
     begin = {"type": "response.created", "response": {"id": name, "object": "response", "output": []}}
     item = {"type": "message", "id": f"m-{name}", "role": "assistant", "content": []}
-    added: Document = {"type": "response.output_item.added", "output_index": 0, "item": item}
-    pieces = [begin, added, *({**each, "item_id": f"m-{name}", "output_index": 0} for each in kinds)]
+    added = {"type": "response.output_item.added", "output_index": 0, "item": item}
+    pieces: list[Document] = [begin, added, *({**each, "item_id": f"m-{name}", "output_index": 0} for each in kinds)]
     return [{**each, "sequence_number": number} for number, each in enumerate(pieces)]
 
 
@@ -185,11 +185,14 @@ def text_of(text: str) -> Document:
     return {"type": "response.output_text.delta", "delta": text}
 
 
-def test_two_mixed_responses_that_were_cut_keep_their_own_texts() -> None:
+@pytest.mark.parametrize("order", [1, -1])
+def test_two_mixed_responses_that_were_cut_keep_their_own_texts(order: int) -> None:
     first = of_response("r1", text_of("It "), text_of("rains"))
     second = of_response("r2", text_of("The sun "), text_of("shines"))
+    begun = [first[0], second[0], first[1], second[1]]
+    mixed = [each for pair in zip(first[2:], second[2:], strict=True) for each in pair[::order]]
 
-    found = invocations(lines(*(each for pair in zip(first, second, strict=True) for each in pair)))
+    found = invocations(lines(*begun, *mixed))
 
     assert [said(each) for each in found] == [["It rains"], ["The sun shines"]]
     assert all(each.final_response is None for each in found)
