@@ -18,7 +18,7 @@ from traceweir.streams.intake.formats.batch_lines import stored_in_batch
 from traceweir.streams.intake.formats.chat_keys import MESSAGE_LISTS
 from traceweir.streams.intake.formats.documents import Document, document_as_written, read_document
 from traceweir.streams.intake.formats.exports import runs_in_export
-from traceweir.streams.intake.formats.open_streams import Answer, OpenStreams
+from traceweir.streams.intake.formats.open_streams import OpenStreams, StoredAnswer
 
 _CAN_BE_PIECE = re.compile(
     rb'"(?:chat\.completion\.chunk|text_completion|message_(?:start|delta|stop)|content_block_(?:start|delta|stop)|ping'
@@ -83,19 +83,19 @@ def with_whole_answers(documents: Iterable[Document]) -> Iterator[Document]:
     yield from _documents(streams.left(), as_written=as_written)
 
 
-def _stored_in(found: JsonValue, number: int) -> list[Answer]:
+def _stored_in(found: JsonValue, number: int) -> list[StoredAnswer]:
     """Returns the stored answers in a document that is no piece; none if it is another document."""
     if isinstance(found, list):
         return _answers_in(found, number)
     if not isinstance(found, dict):
         return []
     if (stored := stored_in_batch(found)) is not None:
-        return [Answer(number, stored)]
+        return [StoredAnswer(number, stored)]
     if (runs := runs_in_export(found)) is not None:
-        return [Answer(number, run) for run in runs]
+        return [StoredAnswer(number, run) for run in runs]
     for name, value in found.items():
         if (answer := answer_in(value)) is not None:
-            return [Answer(number, _beside(found, name, answer))]
+            return [StoredAnswer(number, _beside(found, name, answer))]
     return []
 
 
@@ -113,7 +113,7 @@ def answer_in(value: JsonValue) -> JsonObject | None:
     return answers[0].value if len(answers) == 1 else None
 
 
-def _answers_in(pieces: list[JsonValue], number: int) -> list[Answer]:
+def _answers_in(pieces: list[JsonValue], number: int) -> list[StoredAnswer]:
     """Returns the answers of a list of pieces; none if something else is in it."""
     streams = OpenStreams()
     are_pieces = all(isinstance(piece, dict) and streams.take(piece, number) for piece in pieces)
@@ -143,7 +143,7 @@ def _parsed(raw: bytes) -> tuple[JsonValue, bool]:
         return None, False
 
 
-def _documents(answers: Iterable[Answer], *, as_written: bool) -> Iterator[Document]:
+def _documents(answers: Iterable[StoredAnswer], *, as_written: bool) -> Iterator[Document]:
     """Yields answers as documents.
 
     Args:

@@ -60,7 +60,7 @@ class NewStream(Protocol):
     def __call__(self) -> AnswerStream: ...
 
 
-class Answer(NamedTuple):
+class StoredAnswer(NamedTuple):
     """A stored answer, with the number of its document."""
 
     number: int
@@ -83,10 +83,10 @@ class OpenStreams:
 
     def __init__(self) -> None:
         self._open: dict[tuple[NewStream, str], _OpenStream] = {}
-        self._whole: list[Answer] = []
+        self._whole: list[StoredAnswer] = []
         self._begun: set[NewStream] = set()
         """The kinds of the streams so far."""
-        self._left: list[tuple[NewStream, Answer]] = []
+        self._left: list[tuple[NewStream, StoredAnswer]] = []
         """The pieces that begin no stream and belong to none, such as the tokens of an answer."""
 
     def take(self, found: JsonObject, number: int) -> bool:
@@ -109,7 +109,7 @@ class OpenStreams:
             if new is PiecesOfGemini:
                 # Its usage alone is a document of its own.
                 return False
-            self._leave(new, Answer(number, found))
+            self._leave(new, StoredAnswer(number, found))
             return True
         if opened is None:
             self._begun.add(new)
@@ -142,12 +142,12 @@ class OpenStreams:
         return stream.nearness(found) if isinstance(stream, EventsOfResponses) else 0
 >>>>>>> b6456936 (Tell pieces of the Responses API by their items before their numbers, and export the schema of a chunk)
 
-    def _leave(self, new: NewStream, piece: Answer) -> None:
+    def _leave(self, new: NewStream, piece: StoredAnswer) -> None:
         self._left.append((new, piece))
         if len(self._left) > _MAX_OPEN:
             self._whole += self.left()
 
-    def left(self) -> list[Answer]:
+    def left(self) -> list[StoredAnswer]:
         """Returns the pieces that belong to no answer, if the file has no answer of their kind."""
         found = [piece for new, piece in self._left if new not in self._begun]
         self._left.clear()
@@ -163,12 +163,12 @@ class OpenStreams:
         unfinished[0].error = error
         return True
 
-    def ended(self) -> Iterator[Answer]:
+    def ended(self) -> Iterator[StoredAnswer]:
         """Yields the answers of streams that another stream with the same name has ended."""
         yield from self._whole
         self._whole.clear()
 
-    def close(self) -> Iterator[Answer]:
+    def close(self) -> Iterator[StoredAnswer]:
         """Yields the answers of all streams."""
         for key in list(self._open):
             self._end(key)
@@ -179,7 +179,7 @@ class OpenStreams:
         answer = ended.stream.whole()
         # The end of a failed response of OpenAI has the error again, with its code.
         failed: JsonObject = {} if ended.error is None or answer.get("error") else {"error": ended.error}
-        self._whole.append(Answer(ended.number, {**answer, **failed}))
+        self._whole.append(StoredAnswer(ended.number, {**answer, **failed}))
 
 
 def _kind_of(found: JsonObject) -> tuple[NewStream, str] | None:
