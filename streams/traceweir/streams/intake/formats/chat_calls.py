@@ -49,8 +49,8 @@ def call_of(call: JsonValue, path: str, error: MakeError, *, function_path: str 
         raise error(
             f"{function_path or f'{path}.function'} is {described(inner)}; a function must be an object with the tool's name"
         )
-    arguments = first_of(named, "arguments", "args", "input", "parameters")
-    call_id = identifier(first_of(call, "id", "call_id", "toolUseId", "toolCallId"))
+    arguments = first_of(named, "arguments", "args", "input", "parameters", "tool_kwargs")
+    call_id = identifier(first_of(call, "id", "call_id", "toolUseId", "toolCallId", "tool_call_id"))
     return call_with(call_id, name, arguments)
 
 

@@ -155,7 +155,8 @@ def result_of(
 
 
 def _read_part(part: JsonObject, found: ChatContent, path: str, error: MakeError, depth: int) -> None:
-    kind = part.get("type")
+    # LlamaIndex has a name of its own for the type.
+    kind = part.get("type", part.get("block_type"))
     if read_with_result(part, found, path, error):
         return
     if not isinstance(kind, str):

@@ -120,14 +120,15 @@ def _messages(item: JsonValue, path: str, tools: dict[str, str], place: Transcri
     known = _ROLES.get(word)
     if known is None:
         raise place.error(f"{path}.role is {described(role)}; the role must be one of {_KNOWN_ROLES}")
-    name = next((key for key in ("content", "parts", "value") if item.get(key)), "content")
+    name = next((key for key in ("content", "parts", "value", "blocks") if item.get(key)), "content")
     at = time_in(item)
     if known == "tool" and item.get("requestor") == "user":
         # In tau2-bench, the result of the user's own tool, whose call is named.
         return
     if known == "tool":
+        # LlamaIndex has the id of the call and the name of the tool beside its blocks.
         found = _results_in(item.get(name)) or [
-            result_of({**item, "content": item.get(name)}, path, place.error, calls=tools)
+            result_of({**_beside(item), **item, "content": item.get(name)}, path, place.error, calls=tools)
         ]
         yield from (_of_tool(each, tools, at) for each in found)
         return
@@ -232,7 +233,8 @@ def _of_tool(result: ChatToolResult, tools: Mapping[str, str], at: datetime | No
 
 
 def _calls(item: JsonObject, path: str, place: TranscriptPlace) -> Iterator[ChatToolCall]:
-    calls = item.get("tool_calls") or []
+    further = _beside(item)
+    calls = item.get("tool_calls") or further.get("tool_calls") or []
     if not isinstance(calls, list):
         raise place.error(f"{path}.tool_calls is {described(calls)}; tool_calls must be a list")
     yield from (call_of(call, f"{path}.tool_calls[{index}]", place.error) for index, call in enumerate(calls))
@@ -241,6 +243,13 @@ def _calls(item: JsonObject, path: str, place: TranscriptPlace) -> Iterator[Chat
     for call in listed(item.get("invalid_tool_calls")):
         if isinstance(call, dict) and call.get("name") and (call.get("id") is None or call["id"] not in whole):
             yield call_of(call, f"{path}.invalid_tool_calls", place.error)
-    if item.get("function_call") is not None:
+    function = item.get("function_call") or (None if calls else further.get("function_call"))
+    if function is not None:
         named = f"{path}.function_call"
-        yield call_of({"function": item["function_call"]}, named, place.error, function_path=named)
+        yield call_of({"function": function}, named, place.error, function_path=named)
+
+
+def _beside(item: JsonObject) -> JsonObject:
+    """Returns what LangChain and LlamaIndex have of a message of a model's API and have no name for."""
+    found = item.get("additional_kwargs")
+    return found if isinstance(found, dict) else {}

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
-
 from traceweir.schemas.base import JsonObject
 from traceweir.streams.intake.formats.base import Sureness
 from traceweir.streams.intake.formats.batch_lines import is_input_of_batch, is_line_of_batch, shown_body
 from traceweir.streams.intake.formats.exports import is_step_of_braintrust
 from traceweir.streams.intake.formats.open_streams import is_piece
+from traceweir.streams.intake.formats.other_document import OtherDocument, possible
+from traceweir.streams.intake.formats.other_tools import OF_OTHER_TOOLS
 from traceweir.streams.intake.formats.stored_endings import ADD_QUESTION, WITHOUT_QUESTION, error_alone, shown_error
 
 _ROLES = ("system", "developer", "user", "assistant", "tool", "function")
@@ -19,32 +18,14 @@ _OTLP_KEYS = {
 }
 
 
-class OtherDocument(NamedTuple):
-    """A kind of document that is not an input format."""
-
-    document_name: str
-    """A document of this kind in a sentence, with its article."""
-    advice: str
-    """What to do with the document."""
-    recognizes: Callable[[JsonObject], bool | Sureness]
-    """Returns how sure it is that the document is of this kind; True means CERTAIN."""
-    shown: Callable[[JsonObject], str] = lambda _: ""
-    """Returns what a document of this kind says, for the message; empty if that helps nobody."""
-
-
-def _possible(found: bool) -> Sureness:
-    """Returns the sureness of keys that documents of other kinds can have too."""
-    return Sureness.POSSIBLE if found else Sureness.NO
-
-
 def _is_message(found: JsonObject) -> Sureness:
     has_content = not found.keys().isdisjoint({"content", "tool_calls", "function_call"})
-    return _possible(found.get("role") in _ROLES and has_content)
+    return possible(found.get("role") in _ROLES and has_content)
 
 
 def _is_trace_without_type(found: JsonObject) -> Sureness:
     is_untyped = found.keys().isdisjoint({"@type", "type"})
-    return _possible(isinstance(found.get("steps"), list) and is_untyped and "task" in found)
+    return possible(isinstance(found.get("steps"), list) and is_untyped and "task" in found)
 
 
 def _is_run_of_langsmith(found: JsonObject) -> bool:
@@ -90,12 +71,12 @@ def _is_log_of_inspect(found: JsonObject) -> bool:
 def _is_entry_of_bfcl(found: JsonObject) -> Sureness:
     question = found.get("question")
     nested = isinstance(question, list) and bool(question) and isinstance(question[0], list)
-    return _possible("id" in found and nested and isinstance(found.get("function"), list))
+    return possible("id" in found and nested and isinstance(found.get("function"), list))
 
 
 def _is_result_of_bfcl(found: JsonObject) -> Sureness:
     measured = {"input_token_count", "output_token_count", "inference_log", "latency"}
-    return _possible({"id", "result"} <= found.keys() and not measured.isdisjoint(found))
+    return possible({"id", "result"} <= found.keys() and not measured.isdisjoint(found))
 
 
 def _is_message_of_thread(found: JsonObject) -> bool:
@@ -106,7 +87,7 @@ def _is_message_of_thread(found: JsonObject) -> bool:
 
 def _is_line_of_codex(found: JsonObject) -> Sureness:
     kinds = ("session_meta", "response_item", "event_msg", "turn_context", "compacted")
-    return _possible(isinstance(found.get("payload"), dict) and found.get("type") in kinds)
+    return possible(isinstance(found.get("payload"), dict) and found.get("type") in kinds)
 
 
 def _is_message_of_pydantic_ai(found: JsonObject) -> bool:
@@ -118,14 +99,14 @@ def _is_message_of_pydantic_ai(found: JsonObject) -> bool:
 def _is_test_case(found: JsonObject) -> Sureness:
     of_deepeval = {"input", "actual_output"} <= found.keys()
     of_ragas = "user_input" in found and not found.keys().isdisjoint({"response", "reference", "retrieved_contexts"})
-    return _possible(of_deepeval or of_ragas or isinstance(found.get("user_input"), list))
+    return possible(of_deepeval or of_ragas or isinstance(found.get("user_input"), list))
 
 
 def _is_untyped_response(found: JsonObject) -> Sureness:
     output = found.get("output")
     first = output[0] if isinstance(output, list) and output else None
     kinds = ("message", "function_call", "reasoning")
-    return _possible("object" not in found and isinstance(first, dict) and first.get("type") in kinds)
+    return possible("object" not in found and isinstance(first, dict) and first.get("type") in kinds)
 
 
 def _is_results_of_tau2(found: JsonObject) -> bool:
@@ -144,7 +125,7 @@ def _is_eval_case(found: JsonObject) -> bool:
 def _is_stored_error(found: JsonObject) -> Sureness:
     # The error of a provider's answer, or of a line of a batch, without the request.
     blocked = isinstance(found.get("promptFeedback"), dict) and "contents" not in found
-    return _possible(blocked or error_alone(found) is not None)
+    return possible(blocked or error_alone(found) is not None)
 
 
 def _is_result_of_other_api(found: JsonObject) -> Sureness:
@@ -155,7 +136,7 @@ def _is_result_of_other_api(found: JsonObject) -> Sureness:
     is_moderation = "results" in found and {"flagged", "categories"} <= keys
     is_image = "created" in found and bool(keys & {"b64_json", "url"})
     is_spoken = isinstance(found.get("text"), str) and found.get("task") in ("transcribe", "translate")
-    return _possible(is_embedding or is_moderation or is_image or is_spoken)
+    return possible(is_embedding or is_moderation or is_image or is_spoken)
 
 
 EVAL_SET = OtherDocument(
@@ -171,12 +152,12 @@ EVAL_CASE = OtherDocument(
 SCORE = OtherDocument(
     "a score of Traceweir",
     "`traceweir diff` compares scores; pass the traces, events or transcripts that were scored",
-    lambda found: _possible("result_id" in found and "metric" in found),
+    lambda found: possible("result_id" in found and "metric" in found),
 )
 CONFIG = OtherDocument(
     "an evaluation config",
     "pass the config with --config",
-    lambda found: _possible(isinstance(found.get("criteria"), dict)),
+    lambda found: possible(isinstance(found.get("criteria"), dict)),
 )
 OTHER_DOCUMENTS = (
     OtherDocument(
@@ -189,12 +170,12 @@ OTHER_DOCUMENTS = (
     OtherDocument(
         "a turn of an old test file of Google ADK",
         "`traceweir eval EVALSET --sessions FILE` compares recorded sessions with a test file",
-        lambda found: _possible("query" in found and ("expected_tool_use" in found or "reference" in found)),
+        lambda found: possible("query" in found and ("expected_tool_use" in found or "reference" in found)),
     ),
     OtherDocument(
         "a session of the topic `sessions`",
         "pass the file to `traceweir eval` with --sessions",
-        lambda found: _possible("session_id" in found and isinstance(found.get("events"), list)),
+        lambda found: possible("session_id" in found and isinstance(found.get("events"), list)),
     ),
     SCORE,
     OtherDocument(
@@ -300,7 +281,7 @@ OTHER_DOCUMENTS = (
     OtherDocument(
         "a piece of a streamed answer, without the pieces that have its text",
         "write all pieces of the stream into the file, in their order",
-        lambda found: _possible(is_piece(found)),
+        lambda found: possible(is_piece(found)),
     ),
     OtherDocument(
         WITHOUT_QUESTION,
@@ -315,4 +296,5 @@ OTHER_DOCUMENTS = (
     ),
     OtherDocument("a trace without its `@type`", 'add "@type": "ReasoningTrace"', _is_trace_without_type),
     CONFIG,
+    *OF_OTHER_TOOLS,
 )

@@ -23,7 +23,8 @@ from traceweir.streams.intake.formats.base import (
 from traceweir.streams.intake.formats.databricks_rows import AGENT_EVALUATION, EvaluationRows
 from traceweir.streams.intake.formats.documents import NO_JSON, Document, InputError, json_of, read_document
 from traceweir.streams.intake.formats.openai_chat import OPENAI_CHAT
-from traceweir.streams.intake.formats.other_documents import OTHER_DOCUMENTS, OtherDocument
+from traceweir.streams.intake.formats.other_document import OtherDocument
+from traceweir.streams.intake.formats.other_documents import OTHER_DOCUMENTS
 from traceweir.streams.intake.formats.registry import BUILT_IN, installed_formats
 from traceweir.streams.intake.formats.tables import Row
 from traceweir.streams.intake.formats.traceweir_json import TRACEWEIR, is_trace_or_event, read_record, wire_record_of

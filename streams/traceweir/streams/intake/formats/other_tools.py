@@ -1,0 +1,144 @@
+"""Documents that other tools write and no format reads: what they are, and what to do with them."""
+
+from __future__ import annotations
+
+from pydantic import JsonValue
+
+from traceweir.schemas.base import JsonObject
+from traceweir.streams.intake.formats.base import Sureness
+from traceweir.streams.intake.formats.other_document import OtherDocument, possible
+
+_AS_CHAT = 'write what was asked, called and answered as a chat transcript, {"messages": [...]}'
+_PAIRS = (("question", "answer"), ("prompt", "completion"), ("instruction", "output"), ("query", "answer"))
+"""The names under which data sets have a question and an answer."""
+
+
+def _is_log_of_openai_evals(found: JsonObject) -> Sureness:
+    is_event = {"run_id", "event_id", "sample_id"} <= found.keys()
+    is_frame = len(found) == 1 and isinstance(found.get("spec", found.get("final_report")), dict)
+    return possible(is_event or is_frame or found.get("object") == "eval.run.output_item")
+
+
+def _is_sample_of_openai_evals(found: JsonObject) -> Sureness:
+    return possible("input" in found and "ideal" in found)
+
+
+def _is_answer_of_cohere(found: JsonObject) -> Sureness:
+    message = found.get("message")
+    of_v2 = isinstance(message, dict) and message.get("role") == "assistant" and "finish_reason" in found
+    return possible(of_v2 or {"text", "generation_id"} <= found.keys())
+
+
+def _is_answer_of_mistral(found: JsonObject) -> Sureness:
+    return possible(isinstance(found.get("outputs"), list) and "conversation_id" in found)
+
+
+def _is_activity(found: JsonObject) -> Sureness:
+    first = _first(found.get("activities"))
+    activity = first if isinstance(first, dict) else found
+    has_sender = isinstance(activity.get("from"), dict)
+    return possible(has_sender and isinstance(activity.get("type"), str) and "text" in activity)
+
+
+def _is_message_of_slack(found: JsonObject) -> Sureness:
+    has_sender = not found.keys().isdisjoint({"user", "bot_id"})
+    return possible(found.get("type") == "message" and "ts" in found and has_sender)
+
+
+def _is_output_of_crewai(found: JsonObject) -> Sureness:
+    is_task = {"raw", "agent", "description"} <= found.keys()
+    return possible(is_task or isinstance(found.get("tasks_output"), list))
+
+
+def _is_memory_of_smolagents(found: JsonObject) -> Sureness:
+    steps = [each for each in (found, _second(found.get("steps"))) if isinstance(each, dict)]
+    return possible(any("step_number" in each and "observations" in each for each in steps))
+
+
+def _is_message_of_autogen(found: JsonObject) -> Sureness:
+    kind = found.get("type")
+    is_named = isinstance(kind, str) and kind.endswith(("Message", "Event"))
+    return possible(is_named and isinstance(found.get("source"), str) and "content" in found)
+
+
+def _is_export_of_assistant(found: JsonObject) -> Sureness:
+    return possible(isinstance(found.get("mapping"), dict) or isinstance(found.get("chat_messages"), list))
+
+
+def _is_tracker_of_rasa(found: JsonObject) -> Sureness:
+    first = _first(found.get("events"))
+    return possible("sender_id" in found and isinstance(first, dict) and "event" in first)
+
+
+def _is_task_of_a2a(found: JsonObject) -> Sureness:
+    result = found.get("result") if "jsonrpc" in found else found
+    return possible(isinstance(result, dict) and {"contextId", "status"} <= result.keys())
+
+
+def _is_event_of_agui(found: JsonObject) -> Sureness:
+    kind = found.get("type")
+    begins = ("TEXT_MESSAGE_", "TOOL_CALL_", "RUN_", "STEP_", "STATE_", "MESSAGES_")
+    return possible(isinstance(kind, str) and kind.startswith(begins))
+
+
+def _is_message_of_letta(found: JsonObject) -> Sureness:
+    first = _first(found.get("messages"))
+    message = first if isinstance(first, dict) else found
+    return possible(isinstance(message.get("message_type"), str) and "role" not in message)
+
+
+def _is_pair(found: JsonObject) -> Sureness:
+    return possible(any(question in found and answer in found for question, answer in _PAIRS))
+
+
+def _first(listed: JsonValue) -> JsonValue:
+    return listed[0] if isinstance(listed, list) and listed else None
+
+
+def _second(listed: JsonValue) -> JsonValue:
+    # The first step of an agent is its task.
+    return listed[1] if isinstance(listed, list) and len(listed) > 1 else _first(listed)
+
+
+OF_OTHER_TOOLS = (
+    OtherDocument("a line of a log of OpenAI Evals", _AS_CHAT, _is_log_of_openai_evals),
+    OtherDocument(
+        "a sample of a data set of OpenAI Evals, which has no answer",
+        "add the answer of the agent, and write both as a row with the columns request, response and expected_response",
+        _is_sample_of_openai_evals,
+    ),
+    OtherDocument("an answer of Cohere's API", f"it has no question: {_AS_CHAT}", _is_answer_of_cohere),
+    OtherDocument("an answer of Mistral's conversations", f"it has no question: {_AS_CHAT}", _is_answer_of_mistral),
+    OtherDocument(
+        "activities of the Bot Framework or of Copilot Studio",
+        f"{_AS_CHAT}: the `text` of each message, with the role user or assistant",
+        _is_activity,
+    ),
+    OtherDocument(
+        "a message of an export of Slack",
+        f"nothing says which messages are those of the agent: {_AS_CHAT}",
+        _is_message_of_slack,
+    ),
+    OtherDocument(
+        "an output of CrewAI",
+        f"it has no calls of tools: send spans, or {_AS_CHAT}",
+        _is_output_of_crewai,
+    ),
+    OtherDocument("the memory of an agent of smolagents", f"send its spans, or {_AS_CHAT}", _is_memory_of_smolagents),
+    OtherDocument("a message of AutoGen", f"send its spans, or {_AS_CHAT}", _is_message_of_autogen),
+    OtherDocument(
+        "an exported conversation of ChatGPT or Claude",
+        f"{_AS_CHAT}: of ChatGPT, the branch that was shown",
+        _is_export_of_assistant,
+    ),
+    OtherDocument("a tracker of Rasa", _AS_CHAT, _is_tracker_of_rasa),
+    OtherDocument("a task of A2A", f"send the spans of the agent, or {_AS_CHAT}", _is_task_of_a2a),
+    OtherDocument("an event of AG-UI", f"send the spans of the agent, or {_AS_CHAT}", _is_event_of_agui),
+    OtherDocument("messages of Letta", f"{_AS_CHAT}: each with a `role`", _is_message_of_letta),
+    OtherDocument(
+        "a pair of a question and an answer",
+        "name them request and response, so that it is a row of Agent Evaluation",
+        _is_pair,
+    ),
+)
+"""The kinds; last those for which others can be taken."""

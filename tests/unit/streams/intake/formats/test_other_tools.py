@@ -1,0 +1,90 @@
+"""Tests that messages of LlamaIndex are read, and that documents of other tools are refused by the name of what they are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.support.chat_files import Document, answer, invocations, lines, read_traceweir
+
+CALL = {"id": "c1", "type": "function", "function": {"name": "weather", "arguments": '{"city": "Oslo"}'}}
+BLOCK_OF_CALL = {
+    "block_type": "tool_call",
+    "tool_call_id": "c1",
+    "tool_name": "weather",
+    "tool_kwargs": {"city": "Oslo"},
+}
+
+
+def said(role: str, *blocks: Document, **beside: Any) -> Document:
+    return {"role": role, "additional_kwargs": beside, "blocks": list(blocks)}
+
+
+def text(value: str) -> Document:
+    return {"block_type": "text", "text": value}
+
+
+@pytest.mark.parametrize(
+    "call", [said("assistant", tool_calls=[CALL]), said("assistant", BLOCK_OF_CALL)], ids=["beside", "block"]
+)
+def test_messages_of_llama_index_are_read(call: Document) -> None:
+    image = {"block_type": "image", "image": "QUJD"}
+    messages = [
+        said("user", text("Weather?")),
+        call,
+        said("tool", text("rain"), tool_call_id="c1", name="weather"),
+        said("assistant", text("It rains."), image),
+    ]
+
+    (found,) = invocations(lines({"messages": messages}))
+
+    assert found.user_content is not None
+    assert (found.user_content.text, answer(found)) == ("Weather?", "It rains.")
+    assert [(each.name, each.args) for each in found.tool_uses] == [("weather", {"city": "Oslo"})]
+    assert [(each.id, each.response) for each in found.tool_responses] == [("c1", "rain")]
+    assert "not all of the answer is text: 1 part of type 'image'" in (found.unread or ())
+
+
+@pytest.mark.parametrize("is_function", [True, False])
+def test_a_call_that_langchain_has_only_in_additional_kwargs_is_read(is_function: bool) -> None:
+    beside = {"function_call": CALL["function"]} if is_function else {"tool_calls": [CALL]}
+    asked: Document = {"type": "ai", "content": "", "tool_calls": [], "additional_kwargs": beside}
+
+    (found,) = invocations(lines({"messages": [{"type": "human", "content": "Weather?"}, asked]}))
+
+    assert [(each.name, each.args) for each in found.tool_uses] == [("weather", {"city": "Oslo"})]
+
+
+EVENT = {"run_id": "r", "event_id": 1, "sample_id": "s.1", "type": "sampling", "data": {"prompt": [], "sampled": ["a"]}}
+MESSAGE = {"role": "assistant", "content": [{"type": "text", "text": "It rains."}]}
+
+
+@pytest.mark.parametrize(
+    ("document", "kind"),
+    [
+        (EVENT, "a line of a log of OpenAI Evals"),
+        ({"final_report": {"accuracy": 1.0}}, "a line of a log of OpenAI Evals"),
+        ({"input": [], "ideal": "Rain."}, "a sample of a data set of OpenAI Evals, which has no answer"),
+        ({"id": "x", "finish_reason": "COMPLETE", "message": MESSAGE, "usage": {}}, "an answer of Cohere's API"),
+        ({"conversation_id": "c", "outputs": [MESSAGE]}, "an answer of Mistral's conversations"),
+        (
+            {"activities": [{"type": "message", "from": {"id": "u", "role": "user"}, "text": "Weather?"}]},
+            "activities of the Bot Framework or of Copilot Studio",
+        ),
+        ({"type": "message", "user": "U1", "text": "Weather?", "ts": "1.0"}, "a message of an export of Slack"),
+        ({"raw": "a", "tasks_output": [], "token_usage": {}}, "an output of CrewAI"),
+        ({"steps": [{"task": "q"}, {"step_number": 1, "observations": ""}]}, "the memory of an agent of smolagents"),
+        ({"source": "user", "type": "TextMessage", "content": "q"}, "a message of AutoGen"),
+        ({"title": "t", "mapping": {"a": {}}}, "an exported conversation of ChatGPT or Claude"),
+        ({"sender_id": "s", "events": [{"event": "user", "text": "q"}]}, "a tracker of Rasa"),
+        ({"jsonrpc": "2.0", "result": {"contextId": "c", "status": {}}}, "a task of A2A"),
+        ({"type": "TEXT_MESSAGE_CONTENT", "messageId": "m", "delta": "It"}, "an event of AG-UI"),
+        ({"message_type": "user_message", "content": "q"}, "messages of Letta"),
+        ({"question": "q", "answer": "a"}, "a pair of a question and an answer"),
+    ],
+)
+def test_a_document_of_another_tool_is_refused_by_its_name(document: Document, kind: str) -> None:
+    (found,) = read_traceweir(lines(document))
+
+    assert not found.records
+    assert f"looks like {kind}: " in str(found.problem)
