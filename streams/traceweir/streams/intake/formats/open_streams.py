@@ -51,11 +51,7 @@ _MAX_OPEN = 1_000
 
 
 class NewStream(Protocol):
-<<<<<<< HEAD
     """Makes the object that joins the pieces of one stream."""
-=======
-    """The class of the streams of one API."""
->>>>>>> b6456936 (Tell pieces of the Responses API by their items before their numbers, and export the schema of a chunk)
 
     def __call__(self) -> AnswerStream: ...
 
@@ -128,11 +124,6 @@ class OpenStreams:
         if name:
             # The stream has lost its beginning, which names the response.
             return next((each for each in others if not each[1]), key)
-<<<<<<< HEAD
-        streams = [(each, self._open[each].stream) for each in others]
-        owners = [each for each, of in streams if isinstance(of, EventsOfResponses) and of.owns(found)]
-        return next(iter(owners), others[-1] if others else key)
-=======
         nearness = {each: self._nearness(each, found) for each in others}
         nearest = max(others, key=nearness.__getitem__, default=key)
         return nearest if nearness.get(nearest) else next(reversed(others), key)
@@ -140,7 +131,6 @@ class OpenStreams:
     def _nearness(self, key: tuple[NewStream, str], found: JsonObject) -> int:
         stream = self._open[key].stream
         return stream.nearness(found) if isinstance(stream, EventsOfResponses) else 0
->>>>>>> b6456936 (Tell pieces of the Responses API by their items before their numbers, and export the schema of a chunk)
 
     def _leave(self, new: NewStream, piece: StoredAnswer) -> None:
         self._left.append((new, piece))
