@@ -138,8 +138,8 @@ class FreeRuns:
                     return index
         runs = [self._free[index][1] for index in found]
         together = [run for run in runs if run.span.start_ns == runs[0].span.start_ns]
-        told = [(run.result, run.error) for run in together]
-        if any(each != told[0] for each in told):
+        outcomes = [(run.result, run.error) for run in together]
+        if any(each != outcomes[0] for each in outcomes):
             self.undecided |= {id(run) for run in together}
         return found[0]
 

@@ -130,12 +130,12 @@ def _paired(history: Sequence[SpanMessage]) -> list[tuple[RequestedCall, ToolRes
             known.add(call.id)
             named = (("name", call.name), ("name", ""))
             without = [("without id", name) for _, name in named] if call.id not in answered or not call.id else []
-            told = ("told", call.name, args_text(arguments(call.args)))
-            waiting.add(call, told, *named, *without, *([("id", call.id)] if call.id else []))
+            call_key = ("arguments", call.name, args_text(arguments(call.args)))
+            waiting.add(call, call_key, *named, *without, *([("id", call.id)] if call.id else []))
         for result in message.results:
             if not result.id:
-                told = ("told", result.name, args_text(result.args))
-                call_of = waiting.take(told) or waiting.take(("name", result.name))
+                result_key = ("arguments", result.name, args_text(result.args))
+                call_of = waiting.take(result_key) or waiting.take(("name", result.name))
             elif result.id in known:
                 call_of = waiting.take(("id", result.id))
             else:

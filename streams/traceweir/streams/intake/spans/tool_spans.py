@@ -78,9 +78,9 @@ class ToolRun:
 def read_tool(span: Span) -> ToolRun:
     """Returns what a tool's span tells about the call."""
     result, id_in_result, failed = _result(span)
-    told, id_in_event = _args(span)
-    args = unwrapped_args(told)
-    is_unnamed = args is ABSENT and has_unnamed_args(told)
+    framed_args, id_in_event = _args(span)
+    args = unwrapped_args(framed_args)
+    is_unnamed = args is ABSENT and has_unnamed_args(framed_args)
     if any(hides(span) for hides in _HIDES_CALL):
         args = result = ABSENT
     call_id = first_text(span.attributes, *_IDS)

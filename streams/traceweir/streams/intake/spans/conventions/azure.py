@@ -47,7 +47,7 @@ _RESULTS = ("output", "outputs", "results")
 Message = dict[str, Value]
 
 
-class _Told(NamedTuple):
+class _EventOfSpan(NamedTuple):
     """An event with the span that has it."""
 
     span: Span
@@ -90,10 +90,10 @@ def _with_runs(spans: list[Span], names: Mapping[str, str]) -> dict[str, Span]:
     for span in sorted(spans, key=lambda each: (each.start_ns, -each.end_ns)):
         if operation_of(span.attributes) in (*_STARTS, *_WAITS) and (run_id := first_text(span.attributes, _RUN)):
             runs.setdefault(run_id, []).append(span)
-    told = [_Told(span, event) for span in spans for event in span.events]
+    contents = [_EventOfSpan(span, event) for span in spans for event in span.events]
     # Without content, the results of tools are empty texts.
     has_content = any(
-        event_fields(each.event).get("content") for each in told if each.name in (_USER, _ASSISTANT, _TOOL)
+        event_fields(each.event).get("content") for each in contents if each.name in (_USER, _ASSISTANT, _TOOL)
     )
     found: dict[str, Span] = {}
     history: list[Value] = []
@@ -102,9 +102,9 @@ def _with_runs(spans: list[Span], names: Mapping[str, str]) -> dict[str, Span]:
         start = next((each for each in parts if operation_of(each.attributes) in _STARTS), None)
         if start is None:
             continue
-        asked = _questions(told, began_ns, start, run_id)
+        asked = _questions(contents, began_ns, start, run_id)
         began_ns = start.start_ns
-        wrote = list(_written(told, {each.span_id for each in parts}, run_id, has_content=has_content))
+        wrote = list(_written(contents, {each.span_id for each in parts}, run_id, has_content=has_content))
         history += asked
         shown = {key: each.attributes[key] for each in parts for key in _ANSWERS if key in each.attributes}
         name = names.get(first_text(start.attributes, _AGENT_ID), "")
@@ -133,17 +133,17 @@ def _with_runs(spans: list[Span], names: Mapping[str, str]) -> dict[str, Span]:
     return found
 
 
-def _questions(told: Iterable[_Told], after_ns: int, start: Span, run_id: str) -> list[Message]:
+def _questions(contents: Iterable[_EventOfSpan], after_ns: int, start: Span, run_id: str) -> list[Message]:
     """Returns the messages of the user since the run before; else the one that the list has beside the run's answer."""
     asked = [
         each
-        for each in sorted(told, key=lambda each: each.order)
+        for each in sorted(contents, key=lambda each: each.order)
         if each.name == _USER
         and (each.span is start or operation_of(each.span.attributes) in _ASKS)
         and after_ns <= each.span.start_ns <= start.start_ns
     ]
     if not asked:
-        listed = [each for each in told if each.name in (_USER, _ASSISTANT) and _is_list(each.span)]
+        listed = [each for each in contents if each.name in (_USER, _ASSISTANT) and _is_list(each.span)]
         if listed and listed[0].name == _ASSISTANT:
             # The newest message first, which is the default.
             listed.reverse()
@@ -156,15 +156,15 @@ def _is_list(span: Span) -> bool:
     return operation_of(span.attributes) in _LISTS
 
 
-def _written(told: Sequence[_Told], parts: set[str], run_id: str, *, has_content: bool) -> Iterator[Message]:
+def _written(contents: Sequence[_EventOfSpan], parts: set[str], run_id: str, *, has_content: bool) -> Iterator[Message]:
     """Yields the calls of a run, each with its results, and the texts of the agent, in their order."""
-    own = sorted((each for each in told if each.span.span_id in parts), key=lambda each: each.order)
+    own = sorted((each for each in contents if each.span.span_id in parts), key=lambda each: each.order)
     results = {
         text_of(fields.get("id")): fields
         for each in own
         if each.name == _TOOL and has_content and (fields := event_fields(each.event))
     }
-    listed = [each for each in told if _is_list(each.span) and each.text(_RUN) == run_id]
+    listed = [each for each in contents if _is_list(each.span) and each.text(_RUN) == run_id]
     messages = {each.text(_MESSAGE_ID): each for each in listed if each.name == _ASSISTANT}
     # The events of a stream are in order. A list has the newest first, unless it was asked for otherwise.
     steps = sorted(
@@ -188,7 +188,7 @@ def _written(told: Sequence[_Told], parts: set[str], run_id: str, *, has_content
     yield from (_message(each, "assistant") for each in reversed(others))
 
 
-def _calls(each: _Told) -> list[dict[str, Any]]:
+def _calls(each: _EventOfSpan) -> list[dict[str, Any]]:
     calls = event_fields(each.event).get("tool_calls")
     return [call for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
 
@@ -217,7 +217,7 @@ def _result(call_id: str, fields: Mapping[str, Any]) -> Message:
     return {"role": "tool", "tool_call_id": call_id, "content": text_of(fields.get("content"))}
 
 
-def _message(each: _Told, role: str) -> Message:
+def _message(each: _EventOfSpan, role: str) -> Message:
     """Returns a message, whose content is a text, or an object with a key for each kind of part."""
     fields = event_fields(each.event)
     content = fields.get("content")
