@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -16,6 +17,7 @@ from rich.progress import (
     ProgressColumn,
     SpinnerColumn,
     Task,
+    TaskID,
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
@@ -143,10 +145,38 @@ class _Phrase(ProgressColumn):
         return Text(printable(self._phrase(), _LONGEST))
 
 
+class RateBar:
+    """A progress bar on stderr with the rate and the time left; call it with the number of finished items and the total."""
+
+    def __init__(self, progress: Progress, task: TaskID, *, shown: bool) -> None:
+        self._progress = progress
+        self._task = task
+        self._shown = shown
+        self._updated = monotonic()
+
+    def __call__(self, done: int, total: int | None) -> None:
+        """Shows the number of finished items, and the total if it is known."""
+        # An update takes as long as reading a small document.
+        if self._shown and monotonic() > self._updated + _UPDATE_S:
+            self._updated = monotonic()
+            self._progress.update(self._task, completed=done, total=total)
+
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """Takes the bar away during a `with` block that writes whole lines to stdout, if that is a terminal too."""
+        if not self._shown or not sys.stdout.isatty():
+            yield
+            return
+        self._progress.live.stop()
+        yield
+        sys.stdout.flush()
+        self._progress.live.start()
+
+
 @contextmanager
 def rate_bar(
     description: str, noun: str, *, hidden: bool = False, phrase: Callable[[], str] | None = None
-) -> Iterator[Advance]:
+) -> Iterator[RateBar]:
     """Shows a transient progress bar with the rate and the time left on stderr, if stderr is a terminal.
 
     Args:
@@ -169,14 +199,4 @@ def rate_bar(
     with Progress(
         *columns, console=stderr, transient=True, disable=not shown, redirect_stdout=False, redirect_stderr=False
     ) as progress:
-        task = progress.add_task(description, total=None)
-        updated = monotonic()
-
-        def advance(done: int, total: int | None) -> None:
-            nonlocal updated
-            # An update takes as long as reading a small document.
-            if shown and monotonic() > updated + _UPDATE_S:
-                updated = monotonic()
-                progress.update(task, completed=done, total=total)
-
-        yield advance
+        yield RateBar(progress, progress.add_task(description, total=None), shown=shown)

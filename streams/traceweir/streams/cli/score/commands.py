@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager, aclosing, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -124,13 +124,19 @@ def _file(path: Path | None) -> AbstractContextManager[Write | None]:
     return score_file(path)
 
 
+def _shown_at_once(plan: Plan) -> Collection[str] | None:
+    """Returns the names of all metrics that a run can show, if it shows each session at once; None if it does not."""
+    # The next answer of a judge can take a minute; without one, a table of everything comes as soon.
+    return [*(metric.name for metric in plan.metrics), "trace_value", "gate"] if plan.judged else None
+
+
 class _Output:
     """Writes and counts the scores of a run."""
 
     def __init__(self, plan: Plan, output_format: OutputFormat, bill: Callable[[], str] | None) -> None:
         self._bill = bill
         self.tally = ScoreTally(plan.judged, has_config=not plan.is_default)
-        self._table = ScoreTable() if output_format is OutputFormat.TEXT else None
+        self._table = ScoreTable(_shown_at_once(plan)) if output_format is OutputFormat.TEXT else None
         self._write = writer_of(output_format, plan)
         self._sessions = 0
 
@@ -138,7 +144,7 @@ class _Output:
         """Writes the scores of all sessions to stdout, and to a file if there is one."""
         # Scores that are printed on the terminal show the progress themselves.
         hidden = self._table is None and sys.stdout.isatty()
-        with rate_bar("sessions scored", "sessions", hidden=hidden, phrase=self._bill) as advance:
+        with rate_bar("sessions scored", "sessions", hidden=hidden, phrase=self._bill) as bar:
             async with aclosing(run.sessions()) as sessions:
                 async for session in sessions:
                     for score in session.scores:
@@ -147,10 +153,13 @@ class _Output:
                         if self._table is not None:
                             self._table.add(line)
                     self._write(session.scores)
+                    if self._table is not None and session.is_last:
+                        with bar.aside():
+                            self._table.end_session()
                     if to_file is not None:
                         to_file(session.scores)
                     self._sessions += 1
-                    advance(self._sessions, run.total)
+                    bar(self._sessions, run.total)
 
     def finish(self, run: ScoringRun) -> None:
         """Prints what follows after all scores."""
@@ -167,7 +176,7 @@ class _Output:
         if not run.total:
             return f"interrupted after {counted(run.documents, 'document')} of the input; nothing was scored{kept}"
         scores = counted(self.tally.scores, "score")
-        written = "they are not shown" if self._table is not None else "they are on standard output"
+        written = "they are on standard output" if self._table is None else self._table.shown
         return f"interrupted: {self._sessions} of {counted(run.total, 'session')} have been scored, with {scores}; {written}{kept}"
 
 

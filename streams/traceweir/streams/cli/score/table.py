@@ -1,8 +1,12 @@
-"""The table of `traceweir score`: all rows of a small input, or the first and the worst rows of a large one."""
+"""The table of `traceweir score`: all rows of a small input, or the first and the worst rows of a large one.
+
+Where a judge is asked, each session is printed as soon as it is scored. The lines are the same as at the end.
+"""
 
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Collection, Sequence
 from heapq import heappush, heapreplace
 from itertools import groupby
@@ -23,7 +27,10 @@ from traceweir.streams.cli.score.tally import ScoreLine, ScoreTally
 ALL_ROWS = 400
 """Number of scores up to which all are shown."""
 FIRST_ROWS, WORST_ROWS = 100, 20
-"""Number of scores that are shown of more scores: those at the beginning, and the furthest from their thresholds."""
+"""Number of scores that are shown of more scores: those at the beginning, and the furthest from their thresholds.
+
+Of sessions that are printed at once, `ALL_ROWS` are shown: nobody knows before how many there will be.
+"""
 _NARROW_METRIC_WIDTH = 26
 """Width of the metrics' column on a narrow terminal: the longest metric of Agent Evaluation needs two lines."""
 _OTHER_COLUMNS_WIDTH = 60
@@ -48,9 +55,15 @@ class _Row(NamedTuple):
 
 
 class ScoreTable:
-    """Collects the rows that are shown, and prints them at the end."""
+    """Collects the rows that are shown, and prints them.
 
-    def __init__(self) -> None:
+    Args:
+        at_once: The names of all metrics, for the width of their column, if each session is printed when it ends; None:
+            all are printed at the end.
+    """
+
+    def __init__(self, at_once: Collection[str] | None = None) -> None:
+        self._at_once = at_once
         self._rows: list[_Row] = []
         self._worst: list[tuple[float, int, _Row]] = []
         self._count = self._missed = 0
@@ -75,8 +88,26 @@ class ScoreTable:
             elif entry > self._worst[0]:
                 heapreplace(self._worst, entry)
 
+    @property
+    def shown(self) -> str:
+        """Whether the scores so far are on stdout."""
+        if self._at_once is None:
+            return "they are not shown"
+        whose = "they are" if self._count <= ALL_ROWS else f"the first {ALL_ROWS} of them are"
+        return f"{whose} on standard output"
+
+    def end_session(self) -> None:
+        """Prints the rows of the session that has ended, if sessions are printed at once."""
+        if self._at_once is None or not self._rows:
+            return
+        stdout = Console(highlight=False)
+        _print_session(stdout, self._rows[0].session_id, self._rows, _metric_width(self._at_once, stdout.width))
+        self._rows.clear()
+        # Whoever reads a pipe waits for it too.
+        sys.stdout.flush()
+
     def print(self, tally: ScoreTally, counts: str, sessions: int) -> None:
-        """Prints the table, the means of all sessions if there are several, and the summary.
+        """Prints the rows that are not printed yet, the means of all sessions if there are several, and the summary.
 
         Args:
             tally: The counts of all scores.
@@ -85,14 +116,15 @@ class ScoreTable:
         """
         stdout = Console(highlight=False)
         whole = self._count <= ALL_ROWS
-        shown = self._rows if whole else self._rows[:FIRST_ROWS]
+        first = FIRST_ROWS if self._at_once is None else ALL_ROWS
+        shown = self._rows if whole else self._rows[:first]
         width = _metric_width({row.metric for row in shown}, stdout.width)
         for session_id, found in groupby(shown, key=lambda row: row.session_id):
             _print_session(stdout, session_id, list(found), width)
         if not whole:
             stdout.print(
                 Text(
-                    f"\n{FIRST_ROWS} of {counted(self._count, 'score')} are shown above; "
+                    f"\n{first} of {counted(self._count, 'score')} are shown above; "
                     "--json and --out FILE write all of them"
                 ),
                 soft_wrap=True,

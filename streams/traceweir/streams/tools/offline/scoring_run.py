@@ -70,6 +70,8 @@ class ScoredSession(NamedTuple):
     id: str
     scores: list[bytes]
     """The scores as on the topic `results`: those of the criteria, then value and decision of each trace."""
+    is_last: bool = True
+    """Whether no further segment of the session follows."""
 
 
 class ScoringRun:
@@ -246,7 +248,9 @@ class ScoringRun:
     ) -> Iterator[ScoredSession]:
         candidates = [value for found in outputs for value in found.candidates]
         decisions = iter(gating.decide(candidates))
-        for session, found in zip(chunk, outputs, strict=True):
+        # All segments of a session are in one chunk.
+        following = [*(session.id for session in chunk[1:]), None]
+        for session, found, next_id in zip(chunk, outputs, following, strict=True):
             if found.unscored is not None:
                 self.problems.add(Problem(session.document, found.unscored.detail, found.unscored.reason))
             scores = found.scores
@@ -255,7 +259,7 @@ class ScoringRun:
                 if (letter := decision.refused) is not None:
                     document = session.document_of(_trace_id(candidate))
                     self.problems.add(Problem(document, letter.detail, letter.reason))
-            yield ScoredSession(session.id.decode(), scores)
+            yield ScoredSession(session.id.decode(), scores, session.id != next_id)
 
 
 def _chunks(sessions: Iterable[InputSession], most: int) -> Iterator[list[InputSession]]:
