@@ -81,8 +81,8 @@ def run_agree(
         as_json: Print JSON lines.
 
     Raises:
-        ConfigError: the config cannot be used, or it has no such criterion.
-        InputError: the file has no cases that can be used, or no case is in the language.
+        ConfigError: the config cannot be used.
+        InputError: the config has no such criterion, the file has no cases that can be used, or no case is in the language.
         InvalidSettingsError: the environment cannot be used.
         JudgeUnavailableError: the [judge] extra is not installed.
     """

@@ -41,7 +41,8 @@ def run_check(criteria: Sequence[str], config: Path | None, model: str | None, *
         as_json: Print JSON lines.
 
     Raises:
-        ConfigError: the config cannot be used, or it has no such criterion.
+        ConfigError: the config cannot be used.
+        InputError: the config has no such criterion.
         InvalidSettingsError: the environment cannot be used.
         JudgeUnavailableError: the [judge] extra is not installed.
     """
@@ -87,8 +88,8 @@ def run_try(
         model: The model that is asked without a config; None: the default model.
 
     Raises:
-        ConfigError: the config cannot be used, or it has no such criterion.
-        InputError: a file cannot be read.
+        ConfigError: the config cannot be used.
+        InputError: a file cannot be read, or the config has no such criterion.
         InvalidSettingsError: the environment cannot be used.
         JudgeUnavailableError: the [judge] extra is not installed.
     """
@@ -108,8 +109,9 @@ def run_try(
     ]
     named = [place for place in places if invocation_id in (None, place.invocation_id)]
     if not named:
+        among = f"among {counted(len(places), 'invocation')}" if places else "in it"
         wanted = "invocation" if invocation_id is None else f"invocation {printable(invocation_id)!r}"
-        complain(f"{', '.join(paths)}: there is no {wanted} among {counted(len(places), 'invocation')}")
+        complain(f"{', '.join(paths)}: there is no {wanted} {among}; `traceweir sessions` shows what a file has")
         return FAILED
     code = asyncio.run(_try(plan, scorer, named))
     return code or (FAILED if complaints.problems else 0)
@@ -133,9 +135,12 @@ async def _try(plan: Plan, scorer: JudgedScorer, places: Sequence[_Place]) -> in
     subject = place.session.session_id if of_session else place.invocation_id
     others = len({each.session.session_id for each in places} if of_session else places) - 1
     if others and found.asked:
+        place_of = "" if of_session else f" of session {printable(place.session.session_id)}"
+        have_one_id = len({each.invocation_id for each in places}) == 1
+        way_out = "give a file with that session alone" if have_one_id else "--invocation ID names another"
         complain(
-            f"asked about {scorer.level} {printable(subject)} only, the first that can be judged of "
-            f"{counted(others + 1, scorer.level)}; --invocation ID names another"
+            f"asked about {scorer.level} {printable(subject)}{place_of} only, the first that can be judged of "
+            f"{counted(others + 1, scorer.level)}; {way_out}"
         )
     sys.stdout.write(f"{scorer.metric} on {scorer.level} {printable(subject)}\n")
     for number, (question, reply) in enumerate(found.asked, 1):

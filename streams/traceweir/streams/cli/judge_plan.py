@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from difflib import get_close_matches
 from pathlib import Path
 
 from traceweir.schemas.base import JsonObject
-from traceweir.scorers.databricks_names import full_name
+from traceweir.schemas.text import printable
+from traceweir.scorers.databricks_names import full_name, short_name
 from traceweir.scorers.evaluation.config_problems import ConfigError
 from traceweir.scorers.evaluation.plan import Plan, read_plan
 from traceweir.scorers.evaluation.registry import PLACES
 from traceweir.scorers.judged.base import JudgedScorer
 from traceweir.scorers.judged.prompt_criterion import PromptCriterion
+from traceweir.scorers.spelling import MAX_NAME_CHARS
 from traceweir.streams.base.settings import load_settings
 from traceweir.streams.cli.score.commands import read_config
+from traceweir.streams.intake.formats.documents import InputError
 from traceweir.streams.scoring.judges.offline import judging_from_file
 from traceweir.streams.scoring.judges.service import Judging
 
@@ -47,16 +51,27 @@ def chosen_criteria(plan: Plan, criteria: Sequence[str]) -> list[JudgedScorer]:
     """Returns the criteria of a plan with these names; without names, all that ask a judge.
 
     Raises:
-        ConfigError: the plan has no such criterion.
+        InputError: the plan has no such criterion.
+        ConfigError: no criterion of the plan asks a judge.
     """
     found = {metric.name: metric.scorer for metric in plan.metrics if isinstance(metric.scorer, JudgedScorer)}
     wanted = [full_name(name) for name in criteria]
     if unknown := [name for name, full in zip(criteria, wanted, strict=True) if full not in found]:
         known = ", ".join(found) or "none"
-        raise ConfigError([f"{name}: asks no judge here; the criteria that ask one are: {known}" for name in unknown])
+        raise InputError(
+            "\n".join(
+                f"{printable(name)}: asks no judge here; the criteria that ask one are: {known}{_nearest(name, found)}"
+                for name in unknown
+            )
+        )
     if not found:
         raise ConfigError(["criteria: none of them asks a judge; leave --config out to check every criterion"])
     return [found[name] for name in wanted or found]
+
+
+def _nearest(name: str, known: Iterable[str]) -> str:
+    near = get_close_matches(name[:MAX_NAME_CHARS], [each for full in known for each in {full, short_name(full)}], n=1)
+    return f"; did you mean {near[0]!r}?" if near else ""
 
 
 def passing_value(plan: Plan, scorer: JudgedScorer) -> float:

@@ -217,7 +217,8 @@ def test_try_says_which_of_several_invocations_it_asks_about_and_names_an_empty_
     code, out, err = run(capfd, "try", "safety_v1", "two.jsonl", "--model", "openai/local")
     assert (code, out.splitlines()[0], len(server.asked)) == (0, "safety_v1 on invocation of-a", 1)
     assert err == (
-        "asked about invocation of-a only, the first that can be judged of 2 invocations; --invocation ID names another\n"
+        "asked about invocation of-a of session a only, the first that can be judged of 2 invocations; "
+        "--invocation ID names another\n"
     )
     code, out, err = run(capfd, "try", "safety_v1", "two.jsonl", "--model", "openai/local", "--invocation", "of-b")
     assert (code, out.splitlines()[0], err) == (0, "safety_v1 on invocation of-b", "")
@@ -225,3 +226,19 @@ def test_try_says_which_of_several_invocations_it_asks_about_and_names_an_empty_
     code, out, err = run(capfd, "try", "safety_v1", "empty.jsonl", "--model", "openai/local")
     assert (code, out) == (1, "")
     assert err == "empty.jsonl: contains no document; check that the file is the right one and is not empty\n"
+    Path("bad.jsonl").write_text("no document", "utf-8")
+    code, out, err = run(capfd, "try", "safety_v1", "bad.jsonl", "--model", "openai/local")
+    assert (code, out) == (1, "")
+    assert "bad.jsonl: there is no invocation in it; `traceweir sessions` shows what a file has\n" in err
+
+
+@pytest.mark.parametrize("command", [["check"], ["agree"], ["try", "--", "conversation_complete", "events.jsonl"]])
+def test_an_unknown_criterion_is_refused_with_the_nearest(
+    command: list[str], capfd: pytest.CaptureFixture[str]
+) -> None:
+    code, _, err = run(capfd, *command, *([] if "--" in command else ["conversation_complete"]))
+    assert code == 2
+    assert err.startswith(
+        "conversation_complete: asks no judge here; the criteria that ask one are: final_response_match_v2, "
+    )
+    assert err.endswith("; did you mean 'conversation_completeness'?\n")
