@@ -389,6 +389,23 @@ async def test_a_session_page_marks_the_turns_on_which_a_score_of_the_session_re
     assert not [tag for tag, _ in Tags(page).found if tag == "img"]
 
 
+async def test_a_session_page_says_what_the_judge_did_not_read_and_which_category_it_chose(
+    tmp_path: Path, visit: Open
+) -> None:
+    site = Site(open_store(tmp_path / "store.duckdb"), content="full")
+    site.add_sessions(1)
+    about: dict[str, Any] = {"session_id": session_id_of(0), "invocation_id": None}
+    fitted = {"characters": 5_000, "shortened": {"tool_result": 12, "agent": 1}}
+    site.add(make_score(**about, metric="user_frustration", category="resolved", value=1.0, details={"fitted": fitted}))
+    responses = {"responses": [{"value": 1.0, "sentences": [], "fitted": fitted}, {"value": 1.0, "sentences": []}]}
+    site.add(make_score(**about, metric="hallucinations_v1", value=1.0, details=responses))
+    page = (await visit(site).get(VIEWS[2])).text
+
+    assert "<bdi>resolved</bdi>: " in page
+    left_out = "5000 characters of 12 tool results, 1 message of the agent."
+    assert page.count(f"Left out of the prompt to fit the judge's window: {left_out}") == 2
+
+
 @pytest.mark.parametrize(
     ("content", "text", "details", "warned"),
     [

@@ -20,6 +20,14 @@ from traceweir.streams.board.dashboard.page.waterfall import Waterfall, waterfal
 from traceweir.streams.board.store.conditions import TRACE_VALUE
 
 _VALUE_DIMENSIONS = ("complexity", "novelty", "tool_diversity", "outcome_confidence")
+_LINES: Mapping[str, tuple[str, str]] = {
+    "user": ("message of the user", "messages of the user"),
+    "agent": ("message of the agent", "messages of the agent"),
+    "tool_call": ("tool call", "tool calls"),
+    "tool_result": ("tool result", "tool results"),
+    "error": ("error", "errors"),
+}
+"""The kinds of lines that are shortened in a dialogue: the names of one and of several."""
 MAX_TEXT = 20_000
 """Characters of a text that a page shows; the JSON API has the whole text."""
 
@@ -73,14 +81,15 @@ class ScoreView:
         return f"{replies} of at most {most} replies" if isinstance(replies, int) else None
 
     @property
-    def left_out(self) -> str | None:
-        """What was left out of the prompt so that it fits into the judge's window; None if nothing was."""
-        fitted = self.details.get("fitted")
-        shortened = fitted.get("shortened") if isinstance(fitted, dict) else None
-        if not isinstance(fitted, dict) or not isinstance(shortened, dict):
-            return None
-        kinds = [counted(number, str(kind).replace("_", " ")) for kind, number in shortened.items()]
-        return f"{fitted.get('characters')} characters of {', '.join(kinds)}"
+    def left_out(self) -> list[str]:
+        """What was left out of each prompt so that it fits into the judge's window; empty if nothing was."""
+        responses = self.details.get("responses")
+        # A criterion that asks about each response says it of each.
+        asked = [self.details, *(responses if isinstance(responses, list) else ())]
+        fitted = [each.get("fitted") for each in asked if isinstance(each, dict)]
+        return [
+            _left_out(each) for each in fitted if isinstance(each, dict) and isinstance(each.get("shortened"), dict)
+        ]
 
     @property
     def language_warning(self) -> str | None:
@@ -103,6 +112,15 @@ class NearestTrace:
     """The session of the known trace; None if the store does not have it any more."""
     pieces: list[Piece] = field(default_factory=list)
     """The words of both traces: those that only this trace has, only the known one, or both."""
+
+
+def _left_out(fitted: Mapping[str, Any]) -> str:
+    lines = [
+        counted(number, *_LINES.get(kind, (f"line {kind}", f"lines {kind}")))
+        for kind, number in fitted["shortened"].items()
+        if isinstance(number, int)
+    ]
+    return f"{fitted.get('characters')} characters of {', '.join(lines)}"
 
 
 def segment_views(segments: Sequence[Mapping[str, Any]]) -> list[SegmentView]:
