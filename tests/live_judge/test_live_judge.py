@@ -38,6 +38,8 @@ READ_AS_TEXT = ["safety_v1", "hallucinations_v1", "rubric_based_tool_use_quality
 MODEL = {"judge_model_options": {"judge_model": "openai/smollm2"}}
 MAX_ANSWER_TOKENS = 112
 """Enough for a verdict with a reason of a few sentences; a small model that repeats itself reaches any limit."""
+MAX_ANSWER_TOKENS_OF_OTHER_SCRIPTS = 160
+"""The same for a Korean and a Chinese case: a reason that quotes it needs more tokens for as much text."""
 CHECK_S = 3500
 """Seconds after which `judge check` counts as hanging, on a busy machine too."""
 Schema = Literal["always", "never"]
@@ -65,12 +67,12 @@ def url() -> Iterator[str]:
             server.kill()
 
 
-def config_of(schema: Schema) -> dict[str, Any]:
+def config_of(schema: Schema, max_answer_tokens: int = MAX_ANSWER_TOKENS) -> dict[str, Any]:
     """Returns a judge section for a slow machine, with each question asked once."""
     return {
         "structured_output": schema,
         "timeout_s": 300,
-        "max_output_tokens": MAX_ANSWER_TOKENS,
+        "max_output_tokens": max_answer_tokens,
         "concurrency": 1,
         "repairs": 0,
         "retries": {"attempts": 1},
@@ -120,16 +122,19 @@ def test_judge_check_finds_that_the_model_is_unfit_and_counts_each_answer(
         tokens = row["input_tokens"], row["output_tokens"]
         write_row(capsys, f"`{row['metric']}`", schema, *verdicts, *tokens, f"{row['seconds']:.0f}")
 
-    unfit = [row["metric"] for row in rows if not row["fit"]]
+    unfit = [row["metric"] for row in rows if row["fit"] is False]
     last = ended.stderr.splitlines()[-1]
     assert ended.returncode == 1, ended.stderr
     assert last.startswith(f"The judge is unfit for {len(unfit)} criteri")
     assert last.endswith(f": {', '.join(unfit)}.")
-    # A model that guesses has all cases of a criterion right once in 16 times, and of half of them not once in a million.
-    assert len(unfit) > len(rows) / 2
+    # A model that guesses has the four cases of a criterion right once in 16 times: those of half of all criteria less
+    # than once in a million times, and those of the four that are asked without a schema once in 65,536.
+    assert len(unfit) > (len(rows) / 2 if schema == "always" else 0)
     assert [row["metric"] for row in rows] == criteria
     for row in rows:
-        assert (row["cases"], row["fit"]) == (4, row["right"] == 4)
+        assert row["cases"] == 4
+        # A model that a busy machine gives no time to answer could not be asked.
+        assert row["fit"] is (None if row["right"] + row["not_asked"] == 4 > row["right"] else row["right"] == 4)
         found = row["right"] + row["passed_wrongly"] + row["failed_wrongly"]
         assert bool(row["problem"]) == (found < row["cases"])
         # A criterion that asks the questions of an earlier one pays only for those without a verdict.
@@ -150,7 +155,7 @@ async def test_a_korean_and_a_chinese_case_have_a_verdict_or_a_cause_and_are_cou
     assert isinstance(scorer, JudgedScorer)
     wanted = [("ko", "good"), ("zh", "bad")]
     cases = [next(case for case in labelled_cases(scorer) if (case.language, case.label) == each) for each in wanted]
-    judge = NotingJudge(judging(url, config=config_of("always")).session())
+    judge = NotingJudge(judging(url, config=config_of("always", MAX_ANSWER_TOKENS_OF_OTHER_SCRIPTS)).session())
     before = used(url)
     found = await judge_cases(scorer, cases, judge)
     after = used(url)
