@@ -18,7 +18,7 @@ from traceweir.schemas.turns import turns_of
 from traceweir.scorers.evaluation.plan import read_plan
 from traceweir.scorers.evaluation.runner import evaluate
 from traceweir.streams.base.clock import utc_now
-from traceweir.streams.scoring.judges.client import load_litellm
+from traceweir.streams.scoring.judges.litellm_setup import load_litellm
 
 TURNS = 40
 FLIGHTS = 37
