@@ -281,6 +281,10 @@ def test_a_session_begins_with_its_status_and_its_id_on_a_phone(page: Page, addr
 
     row = page.get_by_role("region", name="Sessions").locator("tbody tr").first
     assert re.match(r"failed\s+rail-\d+", row.inner_text().strip())
+    box = row.bounding_box()
+    assert box is not None
+    # The list is before the form that narrows it.
+    assert box["y"] < 500
 
 
 def test_the_result_of_a_comparison_is_before_its_form_on_a_phone(page: Page, address: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import NamedTuple
 
 from pydantic import ValidationError
@@ -14,6 +15,8 @@ from traceweir.schemas.times import known_time
 
 PREVIEW_CHARACTERS = 240
 """Characters of a question or an answer that a list shows."""
+_KEPT_CHARACTERS = 20_000
+"""Characters of a record, at most, whose facts are kept."""
 
 
 class SessionFacts(NamedTuple):
@@ -39,6 +42,11 @@ def facts_of(document: str | None) -> SessionFacts | None:
     """Returns what the record of a session says; None for a record that is missing or cannot be read."""
     if document is None:
         return None
+    # A page that follows the store reads the same records every few seconds.
+    return _known_facts(document) if len(document) <= _KEPT_CHARACTERS else _read(document)
+
+
+def _read(document: str) -> SessionFacts | None:
     try:
         session = Session.model_validate_json(document)
         exchanges = conversation_of(session)
@@ -55,6 +63,10 @@ def facts_of(document: str | None) -> SessionFacts | None:
         output_tokens=known_sum(usage.output_tokens for usage in usages),
         duration_s=_duration_s(session),
     )
+
+
+_known_facts = lru_cache(maxsize=1_000)(_read)
+"""What the last records say, with at most 20 MB of them."""
 
 
 def preview(text: str | None, readable: Callable[[str], str]) -> str | None:

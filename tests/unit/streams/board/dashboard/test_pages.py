@@ -650,7 +650,7 @@ async def test_a_search_finds_only_what_the_page_may_show(site: Site, visit: Ope
 async def test_sessions_are_found_by_the_range_of_a_metric(site: Site, visit: Open) -> None:
     query = {"metric": "trace_value", "least": "0.2", "most": "0.4", "span": "7d"}
     page = (await visit(site).get("/sessions", params=query)).text
-    values = [float(each) for each in re.findall(r'<td class="r" data-label="trace value">(0\.\d+)</td>', page)]
+    values = [float(each) for each in re.findall(r"trace value (0\.\d+)<", page)]
 
     assert values
     assert all(0.2 <= each <= 0.4 for each in values)

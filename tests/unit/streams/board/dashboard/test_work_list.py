@@ -57,7 +57,7 @@ async def test_a_row_has_what_was_said_the_tools_and_the_failed_metrics(site: Si
     assert "Two seats from Busan to Seoul" in page
     assert "Two seats on KTX 127 are booked." in page
     assert '<bdi>book_seats</bdi><span class="visually-hidden">, failed</span>' in page
-    assert '<span class="s f"><bdi>tool_trajectory_avg_score</bdi></span>' in page
+    assert '<span class="s f wraps"><bdi>tool_trajectory_avg_score</bdi></span>' in page
     assert "876 tokens" in page
     assert "3.9 s" in page
     assert "<script>document" not in page
