@@ -301,13 +301,35 @@ def test_the_result_of_a_comparison_is_before_its_form_on_a_phone(page: Page, ad
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("view", VIEWS)
 def test_axe_finds_nothing_serious(view: str, scheme: Literal["light", "dark"], page: Page, address: str) -> None:
-    axe = pytest.importorskip("axe_core_python.sync_playwright", reason="needs axe-core: run `make test-browser`").Axe()
     page.emulate_media(color_scheme=scheme)
     page.goto(address + VIEWS[view])
-    found = axe.run(page)["violations"]
 
+    assert serious_findings(page) == []
+
+
+@pytest.mark.parametrize("action", ["Eval set", "API call"])
+def test_axe_finds_nothing_serious_in_what_is_selected(action: str, page: Page, address: str) -> None:
+    page.goto(f"{address}/sessions")
+    page.get_by_label("all on this page").check()
+    page.get_by_role("button", name=action).click()
+    page.get_by_role("link", name="To the sessions").wait_for()
+
+    assert serious_findings(page) == []
+
+
+def test_axe_finds_nothing_serious_in_the_login(page: Page, tmp_path: Path) -> None:
+    with served(Site(open_store(tmp_path / "store.duckdb"), token=TOKEN)) as address:
+        page.goto(address)
+
+        assert serious_findings(page) == []
+
+
+def serious_findings(page: Page) -> list[tuple[str, list[str]]]:
+    """Returns what axe finds that is serious or critical: each rule with the elements that break it."""
+    axe = pytest.importorskip("axe_core_python.sync_playwright", reason="needs axe-core: run `make test-browser`").Axe()
+    found = axe.run(page)["violations"]
     serious = [each for each in found if each["impact"] in ("serious", "critical")]
-    assert [(each["id"], [node["html"] for node in each["nodes"]][:3]) for each in serious] == []
+    return [(each["id"], [node["html"] for node in each["nodes"]][:3]) for each in serious]
 
 
 def test_a_chart_has_its_figures_as_a_table(page: Page, address: str) -> None:
