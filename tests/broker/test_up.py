@@ -28,6 +28,7 @@ pytestmark = [pytest.mark.broker, pytest.mark.slow]
 
 DEADLINE_S = 90
 EXAMPLE = Path(__file__).parents[2] / "examples" / "sessions.jsonl"
+EVAL_SET = EXAMPLE.parent / "eval-sets" / "trips.evalset.json"
 PROGRAM = [sys.executable, "-m", "traceweir.streams.cli.entry"]
 HOSTILE = "it's $(touch owned) \x1b[201~\n\u202e; touch owned"
 PORTS = {f"TRACEWEIR_{name}_PORT": "0" for name in ("DASHBOARD", "OTLP_HTTP", "OTLP_GRPC")}
@@ -41,12 +42,12 @@ def _state_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @contextmanager
 def running(
-    ports: Mapping[str, str] = PORTS, **variables: str
+    *options: str, ports: Mapping[str, str] = PORTS, **variables: str
 ) -> Iterator[tuple[subprocess.Popen[str], dict[str, str]]]:
     """Runs the command, and yields its process and what it prints."""
     environment = {name: value for name, value in os.environ.items() if name != "TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS"}
     with subprocess.Popen(
-        [*PROGRAM, "up", "--json"],
+        [*PROGRAM, "up", "--json", *options],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -203,3 +204,22 @@ def _runs(pid: int) -> bool:
         return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
     except OSError:
         return False
+
+
+def test_sessions_are_compared_with_the_cases_of_an_eval_set(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = {"app_name": "travel_desk", "invocation_id": "1", "occurred_at": utc_now().isoformat()}
+    question = {"parts": [{"text": "Please move my flight KE 1117 from Monday to Tuesday."}]}
+    answer = {"parts": [{"text": "Bananas are yellow."}]}
+    with running("--eval-set", str(EVAL_SET), TRACEWEIR_CLOSE_LINGER_S="0.5") as (_, told):
+        producer = Producer({"bootstrap.servers": told["kafka"]})
+        for session in ("live", "rebooking"):
+            asked = question if session == "live" else {"parts": [{"text": "Hello?"}]}
+            for event in (
+                {**said, "type": "invocation.started", "user_content": asked},
+                {**said, "type": "invocation.completed", "final_response": answer},
+                {**said, "type": "session.ended", "invocation_id": ""},
+            ):
+                producer.produce("traceweir.invocations", json.dumps({**event, "session_id": session}), session)
+        producer.flush(DEADLINE_S)
+        found = f"{told['dashboard']}/api/sessions?status=FAILED&metric=response_match_score"
+        until(lambda: len(get(found).json()) == 2, "the sessions are not compared")

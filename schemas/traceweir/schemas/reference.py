@@ -40,6 +40,19 @@ class Reference(AdkModel):
     """What must be true at the end of the session."""
 
 
+CASE_LABEL = "case_id"
+"""The label of an invocation that names the eval case which its session plays."""
+
+
+def case_reference_id(case: str, number: int) -> str:
+    """Returns the id of the reference of a turn of an eval case, which is numbered from 0.
+
+    >>> case_reference_id("rebooking", 0)
+    'rebooking#1'
+    """
+    return f"{case}#{number + 1}"
+
+
 def session_reference(references: Iterable[Reference | None]) -> Reference | None:
     """Returns what the references of a session's invocations expect of the session; None if they expect nothing of it.
 

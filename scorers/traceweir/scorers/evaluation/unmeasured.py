@@ -62,13 +62,30 @@ def needing_references(plan: Plan) -> list[str]:
     if compared:
         found.insert(
             0,
-            f"measured only where a reference says what was expected: {', '.join(compared)}; put `reference` into the "
-            f"events, or references {_TOPIC}",
+            f"measured only where a reference says what was expected: {', '.join(compared)}; push an eval set with "
+            f"`traceweir references push FILE`, put `reference` into the events, or references {_TOPIC}",
         )
     return found
 
 
 _TOPIC = "on the topic `references` (docs/input-formats.md)"
+
+
+def without_references(plan: Plan) -> str | None:
+    """Returns a sentence if no criterion has a value where no reference comes; None if one has.
+
+    >>> from traceweir.scorers.evaluation.plan import read_plan
+    >>> without_references(read_plan({"criteria": {"response_match_score": 0.5, "answered": 1}})) is None
+    True
+    """
+    measured = [metric for metric in plan.metrics if metric.scorer is not None and metric.runs_on is None]
+    if not measured or any(metric.scorer and metric.scorer.needed_reference is None for metric in measured):
+        return None
+    return (
+        "every criterion of the config needs a reference, so that a session without one has no verdict: push an eval set with "
+        "`traceweir references push FILE`, put `reference` into the events, or add criteria that need none, such as those of "
+        "examples/live.json"
+    )
 
 
 def _listed(names: Sequence[str]) -> str:

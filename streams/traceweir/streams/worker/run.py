@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeVar
 
 from traceweir.scorers.evaluation.criteria_text import criteria_text
 from traceweir.scorers.evaluation.plan import Plan
-from traceweir.scorers.evaluation.unmeasured import needing_references, never_measured
+from traceweir.scorers.evaluation.unmeasured import needing_references, never_measured, without_references
 from traceweir.streams.base.errors import NotReadyError
 from traceweir.streams.base.process_log import log_to_stderr
 from traceweir.streams.base.process_setup import paused_gc
@@ -121,6 +121,8 @@ def _log_unmeasured(plan: Plan, settings: Settings, environment: Mapping[str, st
     lacking = without_key(plan, environment, has_key=has_key, api_base=settings.judge_api_base)
     for sentence in [*never_measured(plan, lacking), *unused_names(plan, settings.judge_api_base)]:
         log.warning("%s%s", whose, sentence)
+    if (nothing := without_references(plan)) is not None:
+        log.warning("%s%s", whose, nothing)
     for sentence in needing_references(plan):
         log.info("%s%s", whose, sentence)
 

@@ -35,7 +35,7 @@ def test_criteria_that_leave_their_guidelines_to_references_are_lines_at_the_sta
     plan = read_plan({"criteria": {"conversational_guidelines": 1, "response_match_score": 0.5}})
     with caplog.at_level(logging.INFO):
         log_criteria(plan, None, Settings(), {"GEMINI_API_KEY": "a-key-that-is-not-shown"})
-    assert [record.levelname for record in caplog.records] == ["INFO"] * 3
+    assert [record.levelname for record in caplog.records] == ["INFO", "WARNING", "INFO", "INFO"]
     assert "conversational_guidelines is measured only where a reference has guidelines: set criteria." in caplog.text
 
 
@@ -58,3 +58,15 @@ def test_a_window_of_a_model_that_nobody_asks_is_a_warning_at_the_start(caplog: 
     [message] = caplog.messages
     assert message.startswith("judge.window_tokens.gemini-2.5-flash has no effect: ")
     assert "did you mean 'gemini/gemini-2.5-flash'?" in message
+
+
+def test_a_config_that_measures_nothing_without_references_is_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    needing: Any = {"tool_trajectory_avg_score": 1.0, "response_match_score": 0.8}
+    with caplog.at_level(logging.WARNING):
+        log_criteria(read_plan({"criteria": needing | {"answered": 1}}), None, Settings(), {})
+        log_criteria(read_plan({}), None, Settings(), {})
+        assert not caplog.messages
+        log_criteria(read_plan({"criteria": needing}), None, Settings(), {})
+    [message] = caplog.messages
+    assert message.startswith("every criterion of the config needs a reference")
+    assert "`traceweir references push FILE`" in message

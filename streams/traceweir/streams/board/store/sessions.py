@@ -27,8 +27,9 @@ MAX_RESULTS = 1_000
 _JSON: TypeAdapter[JsonValue] = TypeAdapter(JsonValue)
 _LAST = datetime.max.replace(microsecond=999_000, tzinfo=UTC)
 WHAT_TO_DO: Mapping[str, str] = {
-    "missing_input": "The session lacks what the metric reads. The rationale names the part, and the setting that "
-    "brings it.",
+    "missing_input": "The session does not have what the metric compares or reads; the rationale names it. If it is a "
+    "reference: write what was expected with `traceweir references push FILE`, an eval set, or as `reference` in the events; or "
+    "choose criteria that need none, such as those of examples/live.json.",
     "sampled_out": "The config scores a share of the sessions: raise `sampling`.",
     "budget": "The judge's budget of the day was spent: raise `budget`, sample fewer sessions, or set `judge.retry_later`.",
     "timeout": "The score did not come in time: raise TRACEWEIR_SCORE_TIMEOUT_S or TRACEWEIR_JUDGE_TIMEOUT_S.",
@@ -46,8 +47,9 @@ AFTER_A_CAUSE: Mapping[str, str] = {
     "`warn`. `traceweir judge check` shows what it judges wrongly.",
     "too_long": "The question and the longest answer do not fit into the model: ask a model with a longer context, or lower "
     "`judge.max_output_tokens`.",
-    "not_recorded": "The source of the session does not have what the metric reads. The rationale names the part, and the "
-    "setting that brings it.",
+    "not_recorded": "The agent did not send what the metric reads; the rationale names it. For most instrumentations one "
+    "variable turns content on: the page of your framework in docs/guides/connect-your-agent.md names it. `traceweir sessions "
+    "--from-kafka --session ID` shows all that is missing.",
     "cascade": "No condition of the criterion's `when` holds, and the session is not in the share of `else`.",
     "settling": "The criterion waits for late events (`settle_s`); its score comes when no later revision has come.",
     "record_refused": "What the metric reads can be in a record that became a dead letter: mend it, and replay it.",

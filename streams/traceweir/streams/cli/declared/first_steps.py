@@ -40,20 +40,30 @@ def demo(
 def up(
     with_demo: Annotated[bool, typer.Option("--demo", help="Let simulated agents send records.")] = False,
     config: Config = None,
+    eval_set: Annotated[
+        str | None,
+        typer.Option(
+            "--eval-set",
+            metavar="FILE",
+            help="Compare sessions with the cases of this eval set, as `traceweir references push` does.",
+            show_default=False,
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Run everything on this machine until Ctrl-C: broker, worker, OTLP endpoint, and the dashboard with its page.
 
     Prints the address of the page, the two variables that point an agent at it, and the address of Kafka. With
     TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS the parts use that Kafka; otherwise an embedded broker, which keeps nothing on disk, and
-    which other commands find. A default port that is taken is replaced by a free one. Exit code 1: a part cannot start, or
-    has ended. 2: the config or the environment cannot be used.
+    which other commands find. A default port that is taken is replaced by a free one. With `--eval-set` and without
+    `--config`, the criteria are those of `traceweir eval`. Exit code 1: a part cannot start, or has ended. 2: the config, the
+    eval set or the environment cannot be used.
 
-    Example: `traceweir up --demo`
+    Example: `traceweir up --config examples/live.json`
     """
     from traceweir.streams.cli.up.commands import run_up
 
-    run_up(demo=with_demo, config=config, as_json=as_json)
+    run_up(demo=with_demo, config=config, eval_set=eval_set, as_json=as_json)
 
 
 def score(
@@ -101,7 +111,7 @@ def score(
 
     Exit code 0: every document was scored and every threshold was met. 1: a threshold was missed, or a document was
     unusable (stderr names the document and the reason). 2: the file, config, options or environment cannot be used.
-    A decision of the gate never misses a threshold.
+    A decision of the gate never misses a threshold, and without `--config` neither does a trace value.
 
     Example: `traceweir score traces.jsonl --config eval.json --json | jq .value`
     """

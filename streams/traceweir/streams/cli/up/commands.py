@@ -22,9 +22,12 @@ from traceweir.streams.base.errors import InvalidSettingsError, NotReadyError, W
 from traceweir.streams.base.setting_groups.group import ENV_PREFIX
 from traceweir.streams.base.settings import load_settings
 from traceweir.streams.base.topics import ALL_STAGES
+from traceweir.streams.cli.references import push_files
 from traceweir.streams.cli.terminal import complain
 from traceweir.streams.cli.up.ports import replaced_ports
 from traceweir.streams.cli.up_broker import SERVERS, broker_left
+from traceweir.streams.lab.evals.configs import criteria_for
+from traceweir.streams.lab.evals.files import chosen_files
 from traceweir.streams.worker.kafka.embedded_broker import PARTITIONS, EmbeddedBroker
 from traceweir.streams.worker.kafka.topic_admin import create_topics
 
@@ -68,15 +71,18 @@ class PartEndedError(WorkerError):
     """A part has ended by itself. The text says what its log said last."""
 
 
-def run_up(*, demo: bool, config: Path | None, as_json: bool) -> None:
+def run_up(*, demo: bool, config: Path | None, eval_set: str | None = None, as_json: bool) -> None:
     """Runs all parts until SIGTERM or Ctrl-C; prints on stdout where they answer.
 
     Args:
         demo: Whether simulated agents send records too.
-        config: File of the evaluation config; None: the default criteria.
+        config: File of the evaluation config; None: the criteria of the eval set, else the default criteria.
+        eval_set: Eval set with whose cases sessions are compared; None: none.
         as_json: Whether to print an object of JSON instead of lines for a person.
 
     Raises:
+        ConfigError: the config beside the eval set cannot be used.
+        InputError: the eval set cannot be used.
         InvalidSettingsError: the environment cannot be used, or the extra `[dashboard]` is not installed.
         KafkaUnreachableError: no broker answers at the configured address.
         NotReadyError: a topic is wrong, or another program has a port that the environment names.
@@ -90,10 +96,15 @@ def run_up(*, demo: bool, config: Path | None, as_json: bool) -> None:
     os.environ.setdefault(f"{ENV_PREFIX}WEB_PORT", "0")
     settings = load_settings()
     os.environ |= replaced_ports(settings, settings.model_fields_set)
-    with _environment("error" if demo else "warning") as environment:
+    with (
+        _criteria_file(config, eval_set) as chosen_config,
+        _environment("error" if demo else "warning") as environment,
+    ):
+        if eval_set is not None:
+            push_files(load_settings(), [eval_set])
         lines: queue.SimpleQueue[Line] = queue.SimpleQueue()
-        chosen = [] if config is None else ["--config", str(config)]
-        known = {} if config is None else {f"{ENV_PREFIX}DASHBOARD_CONFIG": str(config)}
+        chosen = [] if chosen_config is None else ["--config", str(chosen_config)]
+        known = {} if chosen_config is None else {f"{ENV_PREFIX}DASHBOARD_CONFIG": str(chosen_config)}
         parts = [
             _Part("worker", ["worker", "--stages", ",".join(ALL_STAGES), *chosen], environment, lines),
             _Part("otlp", ["otlp", "--json"], environment, lines),
@@ -111,6 +122,21 @@ def run_up(*, demo: bool, config: Path | None, as_json: bool) -> None:
                 _check(parts, lines)
         finally:
             _stop(parts)
+
+
+@contextmanager
+def _criteria_file(config: Path | None, eval_set: str | None) -> Iterator[Path | None]:
+    """Yields the file of the config: the given one, or one with the criteria of the eval set, as `traceweir eval` finds them."""
+    if config is not None or eval_set is None:
+        yield config
+        return
+    files = chosen_files([eval_set])
+    criteria = criteria_for(files[0].path, None, alone=len(files) == 1)
+    complain(f"{eval_set}: {criteria.origin}")
+    with TemporaryDirectory(prefix="traceweir-criteria-") as folder:
+        file = Path(folder) / "criteria.json"
+        file.write_bytes(orjson.dumps(criteria.plan.document))
+        yield file
 
 
 class _Part:

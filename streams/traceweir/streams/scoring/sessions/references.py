@@ -1,11 +1,11 @@
-"""Finds the references of the compacted `references` topic by reference id, or by question within an app."""
+"""Finds the references of the compacted `references` topic by reference id, by eval case, or by question within an app."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
 
-from traceweir.schemas.reference import Reference, normalised_question
+from traceweir.schemas.reference import CASE_LABEL, Reference, case_reference_id, normalised_question
 from traceweir.schemas.turns import Turn
 
 Question = tuple[str, str]
@@ -28,17 +28,43 @@ class References:
             if reference.question:
                 self._by_question[_question(reference)] = reference_id
 
-    def resolve(self, turns: Sequence[Turn]) -> list[Turn]:
-        """Returns the turns with their references: inline, otherwise by reference id, otherwise by question."""
-        return [turn if turn.reference is not None or not self._by_id else self._resolved(turn) for turn in turns]
+    def resolve(self, turns: Sequence[Turn], session_id: str) -> list[Turn]:
+        """Returns the invocations of a session with their references.
 
-    def _resolved(self, turn: Turn) -> Turn:
+        A reference in the events precedes all others, then come the one with the reference id of the events, the one of
+        the eval case that the session plays, and the one of the question. A session plays the case that its label
+        `case_id` names, else the one whose eval id is the session id. Its invocations are compared with the turns of the
+        case in pairs: if their numbers differ, neither the case nor a question gives it a reference.
+        """
+        if not self._by_id:
+            return list(turns)
+        case = self._case_of(turns, session_id)
+        paired = case is not None and self._has_turns(case, len(turns))
+        return [
+            turn
+            if turn.reference is not None
+            else self._resolved(turn, case, case_reference_id(case, number) if case is not None and paired else None)
+            for number, turn in enumerate(turns)
+        ]
+
+    def _resolved(self, turn: Turn, case: str | None, of_case: str | None) -> Turn:
         found = self._by_id.get(turn.reference_id) if turn.reference_id else None
-        if found is None and turn.invocation.user_content is not None:
+        if found is None and of_case is not None:
+            found = self._by_id.get(of_case)
+        if found is None and case is None and turn.invocation.user_content is not None:
             asked = normalised_question(turn.invocation.user_content.text)
             name = self._by_question.get((turn.app_name, asked)) or self._by_question.get(("", asked))
             found = self._by_id[name] if name else None
         return turn if found is None else replace(turn, reference=found)
+
+    def _case_of(self, turns: Sequence[Turn], session_id: str) -> str | None:
+        labels = {name for turn in turns if (name := (turn.dimensions.labels or {}).get(CASE_LABEL))}
+        named = labels.pop() if len(labels) == 1 else session_id
+        return named if case_reference_id(named, 0) in self._by_id else None
+
+    def _has_turns(self, case: str, count: int) -> bool:
+        known = all(case_reference_id(case, number) in self._by_id for number in range(count))
+        return known and case_reference_id(case, count) not in self._by_id
 
 
 def _question(reference: Reference) -> Question:

@@ -135,7 +135,8 @@ class SessionScoring:
             known: Stored verdicts of judges on this session.
             attempt: The attempt number of its scores and candidates.
         """
-        turns = self._references.resolve(with_user_ids(turns_of(session), self._options.user_ids))
+        own = with_user_ids(turns_of(session), self._options.user_ids)
+        turns = self._references.resolve(own, session.session_id)
         if self._outputs.spans is not None:
             from traceweir.streams.scoring.tracing.score_spans import ScoreSpans
 

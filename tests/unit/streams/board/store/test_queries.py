@@ -650,3 +650,8 @@ def test_what_is_wrong_now_is_counted_without_what_was_replayed_or_is_long_ago(s
     )
     assert standing(store, now) == Standing(gaps=1, waiting_letters=3, results=3, failed={"error": 1})
     assert standing(store, now + timedelta(days=2)) == Standing(gaps=0, waiting_letters=3, results=0, failed={})
+
+
+def test_what_to_do_about_a_missing_input_names_a_command_and_not_only_the_rationale() -> None:
+    assert "`traceweir references push FILE`" in WHAT_TO_DO["missing_input"]
+    assert "`traceweir sessions --from-kafka --session ID`" in AFTER_A_CAUSE["not_recorded"]

@@ -1,25 +1,33 @@
 """Tests which reference a turn is compared with."""
 
+from traceweir.schemas.dimensions import UNKNOWN, Dimensions
 from traceweir.schemas.invocation import Content, Invocation
-from traceweir.schemas.reference import Reference
+from traceweir.schemas.reference import Reference, case_reference_id
 from traceweir.schemas.turns import Turn
 from traceweir.streams.scoring.sessions.references import References
 
 
 def asked(
-    question: str, *, app: str = "shop", reference: Reference | None = None, reference_id: str | None = None
+    question: str,
+    *,
+    app: str = "shop",
+    reference: Reference | None = None,
+    reference_id: str | None = None,
+    case: str | None = None,
 ) -> Turn:
-    return Turn(Invocation(user_content=Content.of(question)), reference, reference_id, app)
+    dimensions = UNKNOWN if case is None else Dimensions(labels={"case_id": case})
+    invocation = Invocation(user_content=Content.of(question))
+    return Turn(invocation, reference, reference_id, app, dimensions=dimensions)
 
 
 def expecting(answer: str, question: str | None = None, app: str | None = None) -> Reference:
     return Reference(question=question, app_name=app, final_response=Content.of(answer))
 
 
-def answers(references: References, *turns: Turn) -> list[str | None]:
+def answers(references: References, *turns: Turn, session_id: str = "s-1") -> list[str | None]:
     return [
         turn.reference.final_response.text if turn.reference and turn.reference.final_response else None
-        for turn in references.resolve(turns)
+        for turn in references.resolve(turns, session_id)
     ]
 
 
@@ -57,3 +65,47 @@ def test_an_unknown_reference_id_has_no_reference() -> None:
     references = References()
     references.put("a", expecting("first"))
     assert answers(references, asked("Hello?", reference_id="b")) == [None]
+
+
+def with_case(case: str, *answers: str) -> References:
+    references = References()
+    for number, answer in enumerate(answers):
+        references.put(case_reference_id(case, number), expecting(answer))
+    return references
+
+
+def test_a_label_names_the_case_of_a_session_and_precedes_its_id() -> None:
+    references = with_case("refund", "in five days")
+    references.put("rebooking#1", expecting("on Tuesday"))
+    assert answers(references, asked("When?", case="rebooking"), session_id="refund") == ["on Tuesday"]
+    assert answers(references, asked("When?"), session_id="refund") == ["in five days"]
+    assert answers(references, asked("When?"), session_id="other") == [None]
+
+
+def test_a_case_of_several_turns_is_compared_turn_by_turn_or_not_at_all() -> None:
+    references = with_case("refund", "in five days", "to the card")
+    references.put("question", expecting("by question", "And where?"))
+    one, two, three = (asked(text, case="refund") for text in ("When?", "And where?", "Thanks."))
+    assert answers(references, one, two) == ["in five days", "to the card"]
+    assert answers(references, one) == [None]
+    assert answers(references, one, two, three) == [None, None, None]
+
+
+def test_labels_that_name_two_cases_name_none() -> None:
+    references = with_case("refund", "in five days", "to the card")
+    first, second = asked("When?", case="refund"), asked("And where?", case="rebooking")
+    assert answers(references, first, second) == [None, None]
+
+
+def test_a_case_that_became_shorter_is_compared_at_its_new_length() -> None:
+    references = with_case("refund", "in five days", "to the card")
+    references.put("refund#2", None)
+    assert answers(references, asked("When?"), session_id="refund") == ["in five days"]
+
+
+def test_a_reference_of_an_event_precedes_that_of_the_case() -> None:
+    references = with_case("refund", "of the case")
+    references.put("by-id", expecting("by id"))
+    inline = asked("When?", reference=expecting("inline"), case="refund")
+    assert answers(references, inline) == ["inline"]
+    assert answers(references, asked("When?", reference_id="by-id", case="refund")) == ["by id"]
