@@ -27,8 +27,8 @@ demo: $(VENV)/.runs ## Run the whole path on the embedded broker for about 30 se
 	$(BIN)/traceweir demo
 
 $(VENV)/.page: $(VENV)/.runs
-	@echo "Installing the packages of the dashboard into $(VENV): some seconds, without output."
-	$(BIN)/pip install --quiet -c constraints.txt -e '.[dashboard]'
+	@echo "Installing the packages of the dashboard and of judges into $(VENV): half a minute, without output."
+	$(BIN)/pip install --quiet -c constraints.txt -e '.[dashboard,judge]'
 	@touch $@
 
 up: $(VENV)/.page ## Run everything with simulated agents, and show it in a web page, until Ctrl-C

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from html import unescape
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlencode, urlsplit
 
 import pytest
@@ -223,3 +224,31 @@ def test_sessions_are_compared_with_the_cases_of_an_eval_set(run: Run, monkeypat
         producer.flush(DEADLINE_S)
         found = f"{told['dashboard']}/api/sessions?status=FAILED&metric=response_match_score"
         until(lambda: len(get(found).json()) == 2, "the sessions are not compared")
+
+
+def test_the_demo_shows_its_story() -> None:
+    with running("--demo") as (process, told):
+        page = told["dashboard"]
+
+        def shown(path: str) -> Any:
+            return get(f"{page}/api/{path}").json()
+
+        def configs(overview: Any) -> int:
+            return [each["kind"] for each in overview["changes"]].count("config_digest")
+
+        until(lambda: len(shown("not-scored")) > 0, "the outage of the judge is not shown")
+        until(lambda: configs(shown("overview")) == 2, "no config was pushed")
+        until(lambda: shown("overview")["coverage"]["sessions"] > 300, "no live session is shown")
+        (outage,) = shown("not-scored")
+        letters = shown("dead-letters")["by_reason"]
+        versions = {each["value"] for each in shown("overview")["changes"] if each["kind"] == "agent_version"}
+        process.send_signal(signal.SIGINT)
+
+        assert process.wait(DEADLINE_S) == 0
+    assert (outage["metric"], outage["cause"], outage["results"]) == (
+        "conversation_completeness",
+        "judge_unavailable",
+        30,
+    )
+    assert letters == {"not_json": 2, "empty": 1}
+    assert versions == {"1.8", "1.9", "2.0"}

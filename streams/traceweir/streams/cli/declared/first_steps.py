@@ -20,6 +20,7 @@ def demo(
         bool,
         typer.Option("--agents-only", help="Run only the agents, on the Kafka that the environment names."),
     ] = False,
+    story: Annotated[Path | None, typer.Option("--story", hidden=True)] = None,
 ) -> None:
     """Run the whole pipeline: an embedded broker, a worker, and simulated agents, for about half a minute.
 
@@ -27,6 +28,12 @@ def demo(
 
     Example: `traceweir demo --seconds 10 --json`
     """
+    if story is not None:
+        # A part of `traceweir up --demo`.
+        from traceweir.streams.cli.demo.story_agents import run_story
+        from traceweir.streams.cli.up_broker import kafka_settings
+
+        raise typer.Exit(run_story(kafka_settings(), story, seed=seed))
     if agents_only:
         from traceweir.streams.cli.demo.agents_only import run_agents
         from traceweir.streams.cli.up_broker import kafka_settings

@@ -10,7 +10,9 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from datetime import datetime
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -18,16 +20,22 @@ from typing import Any, NamedTuple
 import orjson
 
 from traceweir.schemas.text import printable
+from traceweir.streams.base.clock import utc_now
 from traceweir.streams.base.errors import InvalidSettingsError, NotReadyError, WorkerError
 from traceweir.streams.base.setting_groups.group import ENV_PREFIX
 from traceweir.streams.base.settings import load_settings
 from traceweir.streams.base.topics import ALL_STAGES
+from traceweir.streams.cli.demo.scripted_judge import scripted_judge
+from traceweir.streams.cli.demo.story import config as story_config
+from traceweir.streams.cli.demo.story import headlines
+from traceweir.streams.cli.demo.story_agents import write_history
 from traceweir.streams.cli.references import push_files
 from traceweir.streams.cli.terminal import complain
 from traceweir.streams.cli.up.ports import replaced_ports
 from traceweir.streams.cli.up_broker import SERVERS, broker_left
 from traceweir.streams.lab.evals.configs import criteria_for
 from traceweir.streams.lab.evals.files import chosen_files
+from traceweir.streams.scoring.judges.litellm_setup import JUDGE_PACKAGES
 from traceweir.streams.worker.kafka.embedded_broker import PARTITIONS, EmbeddedBroker
 from traceweir.streams.worker.kafka.topic_admin import create_topics
 
@@ -96,12 +104,17 @@ def run_up(*, demo: bool, config: Path | None, eval_set: str | None = None, as_j
     os.environ.setdefault(f"{ENV_PREFIX}WEB_PORT", "0")
     settings = load_settings()
     os.environ |= replaced_ports(settings, settings.model_fields_set)
+    # On a cluster of one's own, agents send no records of the past, and push no config.
+    tells_story = demo and SERVERS not in os.environ
     with (
-        _criteria_file(config, eval_set) as chosen_config,
-        _environment("error" if demo else "warning") as environment,
+        _story(config, eval_set) if tells_story else nullcontext() as story,
+        _criteria_file(story.config if story else config, eval_set) as chosen_config,
+        _environment("error" if demo else "warning", story.variables if story else {}) as environment,
     ):
         if eval_set is not None:
             push_files(load_settings(), [eval_set])
+        if story:
+            write_history(load_settings(), story.start)
         lines: queue.SimpleQueue[Line] = queue.SimpleQueue()
         chosen = [] if chosen_config is None else ["--config", str(chosen_config)]
         known = {} if chosen_config is None else {f"{ENV_PREFIX}DASHBOARD_CONFIG": str(chosen_config)}
@@ -115,13 +128,48 @@ def run_up(*, demo: bool, config: Path | None, eval_set: str | None = None, as_j
             if found is None:
                 return
             if demo:
-                parts.append(_Part("agents", ["demo", "--agents-only", "--keep"], environment, lines))
-            _tell(found, demo=demo, as_json=as_json)
+                agents = ["--story", str(story.pushed)] if story else ["--agents-only", "--keep"]
+                parts.append(_Part("agents", ["demo", *agents], environment, lines))
+            _tell(found, story.headlines if story else (), demo=demo, as_json=as_json)
             while not stopped.wait(_LOOK_EVERY_S):
                 _show(lines)
                 _check(parts, lines)
         finally:
             _stop(parts)
+
+
+class _Story(NamedTuple):
+    """What the parts need for the story of the demo."""
+
+    config: Path | None
+    """The config of the worker; None: that of the eval set."""
+    pushed: Path
+    """The config that the agents push."""
+    variables: Mapping[str, str]
+    """Settings of the parts."""
+    start: datetime
+    """When its history ends."""
+    headlines: Sequence[str]
+    """What happens, a line each."""
+
+
+@contextmanager
+def _story(config: Path | None, eval_set: str | None) -> Iterator[_Story]:
+    """Runs the scripted judge of the demo, if a judge can be asked here, and yields what the parts need."""
+    start = utc_now()
+    judged = config is None and eval_set is None and all(map(find_spec, JUDGE_PACKAGES))
+    with TemporaryDirectory(prefix="traceweir-story-") as folder, ExitStack() as running:
+        variables = {f"{ENV_PREFIX}EMBEDDER": "hashing"}
+        own = Path(folder) / "eval.json"
+        pushed = Path(folder) / "pushed.json"
+        own.write_bytes(orjson.dumps(story_config(judged=judged)))
+        pushed.write_bytes(orjson.dumps(story_config(judged=judged, max_tool_calls=2)))
+        if judged:
+            url = running.enter_context(scripted_judge())
+            variables |= {f"{ENV_PREFIX}JUDGE_API_BASE": url, f"{ENV_PREFIX}JUDGE_API_KEY": "not-needed"}
+        elif config is None and eval_set is None:
+            complain("No judge is shown: `pip install '.[judge]'` installs what asks one.")
+        yield _Story(config if config or eval_set else own, pushed, variables, start, headlines(start, judged=judged))
 
 
 @contextmanager
@@ -166,8 +214,6 @@ class _Part:
 
 
 def _require_dashboard() -> None:
-    from importlib.util import find_spec
-
     missing = [name for name in ("duckdb", "fastapi", "jinja2", "uvicorn") if find_spec(name) is None]
     if missing:
         raise InvalidSettingsError(
@@ -176,13 +222,13 @@ def _require_dashboard() -> None:
 
 
 @contextmanager
-def _environment(level: str) -> Iterator[dict[str, str]]:
+def _environment(level: str, variables: Mapping[str, str]) -> Iterator[dict[str, str]]:
     """Yields the environment of the parts, and runs the embedded broker meanwhile if no Kafka is configured.
 
     `level` is the log level if the environment has none: simulated agents send bad records on purpose, which the page
-    shows.
+    shows. `variables` hold where the environment has none.
     """
-    calm = {f"{ENV_PREFIX}LOG_LEVEL": level} | dict(os.environ)
+    calm = {f"{ENV_PREFIX}LOG_LEVEL": level} | dict(variables) | dict(os.environ)
     if SERVERS in os.environ:
         _create_topics()
         yield calm
@@ -232,23 +278,28 @@ def _addresses(parts: Sequence[_Part], lines: queue.SimpleQueue[Line], stopped: 
     return Addresses(found["dashboard"]["address"], otlp["http"], otlp["grpc"], load_settings().kafka_bootstrap_servers)
 
 
-def _tell(found: Addresses, *, demo: bool, as_json: bool) -> None:
+def _tell(found: Addresses, story: Sequence[str], *, demo: bool, as_json: bool) -> None:
     if as_json:
         sys.stdout.write(orjson.dumps(found._asdict()).decode() + "\n")
     else:
-        agents_line = "Simulated agents send records now." if demo else "Simulated agents: `traceweir up --demo`."
+        agents = "Simulated agents send records now." if demo else "Simulated agents: `traceweir up --demo`."
+        shown = "" if not story else f" What the page shows:\n{_listed(story)}\n"
         over_grpc = "" if found.otlp_grpc is None else f"  # or over gRPC: {found.otlp_grpc}\n"
         sys.stdout.write(
-            f"The page: {found.dashboard}\n\n"
+            f"The page: {found.dashboard}{'/?span=1h' if story else ''}\n\n"
             "An agent that is instrumented with OpenTelemetry sends its spans here:\n"
             f"  export OTEL_EXPORTER_OTLP_ENDPOINT={found.otlp}\n"
             "  export OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf\n"
             f"{over_grpc}\n"
             "Other commands and programs reach Kafka here:\n"
             f"  export {SERVERS}={found.kafka}\n\n"
-            f"{agents_line} Ctrl-C ends everything.\n"
+            f"{agents}{shown or ' '}Ctrl-C ends everything.\n"
         )
     sys.stdout.flush()
+
+
+def _listed(lines: Sequence[str]) -> str:
+    return "\n".join(f"  - {line}" for line in lines)
 
 
 def _check(parts: Sequence[_Part], lines: queue.SimpleQueue[Line]) -> None:

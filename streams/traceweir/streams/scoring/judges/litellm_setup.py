@@ -17,6 +17,8 @@ from traceweir.streams.base.process_setup import paused_gc
 from traceweir.streams.scoring.judges.errors import JudgeUnavailableError
 from traceweir.streams.scoring.judges.http_limits import install_http_limits
 
+JUDGE_PACKAGES = ("litellm", "tenacity", "aiolimiter")
+"""The packages of the [judge] extra, as they are imported."""
 INSTALL = "pip install '.[judge]' in a clone of Traceweir"
 
 
@@ -26,7 +28,7 @@ def check_judge() -> None:
     Raises:
         JudgeUnavailableError: a package is missing.
     """
-    missing = [name for name in ("litellm", "tenacity", "aiolimiter") if importlib.util.find_spec(name) is None]
+    missing = [name for name in JUDGE_PACKAGES if importlib.util.find_spec(name) is None]
     if missing:
         raise JudgeUnavailableError(
             f"a criterion of the evaluation config asks a judge, which needs {', '.join(missing)}: install it with "
