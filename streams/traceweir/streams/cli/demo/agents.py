@@ -86,6 +86,11 @@ class Sketch:
     names_session: bool = True
     """Whether the trace carries its session's id; otherwise only the record's key carries the id."""
 
+    @property
+    def topic(self) -> int:
+        """The place of the first question and its answer among those of the domain."""
+        return self.words % len(self.domain.asks)
+
 
 def emissions_of(sketch: Sketch, start: datetime) -> list[Emission]:
     """Returns the records of a session, ordered by `due_s`. `start` is the time of second 0."""
@@ -114,7 +119,8 @@ class _Agent:
     def run(self) -> list[Emission]:
         sketch = self._sketch
         for number, expected in enumerate(sketch.expected):
-            self._turn(f"turn-{number + 1}", expected)
+            # The trace is that of the first turn.
+            self._turn(f"turn-{number + 1}", expected, (sketch.topic + number) % len(sketch.domain.asks))
         late_trace = self._rng.random() < 0.5
         if not late_trace:
             self._trace()
@@ -124,11 +130,11 @@ class _Agent:
             self._trace()
         return self._found
 
-    def _turn(self, name: str, expected: Expected) -> None:
+    def _turn(self, name: str, expected: Expected, topic: int) -> None:
         rng = self._rng
         domain = self._sketch.domain
-        question = self._said(domain.asks)
-        answer = self._said(domain.answers)
+        question = domain.asks[topic].format(**self._case)
+        answer = domain.answers[topic].format(**self._case)
         calls = [self._call(tool) for tool in rng.sample(domain.tools, rng.choice((1, 1, 2, 2, 3)))]
         reference = _reference(expected, question, answer, calls, self._said(domain.evasions))
         self._event("invocation.started", name, user_content=_message(question, "user"), reference=reference)
@@ -260,9 +266,12 @@ class _Trace:
             "@type": "ReasoningTrace",
             "id": sketch.trace_id or f"kp:trace:{sketch.session_id}",
             "metadata": metadata,
-            "task": {"objective": self._said(domain.asks)},
+            "task": {"objective": domain.asks[sketch.topic].format(**self._case)},
             "steps": [*self._steps],
-            "outcome": {"result_summary": self._said(domain.answers), "confidence": confidence},
+            "outcome": {
+                "result_summary": domain.answers[sketch.topic].format(**self._case),
+                "confidence": confidence,
+            },
         }
 
     def _tell(self, *kinds: str) -> None:
@@ -283,7 +292,7 @@ class _Trace:
         )
 
     def _said(self, templates: Sequence[str]) -> str:
-        return self._rng.choice(templates).format(**self._sketch.domain.case(self._rng))
+        return self._rng.choice(templates).format(**self._case)
 
 
 def _reference(

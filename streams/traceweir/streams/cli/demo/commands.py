@@ -14,6 +14,7 @@ from rich.text import Text
 from traceweir.schemas.text import printable
 from traceweir.streams.cli.demo.interruption import Interrupted, Interruption
 from traceweir.streams.cli.demo.ledger import expected_counts
+from traceweir.streams.cli.demo.meanings import meaning_of
 from traceweir.streams.cli.demo.moment import NoView
 from traceweir.streams.cli.demo.play import DemoError, Expect, play
 from traceweir.streams.cli.demo.summary import Summary
@@ -85,9 +86,10 @@ def show_summary(summary: Summary, console: Console) -> None:
     table.add_column("expected", justify="right")
     table.add_column("observed", justify="right")
     table.add_column("")
+    table.add_column("what it counts")
     for name, wanted, observed in summary.rows():
         mark = Text("=", "green") if wanted == observed else Text("≠", "bold red")
-        table.add_row(Text(printable(name)), str(wanted), str(observed), mark)
+        table.add_row(Text(printable(name)), str(wanted), str(observed), mark, Text(printable(meaning_of(name))))
     console.print(table)
     for equation in summary.equations:
         console.print(Text(str(equation), "green" if equation.holds else "bold red"))

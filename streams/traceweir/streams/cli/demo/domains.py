@@ -29,6 +29,7 @@ class Domain:
     setbacks: tuple[str, ...]
     """Descriptions of a failure and of the agent's next attempt."""
     answers: tuple[str, ...]
+    """The answer to each of `asks`."""
     evasions: tuple[str, ...]
     """Answers that miss the question."""
 
@@ -83,8 +84,10 @@ DOMAINS = (
             "Carrier {m} does not file fares to {place} publicly; queried the consolidator.",
         ),
         answers=(
-            "Booking {ref} now goes to {place} on {day}, with the {thing} for {name}; {m} euros in all.",
-            "{name} travels to {place} on {day} for {m} euros; the {thing} is included under {ref}.",
+            "Booking {ref} now goes to {place} with the {thing} for {name}.",
+            "{name} travels to {place} on {day} under booking {ref}, for less than {m} euros.",
+            "{name} is home by {day} without the connection via {place}; the new booking is {ref}.",
+            "Of the {n} delegates to {place}, only {name} still lacks a {thing}.",
         ),
         evasions=("Please contact the airline.", "Several options exist, depending on preferences."),
     ),
@@ -127,6 +130,8 @@ DOMAINS = (
         answers=(
             "Change {ref} removes the {thing}, yet line {m} of the {place} needs a lock; {name} should add a test.",
             "The {place} breaks {day} because {ref} lost a default; restoring it makes all {n} tests pass.",
+            "{name} introduced the {thing} at line {m} of the {place} with change {ref}.",
+            "A guard at line {m} of the {place} is enough in place of {ref}.",
         ),
         evasions=("Looks good to me.", "The code could be cleaner in places."),
     ),
@@ -168,7 +173,9 @@ DOMAINS = (
         ),
         answers=(
             "Invoice {ref} matches the {thing} from {place}; the {m} left over is tax withheld from {name}.",
-            "The gap of {m} comes from the rate used {day}; correcting {ref} in {place} closes it.",
+            "The gap of {m} dollars comes from the rate used {day}; correcting {ref} in {place} closes it.",
+            "The {thing} of {name} is below the limit of {n} thousand, so no report is due.",
+            "One {thing} to {place} lacks an approval {day}: {ref} of {name}.",
         ),
         evasions=("The accounts look plausible.", "An expert should have a look."),
     ),
@@ -209,8 +216,10 @@ DOMAINS = (
             "{thing} 상품 코드가 바뀌어 예전 코드 {m}로 검색했다.",
         ),
         answers=(
-            "{name}, 주문 {ref}의 {thing}은 {day}에 {place}(으)로 도착합니다.",
-            "{thing} 환불 {m}원은 {day}까지 처리되며 접수 번호는 {ref}입니다.",
+            "{name}, 주문 {ref}의 {thing} 배송은 물류 창고 휴무로 늦었고 {day}에 도착합니다.",
+            "{place} 매장에서 산 {thing} 환불 {m}원은 {day}까지 처리되며 접수 번호는 {ref}입니다.",
+            "색상을 바꾼 {thing}은 {day}에 {place}(으)로 도착합니다. 주문 번호는 {ref}입니다.",
+            "{name}, 적립금 {m}점은 주문 {ref}의 결제가 취소되어 빠졌습니다.",
         ),
         evasions=("잠시만 기다려 주세요.", "고객 센터로 문의해 주시기 바랍니다."),
     ),
@@ -252,7 +261,9 @@ DOMAINS = (
         ),
         answers=(
             "{name} found an effect on {place} {day}, but the {thing} in {ref} rests on {n} sites.",
-            "Of {m} samples in {ref}, {n} support the {thing}; {name} overstates it for {place}.",
+            "{n} sources on {place} disagree with {ref}; the {thing} by {name} is the strongest.",
+            "The {thing} by {name}: of {m} samples, {n} support the effect on {place}.",
+            "Table {n} of {ref} has {m} samples on {place}, without errors.",
         ),
         evasions=("More research is needed.", "Opinions on this differ widely."),
     ),

@@ -65,7 +65,7 @@ class Observed:
     """The latest sessions; the session with the newest output is at the end."""
     latest_letters: deque[DeadLetter] = field(default_factory=lambda: deque(maxlen=SHOWN_LETTERS))
     news: deque[str] = field(default_factory=lambda: deque(maxlen=1_000))
-    """One line for each decision and each dead letter that the view has not read yet."""
+    """One line for each score of a session, decision and dead letter that the view has not read yet."""
 
     def counters(self, stage: str) -> Counter[str]:
         """Returns the counts of a stage over all partitions."""
@@ -170,6 +170,8 @@ class Observer:
             session.dimensions = {name: score["details"][name] for name in names}
         elif score["level"] == "session":
             session.criteria[metric] = score["status"]
+            value = "" if score["value"] is None else f"{figure(score['value'])}  "
+            self.seen.news.append(f"{score['session_id']}  {metric}  {value}{score['status']}")
 
     def _decision(self, score: dict[str, Any], session: SessionSeen) -> None:
         details = score["details"]

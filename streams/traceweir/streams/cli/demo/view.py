@@ -14,7 +14,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from traceweir.schemas.figures import figure
+from traceweir.schemas.figures import counted, figure
 from traceweir.schemas.text import printable
 from traceweir.streams.cli.demo.moment import DemoView, Moment, NoView
 from traceweir.streams.cli.demo.observer import SHOWN_LETTERS, Observed, SessionSeen
@@ -25,6 +25,8 @@ ROOMY_COLUMNS = 140
 DOMAIN_COLUMNS = 92
 """From this terminal width, the view has a column for the domain; in 80 columns the gate's reason needs the place."""
 LINES_PER_S = 4.0
+QUIET_S = 3.0
+"""Seconds without news after which a line says how far the demo is."""
 _PANEL_COLUMNS, _OTHER_LINES = 4, 9
 """Columns of a panel's frame; lines of both panels' frames, and of the table's head; blank lines; the line of the cursor."""
 _DIMENSIONS = ("complexity", "novelty", "tool_diversity", "outcome_confidence")
@@ -37,16 +39,20 @@ def view_for(console: Console) -> AbstractContextManager[DemoView]:
 
 
 class LineView(NoView):
-    """Prints decisions and dead letters as lines, at most `LINES_PER_S`; further ones are only counted."""
+    """Prints scores, decisions and dead letters as lines, at most `LINES_PER_S`; further ones are only counted.
+
+    Without news, a line every `QUIET_S` seconds says how far the demo is.
+    """
 
     def __init__(self, console: Console) -> None:
         self._console = console
         self._phase = ""
         self._printed_until_s = 0.0
+        self._printed_at_s = 0.0
         self._skipped = 0
 
     def update(self, moment: Moment, seen: Observed) -> None:
-        """Prints new decisions and dead letters."""
+        """Prints what is new."""
         if moment.phase != self._phase:
             self._phase = moment.phase
             self._print(moment, moment.phase)
@@ -59,8 +65,12 @@ class LineView(NoView):
             more = f"  (and {self._skipped} more)" if self._skipped else ""
             self._skipped = 0
             self._print(moment, line + more)
+        if moment.at_s - self._printed_at_s >= QUIET_S:
+            closed = counted(seen.counts["sessions"], "session")
+            self._print(moment, f"{moment.phase}: {closed} closed, {counted(seen.results, 'score')}")
 
     def _print(self, moment: Moment, line: str) -> None:
+        self._printed_at_s = moment.at_s
         text = f"{moment.at_s:5.1f} s  {moment.emitted:5d} sent  {printable(line, 300)}"
         self._console.print(Text(text), soft_wrap=True)
 

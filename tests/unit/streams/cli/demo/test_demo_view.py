@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import io
 import json
+from datetime import UTC, datetime
 
 import pytest
 from rich.console import Console
 
 from traceweir.schemas.dead_letter import DeadLetter
+from traceweir.scorers.evaluation.plan import read_plan
 from traceweir.streams.cli.demo.commands import show_summary, show_totals
+from traceweir.streams.cli.demo.fleet import build_fleet
+from traceweir.streams.cli.demo.ledger import CONFIG, expected_counts
+from traceweir.streams.cli.demo.meanings import meaning_of
 from traceweir.streams.cli.demo.moment import Moment
 from traceweir.streams.cli.demo.observer import Observed, SessionSeen
 from traceweir.streams.cli.demo.summary import Equation, Redaction, Summary, equations_of
@@ -163,3 +168,24 @@ def test_an_interrupted_demo_shows_the_counts_so_far() -> None:
         ["records sent ", "       12"]
     ]
     assert "sessions" in out.getvalue()
+
+
+def test_the_line_view_says_how_far_the_demo_is_when_nothing_is_new() -> None:
+    out, seen = io.StringIO(), Observed()
+    view = LineView(Console(file=out, width=400))
+    for tenths in range(0, 100, 5):
+        view.update(Moment(tenths / 10, "the worker starts", 4, 20), seen)
+    lines = [line.split("sent  ")[1] for line in out.getvalue().splitlines()]
+    assert lines == ["the worker starts", *["the worker starts: 0 sessions closed, 0 scores"] * 3]
+
+
+def test_the_table_explains_every_count_that_a_demo_expects() -> None:
+    plan = read_plan(CONFIG)
+    expected = expected_counts(build_fleet(1, 8.0, datetime(2026, 3, 1, 12, tzinfo=UTC)).emissions, plan)
+    assert [name for name in expected if not meaning_of(name)] == []
+    summary = Summary(
+        seed=1, took_s=1.0, worker_log=None, equations=[], expected=expected, observed=expected, redactions=[]
+    )
+    out = io.StringIO()
+    show_summary(summary, Console(file=out, width=200))
+    assert "records that were sent twice, on purpose" in out.getvalue()

@@ -7,8 +7,11 @@ from datetime import UTC, datetime
 
 import pytest
 
+from traceweir.schemas.turns import turns_of
 from traceweir.streams.cli.demo.agents import DUPLICATE, JOINED
+from traceweir.streams.cli.demo.domains import DOMAINS
 from traceweir.streams.cli.demo.fleet import SECRETS, Fleet, build_fleet
+from traceweir.streams.cli.demo.ledger import sessions_of
 from traceweir.streams.worker.kafka.embedded_broker import PARTITIONS
 
 pytestmark = pytest.mark.slow
@@ -82,3 +85,18 @@ def test_rounds_of_the_demo_share_no_session_and_no_domain(fleet: Fleet) -> None
         b'"task_domain":"travel"' in (emission.value or b"") for emission in later.emissions if emission.session
     )
     assert all(emission.due_s >= 0 for emission in later.emissions)
+
+
+def test_the_texts_of_a_session_are_about_one_case(fleet: Fleet) -> None:
+    for session in sessions_of(fleet.emissions):
+        first = next((turn.invocation for turn in turns_of(session.document()) if session.events), None)
+        if first is None or first.user_content is None or first.final_response is None:
+            continue
+        for trace in session.traces:
+            assert trace.task.objective == first.user_content.text
+            assert trace.outcome.result_summary == first.final_response.text
+
+
+def test_every_question_of_a_domain_has_its_answer() -> None:
+    for domain in DOMAINS:
+        assert len(domain.asks) == len(domain.answers)
