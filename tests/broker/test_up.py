@@ -226,6 +226,7 @@ def test_sessions_are_compared_with_the_cases_of_an_eval_set(run: Run, monkeypat
         until(lambda: len(get(found).json()) == 2, "the sessions are not compared")
 
 
+@pytest.mark.timeout(300)
 def test_the_demo_shows_its_story() -> None:
     with running("--demo") as (process, told):
         page = told["dashboard"]
