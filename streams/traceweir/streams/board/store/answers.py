@@ -27,6 +27,8 @@ class Figures(BaseModel):
     """Number of results without a value, by reason."""
     mean: float | None
     """Mean of the values; null without a value."""
+    variance: float | None
+    """Sample variance of the values; null if it is unknown, as of one value."""
     pass_rate: float | None
     """Share of passed among passed and failed results, from 0 to 1; null without one of them."""
     pass_rate_low: float | None
@@ -99,16 +101,68 @@ class SeriesPoint(BaseModel):
 
 
 class Change(BaseModel):
-    """The first results of an agent version or of a config within a span of time."""
+    """The first results of an agent version, a config, a model or a judge within a span of time."""
 
-    kind: Literal["agent_version", "config_digest"]
+    kind: Literal["agent_version", "config_digest", "model", "judge"]
     """What changed."""
     value: str
-    """The new version, or the digest of the new config."""
+    """The new version, the digest of the new config, or the name of the model."""
     agent_name: str | None
-    """The agent of the version; null for a config."""
+    """The agent of the version; null for the others."""
     first_seen_at: datetime
     """The minute of the first result, in UTC."""
+
+
+class Regression(BaseModel):
+    """A metric, of all results or of a slice, that is worse after a change than before it."""
+
+    metric: str
+    """Name of the metric."""
+    level: str
+    """What was measured: an invocation, a trace or the session."""
+    dimension: str | None
+    """Dimension of the slice; null for all results."""
+    value: str | None
+    """Value of the dimension."""
+    at: datetime
+    """When something changed, in UTC: the minute of the first result."""
+    agent_name: str | None
+    """The agent whose results are compared, because its version changed; null for those of all agents."""
+    changes: list[Change]
+    """What changed at this time."""
+    of: Literal["pass rate", "mean"]
+    """What is compared: the means only where no threshold judges a value."""
+    unit: str | None
+    """The unit of the values; null if they have none, or if no scorer of this name is installed."""
+    before: float
+    """The pass rate, or the mean, before the change."""
+    before_results: int
+    """Number of verdicts, or of values, before the change."""
+    after: float
+    """The pass rate, or the mean, after the change."""
+    after_results: int
+    """Number of verdicts, or of values, after the change."""
+    difference: float
+    """After minus before."""
+    difference_low: float
+    """Lower bound of the interval; the intervals of all that was tested have 95 % confidence together (Bonferroni)."""
+    difference_high: float
+    """Upper bound of the interval."""
+    p_value: float | None
+    """P-value (Fisher's exact test, or a t-test), corrected by Holm for all metrics, slices and times; 0.05 at most."""
+
+
+class Regressions(BaseModel):
+    """What is worse after a change in a span of time than before it, beyond chance."""
+
+    since: datetime
+    """When the results before a change begin, in UTC: a whole span before the span."""
+    tested: int
+    """Number of metrics, slices and times that have enough results and were tested."""
+    found: list[Regression]
+    """The regressions, the surest one first. A metric or slice is listed once, with the time of its surest difference."""
+    left_out: list[str]
+    """Dimensions with so many values that they were not compared."""
 
 
 class Freshness(BaseModel):
@@ -153,7 +207,9 @@ class Overview(BaseModel):
     series: list[SeriesPoint]
     """The figures of each metric and level in each step, by time. A step without results is left out."""
     changes: list[Change]
-    """Agent versions and configs whose first results are in the span, by time."""
+    """Agent versions, configs, models and judges whose first results are in the span, by time."""
+    regressions: Regressions
+    """What is worse after one of these changes than before it."""
     coverage: Coverage
     """Where sessions and traces went."""
     freshness: Freshness
@@ -338,31 +394,37 @@ class Slice(Figures):
     """The figures of the results that have one value of a dimension, against all other results of the metric."""
 
     dimension: str
-    """Name of the dimension."""
+    """Name of the dimension: one of a result, `user_id`, or `label` and the name of a label."""
     value: str
     """The value of the dimension."""
+    of: Literal["pass rate", "mean"]
+    """What is compared: the means only where no threshold judges a value."""
+    others: int
+    """Number of verdicts, or of values, of the other results."""
     difference: float
-    """Pass rate of the slice minus the pass rate of the other results."""
+    """Pass rate (or mean) of the slice minus that of the other results."""
     difference_low: float
-    """Lower bound of the 95 % interval of the difference (Newcombe)."""
+    """Lower bound of the 95 % interval of the difference (Newcombe for pass rates, the t-test for means)."""
     difference_high: float
-    """Upper bound of the 95 % interval of the difference (Newcombe)."""
+    """Upper bound of the interval."""
     p_value: float | None
-    """P-value of Fisher's exact test, corrected by Holm for all slices that were tested; null for invocations, which are not
-    independent."""
+    """P-value (Fisher's exact test, or a t-test), corrected by Holm for all slices that were tested; null for invocations,
+    which are not independent."""
     differs: bool
     """Whether the p-value is 0.05 at most."""
 
 
 class Slices(BaseModel):
-    """The values of dimensions whose pass rates differ most from all other results of the metric."""
+    """The values of dimensions whose pass rates, or means, differ most from all other results of the metric."""
 
     level: str | None
-    """The level whose results are compared; null without a verdict."""
+    """The level whose results are compared; null without a value."""
     tested: int
-    """Number of values with enough verdicts to be compared; all of them were."""
+    """Number of values with enough results to be compared; all of them were."""
     differing: list[Slice]
     """Those that differ most: first those that differ beyond chance, by the bound of the interval that is nearest to zero."""
+    left_out: list[str]
+    """Dimensions with so many values that they were not compared."""
 
 
 class MetricResult(BaseModel):
@@ -400,7 +462,7 @@ class MetricOverTime(BaseModel):
     series: list[SeriesPoint]
     """The figures in each step, by time. A step without results is left out."""
     changes: list[Change]
-    """Agent versions and configs whose first results are in the span, by time."""
+    """Agent versions, configs, models and judges whose first results are in the span, by time."""
     distribution: list[Bin]
     """How many results have which value, in ranges of the same width, from the least value to the largest one."""
     slices: Slices
@@ -424,22 +486,28 @@ class MetricDifference(BaseModel):
     """The figures of the first side; null without a result."""
     second: JudgedFigures | None
     """The figures of the second side; null without a result."""
-    pass_rate_difference: float | None
+    compared: Literal["all", "pairs"] = "all"
+    """What is compared: all results of both sides, or the pairs of results of the same session that are on both sides."""
+    pairs: int = 0
+    """Number of pairs with two values, if pairs are compared."""
+    pass_rate_difference: float | None = None
     """Pass rate of the second side minus that of the first one; null if a side has no verdict."""
-    pass_rate_difference_low: float | None
-    """Lower bound of the 95 % interval (Newcombe)."""
-    pass_rate_difference_high: float | None
-    """Upper bound of the 95 % interval (Newcombe)."""
+    pass_rate_difference_low: float | None = None
+    """Lower bound of the 95 % interval (Newcombe; of pairs, clustered by session)."""
+    pass_rate_difference_high: float | None = None
+    """Upper bound of the 95 % interval."""
+    p_value: float | None = None
+    """P-value of the difference of the pass rates (Fisher's exact test; of pairs, McNemar's), or of the means where no
+    threshold judges a value (t-test; of pairs, clustered by session), corrected by Holm for all metrics and levels. Null with
+    fewer than ten results on a side, and for invocations that are not paired, which are not independent."""
     differs: bool = False
-    """Whether chance does not explain the difference of the pass rates: ten verdicts or more on both sides, and a p-value of
-    0.05 at most by Fisher's exact test, corrected by Holm for all metrics and levels. Never for invocations, which are not
-    independent."""
-    mean_difference: float | None
+    """Whether chance does not explain this difference: the p-value is 0.05 at most."""
+    mean_difference: float | None = None
     """Mean of the second side minus that of the first one; null if a side has no value."""
-    mean_difference_low: float | None
-    """Lower bound of the 95 % interval (Welch); null if a side has fewer than two values."""
-    mean_difference_high: float | None
-    """Upper bound of the 95 % interval (Welch); null if a side has fewer than two values."""
+    mean_difference_low: float | None = None
+    """Lower bound of the 95 % interval (t-test); null if the variance of a side is unknown."""
+    mean_difference_high: float | None = None
+    """Upper bound of the 95 % interval (t-test); null if the variance of a side is unknown."""
 
     @property
     def has_several_judges(self) -> bool:
@@ -452,6 +520,10 @@ class Comparison(BaseModel):
 
     metrics: list[MetricDifference]
     """Each metric and level that a side has results of, by name."""
+    common_sessions: int
+    """Number of sessions that are on both sides; 0 if both sides are the same selection."""
+    no_pairs_because: str | None
+    """Why the results of these sessions are not compared by pairs; null if they are, or if there are none."""
 
 
 class DimensionValues(BaseModel):

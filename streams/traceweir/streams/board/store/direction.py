@@ -16,8 +16,8 @@ def direction_of(store: Readable, selection: Selection, metric: str) -> Directio
     Raises:
         StoreError: the store cannot answer.
     """
-    if (described := description_of(metric)) is not None:
-        return described.direction
+    if (direction := direction_of_scorer(metric)) is not None:
+        return direction
     where, parameters = selection.where("occurred_at")
     (row,) = store.query(
         "SELECT count(*) FILTER ((status = 'PASSED') = (value > threshold)) AS higher, count(*) AS verdicts FROM results "
@@ -27,3 +27,9 @@ def direction_of(store: Readable, selection: Selection, metric: str) -> Directio
     if row["verdicts"] and row["higher"] in (0, row["verdicts"]):
         return "higher" if row["higher"] else "lower"
     return None
+
+
+def direction_of_scorer(metric: str) -> Direction | None:
+    """Returns which values of a metric are better; None if no scorer of this name is installed."""
+    described = description_of(metric)
+    return described.direction if described is not None else None

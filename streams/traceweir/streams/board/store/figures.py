@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
+from traceweir.streams.base.statistics.moments import Moments
 from traceweir.streams.base.statistics.rate_intervals import rate_interval
 from traceweir.streams.board.store.answers import Figures, JudgedFigures, JudgeFigures
 from traceweir.streams.board.store.rollups import FIGURES, ROLLUP_COLUMNS
@@ -53,6 +54,30 @@ def sums() -> str:
     return ", ".join(f"sum({name}) AS {name}" for name in FIGURES)
 
 
+def figures_of_results(selection: Selection, *columns: str) -> tuple[str, str, dict[str, Any]]:
+    """Returns the same as `rollups_of`, of results that the store still has, with columns that figures do not have.
+
+    Args:
+        selection: The span, the dimensions and the metric.
+        columns: The columns beside the figures; the level of a result is one.
+    """
+    where, parameters = selection.where("occurred_at")
+    figures = {
+        "n": "1",
+        "evaluated": "CASE WHEN value IS NULL THEN 0 ELSE 1 END",
+        "value_sum": "coalesce(value, 0)",
+        "value_square_sum": "coalesce(value * value, 0)",
+        "passed": "CASE WHEN status = 'PASSED' THEN 1 ELSE 0 END",
+        "failed": "CASE WHEN status = 'FAILED' THEN 1 ELSE 0 END",
+        **{reason: f"CASE WHEN not_evaluated_because = '{reason}' THEN 1 ELSE 0 END" for reason in REASONS},
+        "input_tokens": "cost_input_tokens",
+        "output_tokens": "cost_output_tokens",
+        "usd": "cost_usd",
+    }
+    cells = ", ".join((*columns, *(f"{sql} AS {name}" for name, sql in figures.items())))
+    return f"(SELECT {cells} FROM results WHERE {where})", "true", parameters
+
+
 def rows_by_place(store: Readable, selection: Selection) -> dict[Place, list[dict[str, Any]]]:
     """Returns the sums of each metric and level, one row for each judge; a row without a judge has None.
 
@@ -71,7 +96,14 @@ def rows_by_place(store: Readable, selection: Selection) -> dict[Place, list[dic
     found: dict[Place, list[dict[str, Any]]] = {}
     for row in rows:
         found.setdefault((row["metric"], row["level"]), []).append(row)
-    return {place: rows for place, rows in found.items() if any(row["n"] for row in rows)}
+    places = sorted((place for place, rows in found.items() if any(row["n"] for row in rows)), key=in_order)
+    return {place: found[place] for place in places}
+
+
+def in_order(place: Place) -> tuple[str, bool, str]:
+    """Returns a key that sorts metrics by name, and the level of sessions before the others."""
+    metric, level = place
+    return metric, level != "session", level
 
 
 def added(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -94,6 +126,7 @@ def figures_of(row: Mapping[str, Any]) -> Figures:
     evaluated, passed, failed = (int(row[name]) for name in ("evaluated", "passed", "failed"))
     judged = passed + failed
     low, high = rate_interval(passed, judged) if judged else (None, None)
+    moments = Moments.of_sums(evaluated, row["value_sum"], row["value_square_sum"]) if evaluated else None
     return Figures(
         results=int(row["n"]),
         evaluated=evaluated,
@@ -101,7 +134,8 @@ def figures_of(row: Mapping[str, Any]) -> Figures:
         failed=failed,
         informational=evaluated - judged,
         not_evaluated={reason: int(row[reason]) for reason in REASONS if row[reason]},
-        mean=row["value_sum"] / evaluated if evaluated else None,
+        mean=moments.mean if moments is not None else None,
+        variance=moments.variance if moments is not None else None,
         pass_rate=passed / judged if judged else None,
         pass_rate_low=low,
         pass_rate_high=high,

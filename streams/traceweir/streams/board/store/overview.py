@@ -22,6 +22,7 @@ from traceweir.streams.board.store.answers import (
 )
 from traceweir.streams.board.store.figures import Place, judged_figures_of, rollups_of, rows_by_place
 from traceweir.streams.board.store.quantiles import quantiles_by_place
+from traceweir.streams.board.store.regressions import regressions
 from traceweir.streams.board.store.rollups import BUCKET_GROWTH
 from traceweir.streams.board.store.selection import Readable, Selection, in_utc, stored
 from traceweir.streams.board.store.tables import RESULT_DIMENSIONS
@@ -40,13 +41,15 @@ def overview(store: Readable, selection: Selection) -> Overview:
         StoreError: the store cannot answer.
     """
     step_s = step_of((selection.until - selection.since).total_seconds())
+    changes = changes_in(store, selection)
     return Overview(
         since=selection.since,
         until=selection.until,
         step_s=step_s,
         metrics=figures_with_quantiles(store, selection),
         series=series_of(store, selection, step_s),
-        changes=changes_in(store, selection),
+        changes=changes,
+        regressions=regressions(store, selection, changes),
         coverage=_coverage(store, selection),
         freshness=_freshness(store, selection),
     )
@@ -102,22 +105,26 @@ def series_of(store: Readable, selection: Selection, step_s: int) -> list[Series
 
 
 def changes_in(store: Readable, selection: Selection) -> list[Change]:
-    """Returns the agent versions and the configs whose first results are in the span, by time."""
+    """Returns the agent versions, configs, models and judges whose first results are in the span, by time."""
     where, parameters = selection.where("minute")
     # The first results of a version can be older than the span: then the span has no change to it. If they are in the
     # span, an hour whose first minute is in it has results in it.
+    first = " UNION ALL ".join(
+        f"SELECT '{kind}' AS kind, {kind} AS value, {agent} AS agent_name, min(minute) AS first_seen_at FROM hours "
+        f"WHERE {kind} IS NOT NULL GROUP BY {groups} "
+        "HAVING bool_or(selected) AND min(minute) >= $since AND min(minute) < $until"
+        for kind, agent, groups in (
+            ("agent_version", "agent_name", "agent_version, agent_name"),
+            *((kind, "NULL", kind) for kind in ("config_digest", "model", "judge")),
+        )
+    )
     rows = store.query(
         f"""
         WITH hours AS (
-        SELECT minute, agent_name, agent_version, config_digest, coalesce({where}, false) AS selected FROM (
+        SELECT minute, agent_name, agent_version, config_digest, model, judge, coalesce({where}, false) AS selected FROM (
         SELECT minute, n, {_CHANGE_COLUMNS} FROM rollup_hours UNION ALL SELECT minute, n, {_CHANGE_COLUMNS} FROM rollup_changes
         ) WHERE n > 0)
-        SELECT 'agent_version' AS kind, agent_version AS value, agent_name, min(minute) AS first_seen_at FROM hours
-        WHERE agent_version IS NOT NULL GROUP BY agent_version, agent_name
-        HAVING bool_or(selected) AND min(minute) >= $since AND min(minute) < $until
-        UNION ALL
-        SELECT 'config_digest', config_digest, NULL, min(minute) FROM hours GROUP BY config_digest
-        HAVING bool_or(selected) AND min(minute) >= $since AND min(minute) < $until
+        {first}
         """,
         parameters,
     )
@@ -137,9 +144,17 @@ def _metric_figures(place: Place, figures: JudgedFigures) -> MetricFigures:
     )
 
 
-def closed_sessions(store: Readable, selection: Selection) -> int:
-    """Returns the number of sessions (segments) that closed in the span."""
-    where, parameters = selection.where("last_record_at", of_results=False)
+def closed_sessions_before(store: Readable, before: Selection) -> int | None:
+    """Returns the number of sessions (segments) that closed in a span; None if the store does not have the whole span.
+
+    The store has a whole span if it has a session that is older.
+    """
+    where, parameters = before.where("last_record_at", of_results=False)
+    older = store.query(
+        "SELECT 1 AS n FROM sessions WHERE last_record_at < $since LIMIT 1", {"since": stored(before.since)}
+    )
+    if not older:
+        return None
     (found,) = store.query(f"SELECT count(*) AS n FROM sessions WHERE {where}", parameters)
     return int(found["n"])
 

@@ -60,20 +60,23 @@ class Selection:
         """Whether it selects by what only results have: a metric, or the judge."""
         return self.metric is not None or "judge" in self.dimensions
 
-    def where(self, time: str, *, of_results: bool = True) -> tuple[str, dict[str, Any]]:
+    def where(self, time: str, *, of_results: bool = True, side: str = "") -> tuple[str, dict[str, Any]]:
         """Returns the condition for rows with this column of time, and its parameters.
 
         Args:
             time: The column.
             of_results: Whether the rows are results; other rows have no metric and no judge that could be a condition.
+            side: What the names of the parameters begin with, for a query about two selections.
         """
         dimensions = {name: value for name, value in self.dimensions.items() if of_results or name != "judge"}
-        conditions = [f"{time} >= $since", f"{time} < $until", *(f"{name} = ${name}" for name in dimensions)]
-        parameters: dict[str, Any] = {**self.span, **dimensions}
         if of_results and self.metric is not None:
-            conditions.append("metric = $metric")
-            parameters["metric"] = self.metric
-        return " AND ".join(conditions), parameters
+            dimensions["metric"] = self.metric
+        conditions = [
+            f"{time} >= ${side}since",
+            f"{time} < ${side}until",
+            *(f"{name} = ${side}{name}" for name in dimensions),
+        ]
+        return " AND ".join(conditions), {f"{side}{name}": value for name, value in {**self.span, **dimensions}.items()}
 
 
 def in_utc(stored: datetime) -> datetime:

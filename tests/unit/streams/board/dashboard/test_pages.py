@@ -27,6 +27,7 @@ from traceweir.schemas.judge_config import Budget
 from traceweir.schemas.text import shell_command
 from traceweir.streams.board.dashboard.access import COOKIE
 from traceweir.streams.board.dashboard.content import Content
+from traceweir.streams.board.store import diff as diff_module
 from traceweir.streams.board.store import sessions as sessions_module
 from traceweir.streams.board.store.duckdb_store import DuckDBStore
 from traceweir.streams.board.store.errors import StoreUnavailableError
@@ -45,7 +46,6 @@ VIEWS = (
     "/not-scored",
     "/dead-letters",
     "/compare?first_agent_version=2.3.1&second_agent_version=2.4.0",
-    "/diff?first_agent_version=2.3.1&second_agent_version=2.4.0",
 )
 
 Open = Callable[..., httpx.AsyncClient]
@@ -226,9 +226,8 @@ async def test_a_comparison_of_different_judges_says_so(
     query = "?first_agent_version=1&second_agent_version=2"
 
     page = (await visit(site).get(f"/compare{query}")).text
-    diff = (await visit(site).get(f"/diff{query}")).text
 
-    assert ("different judges" in page, "different judges" in diff) == (is_said, is_said)
+    assert ("different judges" in page) == is_said
 
 
 @pytest.mark.parametrize("view", ["/", "/metrics", "/metric?metric=token_usage_v1", "/session?session_id=s0"])
@@ -792,22 +791,43 @@ async def test_flips_show_both_reasons_as_far_as_is_configured(
 ) -> None:
     site = Site(open_store(tmp_path / "store.duckdb"), now=NOW + timedelta(minutes=1), content=content)
     before = NOW - timedelta(days=2)
-    site.add(*(make_score(f"s{n}", value=0.9, occurred_at=before, rationale=f"before {SECRET}") for n in range(3)))
-    site.add(*(make_score(f"s{n}", value=0.1, result_id=f"{n}", rationale=HOSTILE) for n in range(3)))
+    site.add(*(make_score(f"s{n}", value=0.9, occurred_at=before, rationale=f"before {SECRET}") for n in range(12)))
+    site.add(*(make_score(f"s{n}", value=0.1, result_id=f"{n}", rationale=HOSTILE) for n in range(12)))
     query = f"first_since={before:%Y-%m-%dT%H:%M:%SZ}&first_until={NOW - timedelta(days=1):%Y-%m-%dT%H:%M:%SZ}"
 
-    page = (await visit(site).get(f"/diff?{query}")).text
+    page = (await visit(site).get(f"/compare?{query}")).text
 
     assert "0.900 PASSED to 0.100 FAILED (needs &gt;= 0.75)" in page
-    assert "paired" in page
+    assert "12 pairs" in page
+    assert '<span class="bad">−100.0 points</span></td><td class="r dim nowrap">–' in page
+    assert "12 sessions are on both sides" in page
     assert (SECRET in page, "&lt;script&gt;" in page) == (has_secret, has_reason)
     assert "<script>document" not in page
 
 
-async def test_sides_that_cannot_be_compared_say_why(site: Site, visit: Open) -> None:
-    answer = await visit(site).get("/diff?first_agent_version=none")
-    assert answer.status_code == 200
-    assert "first: has no results" in answer.text
+async def test_too_many_results_for_pairs_are_said_and_the_sides_are_compared(
+    tmp_path: Path, visit: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(diff_module, "MAX_RESULTS", 11)
+    site = Site(open_store(tmp_path / "store.duckdb"), now=NOW + timedelta(minutes=1))
+    site.add(*(make_score(f"s{n}", value=0.9, judge="one") for n in range(12)))
+    site.add(*(make_score(f"s{n}", value=0.1, judge="two", result_id=f"{n}") for n in range(12)))
+
+    page = (await visit(site).get("/compare?first_judge=one&second_judge=two")).text
+
+    assert "the first side has more than 11 results" in page
+    assert '<span class="bad">−100.0 points</span>' in page
+
+
+async def test_the_former_page_of_pairs_leads_to_the_one_comparison(site: Site, visit: Open) -> None:
+    answer = await visit(site).get("/diff?first_agent_version=2.3.1")
+    assert (answer.status_code, answer.headers["location"]) == (308, "/compare?first_agent_version=2.3.1")
+
+
+async def test_a_comparison_names_its_sides_and_says_that_two_versions_have_no_pairs(site: Site, visit: Open) -> None:
+    page = (await visit(site).get(VIEWS[-1])).text
+    assert "<bdi>agent version 2.4.0</bdi> minus <bdi>agent version 2.3.1</bdi>" in page
+    assert "No session is on both sides, so there are no pairs." in page
 
 
 async def test_every_page_shows_the_health_and_what_came_from_kafka_is_inert(site: Site, visit: Open) -> None:
@@ -843,7 +863,10 @@ async def test_the_result_of_a_comparison_is_before_its_form(site: Site, visit: 
 
 async def test_compare_opens_on_the_last_two_versions_of_an_agent(tmp_path: Path, visit: Open) -> None:
     site = Site(open_store(tmp_path / "store.duckdb"), now=NOW + timedelta(minutes=1))
-    assert "Both sides are the same" in (await visit(site).get("/compare")).text
+    empty = (await visit(site).get("/compare")).text
+    assert "No side has a result" in empty
+    assert "2026-01-30 12:01:00 to 2026-01-31 12:01:00 UTC</bdi> minus <bdi>2026-01-29 12:01:00" in empty
+    assert "Both sides are the same" in (await visit(site).get("/compare?first_model=m&second_model=m")).text
     for age, (agent, version) in enumerate([("a", "3"), ("b", "9"), ("a", "2"), ("a", "1")]):
         at = NOW - timedelta(minutes=10 * age)
         site.add(make_score(f"s{age}", agent_name=agent, agent_version=version, occurred_at=at))
@@ -871,6 +894,54 @@ async def test_noise_against_the_span_before_has_no_colour_and_few_sessions_give
         assert "−10.0 points" in text
         assert 'class="bad">−10.0 points' not in text
         assert "corrected by Holm" in text
+        assert ", 20 before" in text
     site.add(*(make_score(f"worse-{n}", value=0.0, occurred_at=NOW) for n in range(60)))
     assert 'class="bad">−55.0 points' in (await visit(site).get("/metrics")).text
-    assert " % against the time range before" not in (await visit(site).get("/")).text
+    page = (await visit(site).get("/")).text
+    assert "of 1 rates 1 fell and 0 rose beyond chance" in page
+    assert "– before: the time range before is not stored as a whole" in page
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "older", "shown"),
+    [
+        (40, 60, True, "+50.0 % (+0.5 % to +123.8 %) against 40 before"),
+        (3, 60, True, "– (3 before)"),
+        (40, 60, False, "– before: the time range before is not stored as a whole"),
+    ],
+)
+async def test_the_change_of_the_number_of_sessions_has_its_interval_or_is_a_dash(
+    before: int, now: int, older: bool, shown: str, tmp_path: Path, visit: Open
+) -> None:
+    site = Site(open_store(tmp_path / "store.duckdb"), now=NOW + timedelta(minutes=1))
+    ends = [NOW] * now + [NOW - timedelta(days=1)] * before + [NOW - timedelta(days=3)] * older
+    closed = [session_of(number, ended, is_new=False) for number, ended in enumerate(ends)]
+    site.store.write(batch_of("sessions", *(FakeRecord(orjson.dumps(each), n) for n, each in enumerate(closed))))
+
+    assert shown in (await visit(site).get("/")).text
+
+
+async def test_what_got_worse_is_first_and_opens_a_filled_comparison(tmp_path: Path, visit: Open) -> None:
+    site = Site(open_store(tmp_path / "store.duckdb"), now=NOW + timedelta(minutes=1))
+    about: dict[str, Any] = {"agent_name": "bot", "environment": f"e{HOSTILE}"}
+    for version, age_h, passed in (("1", 5, 38), ("2", 2, 20)):
+        at = NOW - timedelta(hours=age_h)
+        site.add(
+            *(
+                make_score(f"{version}-{n}", value=float(n < passed), agent_version=version, occurred_at=at, **about)
+                for n in range(40)
+            )
+        )
+    client = visit(site)
+
+    page = (await client.get("/")).text
+
+    assert page.index("What got worse") < page.index("Sessions</span>")
+    assert "−45.0 points" in page
+    assert "<script>document" not in page
+    link = unescape(re.findall(r'href="(/compare\?[^"]*)">compare', page)[0])
+    compared = (await client.get(link)).text
+    assert "−45.0 points" in compared
+    assert "95.0 %" in compared
+    listed = unescape(re.findall(r'href="(/sessions\?[^"]*)">sessions', page)[0])
+    assert ">20 sessions" in (await client.get(listed)).text

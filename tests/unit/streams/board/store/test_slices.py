@@ -11,6 +11,7 @@ from tests.support.results import make_score
 from tests.support.scoring import NOW
 from tests.support.stores import scores_batch
 
+from traceweir.streams.board.store import slices as slices_module
 from traceweir.streams.board.store.metric import metric
 from traceweir.streams.board.store.opening import Store
 from traceweir.streams.board.store.rollups import FIGURES
@@ -75,20 +76,96 @@ def test_invocations_of_the_same_sessions_do_not_count_again(store: Store) -> No
     assert [each.difference for each in found.differing] == [0.0, 0.0]
 
 
+def sums_of(passed: int, failed: int) -> dict[str, Any]:
+    counts = {"n": passed + failed, "evaluated": passed + failed, "passed": passed, "failed": failed}
+    return dict.fromkeys(FIGURES, 0) | counts | {"value_sum": float(passed), "usd": 0.0}
+
+
 def test_without_any_difference_a_slice_is_coloured_in_at_most_one_of_twenty_tables() -> None:
     draws = np.random.default_rng(7)
     coloured = 0
     for _ in range(400):
         sizes = draws.integers(10, 200, size=33)
         passed = draws.binomial(sizes, 0.8)
-        total, judged = int(passed.sum()), int(sizes.sum())
-        rows = []
-        for number, (good, size) in enumerate(zip(passed.tolist(), sizes.tolist(), strict=True)):
-            row: dict[str, Any] = dict.fromkeys(FIGURES, 0)
-            others = judged - size
-            distance = abs(good / size - (total - good) / others) / (1 / size + 1 / others) ** 0.5
-            row |= {"n": size, "evaluated": size, "value_sum": float(good), "usd": 0.0}
-            row |= {"passed": good, "failed": size - good, "slice_value": f"v{number}", "distance": distance}
-            rows.append(("agent_version", row))
-        coloured += any(each.differs for each in ranked(rows, len(rows), total, judged - total))
+        total = sums_of(int(passed.sum()), int(sizes.sum() - passed.sum()))
+        rows = [
+            (("agent_version", f"v{number}", sums_of(good, size - good)), total)
+            for number, (good, size) in enumerate(zip(passed.tolist(), sizes.tolist(), strict=True))
+        ]
+        coloured += any(each.differs for each in ranked(rows, len(rows), "session"))
     assert coloured / 400 <= 0.05
+
+
+def test_in_a_store_without_any_difference_hardly_a_page_of_a_metric_has_a_colour(store: Store) -> None:
+    draws = np.random.default_rng(3)
+    scores = []
+    for session in range(400):
+        about: dict[str, Any] = {
+            "agent_version": f"v{draws.integers(20)}",
+            "model": f"m{draws.integers(5)}",
+            "environment": f"e{draws.integers(3)}",
+            "user_id": f"u{draws.integers(25)}",
+            "labels": {"tenant": f"t{draws.integers(12)}"},
+        }
+        scores += [make_score(f"s{session}", f"rate{at}", float(draws.random() < 0.8), **about) for at in range(6)]
+        scores += [
+            make_score(f"s{session}", f"mean{at}", draws.exponential(900.0), threshold=None, **about) for at in range(6)
+        ]
+    store.write(scores_batch(*scores))
+
+    pages = [
+        metric(store, Selection(MATCH.since, MATCH.until, metric=f"{kind}{at}")).slices
+        for kind in ("rate", "mean")
+        for at in range(6)
+    ]
+
+    assert all(each.tested > 50 for each in pages)
+    assert {found.of for each in pages for found in each.differing} == {"pass rate", "mean"}
+    assert sum(found.differs for each in pages for found in each.differing) <= 1
+
+
+def test_users_and_labels_are_slices(store: Store) -> None:
+    good = [make_score(f"g{n}", value=1.0, user_id=f"u{n % 3}", labels={"tenant": "a", "plan": "x"}) for n in range(60)]
+    bad = [make_score(f"b{n}", value=0.0, user_id="bad", labels={"tenant": "b", "plan": "x"}) for n in range(20)]
+    other = [make_score(f"o{n}", value=1.0, labels=None) for n in range(20)]
+    store.write(scores_batch(*good, *bad, *other))
+
+    found = metric(store, MATCH).slices
+
+    assert [(each.dimension, each.value) for each in found.differing if each.differs and each.difference < 0] == [
+        ("label tenant", "b"),
+        ("user_id", "bad"),
+        ("label plan", "x"),
+    ]
+    assert found.differing[0].others == 80
+    assert found.left_out == []
+
+
+def test_labels_with_as_many_values_as_results_are_named_and_not_compared(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(slices_module, "MAX_LABELLINGS", 19)
+    store.write(scores_batch(*(make_score(f"s{n}", value=1.0, labels={"request": str(n)}) for n in range(20))))
+    assert metric(store, MATCH).slices.left_out == ["labels"]
+
+
+def test_values_without_a_threshold_are_compared_by_their_means(store: Store) -> None:
+    scores = [
+        make_score(f"{model}{n}", "latency", 1.0 + n % 5 + 4 * (model == "slow"), threshold=None, model=model)
+        for model in ("slow", "fast", "other")
+        for n in range(20)
+    ]
+    store.write(scores_batch(*scores))
+
+    found = metric(store, Selection(MATCH.since, MATCH.until, metric="latency")).slices
+
+    first = found.differing[0]
+    assert (first.dimension, first.value, first.of, first.difference, first.others) == (
+        "model",
+        "slow",
+        "mean",
+        4.0,
+        40,
+    )
+    assert [each.value for each in found.differing if each.differs] == ["slow", "fast", "other"]
+    assert all(each.difference_low <= each.difference <= each.difference_high for each in found.differing)

@@ -56,12 +56,14 @@ def number(value: float | None) -> str:
 
 
 def signed(value: float | None) -> str:
-    """Returns a difference with its sign.
+    """Returns a difference with its sign, and as many digits as `number` gives.
 
-    >>> signed(0.25), signed(-1.5), signed(None)
-    ('+0.250', '−1.500', '–')
+    >>> signed(0.25), signed(-1.5), signed(-12_345.6).replace("\\u202f", " "), signed(0.0), signed(None)
+    ('+0.25', '−1.5', '−12 346', '±0', '–')
     """
-    return NOTHING if value is None else _signed(value, 3)
+    if value is None:
+        return NOTHING
+    return f"{'+' if value > 0 else '−' if value < 0 else '±'}{number(abs(value))}"
 
 
 def seconds(value: float | None) -> str:

@@ -15,8 +15,8 @@ from traceweir.streams.board.dashboard.page import charts
 from traceweir.streams.board.dashboard.page.answers import filters_from, page
 from traceweir.streams.board.dashboard.page.filters import FilterError
 from traceweir.streams.board.store.answers import MetricFigures
+from traceweir.streams.board.store.differences import differences_from_before
 from traceweir.streams.board.store.metric import dimension_values, metric
-from traceweir.streams.board.store.moves import moves_of
 from traceweir.streams.board.store.overview import figures_by_metric, figures_with_quantiles, series_of, step_of
 
 router = APIRouter()
@@ -32,7 +32,7 @@ def show_metrics(request: Request, dashboard: Serving) -> HTMLResponse:
         "metrics",
         filters,
         criteria=found,
-        moves=moves_of(found, figures_by_metric(dashboard.store, filters.before())),
+        moves=differences_from_before(found, figures_by_metric(dashboard.store, filters.before())),
         sparklines=charts.sparklines(found, series_of(dashboard.store, filters.selection, step_s), step_s),
         values=dimension_values(dashboard.store, filters.selection),
     )

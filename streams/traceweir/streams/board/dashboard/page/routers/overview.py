@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse
 
 from traceweir.schemas.score import GATE
+from traceweir.streams.base.statistics.rate_intervals import count_change
 from traceweir.streams.board.dashboard.content import shown_text
 from traceweir.streams.board.dashboard.context import Serving
 from traceweir.streams.board.dashboard.page import charts
 from traceweir.streams.board.dashboard.page.answers import filters_from, page
+from traceweir.streams.board.dashboard.page.regression_view import worse_metrics
 from traceweir.streams.board.store.answers import MetricFigures
 from traceweir.streams.board.store.conditions import TRACE_VALUE
+from traceweir.streams.board.store.differences import TestedDifference, differences_from_before
 from traceweir.streams.board.store.metric import dimension_values
-from traceweir.streams.board.store.moves import moves_of
-from traceweir.streams.board.store.overview import closed_sessions, figures_by_metric, judge_spending, overview
+from traceweir.streams.board.store.overview import closed_sessions_before, figures_by_metric, judge_spending, overview
 from traceweir.streams.board.store.session_list import sessions
 
 router = APIRouter()
@@ -27,6 +29,8 @@ def show_overview(request: Request, dashboard: Serving) -> HTMLResponse:
     filters = filters_from(request)
     found = overview(dashboard.store, filters.selection)
     earlier = figures_by_metric(dashboard.store, filters.before())
+    moves = differences_from_before(found.metrics, earlier)
+    sessions_before = closed_sessions_before(dashboard.store, filters.before())
     criteria = _criteria(found.metrics)
     places = charts.lines_to_draw(criteria, earlier, filters.selection.metric)
     return page(
@@ -34,11 +38,13 @@ def show_overview(request: Request, dashboard: Serving) -> HTMLResponse:
         "overview",
         filters,
         found=found,
-        sessions_before=closed_sessions(dashboard.store, filters.before()),
-        gate_before=next((each for each in earlier if each.metric == GATE), None),
+        worse=worse_metrics(found.regressions, filters),
+        sessions_before=sessions_before,
+        sessions_change=count_change(sessions_before or 0, found.coverage.sessions),
         criteria=criteria,
         earlier=charts.by_place(earlier),
-        moves=moves_of(found.metrics, earlier),
+        moves=moves,
+        moved=_moved(moves),
         total=_total(found.metrics),
         total_before=_total(earlier),
         judged=sorted((each for each in criteria if each.usd or each.input_tokens), key=lambda each: -each.usd),
@@ -65,6 +71,16 @@ def _total(metrics: Sequence[MetricFigures]) -> dict[str, float | None]:
         "pass_rate": passed / (passed + failed) if passed + failed else None,
         "usd": sum(each.usd for each in criteria),
         "tokens": sum(each.input_tokens + each.output_tokens for each in criteria),
+    }
+
+
+def _moved(moves: Mapping[charts.Place, TestedDifference]) -> dict[str, int]:
+    """Returns how many pass rates of criteria are compared with the span before, and how many differ beyond chance."""
+    rates = [each for (name, _), each in moves.items() if each.of == "pass rate" and name not in (GATE, TRACE_VALUE)]
+    return {
+        "compared": len(rates),
+        "worse": sum(each.differs and each.difference < 0 for each in rates),
+        "better": sum(each.differs and each.difference > 0 for each in rates),
     }
 
 

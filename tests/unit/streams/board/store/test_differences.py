@@ -1,19 +1,21 @@
-"""A rate has moved only if chance does not explain it, and the last versions are those that appeared last."""
+"""A difference is one only if chance does not explain it, and the last versions are those that appeared last."""
 
 from __future__ import annotations
 
 from datetime import timedelta
 from typing import Any
 
+import numpy as np
 import pytest
+from scipy.stats import ttest_ind
 from tests.support.results import make_score
 from tests.support.scoring import NOW
 from tests.support.stores import scores_batch
 
 from traceweir.streams.board.store.answers import MetricFigures
 from traceweir.streams.board.store.comparison import compare, last_versions
+from traceweir.streams.board.store.differences import LEVEL_OF_PROOF, differences_from_before
 from traceweir.streams.board.store.figures import judged_figures_of
-from traceweir.streams.board.store.moves import moves_of
 from traceweir.streams.board.store.opening import Store
 from traceweir.streams.board.store.rollups import FIGURES
 from traceweir.streams.board.store.selection import Selection
@@ -32,7 +34,7 @@ def test_a_fall_is_a_move_and_noise_is_not() -> None:
     before = [figures("falls", 90, 10), figures("wavers", 90, 10), figures("few", 9, 0), figures("gone", 5, 5)]
     now = [figures("falls", 60, 40), figures("wavers", 84, 16), figures("few", 0, 9), figures("new", 5, 5)]
 
-    found = moves_of(now, before)
+    found = differences_from_before(now, before)
 
     assert {metric: move.differs for (metric, _), move in found.items()} == {"falls": True, "wavers": False}
     assert round(found["falls", "session"].difference, 3) == -0.3
@@ -42,15 +44,15 @@ def test_the_more_metrics_there_are_the_more_a_move_has_to_be() -> None:
     before, now = figures("m", 90, 10), figures("m", 78, 22)
     others = [figures(f"o{number}", 50, 50) for number in range(20)]
 
-    assert moves_of([now], [before])["m", "session"].differs
-    assert not moves_of([now, *others], [before, *others])["m", "session"].differs
+    assert differences_from_before([now], [before])["m", "session"].differs
+    assert not differences_from_before([now, *others], [before, *others])["m", "session"].differs
 
 
 def test_turns_of_a_session_are_alike_and_have_no_colour() -> None:
     before = figures("m", 90, 10).model_copy(update={"level": "invocation"})
     now = figures("m", 50, 50).model_copy(update={"level": "invocation"})
 
-    assert not moves_of([now], [before])["m", "invocation"].differs
+    assert not differences_from_before([now], [before])["m", "invocation"].differs
 
 
 def test_a_comparison_of_two_results_has_no_colour(store: Store) -> None:
@@ -69,6 +71,91 @@ def test_a_comparison_of_two_results_has_no_colour(store: Store) -> None:
 
     assert (few.differs, few.pass_rate_difference, few.mean_difference_low) == (False, -1.0, None)
     assert many.differs
+
+
+def informational(metric: str, values: list[float], level: str = "session") -> MetricFigures:
+    row: dict[str, Any] = dict.fromkeys(FIGURES, 0) | {
+        "n": len(values),
+        "evaluated": len(values),
+        "judge": None,
+        "usd": 0.0,
+    }
+    row |= {"value_sum": sum(values), "value_square_sum": sum(value * value for value in values)}
+    return MetricFigures(metric=metric, level=level, **judged_figures_of([row]).model_dump())
+
+
+def test_means_are_compared_where_no_threshold_judges_a_value() -> None:
+    values = [float(number % 7) for number in range(40)]
+
+    found = differences_from_before(
+        [informational("slower", [value + 3 for value in values]), informational("same", values)],
+        [informational("slower", values), informational("same", values)],
+    )
+
+    assert {metric: (each.of, each.differs) for (metric, _), each in found.items()} == {
+        "slower": ("mean", True),
+        "same": ("mean", False),
+    }
+    assert found["slower", "session"].numbers == (40, 40)
+    assert differences_from_before([informational("m", values[:9])], [informational("m", values)]) == {}
+    turns = differences_from_before(
+        [informational("m", [9.0 + each for each in values], "invocation")], [informational("m", values, "invocation")]
+    )
+    assert [(each.p_value, each.differs) for each in turns.values()] == [(None, False)]
+
+
+def test_without_any_difference_one_of_twenty_tables_has_a_colour_at_most() -> None:
+    draws = np.random.default_rng(11)
+    coloured = 0
+    for _ in range(300):
+        spans = [
+            [
+                *(figures(f"rate{at}", good := int(draws.binomial(size, 0.8)), size - good)
+                  for at, size in enumerate(draws.integers(10, 150, size=12).tolist())),
+                *(informational(f"mean{at}", draws.exponential(900.0, size=size).tolist())
+                  for at, size in enumerate(draws.integers(40, 150, size=12).tolist())),
+            ]
+            for _ in range(2)
+        ]  # fmt: skip
+        found = differences_from_before(*spans)
+        assert len(found) == 24
+        coloured += any(each.differs for each in found.values())
+    assert coloured / 300 <= LEVEL_OF_PROOF
+
+
+def test_the_interval_of_a_mean_keeps_its_digits_far_from_zero(store: Store) -> None:
+    at = 1.7e9
+    values = {"1": [at + number / 8 for number in range(16)], "2": [at + 1 + number / 8 for number in range(16)]}
+    for version, found in values.items():
+        store.write(
+            scores_batch(
+                *(
+                    make_score(f"{version}-{n}", "ended_at", value, threshold=None, agent_version=version)
+                    for n, value in enumerate(found)
+                ),
+                offset=100 * int(version),
+            )
+        )
+    sides = [Selection(NOW - timedelta(hours=1), NOW + timedelta(hours=1), {"agent_version": each}) for each in values]
+
+    (found_difference,) = compare(store, *sides).metrics
+
+    expected = ttest_ind(values["2"], values["1"])
+    low, high = expected.confidence_interval(0.95)
+    assert found_difference.mean_difference_low == pytest.approx(low)
+    assert found_difference.mean_difference_high == pytest.approx(high)
+    assert found_difference.p_value == pytest.approx(expected.pvalue)
+    assert found_difference.differs is bool(expected.pvalue <= LEVEL_OF_PROOF)
+
+
+def test_values_that_are_too_large_for_a_variance_cost_no_answer(store: Store) -> None:
+    scores = (make_score(f"s{n}", "huge", 1.7e308 * (-1) ** n, threshold=None) for n in range(20))
+    store.write(scores_batch(*scores))
+    day = Selection(NOW - timedelta(hours=1), NOW + timedelta(hours=1))
+
+    (found,) = compare(store, day, day).metrics
+
+    assert (found.mean_difference_low, found.p_value, found.differs) == (None, None, False)
 
 
 def add(store: Store, offset: int, agent: str, version: str, *ages_h: float) -> None:
