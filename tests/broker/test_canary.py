@@ -17,8 +17,8 @@ from tests.support.command_line import Run
 from tests.support.metrics import samples
 from tests.support.workers import Fleet
 
+from traceweir.streams.base.canary_app import CANARY_APP
 from traceweir.streams.base.settings import Settings
-from traceweir.streams.tools.canary import APP
 from traceweir.streams.worker.kafka.embedded_broker import EmbeddedBroker
 from traceweir.streams.worker.kafka.topic_admin import create_topics
 
@@ -43,8 +43,8 @@ def test_a_session_of_the_canary_is_decided_and_never_published(
             published = committed.rows["network"]
 
     assert (ended.code, ended.err) == (0, "")
-    assert re.fullmatch(rf"{APP}-[0-9a-f]{{16}}: decided after \d+\.\d\d s, \d+ scores\n", ended.out)
-    assert {each["app_name"] for each in results} == {APP}
+    assert re.fullmatch(rf"{CANARY_APP}-[0-9a-f]{{16}}: decided after \d+\.\d\d s, \d+ scores\n", ended.out)
+    assert {each["app_name"] for each in results} == {CANARY_APP}
     (decision,) = [each for each in results if each["metric"] == "gate"]
     assert decision["status"] == "FAILED"
     assert {"visibility", "privacy"} <= set(decision["details"]["reasons"])

@@ -64,6 +64,47 @@ def test_a_score_that_is_stored_before_the_page_listens_appears(page: Page, fres
     page.get_by_role("link", name="second").wait_for()
 
 
+def test_what_is_under_the_pointer_stays_until_new_sessions_are_asked_for(page: Page, fresh: tuple[Site, str]) -> None:
+    site, address = fresh
+    page.goto(f"{address}/sessions?metric=response_match_score")
+    page.get_by_role("link", name="first").hover()
+    site.add(make_score("second"), make_score("third"))
+    site.tell()
+
+    button = page.get_by_role("button", name="2 new sessions: show")
+    button.wait_for()
+    assert page.get_by_role("link", name="second").count() == 0
+    button.click()
+
+    page.get_by_role("link", name="second").wait_for()
+    assert not button.is_visible()
+
+
+def test_a_chart_stays_in_its_place_with_new_figures_and_its_axis_is_the_span(
+    page: Page, fresh: tuple[Site, str]
+) -> None:
+    site, address = fresh
+    page.goto(address)
+    page.locator(".chart canvas").first.wait_for()
+    page.evaluate("window.canvas = document.querySelector('.chart canvas')")
+    legend = page.locator(".u-legend").first
+    assert "0 % of 1" in legend.inner_text()
+    site.add(*(make_score(f"s{number}", value=1.0) for number in range(3)))
+    site.tell()
+
+    page.get_by_text("of 4").first.wait_for()
+    assert page.evaluate("window.canvas === document.querySelector('.chart canvas') && window.canvas.isConnected")
+    assert "75 % of 4" in page.locator(".u-legend").first.inner_text()
+
+
+def test_a_time_is_shown_in_the_zone_of_the_browser_under_the_pointer(page: Page, fresh: tuple[Site, str]) -> None:
+    _, address = fresh
+    page.goto(f"{address}/metric?metric=response_match_score&since=2026-01-30T00:00Z&until=2026-02-01T00:00Z")
+    time = page.locator("time").first
+    time.hover()
+    assert "UTC" in (time.get_attribute("title") or "")
+
+
 def test_a_problem_of_the_feed_is_shown_and_goes_away(page: Page, fresh: tuple[Site, str]) -> None:
     site, address = fresh
     page.goto(address)

@@ -12,6 +12,7 @@ from typing import Any
 import orjson
 
 from traceweir.schemas.score import GATE
+from traceweir.streams.base.canary_app import CANARY_APP
 from traceweir.streams.base.clock import utc_now
 from traceweir.streams.base.errors import WorkerError
 from traceweir.streams.base.settings import Settings
@@ -24,8 +25,6 @@ from traceweir.streams.worker.kafka.errors import KafkaUnreachableError
 
 log = logging.getLogger(__name__)
 
-APP = "traceweir-canary"
-"""The app of a canary's sessions, by which scores of it can be told from those of agents."""
 _ANSWER = {"role": "model", "parts": [{"text": "The canary is alive."}]}
 
 
@@ -57,7 +56,7 @@ async def beat(settings: Settings, timeout_s: float) -> Beat:
     Raises:
         CanaryError: the session could not be sent to Kafka, or there was no decision in time.
     """
-    session_id = f"{APP}-{secrets.token_hex(8)}"
+    session_id = f"{CANARY_APP}-{secrets.token_hex(8)}"
     found: list[str] = []
     sent = False
     began = monotonic()
@@ -99,8 +98,8 @@ def documents(session_id: str) -> list[dict[str, Any]]:
     now = f"{utc_now():%Y-%m-%dT%H:%M:%S.%fZ}"
     shared: dict[str, Any] = {
         "session_id": session_id,
-        "app_name": APP,
-        "agent_name": APP,
+        "app_name": CANARY_APP,
+        "agent_name": CANARY_APP,
         "invocation_id": f"{session_id}-1",
         "occurred_at": now,
     }
@@ -114,9 +113,9 @@ def documents(session_id: str) -> list[dict[str, Any]]:
             "id": f"kp:trace:{session_id}",
             "metadata": {
                 "created_at": now,
-                "agent_id": APP,
-                "framework": APP,
-                "task_domain": APP,
+                "agent_id": CANARY_APP,
+                "framework": CANARY_APP,
+                "task_domain": CANARY_APP,
                 "success": True,
                 "quality_score": 1.0,
                 "visibility": "private",

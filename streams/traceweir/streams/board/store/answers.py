@@ -100,6 +100,17 @@ class SeriesPoint(BaseModel):
     """Mean of the values; null without a value."""
 
 
+class CountPoint(BaseModel):
+    """How many records had one reason in one step of time."""
+
+    begins_at: datetime
+    """When the step begins, in UTC."""
+    reason: str
+    """Why results have no value, or why records could not be processed."""
+    number: int
+    """Number of records."""
+
+
 class Change(BaseModel):
     """The first results of an agent version, a config, a model or a judge within a span of time."""
 
@@ -166,7 +177,7 @@ class Regressions(BaseModel):
 
 
 class Freshness(BaseModel):
-    """Seconds from the last event of a session to its scores, rounded up to a tenth of themselves."""
+    """Seconds from the last event of a session to its first scores, without later revisions and attempts; to four digits."""
 
     p50_s: float | None
     """The median; null without a result."""
@@ -174,6 +185,21 @@ class Freshness(BaseModel):
     """95 of 100 results took at most this time."""
     p99_s: float | None
     """99 of 100 results took at most this time."""
+
+
+class DayCost(BaseModel):
+    """What the judges of a metric were paid on a day, with replaced results."""
+
+    begins_at: datetime
+    """Begin of the day, in UTC."""
+    metric: str
+    """Name of the metric."""
+    input_tokens: int
+    """Number of input tokens."""
+    output_tokens: int
+    """Number of output tokens."""
+    usd: float
+    """Cost of these tokens in USD."""
 
 
 class Coverage(BaseModel):
@@ -213,7 +239,9 @@ class Overview(BaseModel):
     coverage: Coverage
     """Where sessions and traces went."""
     freshness: Freshness
-    """How long scores took. Filters by dimension do not apply."""
+    """How long scores took."""
+    costs: list[DayCost]
+    """What the judges of each metric were paid on each day, by day and metric; a day without a cost is left out."""
 
 
 class JudgeSpending(BaseModel):

@@ -10,9 +10,11 @@ from typing import Any
 from traceweir.schemas.judge_config import Budget
 from traceweir.schemas.score import GATE
 from traceweir.scorers.evaluation.description import description_of
+from traceweir.streams.base.statistics.rounded_values import rounded
 from traceweir.streams.board.store.answers import (
     Change,
     Coverage,
+    DayCost,
     Freshness,
     JudgedFigures,
     JudgeSpending,
@@ -21,9 +23,8 @@ from traceweir.streams.board.store.answers import (
     SeriesPoint,
 )
 from traceweir.streams.board.store.figures import Place, judged_figures_of, rollups_of, rows_by_place
-from traceweir.streams.board.store.quantiles import quantiles_by_place
+from traceweir.streams.board.store.quantiles import quantiles_by_place, rounded_sql
 from traceweir.streams.board.store.regressions import regressions
-from traceweir.streams.board.store.rollups import BUCKET_GROWTH
 from traceweir.streams.board.store.selection import Readable, Selection, in_utc, stored
 from traceweir.streams.board.store.tables import RESULT_DIMENSIONS
 
@@ -31,7 +32,6 @@ MAX_POINTS = 120
 """Maximum number of steps of a series."""
 _STEPS_S = (60, 300, 900, 3_600, 21_600, 86_400, 604_800, 2_592_000)
 _CHANGE_COLUMNS = f"metric, config_digest, {', '.join(RESULT_DIMENSIONS)}"
-_FRESHNESS = "(SELECT * FROM freshness UNION ALL SELECT * FROM freshness_changes)"
 
 
 def overview(store: Readable, selection: Selection) -> Overview:
@@ -52,6 +52,7 @@ def overview(store: Readable, selection: Selection) -> Overview:
         regressions=regressions(store, selection, changes),
         coverage=_coverage(store, selection),
         freshness=_freshness(store, selection),
+        costs=costs_by_day(store, selection),
     )
 
 
@@ -228,26 +229,44 @@ def _coverage(store: Readable, selection: Selection) -> Coverage:
 
 
 def _freshness(store: Readable, selection: Selection) -> Freshness:
+    where, parameters = selection.where("occurred_at")
+    # A later revision or attempt waited for late events, or for a judge.
+    seconds = "(epoch_us(evaluated_at) - epoch_us(occurred_at)) / 1000000.0"
+    shares = {"p50_s": 0.5, "p95_s": 0.95, "p99_s": 0.99}
+    columns = ", ".join(f"min(seconds) FILTER (upto >= {share} * total) AS {name}" for name, share in shares.items())
+    (row,) = store.query(
+        f"SELECT {columns} FROM (SELECT seconds, sum(n) OVER (ORDER BY seconds) AS upto, sum(n) OVER () AS total FROM ("
+        f"SELECT seconds, count(*) AS n FROM (SELECT {rounded_sql(seconds)} AS seconds FROM results "
+        f"WHERE {where} AND revision = 0 AND attempt = 0) AS lags GROUP BY seconds) AS counted) AS ranked",
+        parameters,
+    )
+    return Freshness(**{name: rounded(row[name]) if row[name] is not None else None for name in shares})
+
+
+def costs_by_day(store: Readable, selection: Selection) -> list[DayCost]:
+    """Returns what the judges of each metric were paid on each day in UTC, replaced results included.
+
+    Raises:
+        StoreError: the store cannot answer.
+    """
+    day = 86_400
+    source, where, parameters = rollups_of(selection, day)
     rows = store.query(
-        f"SELECT bucket, sum(n) AS n FROM {_FRESHNESS} WHERE minute >= $since AND minute < $until "
-        "GROUP BY bucket HAVING sum(n) > 0 ORDER BY bucket",
-        selection.span,
+        f"SELECT make_timestamp((epoch_us(minute) // {day * 1_000_000}) * {day * 1_000_000}) AS begins_at, metric, "
+        f"sum(input_tokens) AS input_tokens, sum(output_tokens) AS output_tokens, sum(usd) AS usd FROM {source} AS every "
+        f"WHERE {where} GROUP BY ALL HAVING sum(input_tokens) + sum(output_tokens) + sum(usd) > 0 ORDER BY begins_at, metric",
+        parameters,
     )
-    buckets = [(int(row["bucket"]), int(row["n"])) for row in rows]
-    return Freshness(
-        p50_s=_quantile_s(buckets, 0.5), p95_s=_quantile_s(buckets, 0.95), p99_s=_quantile_s(buckets, 0.99)
-    )
-
-
-def _quantile_s(buckets: list[tuple[int, int]], share: float) -> float | None:
-    """Returns the upper bound, in seconds, of the bucket in which this share of all results is reached."""
-    wanted = share * sum(number for _, number in buckets)
-    seen = 0
-    for bucket, number in buckets:
-        seen += number
-        if seen >= wanted:
-            return round(BUCKET_GROWTH**bucket / 1000, 4)
-    return None
+    return [
+        DayCost(
+            begins_at=in_utc(row["begins_at"]),
+            metric=row["metric"],
+            input_tokens=int(row["input_tokens"]),
+            output_tokens=int(row["output_tokens"]),
+            usd=row["usd"],
+        )
+        for row in rows
+    ]
 
 
 def _counts(rows: Iterable[dict[str, Any]]) -> dict[str, int]:

@@ -10,10 +10,12 @@ from traceweir.streams.base.statistics.rounded_values import DIGITS, LARGEST, ME
 from traceweir.streams.board.store.figures import Place
 from traceweir.streams.board.store.selection import Readable, Selection
 
-_STEP = f"power(10.0, floor(ln(greatest(abs(value), 1e-290)) / ln(10.0)) - {DIGITS - 1})"
-"""The place of the last digit of a rounded value; a value nearer to 0 than 1e-290 becomes 0."""
-_ROUNDED = f"least(greatest(floor(value / {_STEP} + 0.5) * {_STEP}, -{LARGEST}), {LARGEST})"
-"""A rounded value. The database counts rounded values, so that its memory is bounded."""
+
+def rounded_sql(value: str) -> str:
+    """Returns SQL that rounds a value to four digits. The database counts rounded values, so that its memory is bounded."""
+    # The place of the last digit; a value nearer to 0 than 1e-290 becomes 0.
+    step = f"power(10.0, floor(ln(greatest(abs({value}), 1e-290)) / ln(10.0)) - {DIGITS - 1})"
+    return f"least(greatest(floor({value} / {step} + 0.5) * {step}, -{LARGEST}), {LARGEST})"
 
 
 class Quantiles(NamedTuple):
@@ -36,7 +38,7 @@ def quantiles_by_place(store: Readable, selection: Selection) -> Mapping[Place, 
         "SELECT metric, level, rounded, sum(n) OVER (PARTITION BY metric, level ORDER BY rounded) AS upto, "
         "sum(n) OVER (PARTITION BY metric, level) AS total FROM ("
         "SELECT metric, level, rounded, count(*) AS n FROM ("
-        f"SELECT metric, level, {_ROUNDED} AS rounded FROM results "
+        f"SELECT metric, level, {rounded_sql('value')} AS rounded FROM results "
         f"WHERE status = '{INFORMATIONAL}' AND {where}) AS digits "
         "GROUP BY metric, level, rounded) AS counted) AS ranked GROUP BY metric, level",
         parameters,

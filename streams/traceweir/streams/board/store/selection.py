@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
 
+from traceweir.streams.base.canary_app import CANARY_APP
 from traceweir.streams.board.store.tables import RESULT_DIMENSIONS
 
 
@@ -69,14 +70,31 @@ class Selection:
             side: What the names of the parameters begin with, for a query about two selections.
         """
         dimensions = {name: value for name, value in self.dimensions.items() if of_results or name != "judge"}
+        # A canary says whether the pipeline works, and nothing of agents.
+        no_canary = [] if "app_name" in dimensions else [f"coalesce(app_name, '') <> '{CANARY_APP}'"]
         if of_results and self.metric is not None:
             dimensions["metric"] = self.metric
         conditions = [
             f"{time} >= ${side}since",
             f"{time} < ${side}until",
             *(f"{name} = ${side}{name}" for name in dimensions),
+            *no_canary,
         ]
         return " AND ".join(conditions), {f"{side}{name}": value for name, value in {**self.span, **dimensions}.items()}
+
+
+def whole_minutes(since: datetime, until: datetime) -> tuple[datetime, datetime]:
+    """Returns a span that begins and ends with a minute, as figures are added up by the minute, and contains the given one.
+
+    >>> [str(moment) for moment in whole_minutes(*map(datetime.fromisoformat, ("2026-01-31T12:00:30Z", "2026-01-31T12:01:01Z")))]
+    ['2026-01-31 12:00:00+00:00', '2026-01-31 12:02:00+00:00']
+    """
+    begin = since.replace(second=0, microsecond=0)
+    end = until.replace(second=0, microsecond=0)
+    try:
+        return begin, end if end == until else end + timedelta(minutes=1)
+    except OverflowError:
+        return begin, until
 
 
 def in_utc(stored: datetime) -> datetime:

@@ -739,8 +739,9 @@ async def test_a_session_id_with_any_characters_is_a_place_in_the_list(
 async def test_the_overview_splits_the_cost_of_judges_by_metric(site: Site, visit: Open) -> None:
     page = (await visit(site).get("/?span=7d")).text
     judges = page[page.index('id="judges"') :]
-    judges = judges[: judges.index("</section>")]
+    judges, by_day = judges[: judges.index("</section>")].split("By day")
 
+    assert re.findall(r'<td class="r">([$][^<]*)</td>', by_day) == ["$ 0.0084", "$ 0.02"]
     assert re.findall(r"<bdi>(\w+)</bdi>", judges) == ["hallucinations_v1"]
     assert re.findall(r'<td class="r"[^>]*>([^<]*)</td>', judges) == [
         "60",
@@ -945,3 +946,47 @@ async def test_what_got_worse_is_first_and_opens_a_filled_comparison(tmp_path: P
     assert "95.0 %" in compared
     listed = unescape(re.findall(r'href="(/sessions\?[^"]*)">sessions', page)[0])
     assert ">20 sessions" in (await client.get(listed)).text
+
+
+async def test_a_metric_has_its_name_once_with_the_level_of_sessions_first(tmp_path: Path, visit: Open) -> None:
+    site = Site(open_store(tmp_path / "store.duckdb"), now=NOW + timedelta(minutes=1))
+    turn: dict[str, Any] = {"level": "invocation", "invocation_id": "i", "result_id": "turn"}
+    site.add(make_score("a", "match", 1.0, **turn), make_score("a", "match", 1.0), make_score("a", "other", 1.0))
+
+    page = (await visit(site).get("/metrics")).text
+
+    table = page[page.index("<tbody>") : page.index("</tbody>")]
+    assert re.findall(r"<bdi>(\w+)</bdi>", table) == ["match", "other"]
+    assert re.findall(r'<span class="dim">(session|invocation)</span>', table) == ["session", "invocation", "session"]
+
+
+async def test_a_span_has_whole_minutes(tmp_path: Path, visit: Open) -> None:
+    site = Site(open_store(tmp_path / "store.duckdb"), now=NOW + timedelta(minutes=5))
+    site.add(*(make_score(f"s{at}", occurred_at=NOW + timedelta(seconds=at)) for at in (10, 50, 70)))
+
+    answer = await visit(site).get("/api/overview?since=2026-01-31T12:00:30Z&until=2026-01-31T12:00:40Z")
+
+    assert (answer.json()["since"], answer.json()["until"]) == ("2026-01-31T12:00:00Z", "2026-01-31T12:01:00Z")
+    assert [each["results"] for each in answer.json()["metrics"]] == [2]
+
+
+async def test_dead_letters_are_a_share_of_all_records_and_not_a_full_bar(site: Site, visit: Open) -> None:
+    page = (await visit(site).get("/?span=7d")).text
+
+    row = page[page.index(">dead letters</a></th>") :]
+    assert float(re.findall(r'class="fill" width="([0-9.]+)"', row)[0]) < 1
+    assert "dead letters: of 600 records or results" in page
+
+
+@pytest.mark.parametrize("view", ["/not-scored", "/dead-letters"])
+async def test_what_is_missing_has_a_chart(view: str, site: Site, visit: Open) -> None:
+    page = (await visit(site).get(f"{view}?span=7d")).text
+    assert 'class="chart"' in page
+    assert 'aria-label="Figures of the chart"' in page
+
+
+async def test_times_are_elements_that_name_their_moment_and_fields_take_iso(site: Site, visit: Open) -> None:
+    page = (await visit(site).get("/sessions?since=2026-01-30T00:00Z&until=2026-01-31T12:01Z")).text
+    assert '<time datetime="2026-01-31T12:00:00Z">2026-01-31 12:00:00</time>' in page
+    assert 'name="since" value="2026-01-30T00:00Z"' in page
+    assert "datetime-local" not in page

@@ -397,6 +397,50 @@ def test_freshness_is_the_time_from_the_last_event_to_the_score(store: Store) ->
     assert 2.0 <= (found.p99_s or 0) < 2.2
 
 
+def test_freshness_is_that_of_the_selected_results_without_late_revisions_and_retries(store: Store) -> None:
+    late = NOW + timedelta(hours=3)
+    store.write(
+        scores_batch(
+            *(make_score(f"s{n}", evaluated_at=NOW + timedelta(seconds=1.234), app_name="shop") for n in range(20)),
+            *(make_score(f"o{n}", evaluated_at=NOW + timedelta(seconds=9), app_name="other") for n in range(20)),
+            make_score("late", revision=1, evaluated_at=late, app_name="shop"),
+            make_score("again", attempt=1, evaluated_at=late, app_name="shop"),
+        )
+    )
+
+    found = overview(store, Selection(DAY.since, DAY.until, {"app_name": "shop"})).freshness
+
+    assert (found.p50_s, found.p95_s, found.p99_s) == (1.234, 1.234, 1.234)
+    assert overview(store, Selection(DAY.since, DAY.until, {"app_name": "none"})).freshness.p50_s is None
+
+
+def test_the_canary_is_left_out_unless_it_is_asked_for(store: Store) -> None:
+    store.write(scores_batch(make_score("agent"), make_score("canary", app_name="traceweir-canary")))
+    document = session_document("canary", last_record_at=NOW.isoformat(), events=[
+        {"type": "invocation.started", "invocation_id": "i", "session_id": "canary", "event_id": "e", "app_name": "traceweir-canary"}
+    ])  # fmt: skip
+    store.write(batch_of("sessions", FakeRecord(orjson.dumps(document))))
+
+    found = overview(store, DAY)
+    asked = overview(store, Selection(DAY.since, DAY.until, {"app_name": "traceweir-canary"}))
+
+    assert ([each.results for each in found.metrics], found.coverage.sessions) == ([1], 0)
+    assert ([each.results for each in asked.metrics], asked.coverage.sessions) == ([1], 1)
+    assert dimension_values(store, DAY).dimensions["app_name"] == []
+
+
+def test_the_cost_of_judges_is_told_by_day_and_metric_with_replaced_results(store: Store) -> None:
+    week = Selection(NOW - timedelta(days=3), NOW + timedelta(hours=1))
+    first = make_score("a", "safety_v1", cost={"usd": 0.25, "input_tokens": 10}, occurred_at=NOW - timedelta(days=1))
+    second = make_score("b", "safety_v1", cost={"usd": 0.5, "output_tokens": 4})
+    store.write(scores_batch(first, second, make_score("free")))
+    store.write(scores_batch(first.model_copy(update={"revision": 1}), offset=3))
+
+    found = [(each.begins_at.day, each.metric, each.usd, each.input_tokens) for each in overview(store, week).costs]
+
+    assert found == [(30, "safety_v1", 0.5, 20), (31, "safety_v1", 0.5, 0)]
+
+
 def test_sessions_are_listed_newest_first_with_a_summary_of_their_scores(store: Store) -> None:
     for number, name in enumerate("ab"):
         closed_at = (NOW + timedelta(minutes=number)).isoformat()

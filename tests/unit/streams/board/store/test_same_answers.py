@@ -20,6 +20,7 @@ from traceweir.schemas.score import result_id
 from traceweir.streams.board.store.comparison import compare
 from traceweir.streams.board.store.conditions import Conditions
 from traceweir.streams.board.store.facets import facets
+from traceweir.streams.board.store.counts import dead_letters_over_time, not_scored_over_time
 from traceweir.streams.board.store.metric import dimension_values, metric
 from traceweir.streams.board.store.opening import Store, open_store
 from traceweir.streams.board.store.overview import overview
@@ -64,6 +65,8 @@ QUESTIONS: dict[str, Callable[[Store], object]] = {
     "trace": lambda store: trace(store, "t3"),
     "what is wrong now": lambda store: standing(store, NOW),
     "what was not scored": lambda store: not_scored(store, WEEK),
+    "what was not scored over time": lambda store: not_scored_over_time(store, WEEK, 21_600),
+    "dead letters over time": lambda store: dead_letters_over_time(store, WEEK, 21_600),
     "dead letters": lambda store: dead_letters(store, WEEK),
 }
 

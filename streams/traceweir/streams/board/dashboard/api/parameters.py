@@ -12,7 +12,7 @@ from pydantic import AwareDatetime, BaseModel, Field, create_model
 from traceweir.schemas.score import Cause, NotEvaluated, ReportedStatus
 from traceweir.streams.board.dashboard.context import dashboard_of
 from traceweir.streams.board.store.conditions import Conditions
-from traceweir.streams.board.store.selection import Selection
+from traceweir.streams.board.store.selection import Selection, whole_minutes
 from traceweir.streams.board.store.sessions import MAX_LISTED
 from traceweir.streams.board.store.tables import RESULT_DIMENSIONS
 
@@ -44,7 +44,7 @@ class SpanAndDimensions(BaseModel):
         until = self.until or now
         dimensions = {name: value for name in RESULT_DIMENSIONS if (value := getattr(self, name)) is not None}
         try:
-            return Selection(self.since or until - DEFAULT_SPAN, until, dimensions, self.metric)
+            return Selection(*whole_minutes(self.since or until - DEFAULT_SPAN, until), dimensions, self.metric)
         except (ValueError, OverflowError) as error:
             raise HTTPException(422, str(error)) from None
 

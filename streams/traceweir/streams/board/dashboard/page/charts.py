@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections import Counter
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
 from traceweir.streams.base.statistics.rate_intervals import rate_interval
-from traceweir.streams.board.store.answers import Bin, Change, MetricFigures, SeriesPoint
+from traceweir.streams.board.store.answers import Bin, Change, CountPoint, MetricFigures, SeriesPoint
+from traceweir.streams.board.store.selection import Selection
 
 MAX_LINES = 3
 """Lines of a chart; more cannot be told apart."""
-MAX_MARKS = 12
+MAX_MARKS = 100
+MAX_TIMES = 1_000
+"""Steps of a chart; a span has at most `overview.MAX_POINTS` of them, and one more if it begins within a step."""
 FEWEST_RESULTS = 20
 """Results of a line, on average, that a step of a chart has; steps with fewer are merged."""
 FEWEST_STEPS = 12
@@ -45,15 +50,16 @@ def lines_to_draw(
 
 
 def pass_rate_chart(
-    series: Sequence[SeriesPoint], places: Sequence[Place], changes: Sequence[Change], step_s: int
+    series: Sequence[SeriesPoint], places: Sequence[Place], changes: Sequence[Change], step_s: int, selection: Selection
 ) -> dict[str, Any] | None:
-    """Returns a chart of pass rates with their 95 % intervals; None without a verdict."""
+    """Returns a chart of pass rates with their 95 % intervals over the whole span; None without a verdict."""
     steps, step_s = _merged([each for each in series if each.passed + each.failed], places, step_s)
     if not steps:
         return None
+    times = _times(selection, step_s)
     lines = []
     for place in places:
-        found = [cells.get(place) for cells in steps.values()]
+        found = [steps.get(at, {}).get(place) for at in times]
         bounds = [rate_interval(each.passed, each.judged) if each else (None, None) for each in found]
         lines.append(
             {
@@ -64,19 +70,20 @@ def pass_rate_chart(
                 "counts": [each.judged if each else None for each in found],
             }
         )
-    return _lines(" %", step_s, list(steps), lines, changes)
+    return _lines(" %", step_s, times, lines, changes, selection, _seen(series, step_s))
 
 
 def mean_chart(
-    series: Sequence[SeriesPoint], places: Sequence[Place], changes: Sequence[Change], step_s: int
+    series: Sequence[SeriesPoint], places: Sequence[Place], changes: Sequence[Change], step_s: int, selection: Selection
 ) -> dict[str, Any] | None:
-    """Returns a chart of means; None without a point."""
+    """Returns a chart of means over the whole span; None without a point."""
     steps, step_s = _merged(series, places, step_s)
     if not steps:
         return None
+    times = _times(selection, step_s)
     lines = []
     for place in places:
-        found = [cells.get(place) for cells in steps.values()]
+        found = [steps.get(at, {}).get(place) for at in times]
         lines.append(
             {
                 "label": _label(place, places),
@@ -84,7 +91,29 @@ def mean_chart(
                 "counts": [each.evaluated if each else None for each in found],
             }
         )
-    return _lines("", step_s, list(steps), lines, changes)
+    return _lines("", step_s, times, lines, changes, selection, _seen(series, step_s))
+
+
+def count_chart(
+    points: Sequence[CountPoint], changes: Sequence[Change], step_s: int, selection: Selection
+) -> dict[str, Any] | None:
+    """Returns a chart of numbers of records by reason, the most frequent ones; None without a record."""
+    totals = Counter[str]()
+    for each in points:
+        totals[each.reason] += each.number
+    if not totals:
+        return None
+    times = _times(selection, step_s)
+    numbers = {(each.reason, int(each.begins_at.timestamp())): each.number for each in points}
+    lines = [
+        {
+            "label": reason.replace("_", " "),
+            "values": [numbers.get((reason, at), 0) for at in times],
+            "counts": [None] * len(times),
+        }
+        for reason, _ in totals.most_common(MAX_LINES)
+    ]
+    return _lines("", step_s, times, lines, changes, selection, set(times))
 
 
 def histogram(bins: Sequence[Bin]) -> dict[str, Any] | None:
@@ -100,21 +129,27 @@ def histogram(bins: Sequence[Bin]) -> dict[str, Any] | None:
     }
 
 
-def sparkline(series: Sequence[SeriesPoint], place: Place, step_s: int) -> dict[str, Any] | None:
+def sparkline(series: Sequence[SeriesPoint], place: Place, step_s: int, selection: Selection) -> dict[str, Any] | None:
     """Returns a small chart of a metric's pass rate, or of its mean without a verdict; None with fewer than two points."""
     of_place = [each for each in series if (each.metric, each.level) == place]
     judged = [each for each in of_place if each.passed + each.failed]
-    steps, _ = _merged(judged or of_place, [place], step_s)
+    steps, step_s = _merged(judged or of_place, [place], step_s)
     if len(steps) < 2:
         return None
-    cells = [found[place] for found in steps.values()]
-    means = [each.value_sum / each.evaluated for each in cells]
+    times = _times(selection, step_s)
+    cells = [steps.get(at, {}).get(place) for at in times]
+    means = [each.value_sum / each.evaluated for each in cells if each]
+    values = [
+        None if each is None else _percent(each.passed / each.judged) if judged else each.value_sum / each.evaluated
+        for each in cells
+    ]
     return {
         "kind": "spark",
         "of": "pass rate" if judged else "mean",
-        "x": list(steps),
-        "values": [_percent(each.passed / each.judged) for each in cells] if judged else means,
-        # A fixed margin would hide the course of small means, such as those of seconds.
+        "x": times,
+        "values": values,
+        "span": _span(selection),
+        # A fixed margin would hide the trend of small means, such as those of seconds.
         "margin": _RATE_MARGIN if judged else max(means) / 10 - min(means) / 10 or max(abs(means[0]), 1.0),
     }
 
@@ -123,7 +158,11 @@ def _marks(changes: Sequence[Change]) -> list[dict[str, Any]]:
     found = []
     for change in changes[-MAX_MARKS:]:
         name = f"{change.agent_name} " if change.agent_name else ""
-        label = f"{name}{change.value}" if change.kind == "agent_version" else f"config {change.value[:8]}"
+        label = f"{name}{change.value}"
+        if change.kind == "config_digest":
+            label = f"config {change.value[:8]}"
+        elif change.kind != "agent_version":
+            label = f"{change.kind} {change.value}"
         found.append({"x": int(change.first_seen_at.timestamp()), "label": label})
     return found
 
@@ -163,9 +202,39 @@ def _merged(
 
 
 def _lines(
-    unit: str, step_s: int, times: list[int], lines: list[dict[str, Any]], changes: Sequence[Change]
+    unit: str,
+    step_s: int,
+    times: list[int],
+    lines: list[dict[str, Any]],
+    changes: Sequence[Change],
+    selection: Selection,
+    seen: Set[int],
 ) -> dict[str, Any]:
-    return {"kind": "lines", "unit": unit, "step": step_s, "x": times, "lines": lines, "marks": _marks(changes)}
+    return {
+        "kind": "lines",
+        "unit": unit,
+        "step": step_s,
+        "x": times,
+        "lines": lines,
+        "marks": _marks(changes),
+        "span": _span(selection),
+        # Steps in which nothing at all was scored.
+        "empty": [at for at in times if at not in seen],
+    }
+
+
+def _span(selection: Selection) -> list[float]:
+    return [selection.since.timestamp(), selection.until.timestamp()]
+
+
+def _times(selection: Selection, step_s: int) -> list[int]:
+    """Returns when each step of the span begins, in seconds since 1970; also of steps without a result."""
+    since, until = _span(selection)
+    return list(range(int(since // step_s) * step_s, math.ceil(until), step_s))[:MAX_TIMES]
+
+
+def _seen(series: Sequence[SeriesPoint], step_s: int) -> set[int]:
+    return {int(each.begins_at.timestamp()) // step_s * step_s for each in series}
 
 
 def _label(place: Place, places: Sequence[Place]) -> str:
@@ -178,10 +247,10 @@ def _percent(share: float | None) -> float | None:
 
 
 def sparklines(
-    metrics: Sequence[MetricFigures], series: Sequence[SeriesPoint], step_s: int
+    metrics: Sequence[MetricFigures], series: Sequence[SeriesPoint], step_s: int, selection: Selection
 ) -> dict[Place, dict[str, Any] | None]:
     """Returns the small chart of each metric."""
-    return {place: sparkline(series, place, step_s) for place in by_place(metrics)}
+    return {place: sparkline(series, place, step_s, selection) for place in by_place(metrics)}
 
 
 def by_place(metrics: Sequence[MetricFigures]) -> dict[Place, MetricFigures]:

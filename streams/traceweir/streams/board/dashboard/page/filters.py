@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 
 from pydantic import AwareDatetime, TypeAdapter, ValidationError
 
-from traceweir.streams.board.store.selection import Selection
+from traceweir.streams.board.store.selection import Selection, whole_minutes
 from traceweir.streams.board.store.tables import RESULT_DIMENSIONS
 
 SPANS: Mapping[str, timedelta] = {
@@ -108,7 +108,7 @@ def filters_of(parameters: Mapping[str, str], now: datetime, prefix: str = "") -
     since = _time(given, "since", prefix)
     dimensions = {name: given[name] for name in RESULT_DIMENSIONS if name in given}
     try:
-        selection = Selection(since or until - SPANS[span], until, dimensions, given.get("metric"))
+        selection = Selection(*whole_minutes(since or until - SPANS[span], until), dimensions, given.get("metric"))
     except (ValueError, OverflowError) as error:
         raise FilterError(str(error)) from None
     return Filters(selection, given)

@@ -7,6 +7,7 @@ import re
 from datetime import UTC, datetime
 
 import orjson
+from markupsafe import Markup
 
 _UNSEEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 NOTHING = "–"
@@ -108,6 +109,17 @@ def moment(value: datetime | str | None) -> str:
     return _datetime(value).astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 
+def when(value: datetime | str | None) -> str:
+    """Returns a time as `moment` does, as markup: a page shows it in the zone of the browser while the pointer is on it.
+
+    >>> str(when("2026-01-31T12:00:01.5+01:00")), when(None)
+    ('<time datetime="2026-01-31T11:00:01.500000Z">2026-01-31 11:00:01</time>', '–')
+    """
+    if value is None:
+        return NOTHING
+    return Markup('<time datetime="{}">{}</time>').format(iso(value), moment(value))
+
+
 def iso(value: datetime | str) -> str:
     """Returns a time in UTC as ISO 8601, as an address has it.
 
@@ -184,7 +196,7 @@ FILTERS = {
     each.__name__: each
     for each in (
         cut, iso, json_text, moment, number, percent, points, seconds, signed, signed_percent, tojson_text,
-        unix_moment, usd,
+        unix_moment, usd, when,
     )
 }  # fmt: skip
 """The functions by the names under which templates use them."""

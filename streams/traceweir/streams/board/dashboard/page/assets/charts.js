@@ -13,6 +13,19 @@
   function marks(data) {
     return {
       hooks: {
+        drawClear: [
+          (plot) => {
+            // Steps in which nothing at all was scored: an outage, or no traffic.
+            const { ctx, bbox } = plot;
+            ctx.save();
+            ctx.fillStyle = translucent(color("--bad"), 0.07);
+            for (const at of data.empty) {
+              const left = Math.max(bbox.left, plot.valToPos(at, "x", true)), right = Math.min(bbox.left + bbox.width, plot.valToPos(at + data.step, "x", true));
+              if (right > left) ctx.fillRect(left, bbox.top, right - left, bbox.height);
+            }
+            ctx.restore();
+          },
+        ],
         draw: [
           (plot) => {
             const { ctx, bbox } = plot;
@@ -52,15 +65,41 @@
     return [{ ...look, ...times }, { ...look, size: 56, values: (plot, ticks) => ticks.map((tick) => `${tick}${data.unit ?? ""}`) }];
   }
 
+  // The legend has the figures under the pointer, and the last ones without it.
+  const lastOf = (values) => values.findLastIndex((value) => value != null);
+  const twoDigits = (number) => String(number).padStart(2, "0");
+
+  function timeOf(seconds) {
+    const time = new Date(seconds * 1000), local = `${time.getFullYear()}-${twoDigits(time.getMonth() + 1)}-${twoDigits(time.getDate())} ${twoDigits(time.getHours())}:${twoDigits(time.getMinutes())}`;
+    const utc = time.toISOString().slice(0, 16).replace("T", " ");
+    return utc === local ? `${utc} UTC` : `${utc} UTC (${local} local)`;
+  }
+
+  // A value without neighbours has no line: it is drawn as a point.
+  function pointsToDraw(plot, row, show) {
+    const values = plot.data[row];
+    if (show) return null;
+    const alone = [];
+    for (let at = 0; at < values.length; at++) if (values[at] != null && values[at - 1] == null && values[at + 1] == null) alone.push(at);
+    return alone.length ? alone : null;
+  }
+
+  function columnsOf(data) {
+    return [data.x, ...data.lines.flatMap((line) => line.low ? [line.values, line.high, line.low] : [line.values])];
+  }
+
   function lines(data, element, size) {
-    const series = [{ label: "UTC", value: "{YYYY}-{MM}-{DD} {HH}:{mm}" }], columns = [data.x], bands = [];
-    data.lines.forEach((line, at) => {
-      const stroke = color(LINES[at % LINES.length]);
-      const shown = (plot, value, row, index) => value == null ? "–" : `${value}${data.unit}${index != null && line.counts[index] != null ? ` of ${line.counts[index]}` : ""}`;
-      columns.push(line.values);
-      series.push({ label: line.label, stroke, width: 1.75, spanGaps: true, points: { show: data.x.length < 40, size: 5 }, value: shown });
+    const whole = (plot, seconds, row, index) => timeOf(index == null ? data.x[Math.max(0, ...data.lines.map((line) => lastOf(line.values)))] : seconds);
+    const series = [{ label: "from", value: whole }], bands = [];
+    data.lines.forEach((line, order) => {
+      const stroke = color(LINES[order % LINES.length]);
+      const shown = (plot, value, row, index) => {
+        // The lines can have got new figures since.
+        const now = data.lines[order], at = index ?? lastOf(now.values), found = now.values[at];
+        return found == null ? "–" : `${Number(found.toPrecision(4))}${data.unit}${now.counts[at] != null ? ` of ${now.counts[at]}` : ""}`;
+      };
+      series.push({ label: line.label, stroke, width: 1.75, spanGaps: false, points: { show: data.x.length < 40, size: 5, filter: pointsToDraw }, value: shown });
       if (line.low) {
-        columns.push(line.high, line.low);
         const hidden = { label: "bound", class: "bound", stroke: "transparent", width: 0, points: { show: false }, spanGaps: false };
         series.push({ ...hidden }, { ...hidden });
         bands.push({ series: [series.length - 2, series.length - 1], fill: translucent(stroke, 0.14) });
@@ -69,7 +108,7 @@
     const options = {
       ...size, series, bands, axes: axes(data), plugins: [marks(data)],
       tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), "Etc/UTC"),
-      scales: { x: { time: true }, y: data.unit === " %" ? { range: (plot, low, high) => [Math.max(0, Math.floor((low ?? 0) / 10) * 10 - 5), 101] } : {} },
+      scales: { x: { time: true, range: () => data.span }, y: data.unit === " %" ? { range: (plot, low, high) => [Math.max(0, Math.floor((low ?? 0) / 10) * 10 - 5), 101] } : { range: (plot, low, high) => [Math.min(0, low ?? 0), high > (low ?? 0) || high > 0 ? high + Math.abs(high) * 0.05 : 1] } },
       cursor: { drag: { x: Boolean(element.dataset.brush), y: false, setScale: false } },
       legend: { live: true },
       hooks: {
@@ -81,7 +120,7 @@
         }],
       },
     };
-    return new uPlot(options, columns, element);
+    return new uPlot(options, columnsOf(data), element);
   }
 
   function bars(data, element, size) {
@@ -102,19 +141,39 @@
   function spark(data, element, size) {
     return new uPlot({
       ...size,
-      series: [{}, { stroke: color("--c1"), width: 1.5, spanGaps: true, points: { show: false } }],
+      series: [{}, { stroke: color("--c1"), width: 1.5, spanGaps: false, points: { show: false, size: 3, filter: pointsToDraw } }],
       axes: [{ show: false }, { show: false }], legend: { show: false }, cursor: { show: false },
-      scales: { x: { time: true }, y: { range: (plot, low, high) => [low - data.margin, high + data.margin] } },
+      scales: { x: { time: true, range: () => data.span }, y: { range: (plot, low, high) => [low - data.margin, high + data.margin] } },
     }, [data.x, data.values], element);
   }
 
   const KINDS = { lines, bars, spark };
 
+  // New figures of the same lines take the place of the old ones: the plot, its zoom and its legend stay.
+  function refresh(element, data) {
+    const plot = drawn.get(element);
+    if (!plot || data.kind !== "lines" || plot.figures.lines.length !== data.lines.length) return false;
+    if (plot.figures.lines.some((line, at) => line.label !== data.lines[at].label)) return false;
+    Object.assign(plot.figures, data);
+    plot.setData(columnsOf(data));
+    return true;
+  }
+
   function draw(element) {
     const data = JSON.parse(element.dataset.chart);
+    if (element.dataset.drawn === element.dataset.chart) return;
+    if (element.dataset.drawn && refresh(element, data)) { element.dataset.drawn = element.dataset.chart; return; }
     const size = { width: Math.max(element.clientWidth, 60), height: Number(element.dataset.height) };
     drawn.get(element)?.destroy();
-    drawn.set(element, KINDS[data.kind](data, element, size));
+    const plot = KINDS[data.kind](data, element, size);
+    plot.figures = data;
+    drawn.set(element, plot);
+    element.dataset.drawn = element.dataset.chart;
+  }
+
+  function redraw() {
+    document.querySelectorAll(".chart").forEach((element) => { delete element.dataset.drawn; });
+    drawAll();
   }
 
   function drawAll() {
@@ -122,9 +181,15 @@
     document.querySelectorAll(".chart").forEach(draw);
   }
 
+  // Times are in UTC; a pointer on one shows it in the zone of the browser.
+  document.addEventListener("mouseover", (event) => {
+    const time = event.target.closest?.("time[datetime]");
+    if (time && !time.title) time.title = `${new Date(time.dateTime).toLocaleString()} (${Intl.DateTimeFormat().resolvedOptions().timeZone})`;
+  });
+
   let waiting;
-  addEventListener("resize", () => { clearTimeout(waiting); waiting = setTimeout(drawAll, 150); });
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAll);
+  addEventListener("resize", () => { clearTimeout(waiting); waiting = setTimeout(redraw, 150); });
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
   document.addEventListener("traceweir:replaced", drawAll);
   drawAll();
 })();

@@ -33,7 +33,9 @@ def show_metrics(request: Request, dashboard: Serving) -> HTMLResponse:
         filters,
         criteria=found,
         moves=differences_from_before(found, figures_by_metric(dashboard.store, filters.before())),
-        sparklines=charts.sparklines(found, series_of(dashboard.store, filters.selection, step_s), step_s),
+        sparklines=charts.sparklines(
+            found, series_of(dashboard.store, filters.selection, step_s), step_s, filters.selection
+        ),
         values=dimension_values(dashboard.store, filters.selection),
     )
 
@@ -59,8 +61,8 @@ def show_metric(request: Request, dashboard: Serving) -> HTMLResponse:
         worst=document["worst"],
         nearest=document["nearest"],
         charted=charted,
-        rates=charts.pass_rate_chart(series, places, found.changes, found.step_s),
-        means=charts.mean_chart(series, places, found.changes, found.step_s),
+        rates=charts.pass_rate_chart(series, places, found.changes, found.step_s, filters.selection),
+        means=charts.mean_chart(series, places, found.changes, found.step_s, filters.selection),
         distribution=charts.histogram(found.distribution),
         values=dimension_values(dashboard.store, filters.selection),
     )

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse
 
 from traceweir.streams.board.dashboard.content import shown
 from traceweir.streams.board.dashboard.context import Serving
+from traceweir.streams.board.dashboard.page import charts
 from traceweir.streams.board.dashboard.page.answers import filters_from, page
+from traceweir.streams.board.store.answers import CountPoint
 from traceweir.streams.board.store.conditions import NO_CAUSE
+from traceweir.streams.board.store.counts import dead_letters_over_time, not_scored_over_time
 from traceweir.streams.board.store.metric import dimension_values
+from traceweir.streams.board.store.overview import changes_in, step_of
+from traceweir.streams.board.store.selection import Readable, Selection
 from traceweir.streams.board.store.sessions import dead_letters, not_scored
 
 router = APIRouter()
@@ -24,6 +32,7 @@ def show_not_scored(request: Request, dashboard: Serving) -> HTMLResponse:
         "not-scored",
         filters,
         found=found,
+        chart=_chart(dashboard.store, filters.selection, not_scored_over_time),
         no_cause=NO_CAUSE,
         values=dimension_values(dashboard.store, filters.selection),
     )
@@ -33,4 +42,13 @@ def show_not_scored(request: Request, dashboard: Serving) -> HTMLResponse:
 def show_dead_letters(request: Request, dashboard: Serving) -> HTMLResponse:
     filters = filters_from(request)
     found = shown(dead_letters(dashboard.store, filters.selection), dashboard.options.content)
-    return page(request, "dead-letters", filters, found=found)
+    chart = _chart(dashboard.store, filters.selection, dead_letters_over_time)
+    return page(request, "dead-letters", filters, found=found, chart=chart)
+
+
+def _chart(
+    store: Readable, selection: Selection, over_time: Callable[[Readable, Selection, int], list[CountPoint]]
+) -> dict[str, Any] | None:
+    step_s = step_of((selection.until - selection.since).total_seconds())
+    changes = changes_in(store, selection)
+    return charts.count_chart(over_time(store, selection, step_s), changes, step_s, selection)

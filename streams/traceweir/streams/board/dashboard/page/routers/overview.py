@@ -49,8 +49,8 @@ def show_overview(request: Request, dashboard: Serving) -> HTMLResponse:
         total_before=_total(earlier),
         judged=sorted((each for each in criteria if each.usd or each.input_tokens), key=lambda each: -each.usd),
         spending=judge_spending(dashboard.store, dashboard.options.now(), dashboard.options.budget),
-        chart=charts.pass_rate_chart(found.series, places, found.changes, found.step_s),
-        sparklines=charts.sparklines(found.metrics, found.series, found.step_s),
+        chart=charts.pass_rate_chart(found.series, places, found.changes, found.step_s, filters.selection),
+        sparklines=charts.sparklines(found.metrics, found.series, found.step_s, filters.selection),
         latest=sessions(
             dashboard.store,
             filters.selection,
