@@ -800,7 +800,7 @@ async def test_flips_show_both_reasons_as_far_as_is_configured(
 
     assert "0.900 PASSED to 0.100 FAILED (needs &gt;= 0.75)" in page
     assert "12 pairs" in page
-    assert '<span class="bad">−100.0 points</span></td><td class="r dim nowrap">–' in page
+    assert '<span class="bad">−100.0 points</span></td><td class="r dim nowrap" data-label="interval">–' in page
     assert "12 sessions are on both sides" in page
     assert (SECRET in page, "&lt;script&gt;" in page) == (has_secret, has_reason)
     assert "<script>document" not in page

@@ -429,7 +429,7 @@ def test_the_canary_is_left_out_unless_it_is_asked_for(store: Store) -> None:
     assert dimension_values(store, DAY).dimensions["app_name"] == []
 
 
-def test_the_cost_of_judges_is_told_by_day_and_metric_with_replaced_results(store: Store) -> None:
+def test_the_cost_of_judges_is_there_by_day_and_metric_with_replaced_results(store: Store) -> None:
     week = Selection(NOW - timedelta(days=3), NOW + timedelta(hours=1))
     first = make_score("a", "safety_v1", cost={"usd": 0.25, "input_tokens": 10}, occurred_at=NOW - timedelta(days=1))
     second = make_score("b", "safety_v1", cost={"usd": 0.5, "output_tokens": 4})

@@ -19,8 +19,8 @@ from traceweir.schemas.dead_letter import REPLAYED, DeadLetter
 from traceweir.schemas.score import result_id
 from traceweir.streams.board.store.comparison import compare
 from traceweir.streams.board.store.conditions import Conditions
-from traceweir.streams.board.store.facets import facets
 from traceweir.streams.board.store.counts import dead_letters_over_time, not_scored_over_time
+from traceweir.streams.board.store.facets import facets
 from traceweir.streams.board.store.metric import dimension_values, metric
 from traceweir.streams.board.store.opening import Store, open_store
 from traceweir.streams.board.store.overview import overview
