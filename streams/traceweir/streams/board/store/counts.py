@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from traceweir.streams.board.store.answers import CountPoint
 from traceweir.streams.board.store.figures import rollups_of
+from traceweir.streams.board.store.missing_answers import CountPoint
 from traceweir.streams.board.store.selection import Readable, Selection, in_utc
 from traceweir.streams.board.store.tables import REASONS
 

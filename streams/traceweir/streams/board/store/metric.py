@@ -5,7 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from traceweir.scorers.base import Direction
-from traceweir.streams.board.store.answers import Bin, DimensionValues, MetricOverTime, MetricResult
+from traceweir.streams.board.store.answers import (
+    Bin,
+    DimensionValues,
+    MetricOverTime,
+    MetricResult,
+)
 from traceweir.streams.board.store.direction import direction_of
 from traceweir.streams.board.store.figures import rollups_of
 from traceweir.streams.board.store.overview import changes_in, figures_with_quantiles, series_of, step_of

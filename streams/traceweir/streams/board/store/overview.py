@@ -17,12 +17,12 @@ from traceweir.streams.board.store.answers import (
     DayCost,
     Freshness,
     JudgedFigures,
-    JudgeSpending,
     MetricFigures,
     Overview,
     SeriesPoint,
 )
 from traceweir.streams.board.store.figures import Place, judged_figures_of, rollups_of, rows_by_place
+from traceweir.streams.board.store.missing_answers import JudgeSpending
 from traceweir.streams.board.store.quantiles import quantiles_by_place, rounded_sql
 from traceweir.streams.board.store.regressions import regressions
 from traceweir.streams.board.store.selection import Readable, Selection, in_utc, stored

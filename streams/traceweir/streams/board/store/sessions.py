@@ -9,12 +9,8 @@ from typing import Any
 import orjson
 from pydantic import JsonValue, TypeAdapter
 
-from traceweir.streams.board.store.answers import (
-    DeadLetterCounts,
-    DeadLetterSummary,
-    NotScoredCount,
-    SessionDetails,
-)
+from traceweir.streams.board.store.answers import SessionDetails
+from traceweir.streams.board.store.missing_answers import DeadLetterCounts, DeadLetterSummary, NotScoredCount
 from traceweir.streams.board.store.selection import Readable, Selection, in_utc
 from traceweir.streams.board.store.tables import RESULTS, SESSIONS, Table
 

@@ -9,7 +9,8 @@ import pytest
 from tests.support.scoring import NOW
 
 from traceweir.streams.board.dashboard.page.charts import count_chart, mean_chart, pass_rate_chart, sparkline
-from traceweir.streams.board.store.answers import Change, CountPoint, SeriesPoint
+from traceweir.streams.board.store.answers import Change, SeriesPoint
+from traceweir.streams.board.store.missing_answers import CountPoint
 from traceweir.streams.board.store.selection import Selection
 
 SPAN = Selection(NOW - timedelta(minutes=2), NOW + timedelta(minutes=6))

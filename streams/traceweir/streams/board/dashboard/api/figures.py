@@ -9,15 +9,9 @@ from fastapi import APIRouter, HTTPException
 from traceweir.streams.board.dashboard.api.answers import answer
 from traceweir.streams.board.dashboard.api.parameters import Limit, Selected
 from traceweir.streams.board.dashboard.context import Serving
-from traceweir.streams.board.store.answers import (
-    DeadLetterCounts,
-    DimensionValues,
-    JudgeSpending,
-    MetricOverTime,
-    NotScoredCount,
-    Overview,
-)
+from traceweir.streams.board.store.answers import DimensionValues, MetricOverTime, Overview
 from traceweir.streams.board.store.metric import dimension_values, metric
+from traceweir.streams.board.store.missing_answers import DeadLetterCounts, JudgeSpending, NotScoredCount
 from traceweir.streams.board.store.overview import judge_spending, overview
 from traceweir.streams.board.store.sessions import dead_letters, not_scored
 

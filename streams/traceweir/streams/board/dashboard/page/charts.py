@@ -9,7 +9,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from traceweir.streams.base.statistics.rate_intervals import rate_interval
-from traceweir.streams.board.store.answers import Bin, Change, CountPoint, MetricFigures, SeriesPoint
+from traceweir.streams.board.store.answers import (
+    Bin,
+    Change,
+    MetricFigures,
+    SeriesPoint,
+)
+from traceweir.streams.board.store.missing_answers import CountPoint
 from traceweir.streams.board.store.selection import Selection
 
 MAX_LINES = 3

@@ -12,10 +12,10 @@ from traceweir.streams.board.dashboard.content import shown
 from traceweir.streams.board.dashboard.context import Serving
 from traceweir.streams.board.dashboard.page import charts
 from traceweir.streams.board.dashboard.page.answers import filters_from, page
-from traceweir.streams.board.store.answers import CountPoint
 from traceweir.streams.board.store.conditions import NO_CAUSE
 from traceweir.streams.board.store.counts import dead_letters_over_time, not_scored_over_time
 from traceweir.streams.board.store.metric import dimension_values
+from traceweir.streams.board.store.missing_answers import CountPoint
 from traceweir.streams.board.store.overview import changes_in, step_of
 from traceweir.streams.board.store.selection import Readable, Selection
 from traceweir.streams.board.store.sessions import dead_letters, not_scored
