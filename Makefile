@@ -35,7 +35,7 @@ up: $(VENV)/.page ## Run everything with simulated agents, and show it in a web 
 	$(BIN)/traceweir up --demo
 
 # The marks of the tests that have a target of their own.
-IN_NO_SUITE := not kafka and not embeddings and not chaos and not frameworks and not browser and not clickhouse and not simulation and not broker
+IN_NO_SUITE := not kafka and not embeddings and not chaos and not frameworks and not browser and not clickhouse and not schemathesis and not simulation and not broker
 
 test: $(VENV)/.installed ## Run the tests that need no Docker, no Java and no key; test-broker and test-simulation have more of them
 	$(BIN)/pytest -n 3 --dist worksteal -m "$(IN_NO_SUITE)"
@@ -106,6 +106,15 @@ $(VENV)/.clickhouse: $(VENV)/.installed
 
 test-clickhouse: $(VENV)/.clickhouse ## Run the tests of the results store with the embedded ClickHouse engine (534 MB)
 	$(BIN)/pytest -m clickhouse tests
+
+$(VENV)/schemathesis/.installed: # an environment of its own, because it shares packages with the tests
+	@echo "Installing Schemathesis into $(VENV)/schemathesis: some seconds, without output."
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/pip install --quiet 'schemathesis>=4,<5'
+	@touch $@
+
+test-schemathesis: $(VENV)/.installed $(VENV)/schemathesis/.installed ## Send 2,000 requests that Schemathesis makes from the API's document
+	$(BIN)/pytest -m schemathesis tests/schemathesis
 
 FRAMEWORKS := $(patsubst tests/frameworks/%.txt,$(VENV)/frameworks/%/.installed,$(wildcard tests/frameworks/*.txt))
 
@@ -198,4 +207,4 @@ build: ## Build sdist and wheel of Traceweir and of the client into dist/, and t
 clean: ## Remove the virtual environment and every cache
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis var dist site
 
-.PHONY: help setup demo up test test-fast test-broker test-kafka chaos simulate simulate-seeds test-simulation test-embeddings test-presidio test-live-judge test-browser test-clickhouse frameworks test-frameworks test-client check format bench docs build clean
+.PHONY: help setup demo up test test-fast test-broker test-kafka chaos simulate simulate-seeds test-simulation test-embeddings test-presidio test-live-judge test-browser test-clickhouse test-schemathesis frameworks test-frameworks test-client check format bench docs build clean

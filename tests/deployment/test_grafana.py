@@ -6,18 +6,21 @@ import json
 import re
 import shutil
 import time
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 import yaml
 from confluent_kafka import Producer
+from tests.support.dashboard_site import Site
 from tests.support.openai_server import openai_server_apart
 from tests.support.paths import ROOT
 from tests.support.prometheus import answer, prometheus
 from tests.support.results import make_score
 from tests.support.scoring import NOW
-from tests.support.stores import CLICKHOUSE, chdb_database, scores_batch
+from tests.support.stores import CLICKHOUSE, chdb_database, open_store, scores_batch
 from tests.support.workers import Fleet
 
 from traceweir.streams.testing import event, trace
@@ -36,7 +39,7 @@ def panels(board: str) -> list[dict[str, Any]]:
 
 def test_a_board_has_an_address_and_each_panel_a_place_and_a_provisioned_source() -> None:
     known = {source["uid"]: source["type"] for source in SOURCES}
-    assert len({board["uid"] for board in BOARDS.values()}) == len(BOARDS) == 2
+    assert len({board["uid"] for board in BOARDS.values()}) == len(BOARDS) == 3
     for board in BOARDS.values():
         ids = [panel["id"] for panel in board["panels"]]
         assert len(set(ids)) == len(ids)
@@ -121,7 +124,7 @@ def session(name: str) -> list[dict[str, Any]]:
 def test_each_query_returns_rows_of_clickhouse(panel: dict[str, Any]) -> None:
     import clickhouse_connect
 
-    from traceweir.streams.board.store.opening import open_store
+    from traceweir.streams.board.store import opening
 
     rejected = {"reasons": ["private"]}
     scores = [
@@ -131,7 +134,7 @@ def test_each_query_returns_rows_of_clickhouse(panel: dict[str, Any]) -> None:
     ]
     (target,) = panel["targets"]
     with chdb_database() as address:
-        open_store(address, "this test", NOW).write(scores_batch(*scores))
+        opening.open_store(address, "this test", NOW).write(scores_batch(*scores))
         client = clickhouse_connect.get_client(dsn=address)
         found = client.query(with_macros(target["rawSql"])).result_rows
         client.close()
@@ -143,3 +146,22 @@ def with_macros(sql: str) -> str:
     sql = re.sub(r"\$__timeFilter\((\w+)\)", r"\1 >= toDateTime('2026-01-01 00:00:00')", sql)
     sql = re.sub(r"\$__timeInterval\((\w+)\)", r"toStartOfInterval(toDateTime(\1), INTERVAL 60 second)", sql)
     return sql.replace("${agent:singlequote}", "'travel'")
+
+
+async def test_each_query_of_the_board_of_scores_is_answered_with_its_columns(tmp_path: Path) -> None:
+    site = Site(open_store(tmp_path / "store.duckdb"), now=NOW)
+    site.add_sessions(20)
+    span = {"${__from:date:iso}": (NOW - timedelta(days=2)).isoformat(), "${__to:date:iso}": NOW.isoformat()}
+    asked: Any = site.application()
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(asked), base_url="http://127.0.0.1:4180") as client:
+        for panel in panels("scores"):
+            (target,) = panel["targets"]
+            parameters = {each["key"]: each["value"] for each in target["url_options"]["params"]}
+            parameters = {
+                name: span.get(value, value.replace("$interval", "15m")) for name, value in parameters.items()
+            }
+            answer = await client.get(target["url"], params=parameters)
+            assert answer.status_code == 200, answer.text
+            rows = answer.json()[target["root_selector"]]
+            assert rows
+            assert {column["selector"] for column in target["columns"]} <= rows[0].keys(), panel["title"]

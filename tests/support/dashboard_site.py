@@ -21,7 +21,7 @@ from tests.support.stores import FakeRecord, batch_of, scores_batch
 
 from traceweir.schemas.judge_config import Budget
 from traceweir.schemas.score import Score
-from traceweir.streams.board.dashboard.access import Application
+from traceweir.streams.board.dashboard.access import Application, Tokens
 from traceweir.streams.board.dashboard.application import create_application
 from traceweir.streams.board.dashboard.challengers import ChallengersInEffect, NoChallengers
 from traceweir.streams.board.dashboard.content import Content
@@ -132,7 +132,7 @@ def _built(site: Site) -> Application:
         challengers=_OfAsked("challengers"),
         health=lambda: _ASKED.get().health,
     )
-    return create_application(Dashboard(store, options, live), site.token)
+    return create_application(Dashboard(store, options, live), Tokens(site.token))
 
 
 _SHARED: list[tuple[tuple[object, ...], Application]] = []

@@ -189,4 +189,4 @@ def test_a_silent_installation_is_announced() -> None:
     lines = (ROOT / "Makefile").read_text("utf-8").partition("\nbuild:")[0].splitlines()
     recipes = [number for number, line in enumerate(lines) if "pip install --quiet" in line]
     announced = [any("@echo" in line for line in lines[number - 3 : number]) for number in recipes]
-    assert (announced, len(recipes)) == ([True] * len(recipes), 11)
+    assert (announced, len(recipes)) == ([True] * len(recipes), 12)

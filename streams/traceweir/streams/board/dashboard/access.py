@@ -4,21 +4,30 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Iterator, MutableMapping, Sequence
+from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
 from ipaddress import ip_address
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import quote, urlsplit
+
+import orjson
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 Application = Callable[[Message, Receive, Send], Awaitable[None]]
 
+Right = Literal["read", "label", "admin"]
+"""What a client may do: `read` answers and pages, `label` also adds eval cases, `admin` everything. Each has the ones before."""
+
 COOKIE = "traceweir_dashboard"
 LOGIN = "/login"
 ASSETS = "/assets/"
 """Style, scripts and fonts of the page; they are the same for everyone, and the login page needs them."""
+_RIGHTS: tuple[Right, ...] = ("read", "label", "admin")
+_FOR_LABEL = ("/api/case", "/api/v1/case", "/session/case", "/sessions/selection", "/views", "/views/remove")
+"""The addresses that a client with the right `label` can send to; others need `admin`."""
 _SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 _POLICY = (
     b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; "
@@ -34,8 +43,28 @@ _HEADERS = [
 ]
 
 
-def guarded(application: Application, token: str | None) -> Application:
-    """Returns an ASGI application that answers 401 without the token, and no one else's pages.
+@dataclass(frozen=True)
+class Tokens:
+    """The secrets of clients, one for each right; None: no client has this right by a token."""
+
+    admin: str | None = None
+    label: str | None = None
+    read: str | None = None
+
+    def __bool__(self) -> bool:
+        """Whether there is a token; without one, every client of this machine may do everything."""
+        return any(True for _ in self.by_right())
+
+    def by_right(self) -> Iterator[tuple[Right, str]]:
+        """Yields each token with its right."""
+        for right in _RIGHTS:
+            token: str | None = getattr(self, right)
+            if token is not None:
+                yield right, token
+
+
+def guarded(application: Application, tokens: Tokens) -> Application:
+    """Returns an ASGI application that answers 401 without a token, 403 without the right, and no one else's pages.
 
     Without a token, a request must name this machine as its host. Otherwise a page of another site could read the
     answers, by a name of its own that it lets point to this machine (DNS rebinding). A request that changes something
@@ -44,8 +73,8 @@ def guarded(application: Application, token: str | None) -> Application:
     Args:
         application: Answers the requests that may pass. `scope["traceweir.refused"]` marks a request of a page without
             the token, which it answers with the login page; it is the address of the page, to which the login leads.
-        token: The token that a client sends as `Authorization: Bearer`, or as the cookie that the login sets; None lets
-            every client of this machine pass.
+        tokens: A client sends one as `Authorization: Bearer`, or as the cookie that the login sets; without one, every
+            client of this machine passes.
     """
 
     async def guard(scope: Message, receive: Receive, send: Send) -> None:
@@ -65,18 +94,26 @@ def guarded(application: Application, token: str | None) -> Application:
             await send(message)
 
         headers = dict(scope["headers"])
-        if token is None and not _is_local(headers.get(b"host", b"")):
-            await _refuse(send_with_headers, 421, [])
+        path = scope["path"]
+        needed = _needed(scope["method"], path)
+        right = _right_of(headers, tokens) if tokens else "admin"
+        if not tokens and not _is_local(headers.get(b"host", b"")):
+            sentence = "without a token, only this machine is answered, under the name localhost or its address"
+            await _refuse(send_with_headers, 421, sentence)
         elif scope["method"] not in _SAFE_METHODS and not _is_from_here(headers):
-            await _refuse(send_with_headers, 403, [])
-        elif token is None or _has(headers, token) or scope["path"].startswith(ASSETS) or scope["path"] == LOGIN:
+            await _refuse(send_with_headers, 403, "a page of another site cannot change anything here")
+        elif path.startswith(ASSETS) or path == LOGIN or _includes(right, needed):
             await application(scope, receive, send_with_headers)
+        elif right is not None:
+            sentence = f"the token has the right {right!r}, and this needs {needed!r}: send another token"
+            await _refuse(send_with_headers, 403, sentence)
         elif b"text/html" in headers.get(b"accept", b""):
             await application(
                 {**scope, "path": LOGIN, "traceweir.refused": _address(scope)}, receive, send_with_headers
             )
         else:
-            await _refuse(send_with_headers, 401, [(b"www-authenticate", b"Bearer")])
+            sentence = "the token is missing or wrong: send it as the header `Authorization: Bearer TOKEN`"
+            await _refuse(send_with_headers, 401, sentence, [(b"www-authenticate", b"Bearer")])
 
     return guard
 
@@ -90,9 +127,9 @@ def cookie_value(token: str) -> str:
     return hmac.new(token.encode(), b"traceweir dashboard cookie", hashlib.sha256).hexdigest()
 
 
-def is_token(given: str, token: str) -> bool:
-    """Returns whether a text is the token, in a time that does not depend on how much of it is right."""
-    return hmac.compare_digest(given.encode(), token.encode())
+def is_for_programs(path: str) -> bool:
+    """Returns whether programs ask this address, so that a problem is answered as JSON and not as a page."""
+    return path.startswith("/api/") or path == "/healthz"
 
 
 def _address(scope: Message) -> str:
@@ -103,17 +140,45 @@ def _address(scope: Message) -> str:
     return quote(scope["path"]) + (f"?{query}" if query else "")
 
 
-def _has(headers: dict[bytes, bytes], token: str) -> bool:
+def token_of(given: str, tokens: Tokens) -> str | None:
+    """Returns the token that a text is, in a time that does not depend on how much of it is right; None: it is none."""
+    found = None
+    for _, token in tokens.by_right():
+        if hmac.compare_digest(given.encode(), token.encode()):
+            found = token
+    return found
+
+
+def _needed(method: str, path: str) -> Right:
+    if method in _SAFE_METHODS:
+        return "read"
+    return "label" if path in _FOR_LABEL else "admin"
+
+
+def _includes(right: Right | None, needed: Right) -> bool:
+    return right is not None and _RIGHTS.index(right) >= _RIGHTS.index(needed)
+
+
+def _right_of(headers: dict[bytes, bytes], tokens: Tokens) -> Right | None:
+    """Returns the highest right of a client; None: it has sent no token."""
     given = headers.get(b"authorization", b"")
     scheme, _, credentials = given.partition(b" ")
-    if scheme.lower() == b"bearer":
-        return hmac.compare_digest(credentials.strip(), token.encode())
+    is_bearer = scheme.lower() == b"bearer"
+    sent = credentials.strip() if is_bearer else _cookie_of(headers)
+    found: Right | None = None
+    for right, token in tokens.by_right():
+        if hmac.compare_digest(sent, (token if is_bearer else cookie_value(token)).encode()):
+            found = right
+    return found
+
+
+def _cookie_of(headers: dict[bytes, bytes]) -> bytes:
     try:
         cookies = SimpleCookie(headers.get(b"cookie", b"").decode("latin-1"))
     except CookieError:
-        return False
+        return b""
     morsel = cookies.get(COOKIE)
-    return morsel is not None and hmac.compare_digest(morsel.value.encode(), cookie_value(token).encode())
+    return morsel.value.encode() if morsel is not None else b""
 
 
 def _is_from_here(headers: dict[bytes, bytes]) -> bool:
@@ -139,6 +204,8 @@ def _is_local(host: bytes) -> bool:
         return False
 
 
-async def _refuse(send: Send, status: int, headers: list[tuple[bytes, bytes]]) -> None:
-    await send({"type": "http.response.start", "status": status, "headers": [(b"content-length", b"0"), *headers]})
-    await send({"type": "http.response.body", "body": b""})
+async def _refuse(send: Send, status: int, sentence: str, headers: Sequence[tuple[bytes, bytes]] = ()) -> None:
+    body = orjson.dumps({"detail": sentence})
+    about = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode()), *headers]
+    await send({"type": "http.response.start", "status": status, "headers": about})
+    await send({"type": "http.response.body", "body": body})

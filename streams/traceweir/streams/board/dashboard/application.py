@@ -11,7 +11,16 @@ from fastapi.responses import RedirectResponse
 from fastapi.staticfiles import StaticFiles
 
 from traceweir.streams.board.dashboard import page
-from traceweir.streams.board.dashboard.access import ASSETS, COOKIE, LOGIN, Application, cookie_value, guarded, is_token
+from traceweir.streams.board.dashboard.access import (
+    ASSETS,
+    COOKIE,
+    LOGIN,
+    Application,
+    Tokens,
+    cookie_value,
+    guarded,
+    token_of,
+)
 from traceweir.streams.board.dashboard.addresses import is_local
 from traceweir.streams.board.dashboard.api.building import create_api
 from traceweir.streams.board.dashboard.context import Dashboard
@@ -33,17 +42,17 @@ class _Assets(StaticFiles):
         return answer
 
 
-def create_application(dashboard: Dashboard, token: str | None) -> Application:
+def create_application(dashboard: Dashboard, tokens: Tokens) -> Application:
     """Returns the ASGI application of the dashboard.
 
     Args:
         dashboard: Answers the requests.
-        token: What clients have to send; None lets every client of this machine in.
+        tokens: What clients have to send; without one, every client of this machine is let in.
     """
     application = create_api(dashboard)
     application.include_router(page_router())
     application.mount(ASSETS.rstrip("/"), _Assets(directory=Path(page.__file__).parent / "assets"))
-    if token is not None:
+    if tokens:
 
         @application.get(LOGIN, include_in_schema=False)
         async def ask_for_token(request: Request) -> Response:
@@ -58,7 +67,7 @@ def create_application(dashboard: Dashboard, token: str | None) -> Application:
         ) -> Response:
             # A page of another site can write a form, and must not choose where the login leads.
             address = address if is_local(address) else "/"
-            if not is_token(given, token):
+            if (token := token_of(given, tokens)) is None:
                 return login_page(401, address, wrong=True)
             answer = RedirectResponse(address, 303)
             answer.set_cookie(
@@ -68,4 +77,4 @@ def create_application(dashboard: Dashboard, token: str | None) -> Application:
             return answer
 
     application.add_middleware(GZipMiddleware, minimum_size=_COMPRESSED_FROM_BYTES)
-    return guarded(application, token)
+    return guarded(application, tokens)

@@ -19,6 +19,7 @@ from traceweir.streams.base.clock import utc_now
 from traceweir.streams.base.errors import InvalidSettingsError
 from traceweir.streams.base.process_log import log_to_stderr
 from traceweir.streams.base.settings import Settings
+from traceweir.streams.board.dashboard.access import Tokens
 from traceweir.streams.board.dashboard.application import create_application
 from traceweir.streams.board.dashboard.challengers import PushedChallengers
 from traceweir.streams.board.dashboard.context import Dashboard, DashboardOptions
@@ -54,7 +55,8 @@ def run_dashboard(settings: Settings, ready: Callable[[str], None]) -> None:
         StoreError: the store cannot be used, or the port is taken.
     """
     log_to_stderr(settings.log_options)
-    if settings.dashboard_token is None and not is_loopback(settings.dashboard_host):
+    tokens = _tokens(settings)
+    if not tokens and not is_loopback(settings.dashboard_host):
         raise InvalidSettingsError(
             f"TRACEWEIR_DASHBOARD_HOST={settings.dashboard_host} is not a loopback address, so that others can read sessions "
             "and scores: set TRACEWEIR_DASHBOARD_TOKEN to a secret that clients send, or listen on 127.0.0.1"
@@ -66,7 +68,7 @@ def run_dashboard(settings: Settings, ready: Callable[[str], None]) -> None:
     try:
         store = open_store(settings.store, f"process {os.getpid()} on {socket.gethostname()}", utc_now())
         try:
-            asyncio.run(_serve(settings, store, bound, ready, budget))
+            asyncio.run(_serve(settings, store, bound, ready, budget, tokens))
         finally:
             store.close()
     finally:
@@ -83,7 +85,12 @@ class _Server(uvicorn.Server):
 
 
 async def _serve(
-    settings: Settings, store: Store, bound: socket.socket, ready: Callable[[str], None], budget: Budget | None
+    settings: Settings,
+    store: Store,
+    bound: socket.socket,
+    ready: Callable[[str], None],
+    budget: Budget | None,
+    tokens: Tokens,
 ) -> None:
     keep: dict[TableName, timedelta] = {
         "results": timedelta(days=settings.store_results_days),
@@ -108,10 +115,9 @@ async def _serve(
         challengers=challengers,
         health=health.parts,
     )
-    token = settings.dashboard_token.get_secret_value() if settings.dashboard_token is not None else None
     server = _Server(
         uvicorn.Config(
-            create_application(Dashboard(store, options, live), token),
+            create_application(Dashboard(store, options, live), tokens),
             log_config=None,
             # Its lines would have ids of sessions.
             access_log=False,
@@ -156,6 +162,24 @@ def _saved_views(settings: Settings) -> SavedViews | None:
     if settings.store.partition(":")[0] in SCHEMES:
         return None
     return SavedViews(Path(settings.store).with_name("views.json"))
+
+
+def _tokens(settings: Settings) -> Tokens:
+    """Returns the tokens of the settings.
+
+    Raises:
+        InvalidSettingsError: two are the same, so that it is not said which right the token has.
+    """
+    given = {
+        "TRACEWEIR_DASHBOARD_TOKEN": settings.dashboard_token,
+        "TRACEWEIR_DASHBOARD_LABEL_TOKEN": settings.dashboard_label_token,
+        "TRACEWEIR_DASHBOARD_READ_TOKEN": settings.dashboard_read_token,
+    }
+    texts = {name: token.get_secret_value() for name, token in given.items() if token is not None}
+    if len(set(texts.values())) < len(texts):
+        names = [name for name, text in texts.items() if list(texts.values()).count(text) > 1]
+        raise InvalidSettingsError(f"{' and '.join(names)} are the same token: give each right a token of its own")
+    return Tokens(*(texts.get(name) for name in given))
 
 
 def _bound(settings: Settings) -> socket.socket:

@@ -17,7 +17,7 @@ from tests.support.results import make_score
 from tests.support.scoring import NOW
 from tests.support.stores import FakeRecord, batch_of, open_store, scores_batch
 
-from traceweir.streams.board.dashboard.access import guarded
+from traceweir.streams.board.dashboard.access import Tokens, guarded
 from traceweir.streams.board.dashboard.api.building import OPENAPI, create_api
 from traceweir.streams.board.dashboard.content import Content
 from traceweir.streams.board.dashboard.context import Dashboard, DashboardOptions
@@ -81,7 +81,7 @@ async def client(api_of: Callable[[Content, Any], Any]) -> AsyncIterator[Client]
         read: Any = None,
         **headers: str,
     ) -> httpx.AsyncClient:
-        transport = httpx.ASGITransport(guarded(api_of(content, read), token))
+        transport = httpx.ASGITransport(guarded(api_of(content, read), Tokens(token)))
         clients.append(httpx.AsyncClient(transport=transport, base_url=f"http://{host}", headers=headers))
         return clients[-1]
 
@@ -124,13 +124,23 @@ async def test_text_that_is_not_shown_finds_no_session(content: Content, client:
 async def test_the_openapi_document_describes_every_answer(client: Client) -> None:
     document = (await client().get(OPENAPI)).json()
 
-    assert set(document["paths"]) == {
-        *("/api/state", "/api/overview", "/api/sessions", "/api/session", "/api/not-scored", "/api/dead-letters"),
-        *("/api/metric", "/api/comparison", "/api/diff", "/api/values", "/api/events", "/api/judge-spending"),
-        *("/api/challengers", "/api/shadows", "/api/challenger-diff", "/api/case", "/api/facets"),
+    assert {name.removeprefix("/api/v1") for name in document["paths"]} == {
+        *(
+            "/state",
+            "/overview",
+            "/sessions",
+            "/session",
+            "/not-scored",
+            "/dead-letters",
+            "/query",
+            "/healthz",
+            "/case",
+        ),
+        *("/metric", "/comparison", "/diff", "/values", "/events", "/judge-spending"),
+        *("/challengers", "/shadows", "/challenger-diff", "/facets"),
     }
     for name, path in document["paths"].items():
-        if name == "/api/events":
+        if name == "/api/v1/events":
             continue  # a stream of `/api/state`
         (operation,) = path.values()
         schema = operation["responses"]["200"]["content"]["application/json"]["schema"]
@@ -190,7 +200,8 @@ async def test_text_of_agents_is_shown_as_configured(content: Content, texts: in
 async def test_without_the_token_nothing_is_answered(given: str, client: Client) -> None:
     for path in ("/api/state", OPENAPI, "/nowhere"):
         answer = await client(token=TOKEN, Authorization=given).get(path)
-        assert (answer.status_code, answer.content) == (401, b"")
+        assert (answer.status_code, answer.headers["www-authenticate"]) == (401, "Bearer")
+        assert answer.json()["detail"].startswith("the token is missing or wrong")
 
 
 async def test_a_websocket_is_closed_and_reaches_no_application() -> None:
@@ -202,7 +213,7 @@ async def test_a_websocket_is_closed_and_reaches_no_application() -> None:
     async def send(message: Any) -> None:
         sent.append(message)
 
-    await guarded(application, TOKEN)({"type": "websocket", "headers": []}, None, send)  # type: ignore[arg-type]
+    await guarded(application, Tokens(TOKEN))({"type": "websocket", "headers": []}, None, send)  # type: ignore[arg-type]
 
     assert sent == [{"type": "websocket.close", "code": 1008}]
 

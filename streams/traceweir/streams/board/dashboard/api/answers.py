@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import orjson
 from fastapi import FastAPI, HTTPException, Request, Response
@@ -11,10 +11,21 @@ from pydantic import BaseModel
 from starlette.exceptions import HTTPException as StarletteHTTPException
 
 from traceweir.schemas.text import printable
+from traceweir.streams.board.dashboard.access import is_for_programs
 from traceweir.streams.board.dashboard.content import Content, shown
 from traceweir.streams.board.dashboard.page.filters import FilterError
 from traceweir.streams.board.dashboard.page.rendering import problem_page
 from traceweir.streams.board.store.errors import StoreError
+
+RETRY_AFTER = {"retry-after": "1"}
+"""The header of an answer that says to try again in a second."""
+
+
+class RequestProblem(BaseModel):
+    """Why a request was refused."""
+
+    detail: str
+    """A sentence for a person."""
 
 
 def answer(found: BaseModel | Sequence[BaseModel], content: Content) -> Response:
@@ -25,7 +36,8 @@ def answer(found: BaseModel | Sequence[BaseModel], content: Content) -> Response
 
 def only_known_parameters(request: Request) -> None:
     """Refuses a parameter that the address does not have, because an answer without it would be about something else."""
-    path = request.app.openapi()["paths"].get(request.scope["route"].path)
+    # No address of the API has a part that changes.
+    path = request.app.openapi()["paths"].get(request.scope["path"])
     # A page, and no answer of this API.
     if path is None:
         return
@@ -41,21 +53,32 @@ def only_known_parameters(request: Request) -> None:
 
 def answer_problems(api: FastAPI) -> None:
     """Lets the API, and the pages beside it, say what is wrong with a request."""
-    for each in (RequestValidationError, FilterError, StarletteHTTPException, StoreError):
+    for each in (RequestValidationError, FilterError, StarletteHTTPException, StoreError, Exception):
         api.add_exception_handler(each, _refuse)
 
 
 async def _refuse(request: Request, error: Exception) -> Response:
-    if isinstance(error, StarletteHTTPException):
-        return _problem(request, error.status_code, str(error.detail))
-    if isinstance(error, RequestValidationError):
-        problems = [f"{each['loc'][-1]}: {each['msg']}" for each in error.errors()]
-        return _problem(request, 422, "; ".join(problems))
-    return _problem(request, 503 if isinstance(error, StoreError) else 422, str(error))
+    match error:
+        case StarletteHTTPException():
+            headers = dict(error.headers or {})
+            if headers.get("Allow") == "GET":
+                # FastAPI does not know that HEAD is answered.
+                headers["Allow"] = "GET, HEAD"
+            return _problem(request, error.status_code, str(error.detail), headers)
+        case RequestValidationError():
+            problems = [f"{each['loc'][-1]}: {each['msg']}" for each in error.errors()]
+            return _problem(request, 422, "; ".join(problems))
+        case FilterError():
+            return _problem(request, 422, str(error))
+        case StoreError():
+            return _problem(request, 503, str(error), RETRY_AFTER)
+    return _problem(request, 500, f"the dashboard failed with {type(error).__name__}; its log says where")
 
 
-def _problem(request: Request, status: int, detail: str) -> Response:
+def _problem(request: Request, status: int, detail: str, headers: Mapping[str, str] | None = None) -> Response:
     sentence = printable(detail, 1_000)
-    if request.url.path.startswith("/api/"):
-        return Response(orjson.dumps({"detail": sentence}), status, media_type="application/json")
-    return problem_page(status, sentence)
+    if is_for_programs(request.url.path):
+        return Response(orjson.dumps({"detail": sentence}), status, headers, media_type="application/json")
+    found = problem_page(status, sentence)
+    found.headers.update(headers or {})
+    return found

@@ -23,13 +23,13 @@ from traceweir.streams.lab.comparison.document import Diff
 router = APIRouter()
 
 
-@router.get("/api/comparison", response_model=Comparison)
+@router.get("/comparison", response_model=Comparison)
 def read_comparison(first: First, second: Second, dashboard: Serving) -> Any:
     """Two selections side by side, with the differences, second minus first, and their 95 % intervals."""
     return answer(compare(dashboard.store, first, second), dashboard.options.content)
 
 
-@router.get("/api/diff", response_model=Diff)
+@router.get("/diff", response_model=Diff)
 def read_diff(first: First, second: Second, dashboard: Serving) -> Any:
     """What differs between two selections result by result, as `traceweir diff` prints it; base is the first."""
     try:
@@ -39,19 +39,19 @@ def read_diff(first: First, second: Second, dashboard: Serving) -> Any:
     return Response(found.model_dump_json(), media_type="application/json")
 
 
-@router.get("/api/challengers", response_model=list[ChallengerInEffect])
+@router.get("/challengers", response_model=list[ChallengerInEffect])
 def read_challengers(dashboard: Serving) -> Any:
     """The challengers that score a part of the sessions now, as pushed with `traceweir config`."""
     return answer(list(dashboard.options.challengers.in_effect), dashboard.options.content)
 
 
-@router.get("/api/shadows", response_model=list[ShownShadow])
+@router.get("/shadows", response_model=list[ShownShadow])
 def read_shadows(dashboard: Serving) -> Any:
     """The names of the shadows, and of the ended challengers, that have a topic of scores."""
     return answer([ShownShadow(name=name) for name in dashboard.options.challengers.shadows], dashboard.options.content)
 
 
-@router.get("/api/challenger-diff", response_model=Diff)
+@router.get("/challenger-diff", response_model=Diff)
 def read_challenger_diff(name: Annotated[str, Query(min_length=1, max_length=100)], dashboard: Serving) -> Any:
     """What a challenger in effect (its last day) or a shadow changes on the sessions that it has scored."""
     try:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastapi import APIRouter, HTTPException
+from fastapi import APIRouter
 
 from traceweir.streams.board.dashboard.api.answers import answer
-from traceweir.streams.board.dashboard.api.parameters import Limit, Selected
+from traceweir.streams.board.dashboard.api.parameters import Limit, Selected, SelectedMetric
 from traceweir.streams.board.dashboard.context import Serving
 from traceweir.streams.board.store.answers import DimensionValues, MetricOverTime, Overview
 from traceweir.streams.board.store.metric import dimension_values, metric
@@ -18,27 +18,25 @@ from traceweir.streams.board.store.sessions import dead_letters, not_scored
 router = APIRouter()
 
 
-@router.get("/api/overview", response_model=Overview)
+@router.get("/overview", response_model=Overview)
 def read_overview(selected: Selected, dashboard: Serving) -> Any:
     """Figures of each metric in a time range, their trend, changes of versions and configs, and coverage."""
     return answer(overview(dashboard.store, selected), dashboard.options.content)
 
 
-@router.get("/api/metric", response_model=MetricOverTime)
-def read_metric(selected: Selected, dashboard: Serving) -> Any:
+@router.get("/metric", response_model=MetricOverTime)
+def read_metric(selected: SelectedMetric, dashboard: Serving) -> Any:
     """The metric that `metric` names: its trend, its values, where it differs, and the results to look at."""
-    if selected.metric is None:
-        raise HTTPException(422, "metric: Field required")
     return answer(metric(dashboard.store, selected), dashboard.options.content)
 
 
-@router.get("/api/values", response_model=DimensionValues)
+@router.get("/values", response_model=DimensionValues)
 def read_values(selected: Selected, dashboard: Serving) -> Any:
     """The values of dimensions and the metrics that can be selected. Filters by dimension do not apply."""
     return answer(dimension_values(dashboard.store, selected), dashboard.options.content)
 
 
-@router.get("/api/judge-spending", response_model=JudgeSpending)
+@router.get("/judge-spending", response_model=JudgeSpending)
 def read_judge_spending(dashboard: Serving) -> Any:
     """What judges were paid today, in UTC, and what is left of the daily budget if TRACEWEIR_DASHBOARD_CONFIG has one."""
     return answer(
@@ -46,13 +44,13 @@ def read_judge_spending(dashboard: Serving) -> Any:
     )
 
 
-@router.get("/api/not-scored", response_model=list[NotScoredCount])
+@router.get("/not-scored", response_model=list[NotScoredCount])
 def read_not_scored(selected: Selected, dashboard: Serving) -> Any:
     """Why results have no value, with an example and what to do, the most frequent reason first."""
     return answer(not_scored(dashboard.store, selected), dashboard.options.content)
 
 
-@router.get("/api/dead-letters", response_model=DeadLetterCounts)
+@router.get("/dead-letters", response_model=DeadLetterCounts)
 def read_dead_letters(selected: Selected, dashboard: Serving, limit: Limit = 50) -> Any:
     """Records that could not be processed. Filters by dimension do not apply: such a record has none."""
     return answer(dead_letters(dashboard.store, selected, limit=limit), dashboard.options.content)

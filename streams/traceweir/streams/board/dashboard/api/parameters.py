@@ -2,31 +2,46 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from fastapi import Depends, HTTPException, Query, Request
-from pydantic import AwareDatetime, BaseModel, Field, create_model
+from pydantic import AwareDatetime, BaseModel, BeforeValidator, Field, create_model
+from pydantic_core import PydanticCustomError
 
 from traceweir.schemas.score import Cause, NotEvaluated, ReportedStatus
 from traceweir.streams.board.dashboard.context import dashboard_of
+from traceweir.streams.board.dashboard.page.filters import DEFAULT_SPAN, SPANS
 from traceweir.streams.board.store.conditions import Conditions
 from traceweir.streams.board.store.selection import Selection, whole_minutes
 from traceweir.streams.board.store.sessions import MAX_LISTED
 from traceweir.streams.board.store.tables import RESULT_DIMENSIONS
 
-DEFAULT_SPAN = timedelta(hours=24)
+_NO_TEXT = re.compile(r"[+-]?[\d.]+(e[+-]?\d+)?", re.IGNORECASE)
+
+
+def _is_no_number(value: Any) -> Any:
+    # Pydantic takes a number for the seconds since 1970; the document says that a time is a text of ISO 8601.
+    if isinstance(value, str) and _NO_TEXT.fullmatch(value.strip()):
+        raise PydanticCustomError("datetime_parsing", "Input should be a valid datetime such as 2026-01-31T12:00:00Z")
+    return value
+
+
+_Time = Annotated[AwareDatetime, BeforeValidator(_is_no_number)]
 _Name = Annotated[str | None, Field(min_length=1, max_length=1_024)]
 
 
 class SpanAndDimensions(BaseModel):
     """A time range, and values of dimensions."""
 
-    since: Annotated[
-        AwareDatetime | None, Field(description="Begin of the time range; default: a day before its end.")
-    ] = None
-    until: Annotated[AwareDatetime | None, Field(description="End of the time range; default: now.")] = None
+    span: Annotated[
+        Literal["1h", "6h", "24h", "7d", "30d"],
+        Field(description="Length of the time range; of no effect with `since`."),
+    ] = DEFAULT_SPAN
+    since: Annotated[_Time | None, Field(description="Begin of the time range; default: as `span` says.")] = None
+    until: Annotated[_Time | None, Field(description="End of the time range; default: now.")] = None
     app_name: _Name = None
     agent_name: _Name = None
     agent_version: _Name = None
@@ -44,7 +59,7 @@ class SpanAndDimensions(BaseModel):
         until = self.until or now
         dimensions = {name: value for name in RESULT_DIMENSIONS if (value := getattr(self, name)) is not None}
         try:
-            return Selection(*whole_minutes(self.since or until - DEFAULT_SPAN, until), dimensions, self.metric)
+            return Selection(*whole_minutes(self.since or until - SPANS[self.span], until), dimensions, self.metric)
         except (ValueError, OverflowError) as error:
             raise HTTPException(422, str(error)) from None
 
@@ -71,6 +86,12 @@ class ConditionParameters(BaseModel):
     tool_error: Annotated[_Name, Field(description="A call of the tool with this name that failed.")] = None
 
 
+class OfMetric(SpanAndDimensions):
+    """A span of time, values of dimensions, and a metric."""
+
+    metric: Annotated[str, Field(min_length=1, max_length=1_024)]
+
+
 def _prefixed(side: str) -> Callable[..., Selection]:
     """Returns a dependency that reads a selection from parameters whose names begin with the side."""
     fields: dict[str, Any] = {
@@ -94,8 +115,14 @@ def _conditions(given: Annotated[ConditionParameters, Query()]) -> Conditions:
     return Conditions(**given.model_dump())
 
 
+def _selection_of_metric(request: Request, given: Annotated[OfMetric, Query()]) -> Selection:
+    return given.selection(dashboard_of(request).options.now())
+
+
 Selected = Annotated[Selection, Depends(_selection)]
 """The selection of a request."""
+SelectedMetric = Annotated[Selection, Depends(_selection_of_metric)]
+"""The selection of a request that has to name a metric."""
 First = Annotated[Selection, Depends(_prefixed("first"))]
 """The first selection of a comparison, from the parameters `first_since`, `first_app_name` and so on."""
 Second = Annotated[Selection, Depends(_prefixed("second"))]

@@ -24,7 +24,7 @@ router = APIRouter()
 OLDER_THAN = "Only sessions after this place in the list, as the header `Link` of an answer names it."
 
 
-@router.get("/api/sessions", response_model=list[SessionSummary])
+@router.get("/sessions", response_model=list[SessionSummary])
 def read_sessions(
     request: Request,
     selected: Selected,
@@ -32,7 +32,7 @@ def read_sessions(
     dashboard: Serving,
     order: Order = "newest",
     limit: Limit = 50,
-    older_than: Annotated[str | None, Query(description=OLDER_THAN)] = None,
+    older_than: _Place = None,
 ) -> Any:
     """Sessions, the newest first, or by the lowest or the highest value of `metric`.
 
@@ -60,7 +60,7 @@ def read_sessions(
     return listed
 
 
-@router.get("/api/facets", response_model=Facets)
+@router.get("/facets", response_model=Facets)
 def read_facets(selected: Selected, wanted: Wanted, dashboard: Serving) -> Any:
     """By what the sessions of `/api/sessions` can be narrowed, with the number of sessions for each value."""
     found = facets(dashboard.store, selected, wanted, lambda each: shown_text(each, dashboard.options.content))
@@ -68,7 +68,7 @@ def read_facets(selected: Selected, wanted: Wanted, dashboard: Serving) -> Any:
 
 
 # An id can contain any character, so that it is a parameter and not a part of the path.
-@router.get("/api/session", response_model=SessionDetails)
+@router.get("/session", response_model=SessionDetails)
 def read_session(session_id: Annotated[str, Query(min_length=1, max_length=1_024)], dashboard: Serving) -> Any:
     """A session, its results, and the replaced results. Of a very long one the last part; it says how much is left out."""
     found = session(dashboard.store, session_id)
@@ -80,7 +80,7 @@ def read_session(session_id: Annotated[str, Query(min_length=1, max_length=1_024
     return answer(found, dashboard.options.content)
 
 
-@router.post("/api/case", response_model=CaseAdded)
+@router.post("/case", response_model=CaseAdded)
 def add_case(session_id: Annotated[str, Form(min_length=1, max_length=1_024)], dashboard: Serving) -> CaseAdded:
     """Adds a session to the eval set that TRACEWEIR_DASHBOARD_EVALSET names, as a case with the conversation verbatim."""
     return added_case(dashboard.store, session_id, dashboard.options.evalset, dashboard.options.content)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import Any
 
-import orjson
-from fastapi import APIRouter, Depends, HTTPException, Response
+from fastapi import APIRouter, Depends, HTTPException, Request
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 from pydantic import BaseModel
 
+from traceweir.streams.board.dashboard.api.addresses import ONLY_HEAD
+from traceweir.streams.board.dashboard.api.answers import RETRY_AFTER
 from traceweir.streams.board.dashboard.context import Dashboard, Serving
 from traceweir.streams.board.dashboard.live import MAX_STREAMS
 from traceweir.streams.tools.doctor.finding import State as FindingState
@@ -47,29 +48,29 @@ async def _free_stream(dashboard: Serving) -> None:
     if dashboard.live.full:
         raise HTTPException(
             503,
-            f"{MAX_STREAMS} streams are open, which is the most: ask for /api/state every few seconds, as pages do now, and "
+            f"{MAX_STREAMS} streams are open, which is the most: ask for /api/v1/state every few seconds, as pages do now, and "
             "try again",
+            RETRY_AFTER,
         )
 
 
-@router.get("/api/state", response_model=State)
+@router.get("/state", response_model=State)
 async def read_state(dashboard: Serving) -> Any:
     """Whether the store receives what workers write."""
     return _state_of(dashboard)
 
 
-@router.get("/healthz", include_in_schema=False)
-async def read_health(dashboard: Serving) -> Response:
-    problems = [f"{part.check}: {part.text}" for part in dashboard.options.health() if part.state == "failure"]
-    document = {"healthy": not problems, "problems": problems}
-    return Response(orjson.dumps(document), 503 if problems else 200, media_type="application/json")
-
-
-@router.get("/api/events", response_class=EventSourceResponse, dependencies=[Depends(_free_stream)])
-async def read_events(dashboard: Serving) -> AsyncIterator[ServerSentEvent]:
+@router.get(
+    "/events",
+    response_class=EventSourceResponse,
+    dependencies=[Depends(_free_stream)],
+)
+async def read_events(request: Request, dashboard: Serving) -> AsyncIterator[ServerSentEvent]:
     """The state now and after each change of the store, as server-sent events of the type `state`."""
     async for _ in dashboard.live.changes():
         yield ServerSentEvent(event="state", data=_state_of(dashboard))
+        if ONLY_HEAD in request.scope:
+            return
 
 
 def _state_of(dashboard: Dashboard) -> State:

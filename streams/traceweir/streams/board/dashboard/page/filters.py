@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from typing import Literal
 from urllib.parse import urlencode
 
 from pydantic import AwareDatetime, TypeAdapter, ValidationError
@@ -20,7 +21,7 @@ SPANS: Mapping[str, timedelta] = {
     "30d": timedelta(days=30),
 }
 """The spans of time up to now that a page offers."""
-DEFAULT_SPAN = "24h"
+DEFAULT_SPAN: Literal["24h"] = "24h"
 LABELS: Mapping[str, str] = {
     "app_name": "app",
     "agent_name": "agent",

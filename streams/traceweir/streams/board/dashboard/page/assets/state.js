@@ -9,7 +9,7 @@ const QUIET_MS = 15000;
 async function askForState(tell) {
   let message = { failure: "the dashboard does not answer" };
   try {
-    const answer = await fetch("/api/state", { cache: "no-store", signal: AbortSignal.timeout(ASK_EVERY_MS) });
+    const answer = await fetch("/api/v1/state", { cache: "no-store", signal: AbortSignal.timeout(ASK_EVERY_MS) });
     message = answer.ok ? { state: await answer.json() } : { failure: refusal(answer.status) };
   } catch {
     // No answer, or half of one.
@@ -29,7 +29,7 @@ function followByAsking(tell) {
 function followByStream(tell) {
   let stream = null, heard = Date.now();
   function open() {
-    stream = new EventSource("/api/events");
+    stream = new EventSource("/api/v1/events");
     stream.addEventListener("state", (event) => {
       heard = Date.now();
       tell({ state: JSON.parse(event.data) });
