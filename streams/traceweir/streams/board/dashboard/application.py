@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import Form, Request, Response
 from fastapi.middleware.gzip import GZipMiddleware
@@ -26,6 +27,8 @@ from traceweir.streams.board.dashboard.api.building import create_api
 from traceweir.streams.board.dashboard.context import Dashboard
 from traceweir.streams.board.dashboard.page.rendering import login_page
 from traceweir.streams.board.dashboard.page.routers.all_pages import page_router
+from traceweir.streams.board.dashboard.shared_answers import SharedAnswers
+from traceweir.streams.board.dashboard.turns import Turns
 
 COOKIE_LASTS_S = 12 * 3600
 """Seconds after which a browser has to send the token again."""
@@ -42,12 +45,16 @@ class _Assets(StaticFiles):
         return answer
 
 
-def create_application(dashboard: Dashboard, tokens: Tokens) -> Application:
+def create_application(
+    dashboard: Dashboard, tokens: Tokens, state: Callable[[], Hashable] | None = None
+) -> Application:
     """Returns the ASGI application of the dashboard.
 
     Args:
         dashboard: Answers the requests.
         tokens: What clients have to send; without one, every client of this machine is let in.
+        state: Returns from what answers follow beside their addresses, so that one is computed once for all who ask;
+            None: each request is computed.
     """
     application = create_api(dashboard)
     application.include_router(page_router())
@@ -77,4 +84,7 @@ def create_application(dashboard: Dashboard, tokens: Tokens) -> Application:
             return answer
 
     application.add_middleware(GZipMiddleware, minimum_size=_COMPRESSED_FROM_BYTES)
-    return guarded(application, tokens)
+    if state is None:
+        return guarded(application, tokens)
+    shared: Any = SharedAnswers(application, state, Turns())
+    return guarded(shared, tokens)

@@ -27,6 +27,7 @@ from traceweir.streams.board.dashboard.eval_folder import EvalFolder
 from traceweir.streams.board.dashboard.feed import Feed
 from traceweir.streams.board.dashboard.health import HealthWatch
 from traceweir.streams.board.dashboard.live import Live
+from traceweir.streams.board.dashboard.paced_state import PacedState
 from traceweir.streams.board.dashboard.saved_views import SavedViews
 from traceweir.streams.board.store.errors import StoreError
 from traceweir.streams.board.store.opening import SCHEMES, Store, open_store
@@ -100,11 +101,17 @@ async def _serve(
     }
     live = Live()
     keep_figures = timedelta(days=settings.store_figures_days)
-    feed = Feed(settings, store, keep=keep, keep_figures=keep_figures, now=utc_now, changed=live.changed)
+
+    def note_change() -> None:
+        # It needs the feed, and the feed needs it.
+        paced.changed()
+
+    feed = Feed(settings, store, keep=keep, keep_figures=keep_figures, now=utc_now, changed=note_change)
     health = HealthWatch.of(settings, store, utc_now, feed.present, feed.last_answer, live.changed)
+    paced = PacedState(feed.present, live.changed, health.parts)
     challengers = PushedChallengers(settings)
     options = DashboardOptions(
-        feed.present,
+        paced.state,
         settings.dashboard_content,
         utc_now,
         trace_url=settings.dashboard_trace_url,
@@ -117,7 +124,7 @@ async def _serve(
     )
     server = _Server(
         uvicorn.Config(
-            create_application(Dashboard(store, options, live), tokens),
+            create_application(Dashboard(store, options, live), tokens, paced.key),
             log_config=None,
             # Its lines would have ids of sessions.
             access_log=False,

@@ -16,9 +16,6 @@ Order = Literal["newest", "lowest", "highest"]
 MAX_CHARS = 1_100
 """Characters of a position: those of a session's id, of a time and of a segment."""
 
-POSITION = r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{6})?Z,\d{1,18},[^\x00-\x20].*$"
-"""How an address of the API writes a position."""
-
 
 @dataclass(frozen=True)
 class Position:

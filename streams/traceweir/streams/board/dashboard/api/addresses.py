@@ -13,6 +13,17 @@ ONLY_HEAD = "traceweir.only_head"
 """The key of a scope that says that the body is not sent, so that an endless one need not be made."""
 
 
+def versioned(path: str) -> str:
+    """Returns a path with the version of the API, if it is one of the API without a version.
+
+    >>> versioned("/api/overview"), versioned("/api/v1/overview"), versioned("/metrics")
+    ('/api/v1/overview', '/api/v1/overview', '/metrics')
+    """
+    if not path.startswith(API) or path.startswith(f"{PREFIX}/"):
+        return path
+    return f"{PREFIX}/{path.removeprefix(API)}"
+
+
 class Unversioned:
     """Takes an address such as `/api/overview` for the address of the present version, `/api/v1/overview`."""
 
@@ -22,10 +33,8 @@ class Unversioned:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers a request."""
-        path = scope.get("path", "")
-        if scope["type"] == "http" and path.startswith(API) and not path.startswith(f"{PREFIX}/"):
-            versioned = f"{PREFIX}/{path.removeprefix(API)}"
-            scope = {**scope, "path": versioned, "raw_path": versioned.encode()}
+        if scope["type"] == "http" and (path := versioned(scope["path"])) != scope["path"]:
+            scope = {**scope, "path": path, "raw_path": path.encode()}
         await self._app(scope, receive, send)
 
 

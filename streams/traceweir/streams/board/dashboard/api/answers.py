@@ -64,20 +64,23 @@ async def _refuse(request: Request, error: Exception) -> Response:
             if headers.get("Allow") == "GET":
                 # FastAPI does not know that HEAD is answered.
                 headers["Allow"] = "GET, HEAD"
-            return _problem(request, error.status_code, str(error.detail), headers)
+            return problem_answer(request.url.path, error.status_code, str(error.detail), headers)
         case RequestValidationError():
             problems = [f"{each['loc'][-1]}: {each['msg']}" for each in error.errors()]
-            return _problem(request, 422, "; ".join(problems))
+            return problem_answer(request.url.path, 422, "; ".join(problems))
         case FilterError():
-            return _problem(request, 422, str(error))
+            return problem_answer(request.url.path, 422, str(error))
         case StoreError():
-            return _problem(request, 503, str(error), RETRY_AFTER)
-    return _problem(request, 500, f"the dashboard failed with {type(error).__name__}; its log says where")
+            return problem_answer(request.url.path, 503, str(error), RETRY_AFTER)
+    return problem_answer(
+        request.url.path, 500, f"the dashboard failed with {type(error).__name__}; its log says where"
+    )
 
 
-def _problem(request: Request, status: int, detail: str, headers: Mapping[str, str] | None = None) -> Response:
+def problem_answer(path: str, status: int, detail: str, headers: Mapping[str, str] | None = None) -> Response:
+    """Returns the answer that says what is wrong: JSON for an address of programs, a page for others."""
     sentence = printable(detail, 1_000)
-    if is_for_programs(request.url.path):
+    if is_for_programs(path):
         return Response(orjson.dumps({"detail": sentence}), status, headers, media_type="application/json")
     found = problem_page(status, sentence)
     found.headers.update(headers or {})

@@ -32,7 +32,7 @@ def read_sessions(
     dashboard: Serving,
     order: Order = "newest",
     limit: Limit = 50,
-    older_than: _Place = None,
+    older_than: Annotated[str | None, Query(description=OLDER_THAN, min_length=1)] = None,
 ) -> Any:
     """Sessions, the newest first, or by the lowest or the highest value of `metric`.
 
