@@ -38,8 +38,9 @@ log = logging.getLogger(__name__)
 
 BATCH_RECORDS = 10_000
 """Maximum number of records of a batch. A batch is a transaction, and larger ones cost less per record."""
-BATCH_EVERY_S = 0.25
-"""Minimum seconds between the starts of two batches, so that a slow trickle of records is not a transaction each."""
+BATCH_EVERY_S = 1.0
+"""Minimum seconds between the starts of two batches: a transaction costs as much as hundreds of rows. Pages are told of rows
+once a second at most. The first record after a pause is stored at once."""
 RETRY_AFTER_S = (1.0, 2.0, 5.0, 10.0)
 """Seconds to the next attempt after a failed one, by the number of failures so far; then the last of them."""
 REMOVE_OLD_EVERY_S = 3600.0
