@@ -21,9 +21,11 @@ from traceweir.streams.board.store.rollups import (
     REJECTION_COLUMNS,
     ROLLUP_COLUMNS,
 )
-from traceweir.streams.board.store.tables import REASONS, RESULT_DIMENSIONS, RESULTS
+from traceweir.streams.board.store.tables import CHANGES, REASONS, RESULT_DIMENSIONS, RESULTS
 
 TABLE = "figure_records"
+COSTS = "judge_costs"
+"""What each record of a result has paid, in the order of the time at which it was computed."""
 REMOVED = "removed_results"
 """Where retention leaves the places of the records whose results it removes: a later revision has to subtract them."""
 _CELLS = (
@@ -68,7 +70,50 @@ def statements() -> Iterator[str]:
         f"CREATE TABLE IF NOT EXISTS {REMOVED} (key UInt64, result_id String, {VERSION} UInt128, minute {TIME}, "
         f"`partition` Int64, `offset` Int64) ENGINE = ReplacingMergeTree ORDER BY (key, result_id, {VERSION})"
     )
+    yield from bounded()
     yield from _views()
+
+
+def bounded() -> Iterator[str]:
+    """Yields the statements that create tables for questions that would read all history: both stay small.
+
+    A record that is inserted twice is the same row of costs, and changes no minimum.
+    """
+    yield (
+        f"CREATE TABLE IF NOT EXISTS {COSTS} (evaluated_at {TIME}, `partition` Int64, `offset` Int64, tokens Int64, usd Float64)\n"
+        "ENGINE = ReplacingMergeTree ORDER BY (evaluated_at, `partition`, `offset`)"
+    )
+    yield f"CREATE MATERIALIZED VIEW IF NOT EXISTS results_to_costs TO {COSTS} AS {_costs(RESULTS.name)}"
+    yield (
+        "CREATE TABLE IF NOT EXISTS first_results (kind String, value String, agent_name Nullable(String), "
+        f"minute SimpleAggregateFunction(min, {TIME}))\n"
+        "ENGINE = AggregatingMergeTree ORDER BY (kind, value, agent_name) SETTINGS allow_nullable_key = 1"
+    )
+    for kind in CHANGES:
+        view = f"results_to_first_{kind}s"
+        yield f"CREATE MATERIALIZED VIEW IF NOT EXISTS {view} TO first_results AS {_first(kind, RESULTS.name, _MINUTE)}"
+
+
+def filling() -> Iterator[str]:
+    """Yields the statements that fill the tables of `bounded` from records that were stored before; each can be repeated."""
+    yield f"INSERT INTO {COSTS} {_costs(f'{RESULTS.name}_versions')}"
+    for kind in CHANGES:
+        yield f"INSERT INTO first_results {_first(kind, TABLE, 'minute')}"
+
+
+def _costs(table: str) -> str:
+    return (
+        f"SELECT evaluated_at, `partition`, `offset`, cost_input_tokens + cost_output_tokens AS tokens, cost_usd AS usd "
+        f"FROM {table} WHERE NOT cost_cached AND (cost_input_tokens + cost_output_tokens > 0 OR cost_usd > 0)"
+    )
+
+
+def _first(kind: str, table: str, minute: str) -> str:
+    agent = "agent_name" if kind == "agent_version" else "CAST(NULL, 'Nullable(String)')"
+    return (
+        f"SELECT '{kind}' AS kind, assumeNotNull({kind}) AS value, {agent} AS agent_name, min({minute}) AS minute "
+        f"FROM {table} WHERE isNotNull({kind}) GROUP BY value, agent_name"
+    )
 
 
 def subtraction(keys: Sequence[int] | None = None) -> str:

@@ -171,6 +171,22 @@ FROM results;
 
 CREATE TABLE IF NOT EXISTS removed_results (key UInt64, result_id String, version UInt128, minute DateTime64(6, 'UTC'), `partition` Int64, `offset` Int64) ENGINE = ReplacingMergeTree ORDER BY (key, result_id, version);
 
+CREATE TABLE IF NOT EXISTS judge_costs (evaluated_at DateTime64(6, 'UTC'), `partition` Int64, `offset` Int64, tokens Int64, usd Float64)
+ENGINE = ReplacingMergeTree ORDER BY (evaluated_at, `partition`, `offset`);
+
+CREATE MATERIALIZED VIEW IF NOT EXISTS results_to_costs TO judge_costs AS SELECT evaluated_at, `partition`, `offset`, cost_input_tokens + cost_output_tokens AS tokens, cost_usd AS usd FROM results WHERE NOT cost_cached AND (cost_input_tokens + cost_output_tokens > 0 OR cost_usd > 0);
+
+CREATE TABLE IF NOT EXISTS first_results (kind String, value String, agent_name Nullable(String), minute SimpleAggregateFunction(min, DateTime64(6, 'UTC')))
+ENGINE = AggregatingMergeTree ORDER BY (kind, value, agent_name) SETTINGS allow_nullable_key = 1;
+
+CREATE MATERIALIZED VIEW IF NOT EXISTS results_to_first_agent_versions TO first_results AS SELECT 'agent_version' AS kind, assumeNotNull(agent_version) AS value, agent_name AS agent_name, min(fromUnixTimestamp64Micro(toUnixTimestamp64Micro(occurred_at) - positiveModulo(toUnixTimestamp64Micro(occurred_at), 60000000), 'UTC')) AS minute FROM results WHERE isNotNull(agent_version) GROUP BY value, agent_name;
+
+CREATE MATERIALIZED VIEW IF NOT EXISTS results_to_first_config_digests TO first_results AS SELECT 'config_digest' AS kind, assumeNotNull(config_digest) AS value, CAST(NULL, 'Nullable(String)') AS agent_name, min(fromUnixTimestamp64Micro(toUnixTimestamp64Micro(occurred_at) - positiveModulo(toUnixTimestamp64Micro(occurred_at), 60000000), 'UTC')) AS minute FROM results WHERE isNotNull(config_digest) GROUP BY value, agent_name;
+
+CREATE MATERIALIZED VIEW IF NOT EXISTS results_to_first_models TO first_results AS SELECT 'model' AS kind, assumeNotNull(model) AS value, CAST(NULL, 'Nullable(String)') AS agent_name, min(fromUnixTimestamp64Micro(toUnixTimestamp64Micro(occurred_at) - positiveModulo(toUnixTimestamp64Micro(occurred_at), 60000000), 'UTC')) AS minute FROM results WHERE isNotNull(model) GROUP BY value, agent_name;
+
+CREATE MATERIALIZED VIEW IF NOT EXISTS results_to_first_judges TO first_results AS SELECT 'judge' AS kind, assumeNotNull(judge) AS value, CAST(NULL, 'Nullable(String)') AS agent_name, min(fromUnixTimestamp64Micro(toUnixTimestamp64Micro(occurred_at) - positiveModulo(toUnixTimestamp64Micro(occurred_at), 60000000), 'UTC')) AS minute FROM results WHERE isNotNull(judge) GROUP BY value, agent_name;
+
 CREATE VIEW IF NOT EXISTS rollups AS SELECT
     minute AS minute,
     metric AS metric,
@@ -254,4 +270,4 @@ CREATE VIEW IF NOT EXISTS freshness_changes AS SELECT * FROM freshness WHERE fal
 
 CREATE VIEW IF NOT EXISTS rejection_changes AS SELECT * FROM rejections WHERE false;
 
-INSERT INTO store_version VALUES (8);
+INSERT INTO store_version VALUES (9);

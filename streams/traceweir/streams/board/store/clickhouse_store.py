@@ -178,6 +178,7 @@ class ClickHouseStore:
                     if table is RESULTS:
                         remains = clickhouse_figures.remains(f"{table.time} < {_UNTIL}")
                         self._command(f"INSERT INTO {clickhouse_figures.REMOVED} {remains}", until)
+                        self._command(f"DELETE FROM {clickhouse_figures.COSTS} WHERE evaluated_at < {_UNTIL}", until)
                     self._remove(table, until)
         return removed
 

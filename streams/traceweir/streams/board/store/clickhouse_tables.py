@@ -19,7 +19,7 @@ from traceweir.streams.board.store.clickhouse_sql import TIME
 from traceweir.streams.board.store.clickhouse_types import VERSION, key_of, type_of, version_of
 from traceweir.streams.board.store.tables import RESULTS, TABLES, Table
 
-SCHEMA_VERSION = 8
+SCHEMA_VERSION = 9
 """The version of the tables that this version of Traceweir reads and writes."""
 FILE = Path(__file__).parent / "clickhouse_schema.sql"
 
@@ -51,13 +51,20 @@ def migration(version: int) -> Iterator[str]:
 
     A process that is killed leaves the former version, and the next one begins again: each statement can be repeated.
     """
-    if version != 7:
+    if version not in (7, 8):
         return
+    yield from clickhouse_figures.bounded()
+    yield from clickhouse_figures.filling()
+    if version == 7:
+        yield from _without_verdicts()
+    yield f"INSERT INTO store_version VALUES ({SCHEMA_VERSION})"
+
+
+def _without_verdicts() -> Iterator[str]:
     tables = (RESULTS.name, f"{RESULTS.name}_versions")
     conditions = {clickhouse_figures.TABLE: f"status = 'PASSED' AND {unjudged.in_figures(tables)}"}
     for name, condition in {**conditions, **dict.fromkeys(tables, unjudged.IN_RESULTS)}.items():
         yield f"ALTER TABLE {name} UPDATE status = '{INFORMATIONAL}' WHERE {condition} SETTINGS mutations_sync = 2"
-    yield f"INSERT INTO store_version VALUES ({SCHEMA_VERSION})"
 
 
 def file_text() -> str:

@@ -16,10 +16,10 @@ from traceweir.streams.board.store.rollups import (
     ROLLUP_COLUMNS,
     by_hour,
 )
-from traceweir.streams.board.store.tables import DIMENSIONS, REASONS, TABLES, Table
+from traceweir.streams.board.store.tables import CHANGES, DIMENSIONS, REASONS, TABLES, Table
 from traceweir.streams.tools.results.table import ColumnType
 
-SCHEMA_VERSION = 10
+SCHEMA_VERSION = 11
 """The version of the tables that this version of Traceweir reads and writes."""
 
 TYPES: dict[ColumnType, str] = {
@@ -105,6 +105,27 @@ def _create(connection: Any) -> None:
             statements.append(f"CREATE TABLE replaced_{table.name} (key UBIGINT, {columns_of(table)})")
     for statement in statements:
         connection.execute(statement)
+    _create_bounded(connection)
+
+
+def _create_bounded(connection: Any) -> None:
+    """Creates what ClickHouse keeps as tables: DuckDB skips rows of other times by itself, and hours are few."""
+    connection.execute(
+        """
+        CREATE VIEW judge_costs AS SELECT evaluated_at, cost_input_tokens + cost_output_tokens AS tokens, cost_usd AS usd
+        FROM (SELECT * FROM results UNION ALL SELECT * FROM replaced_results) WHERE NOT cost_cached
+        """
+    )
+    columns = f"minute, n, agent_name, {', '.join(CHANGES)}"
+    firsts = " UNION ALL ".join(
+        f"SELECT '{kind}' AS kind, {kind} AS value, {agent} AS agent_name, min(minute) AS minute FROM hours "
+        f"WHERE n > 0 AND {kind} IS NOT NULL GROUP BY ALL"
+        for kind, agent in ((kind, "agent_name" if kind == "agent_version" else "NULL::VARCHAR") for kind in CHANGES)
+    )
+    connection.execute(
+        f"CREATE VIEW first_results AS WITH hours AS (SELECT {columns} FROM rollup_hours "
+        f"UNION ALL SELECT {columns} FROM rollup_changes) {firsts}"
+    )
 
 
 def _add_hours(connection: Any) -> None:
@@ -207,5 +228,6 @@ MIGRATIONS: dict[int, Callable[[Any], object]] = {
     7: _add_judge_to_figures,
     8: _add_to_results("category", "inclusion_probability DOUBLE"),
     9: _leave_values_without_a_threshold_out_of_pass_rates,
+    10: _create_bounded,
 }
 """By version, the function that turns tables of this version into those of the next."""

@@ -108,24 +108,24 @@ def series_of(store: Readable, selection: Selection, step_s: int) -> list[Series
 def changes_in(store: Readable, selection: Selection) -> list[Change]:
     """Returns the agent versions, configs, models and judges whose first results are in the span, by time."""
     where, parameters = selection.where("minute")
-    # The first results of a version can be older than the span: then the span has no change to it. If they are in the
-    # span, an hour whose first minute is in it has results in it.
-    first = " UNION ALL ".join(
-        f"SELECT '{kind}' AS kind, {kind} AS value, {agent} AS agent_name, min(minute) AS first_seen_at FROM hours "
-        f"WHERE {kind} IS NOT NULL GROUP BY {groups} "
-        "HAVING bool_or(selected) AND min(minute) >= $since AND min(minute) < $until"
-        for kind, agent, groups in (
-            ("agent_version", "agent_name", "agent_version, agent_name"),
-            *((kind, "NULL", kind) for kind in ("config_digest", "model", "judge")),
-        )
+    # The first results of a version can be older than the span: then the span has no change to it.
+    by_value = " OR ".join(
+        f"(kind = '{kind}' AND value IN (SELECT {kind} FROM hours WHERE {kind} IS NOT NULL))"
+        for kind in ("config_digest", "model", "judge")
     )
     rows = store.query(
         f"""
         WITH hours AS (
-        SELECT minute, agent_name, agent_version, config_digest, model, judge, coalesce({where}, false) AS selected FROM (
+        SELECT DISTINCT agent_name, agent_version, config_digest, model, judge FROM (
         SELECT minute, n, {_CHANGE_COLUMNS} FROM rollup_hours UNION ALL SELECT minute, n, {_CHANGE_COLUMNS} FROM rollup_changes
-        ) WHERE n > 0)
-        {first}
+        ) AS figures WHERE n > 0 AND {where}),
+        firsts AS (
+        SELECT kind, value, agent_name, min(minute) AS first_seen_at FROM first_results GROUP BY kind, value, agent_name)
+        SELECT kind, value, agent_name, first_seen_at FROM firsts
+        WHERE first_seen_at >= $since AND first_seen_at < $until AND (
+        (kind = 'agent_version' AND (value, coalesce(agent_name, '')) IN (
+        SELECT agent_version, coalesce(agent_name, '') FROM hours WHERE agent_version IS NOT NULL))
+        OR {by_value})
         """,
         parameters,
     )
@@ -170,13 +170,9 @@ def judge_spending(store: Readable, now: datetime, budget: Budget | None) -> Jud
     """
     since = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     until = since + timedelta(days=1)
-    paid = (
-        "SELECT cost_input_tokens + cost_output_tokens AS tokens, cost_usd AS usd FROM {} "
-        "WHERE evaluated_at >= $since AND evaluated_at < $until AND NOT cost_cached"
-    )
     (row,) = store.query(
-        "SELECT coalesce(sum(tokens), 0) AS tokens, coalesce(sum(usd), 0) AS usd FROM "
-        f"({paid.format('results')} UNION ALL {paid.format('replaced_results')}) AS paid",
+        "SELECT coalesce(sum(tokens), 0) AS tokens, coalesce(sum(usd), 0) AS usd FROM judge_costs "
+        "WHERE evaluated_at >= $since AND evaluated_at < $until",
         {"since": stored(since), "until": stored(until)},
     )
     tokens = int(row["tokens"])

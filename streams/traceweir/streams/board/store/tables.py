@@ -17,6 +17,8 @@ DIMENSIONS = ("app_name", "agent_name", "agent_version", "environment", "model")
 """The dimensions of an agent that the store knows. The others have about as many values as there are results."""
 RESULT_DIMENSIONS = (*DIMENSIONS, "judge")
 """The dimensions by which figures of results are added up: those of the agent, and the model that judged."""
+CHANGES = ("agent_version", "config_digest", "model", "judge")
+"""The kinds of changes of which the first results are known."""
 REASONS = ("missing_input", "sampled_out", "budget", "timeout", "error", "unsupported")
 """Why a result has no value, one counter each."""
 

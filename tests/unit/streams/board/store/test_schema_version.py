@@ -16,6 +16,7 @@ DUCKDB = {
     8: "d93835d4a8360214",
     9: "f55f6d9d30f284c0",
     10: "f55f6d9d30f284c0",
+    11: "cf57ce1814f9713d",
 }
 """By version, a digest of the columns of a new file. A new version is a new line; a former one keeps its digest.
 
@@ -28,6 +29,7 @@ CLICKHOUSE = {
     6: "6886fdfa2710561d",
     7: "49c9cdf2b9094d1b",
     8: "49c9cdf2b9094d1b",
+    9: "828a75e158cdb128",
 }
 """The same for ClickHouse, of the statements that create the tables and views of an empty database."""
 
