@@ -33,6 +33,8 @@ OPTIONS = {
 }
 MERGED_AFTER_CHANGES = 20_000
 """Rows of `rollup_changes` after which they are added up into `rollups`."""
+_LISTED = 20_000
+"""Rows that a query names one by one."""
 _NEW = "new_rows"
 _KEY = "md5_number_lower({})"
 _HOLDER = re.compile(r"PID (\d+)")
@@ -315,12 +317,18 @@ class DuckDBStore:
         """Returns the rows of a table with these identities.
 
         The table is searched for all of them at once. The number `key` makes this a scan of eight bytes a row; an index
-        would make every batch slower, and more so the larger the table is.
+        would make every batch slower, and more so the larger the table is. A join alone reads every column of every row.
         """
         names = ", ".join(f'old."{name}"' for name in table.column_names)
         with self._registered(table.key_columns, wanted) as new:
+            places = self._connection.execute(
+                f"SELECT rowid FROM {table.name} WHERE key IN (SELECT {_KEY.format(table.key[0])} FROM {new})"
+            ).fetchall()
+            # DuckDB reads the rows of a list alone, also of none; one that is too long for that would be a join again.
+            listed = ", ".join(str(at) for (at,) in places) or "NULL"
+            among = f"WHERE old.rowid IN ({listed})" if len(places) <= _LISTED else ""
             found: list[tuple[Any, ...]] = self._connection.execute(
-                f"SELECT {names} FROM {table.name} old JOIN {new} ON {_same(table, 'old', new)}"
+                f"SELECT {names} FROM {table.name} old JOIN {new} ON {_same(table, 'old', new)} {among}"
             ).fetchall()
         return found
 

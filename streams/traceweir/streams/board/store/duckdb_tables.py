@@ -112,7 +112,7 @@ def _create_bounded(connection: Any) -> None:
     """Creates what ClickHouse keeps as tables: DuckDB skips rows of other times by itself, and hours are few."""
     connection.execute(
         """
-        CREATE VIEW judge_costs AS SELECT evaluated_at, cost_input_tokens + cost_output_tokens AS tokens, cost_usd AS usd
+        CREATE OR REPLACE VIEW judge_costs AS SELECT evaluated_at, cost_input_tokens + cost_output_tokens AS tokens, cost_usd AS usd
         FROM (SELECT * FROM results UNION ALL SELECT * FROM replaced_results) WHERE NOT cost_cached
         """
     )
@@ -123,7 +123,7 @@ def _create_bounded(connection: Any) -> None:
         for kind, agent in ((kind, "agent_name" if kind == "agent_version" else "NULL::VARCHAR") for kind in CHANGES)
     )
     connection.execute(
-        f"CREATE VIEW first_results AS WITH hours AS (SELECT {columns} FROM rollup_hours "
+        f"CREATE OR REPLACE VIEW first_results AS WITH hours AS (SELECT {columns} FROM rollup_hours "
         f"UNION ALL SELECT {columns} FROM rollup_changes) {firsts}"
     )
 

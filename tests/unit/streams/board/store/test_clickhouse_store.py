@@ -17,7 +17,9 @@ from tests.support.stores import FakeRecord, batch_of, chdb_database, figures, s
 from traceweir.streams.board.store.clickhouse_tables import SCHEMA_VERSION
 from traceweir.streams.board.store.errors import StoreError, StoreLostError, StoreUnavailableError
 from traceweir.streams.board.store.opening import Store, open_store
+from traceweir.streams.board.store.overview import changes_in, judge_spending
 from traceweir.streams.board.store.rows import SourcePartition
+from traceweir.streams.board.store.selection import Selection
 from traceweir.streams.board.store.tables import RESULTS, SESSIONS
 
 pytestmark = pytest.mark.clickhouse
@@ -141,6 +143,34 @@ def test_values_without_a_threshold_that_a_former_version_counted_as_passed_are_
         migrated = open_store(database, "this test", NOW)
         assert figures(migrated) == expected
         assert len(migrated.query("SELECT * FROM results WHERE status = 'INFORMATIONAL'")) == 2
+        migrated.close()
+
+
+def test_spending_and_first_results_of_a_former_version_are_known_after_its_migration(
+    store: Store, database: str, client: Any
+) -> None:
+    paid = {"input_tokens": 100, "output_tokens": 10, "usd": 0.25}
+    first = make_score("a", cost=paid, evaluated_at=NOW, agent_version="2")
+    store.write(scores_batch(first, make_score("b", cost=paid | {"cached": True}, evaluated_at=NOW)))
+    store.write(scores_batch(first.model_copy(update={"revision": 1}), offset=2))
+    span = Selection(NOW - timedelta(days=1), NOW + timedelta(minutes=1))
+
+    def known(asked: Store) -> tuple[Any, ...]:
+        return judge_spending(asked, NOW, None).usd, changes_in(asked, span)
+
+    expected = known(store)
+    assert expected[0] == 0.5
+    assert {each.value for each in expected[1]} >= {"2"}
+    for view in ("results_to_costs", "results_to_first_versions", "results_to_first_configs"):
+        client.command(f"DROP VIEW {view}")
+    for table in ("judge_costs", "first_results"):
+        client.command(f"DROP TABLE {table}")
+    client.command("TRUNCATE TABLE store_version")
+    client.command("INSERT INTO store_version VALUES (8)")
+
+    for _ in range(2):
+        migrated = open_store(database, "this test", NOW)
+        assert known(migrated) == expected
         migrated.close()
 
 
