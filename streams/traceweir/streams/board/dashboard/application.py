@@ -28,7 +28,7 @@ from traceweir.streams.board.dashboard.context import Dashboard
 from traceweir.streams.board.dashboard.page.rendering import login_page
 from traceweir.streams.board.dashboard.page.routers.all_pages import page_router
 from traceweir.streams.board.dashboard.shared_answers import SharedAnswers
-from traceweir.streams.board.dashboard.turns import Turns
+from traceweir.streams.board.dashboard.turns import AnswerTurns
 
 COOKIE_LASTS_S = 12 * 3600
 """Seconds after which a browser has to send the token again."""
@@ -86,5 +86,5 @@ def create_application(
     application.add_middleware(GZipMiddleware, minimum_size=_COMPRESSED_FROM_BYTES)
     if state is None:
         return guarded(application, tokens)
-    shared: Any = SharedAnswers(application, state, Turns())
+    shared: Any = SharedAnswers(application, state, AnswerTurns())
     return guarded(shared, tokens)

@@ -18,7 +18,7 @@ class PacedState:
 
     Args:
         present: Returns the state as it is.
-        told: Called when the state has changed, by rows or by a problem.
+        notify: Called when the state has changed, by rows or by a problem.
         health: Returns what is known of the health.
         every_s: Least seconds between two states with other rows.
     """
@@ -26,12 +26,12 @@ class PacedState:
     def __init__(
         self,
         present: Callable[[], FeedState],
-        told: Callable[[], object],
+        notify: Callable[[], object],
         health: Callable[[], Sequence[Finding]] = tuple,
         every_s: float = EVERY_S,
     ) -> None:
         self._present = present
-        self._told = told
+        self._notify = notify
         self._health = health
         self._every_s = every_s
         self._rows = 0
@@ -62,4 +62,4 @@ class PacedState:
         self._timer = None
         self._next_at_s = asyncio.get_running_loop().time() + self._every_s
         self._rows = self._present().stored_rows
-        self._told()
+        self._notify()

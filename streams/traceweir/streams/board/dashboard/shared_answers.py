@@ -12,7 +12,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from traceweir.streams.board.dashboard.access import ASSETS, LOGIN
 from traceweir.streams.board.dashboard.api.addresses import PREFIX, versioned
 from traceweir.streams.board.dashboard.api.answers import problem_answer
-from traceweir.streams.board.dashboard.turns import TooManyWaitError, Turns
+from traceweir.streams.board.dashboard.turns import AnswerTurns, TooManyWaitError
 
 KEPT_S = 10.0
 """Longest time in seconds for which an answer is given again: a span up to now ends when it was computed."""
@@ -56,7 +56,7 @@ class SharedAnswers:
     """
 
     def __init__(
-        self, app: ASGIApp, state: Callable[[], Hashable], turns: Turns, clock: Callable[[], float] = monotonic
+        self, app: ASGIApp, state: Callable[[], Hashable], turns: AnswerTurns, clock: Callable[[], float] = monotonic
     ) -> None:
         self._app = app
         self._state = state

@@ -15,7 +15,7 @@ class TooManyWaitError(Exception):
     """No further answer may wait. The message is for who asked."""
 
 
-class Turns:
+class AnswerTurns:
     """Gives the answers to compute their turns, first come, first served; `async with` waits for a turn.
 
     Args:

@@ -20,7 +20,7 @@ from traceweir.streams.board.dashboard.feed import FeedState
 from traceweir.streams.board.dashboard.live import Live
 from traceweir.streams.board.dashboard.paced_state import PacedState
 from traceweir.streams.board.dashboard.shared_answers import SharedAnswers
-from traceweir.streams.board.dashboard.turns import Turns
+from traceweir.streams.board.dashboard.turns import AnswerTurns
 
 Connect = Callable[[Any], httpx.AsyncClient]
 
@@ -68,8 +68,8 @@ async def connect() -> AsyncIterator[Connect]:
         await each.aclose()
 
 
-def shared(work: Any, shown: Shown, turns: Turns | None = None) -> SharedAnswers:
-    return SharedAnswers(work, lambda: shown.state, turns or Turns(), lambda: shown.at_s)
+def shared(work: Any, shown: Shown, turns: AnswerTurns | None = None) -> SharedAnswers:
+    return SharedAnswers(work, lambda: shown.state, turns or AnswerTurns(), lambda: shown.at_s)
 
 
 async def test_all_who_ask_for_one_state_share_one_computation(connect: Connect) -> None:
@@ -164,7 +164,7 @@ async def test_a_change_by_a_request_ends_what_is_kept(connect: Connect) -> None
 @pytest.mark.parametrize("path", ["/api/v1/overview?metric=c", "/api/v1/session?session_id=c", "/sessions"])
 async def test_a_request_without_room_is_told_when_to_try_again(path: str, connect: Connect) -> None:
     work = Work()
-    client = connect(shared(work, Shown(), Turns(at_once=1, most=1)))
+    client = connect(shared(work, Shown(), AnswerTurns(at_once=1, most=1)))
     asked = [asyncio.create_task(client.get(f"/api/v1/overview?metric={name}")) for name in "ab"]
     await work.begun.wait()
     refused = await client.get(path)
