@@ -14,9 +14,10 @@ from typing import BinaryIO
 from traceweir.schemas.times import UNKNOWN_TIME
 from traceweir.schemas.trace import Visibility
 from traceweir.streams.intake.formats.base import DocumentRecords, InputContext, InputFormat
+from traceweir.streams.intake.formats.csv_rows import csv_columns, read_csv
 from traceweir.streams.intake.formats.documents import InputError, name_of, read_documents
 from traceweir.streams.intake.formats.recognition import format_of_table, read_recognized
-from traceweir.streams.intake.formats.tables import csv_columns, parquet_columns, read_csv, read_parquet
+from traceweir.streams.intake.formats.typed_rows import parquet_columns, read_parquet
 from traceweir.streams.intake.formats.unread_keys import UnreadKeys
 
 TABLES = {".csv": (csv_columns, read_csv), ".parquet": (parquet_columns, read_parquet)}

@@ -16,7 +16,7 @@ from traceweir.streams.base.settings import Settings, load_settings
 from traceweir.streams.intake.formats.base import InputContext
 from traceweir.streams.intake.formats.documents import InputError
 from traceweir.streams.intake.formats.registry import BUILT_IN, input_format, known_formats
-from traceweir.streams.intake.formats.tables import rows_of
+from traceweir.streams.intake.formats.typed_rows import rows_of
 from traceweir.streams.scoring.judges.offline import judging_from_file
 from traceweir.streams.tools.offline.problems import Problem
 from traceweir.streams.tools.offline.score_documents import Result, score_offline
