@@ -8,6 +8,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, JsonValue, WithJsonSche
 from pydantic_core import PydanticCustomError
 
 from traceweir.schemas.base import JsonObject, WireModel
+from traceweir.schemas.chunk_texts import CHUNK_TEXTS, with_content
 from traceweir.schemas.mlflow_spans import TraceUnreadable, read_spans
 from traceweir.schemas.text import printable
 
@@ -18,8 +19,6 @@ CONFLICT = "Conflicting field(s): more than one of [expected_response or expecte
 MISSING = "Missing required field(s): response or trace"
 CHUNKS = "must contain values of the form [doc_uri: str], [{'doc_uri': str}], or [{'doc_uri': str}, {'content': str}]"
 FACTS = "must be iterable of strings like [str]"
-_CHUNK_TEXTS = ("content", "text", "page_content")
-"""The keys under which retrievers have the text of a piece."""
 GUIDELINES = "must be text, a list of texts, or an object whose values are texts or lists of texts"
 TRACES = "must contain valid serialized traces"
 
@@ -85,16 +84,16 @@ def _chunk(number: int, chunk: object) -> object:
         return chunk
     if not isinstance(chunk, dict):
         raise _wrong(f"{CHUNKS}; [{number}] is {_kind(chunk)}")
-    texts = [name for name in _CHUNK_TEXTS if chunk.get(name) is not None]
-    if any(chunk[name] != chunk[texts[0]] for name in texts):
-        raise _wrong(f"{CHUNKS}; [{number}] has different texts in {' and '.join(texts)}")
+    try:
+        found = with_content(chunk)
+    except ValueError as error:
+        raise _wrong(f"{CHUNKS}; [{number}] {error}") from None
     for name, value in chunk.items():
-        if name not in ("doc_uri", *_CHUNK_TEXTS):
+        if name not in ("doc_uri", *CHUNK_TEXTS):
             raise _wrong(f"{CHUNKS}; [{number}] has the unknown key {printable(str(name), 40)!r}")
         if value is not None and not isinstance(value, str):
             raise _wrong(f"{CHUNKS}; [{number}].{name} is {_kind(value)}")
-    named = {name: value for name, value in chunk.items() if name not in _CHUNK_TEXTS}
-    return {**named, "content": chunk[texts[0]]} if texts else named
+    return found
 
 
 def _guidelines(value: object) -> object:

@@ -1,7 +1,7 @@
 """Rewrites what senders write in another form than the schema's, where the form has only one meaning.
 
-The forms are `null` for an absent id, a text for a message, and a number for a time. The schemas stay strict, and only
-documents with one of these forms pay for the rewriting.
+The forms are `null` for an absent id, a text for a message, another name for the text of a retrieved piece, and a number
+for a time. The schemas stay strict, and only documents with one of these forms pay for the rewriting.
 """
 
 from __future__ import annotations
@@ -15,8 +15,10 @@ import orjson
 from pydantic import BaseModel, JsonValue
 
 from traceweir.schemas.base import JsonObject
+from traceweir.schemas.chunk_texts import with_content
 from traceweir.schemas.events import EVENT, TYPES, InvocationEvent
-from traceweir.schemas.invocation import Invocation
+from traceweir.schemas.invocation import Invocation, RetrievedChunk
+from traceweir.schemas.model_keys import models_in
 from traceweir.schemas.reference import Reference
 
 UNITS_PER_S: Mapping[str, int] = {
@@ -63,7 +65,8 @@ def read_event(value: bytes) -> InvocationEvent:
 
     Raises:
         ValidationError: the document is not an event.
-        ValueError: `occurred_at` is a number that is no time, or a text with a number; the message names the key.
+        ValueError: `occurred_at` is a number that is no time, or a text with a number, or a retrieved piece has different
+            texts; the message names the key.
     """
     rewritten = rewritten_json(event_in_schema_form(_parsed(value)), value)
     return EVENT.validate_json(value if rewritten is None else rewritten)
@@ -74,6 +77,7 @@ def read_reference(value: bytes) -> Reference:
 
     Raises:
         ValidationError: the document is not a reference.
+        ValueError: a retrieved piece has different texts; the message names the key.
     """
     rewritten = rewritten_json(_rewritten(_parsed(value), Reference), value)
     return Reference.model_validate_json(value if rewritten is None else rewritten)
@@ -117,7 +121,8 @@ def event_in_schema_form(document: JsonValue) -> JsonObject | None:
     Keys that the schema does not know are left as they are.
 
     Raises:
-        ValueError: `occurred_at` is a number that is no time, or a text with a number; the message names the key.
+        ValueError: `occurred_at` is a number that is no time, or a text with a number, or a retrieved piece has different
+            texts; the message names the key.
 
     >>> event_in_schema_form({"type": "invocation.started", "invocation_id": None, "user_content": "Hi"})
     {'type': 'invocation.started', 'user_content': {'parts': [{'text': 'Hi'}], 'role': 'user'}}
@@ -145,22 +150,48 @@ def event_in_schema_form(document: JsonValue) -> JsonObject | None:
 
 
 def _rewritten(document: JsonValue, model: type[BaseModel]) -> JsonObject | None:
-    """Returns a document with the texts and messages of its model in the form of the schema; None if all have this form."""
+    """Returns a document with the texts and messages of its model in the form of the schema; None if all have this form.
+
+    Raises:
+        ValueError: a retrieved piece has different texts; the message names the key.
+    """
     if not isinstance(document, dict):
         return None
-    empty, messages = _keys(model)
+    empty, messages, chunks = _keys(model)
     found: JsonObject | None = None
     for key, value in document.items():
         if value is None and key in empty:
             found = {name: each for name, each in (found or document).items() if name != key}
         elif isinstance(value, str) and key in messages:
             found = (found or document) | {key: {"parts": [{"text": value}], "role": messages[key]}}
+        elif key in chunks and isinstance(value, list):
+            pieces = [_with_content(piece, f"{key}[{number}]") for number, piece in enumerate(value)]
+            if any(piece is not None for piece in pieces):
+                found = (found or document) | {
+                    key: [old if new is None else new for old, new in zip(value, pieces, strict=True)]
+                }
     return found
 
 
+def _with_content(piece: JsonValue, path: str) -> JsonObject | None:
+    """Returns a retrieved piece with its text as `content`; None if it has it so, or has no text.
+
+    Raises:
+        ValueError: the piece has different texts; the message begins with the path.
+    """
+    if not isinstance(piece, dict) or piece.get("content") is not None:
+        return None
+    try:
+        found = with_content(piece)
+    except ValueError as error:
+        raise ValueError(f"{path} {error}; write the one that counts as content") from None
+    return found if "content" in found else None
+
+
 @cache
-def _keys(model: type[BaseModel]) -> tuple[frozenset[str], Mapping[str, str]]:
-    """Returns the keys of texts that are empty if they are absent, and the keys of messages with the role of each."""
+def _keys(model: type[BaseModel]) -> tuple[frozenset[str], Mapping[str, str], frozenset[str]]:
+    """Returns the keys of texts that are empty if they are absent, those of messages with their roles, and those of chunks."""
     names = [(key, name, field) for name, field in model.model_fields.items() for key in {name, field.alias or name}]
     empty = frozenset(key for key, _, field in names if field.annotation is str and field.default == "")
-    return empty, {key: _ROLES[name] for key, name, _ in names if name in _ROLES}
+    chunks = frozenset(key for key, _, field in names if RetrievedChunk in models_in(field.annotation))
+    return empty, {key: _ROLES[name] for key, name, _ in names if name in _ROLES}, chunks

@@ -53,6 +53,26 @@ def test_a_number_that_is_no_time_of_this_century_is_refused(number: float) -> N
             {"invocation": {"invocationId": None, "userContent": "Hi", "finalResponse": "Hello."}},
             {"invocation": {"user_content": TEXT, "final_response": ANSWER}},
         ),
+        (
+            "retrieval.returned",
+            {"chunks": [{"doc_uri": "d1", "text": "Hi"}, {"content": None, "page_content": "Hi"}, {"docUri": "d3"}]},
+            {"chunks": [{"doc_uri": "d1", "content": "Hi"}, {"content": "Hi"}, {"doc_uri": "d3"}]},
+        ),
+        (
+            "retrieval.returned",
+            {"chunks": [{"content": "Hi", "text": "not read"}]},
+            {"chunks": [{"content": "Hi"}]},
+        ),
+        (
+            "session.ended",
+            {"reference": {"retrievedContext": [{"text": "Hi"}]}},
+            {"reference": {"retrieved_context": [{"content": "Hi"}]}},
+        ),
+        (
+            "invocation.recorded",
+            {"invocation": {"retrieved_context": [{"page_content": "Hi"}]}},
+            {"invocation": {"retrieved_context": [{"content": "Hi"}]}},
+        ),
     ],
 )
 def test_an_event_in_another_form_is_the_event_in_the_schemas_form(
@@ -68,6 +88,8 @@ def test_an_event_in_another_form_is_the_event_in_the_schemas_form(
         event("tool.called", content="a key that this event does not have", author=None),
         event("session.ended", final_response="x", user_content="x", invocation={"user_content": "x"}),
         event("session.ended", reference={"app_name": None, "user_content": "x"}),
+        event("retrieval.returned", chunks=[{"content": "Hi", "text": "Ho"}, {"doc_uri": "d"}, "d", None]),
+        event("retrieval.returned", chunks="text"),
         {"user_content": None},
         {"type": ["session.ended"], "invocation_id": None},
         [],
@@ -82,6 +104,11 @@ def test_a_document_in_the_schemas_form_is_not_rewritten(document: Any) -> None:
 def test_a_value_without_a_clear_meaning_is_refused(changes: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         read_event(orjson.dumps(event("session.ended") | changes))
+
+
+def test_a_retrieved_piece_with_two_texts_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"^chunks\[1\] has different texts in text and page_content"):
+        read_event(orjson.dumps(event("retrieval.returned", chunks=[{}, {"text": "Hi", "page_content": "Ho"}])))
 
 
 @pytest.mark.parametrize("text", ["100", "1769860800000", "-1.5", "1769860800.25"])

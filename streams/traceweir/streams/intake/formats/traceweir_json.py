@@ -9,6 +9,7 @@ from pydantic import JsonValue
 
 from traceweir.schemas.base import JsonObject
 from traceweir.schemas.events import TYPES
+from traceweir.schemas.other_forms import event_in_schema_form
 from traceweir.schemas.trace import ReasoningTrace
 from traceweir.streams.intake.formats.adk_invocations import IGNORED_OF_ADK
 from traceweir.streams.intake.formats.base import (
@@ -60,10 +61,19 @@ def read_record(found: JsonValue, document: Document, context: InputContext) -> 
         kind = found.get("type")
         model = ReasoningTrace if "@type" in found else TYPES.get(kind) if isinstance(kind, str) else None
         if model is not None:
-            context.unread_keys.note_model(model, found, _IGNORED)
+            context.unread_keys.note_model(model, _in_schema_form(found), _IGNORED)
         if isinstance(row := found.get("row"), dict):
             context.unread_keys.note(row, ROW_KEYS)
     return wire_record_of(found, document.raw)
+
+
+def _in_schema_form(found: JsonObject) -> JsonObject:
+    """Returns a document with the keys under which it is read, such as `content` of a retrieved piece for its `text`."""
+    try:
+        return event_in_schema_form(found) or found
+    except ValueError:
+        # It is refused where it is read, with this error.
+        return found
 
 
 _IGNORED = IGNORED_OF_ADK.with_keys({ReasoningTrace: ("@context", "@type", "type")})

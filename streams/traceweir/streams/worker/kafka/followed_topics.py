@@ -151,6 +151,9 @@ class FollowedTopics(Service):  # type: ignore[misc]  # Faust's services are unt
         except ValidationError as error:
             log.warning("%s is ignored: %s", where, printable(explain(error)))
             return
+        except ValueError as error:
+            log.warning("%s is ignored: %s", where, printable(str(error)))
+            return
         key = (record.key or b"").decode(errors="replace")
         name = key or (reference.reference_id if reference else None)
         if name:

@@ -73,6 +73,10 @@ def lines(path: Path, *documents: Any, name: str = "traceweir") -> list[str]:
             "key of Part 'file_data' is not read (2 times)",
         ),
         (
+            EVENT | {"type": "retrieval.returned", "chunks": [{"text": "t"}, {"content": "c", "text": "t"}]},
+            "key of RetrievedChunk 'text' is not read (2 times)",
+        ),
+        (
             EVENT | {"type": "invocation.recorded", "row": ROW | {"responsex": "b"}},
             "column 'responsex' is not read (2 times); the nearest that is read is 'response'",
         ),
