@@ -1,4 +1,4 @@
-"""Joins the pieces of streamed answers into stored answers, and takes those out of lines of a batch and of exports.
+"""Joins the pieces of streamed answers into stored answers, and takes those out of lines of a batch, logs and exports.
 
 A stream is read as a whole: its first piece is no answer. The formats see the stored answer in place of the pieces, which
 are documents of their own, or a list in one document.
@@ -12,25 +12,26 @@ from collections.abc import Iterable, Iterator
 from pydantic import JsonValue
 
 from traceweir.schemas.base import JsonObject
-from traceweir.schemas.server_sent_events import data_of_events
-from traceweir.streams.base.json_values import read_json, write_as_written, write_json
+from traceweir.streams.base.json_values import write_as_written, write_json
 from traceweir.streams.intake.formats.batch_lines import stored_in_batch
+from traceweir.streams.intake.formats.call_logs import stored_in_call_log
 from traceweir.streams.intake.formats.chat_keys import MESSAGE_LISTS
 from traceweir.streams.intake.formats.documents import Document, document_as_written, read_document
+from traceweir.streams.intake.formats.exported_sessions import ExportedSessions
 from traceweir.streams.intake.formats.exports import runs_in_export
-from traceweir.streams.intake.formats.open_streams import OpenStreams, StoredAnswer
+from traceweir.streams.intake.formats.open_streams import OpenStreams, StoredAnswer, answer_in, answers_in
 
 _CAN_BE_PIECE = re.compile(
     rb'"(?:chat\.completion\.chunk|text_completion|message_(?:start|delta|stop)|content_block_(?:start|delta|stop)|ping'
     rb"|error|response\.[a-z_.]+|candidates|usageMetadata|usage_metadata|promptFeedback|custom_id|processed_time|recordId"
     rb"|contentBlock(?:Start|Delta|Stop)|message(?:Start|Stop)|[a-z][A-Za-z]*Exception|done"
     rb"|observations|htmlPath|bookmarked|span_id|experiment_id|scores|testCase|gradingResult|evalId|failureReason|agent_thoughts"
-    rb"|message_files"
-    rb'|status)"|"metadata":\s*\{\s*"(?:usage|metrics)"'
+    rb"|message_files|call_type|request_body|response_body|requestBody|responseBody|provider(?:Request|Response)"
+    rb'|status)"|"metadata":\s*\{\s*"(?:usage|metrics)"|"response":\s*\{'
     # A text of server-sent events.
     rb'|"(?:[a-z]*:[^"\\]*(?:\\[rn])+)*data: ?\{'
 )
-"""What a document contains that can be a piece or a line of a batch. Quotation marks inside of texts are escaped."""
+"""What a document contains that can be a piece, a line of a batch, a log or an export. Quotation marks inside of texts are escaped."""
 _OF_ROW = {"request", "inputs", "trace"}
 """What a row of an evaluation set has beside its response."""
 
@@ -42,9 +43,10 @@ def with_whole_answers(documents: Iterable[Document]) -> Iterator[Document]:
 
     Lines of server-sent events are read, too. A stream that ends early is a stored answer whose reason of finishing is
     `cut_off`. An answer has the number of its first piece, and comes when the next document is none of its pieces; what
-    a server sends as a frame between them ends no stream.
+    a server sends as a frame between them ends no stream. A session whose turns are several documents comes last.
     """
     streams = OpenStreams()
+    sessions = ExportedSessions()
     frames: list[Document] = []
     after_data = False
     as_written = False
@@ -76,48 +78,32 @@ def with_whole_answers(documents: Iterable[Document]) -> Iterator[Document]:
             continue
         if not after_data:
             yield from _documents(streams.close(), as_written=as_written)
+        if isinstance(found, dict) and sessions.take(found, document.number):
+            continue
         stored = _stored_in(found, document.number)
         yield from _documents(stored, as_written=as_written) if stored else [Document(document.number, raw)]
     yield from frames
     yield from _documents(streams.close(), as_written=as_written)
     yield from _documents(streams.left(), as_written=as_written)
+    yield from _documents(sessions.whole(), as_written=as_written)
 
 
 def _stored_in(found: JsonValue, number: int) -> list[StoredAnswer]:
     """Returns the stored answers in a document that is no piece; none if it is another document."""
     if isinstance(found, list):
-        return _answers_in(found, number)
+        return answers_in(found, number)
     if not isinstance(found, dict):
         return []
     if (stored := stored_in_batch(found)) is not None:
         return [StoredAnswer(number, stored)]
     if (runs := runs_in_export(found)) is not None:
         return [StoredAnswer(number, run) for run in runs]
+    if (stored := stored_in_call_log(found)) is not None:
+        return [StoredAnswer(number, stored)]
     for name, value in found.items():
         if (answer := answer_in(value)) is not None:
             return [StoredAnswer(number, _beside(found, name, answer))]
     return []
-
-
-def answer_in(value: JsonValue) -> JsonObject | None:
-    """Returns the stored answer of which a value has all pieces, as a list or as a text of server-sent events.
-
-    None for another value, and for the pieces of several answers.
-    """
-    if isinstance(value, str) and (data := data_of_events(value)) is not None:
-        try:
-            value = [read_json(each).value for each in data]
-        except ValueError:
-            return None
-    answers = _answers_in(value, 0) if isinstance(value, list) else []
-    return answers[0].value if len(answers) == 1 else None
-
-
-def _answers_in(pieces: list[JsonValue], number: int) -> list[StoredAnswer]:
-    """Returns the answers of a list of pieces; none if something else is in it."""
-    streams = OpenStreams()
-    are_pieces = all(isinstance(piece, dict) and streams.take(piece, number) for piece in pieces)
-    return list(streams.close()) if are_pieces else []
 
 
 def _beside(found: JsonObject, name: str, answer: JsonObject) -> JsonObject:

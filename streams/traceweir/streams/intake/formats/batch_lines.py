@@ -14,7 +14,8 @@ from traceweir.streams.intake.formats.shown_text import described
 _OF_OUTPUT = {"id", "custom_id", "response", "result", "error"}
 _OF_GEMINI = {"key", "metadata", "request", "response", "error", "status", "processed_time"}
 _OF_BEDROCK = {"recordId", "modelInput", "modelOutput", "error"}
-_FIRST_FAILED_STATUS = 400
+FIRST_FAILED_STATUS = 400
+"""The first status of HTTP that says that a request has failed."""
 
 
 def stored_in_batch(found: JsonObject) -> JsonObject | None:
@@ -72,8 +73,8 @@ def _of_openai(found: JsonObject) -> JsonObject | None:
     status = response.get("status_code")
     if isinstance(body, dict) and body.get("error") and body.get("object") != "response":
         return {**named, "error": body["error"]}
-    if isinstance(status, int) and status >= _FIRST_FAILED_STATUS:
-        return {**named, "error": _error_of_status(status, body)}
+    if isinstance(status, int) and status >= FIRST_FAILED_STATUS:
+        return {**named, "error": error_of_status(status, body)}
     if isinstance(body, dict) and body.get("object") == "text_completion":
         body = _whole(ChunksOfOpenAI(), body)
     is_answer = isinstance(body, dict) and (isinstance(body.get("choices"), list) or body.get("object") == "response")
@@ -82,7 +83,8 @@ def _of_openai(found: JsonObject) -> JsonObject | None:
     )
 
 
-def _error_of_status(status: int, body: JsonValue) -> JsonObject:
+def error_of_status(status: int, body: JsonValue) -> JsonObject:
+    """Returns the error of a request that has failed, from the status and the body of its response."""
     given = (
         next((body[key] for key in ("message", "detail") if body.get(key)), body) if isinstance(body, dict) else body
     )

@@ -43,7 +43,7 @@ _MESSAGE = KnownKeys(
         *("role", "from", "content", "parts", "value", "tool_calls", "function_call", "tool_call_id", "tool_use_id"),
         *("call_id", "toolCallId", "toolUseId", "toolName", "tool_name", "name", "refusal", "type", "data", "id"),
         *("error", "is_error", "isError", "status", "requestor", "output", "result", "response", *MESSAGE_TIMES),
-        *("audio", "toolInvocations", "invalid_tool_calls", "images", "blocks"),
+        *("audio", "toolInvocations", "invalid_tool_calls", "images", "blocks", "missing"),
     ),
     (
         *("reasoning", "reasoning_content", "reasoning_details", "reasoningContent", "thinking", "annotations"),

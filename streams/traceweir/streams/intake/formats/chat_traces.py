@@ -18,9 +18,9 @@ def trace_of(
     """Returns the trace without ids and time.
 
     None if the model's provider failed before the agent did anything, if all that the agent wrote is no text, or if the
-    input lacks a part of the last answer, so that a trace would have a part of a step.
+    input lacks a part of the last answer or says that a part is missing, so that a trace would have a part of a step.
     """
-    if any(message.finish == CUT_OFF for message in messages):
+    if any(message.finish == CUT_OFF or message.missing for message in messages):
         return None
     steps = _steps(messages)
     # Without a question, no invocation could say what was not read.

@@ -48,6 +48,8 @@ class ChatMessage:
     """How many parts of each kind could not be read."""
     finish: str = field(default="", compare=False)
     """Why the model ended the message, in the words of its API; empty if unknown."""
+    missing: tuple[str, ...] = ()
+    """What the source of the message does not have of its turn, a sentence for each part, as in an event."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +96,8 @@ class ChatTurn:
             found.append(final.untimed)
         if self.approved_in_words:
             found.append(APPROVED_IN_WORDS)
-        return found
+        stated = [self.question, *self.messages] if self.question else self.messages
+        return [*found, *(sentence for each in stated for sentence in each.missing)]
 
 
 def _not_whole_calls(calls: Sequence[ChatToolCall], finish: str) -> list[str]:

@@ -16,7 +16,6 @@ from traceweir.schemas.base import JsonObject
 from traceweir.schemas.evaluation_row_turn import chat_request, responses_api_text
 from traceweir.schemas.finish_reasons import finish_in
 from traceweir.schemas.mlflow_spans import decoded
-from traceweir.streams.intake.formats.answer_streams import answer_in
 from traceweir.streams.intake.formats.base import (
     AgentRecord,
     DocumentRecords,
@@ -27,6 +26,7 @@ from traceweir.streams.intake.formats.base import (
     records_of_rows,
 )
 from traceweir.streams.intake.formats.databricks_rows import DatabricksRowReader, request
+from traceweir.streams.intake.formats.open_streams import answer_in
 from traceweir.streams.intake.formats.tables import ReadCell, Row, number, text
 from traceweir.streams.intake.formats.unread_keys import KnownKeys
 

@@ -18,7 +18,6 @@ from traceweir.schemas.base import JsonObject
 from traceweir.schemas.evaluation_row import EXPECTED, MAX_ROWS, NEWER, TOO_MANY, EvaluationRow
 from traceweir.schemas.mlflow_identity import TraceIdentity, is_bare_trace, trace_identity
 from traceweir.streams.base.json_values import write_json
-from traceweir.streams.intake.formats.answer_streams import answer_in
 from traceweir.streams.intake.formats.base import (
     AgentRecord,
     DocumentRecords,
@@ -30,6 +29,7 @@ from traceweir.streams.intake.formats.base import (
     records_of_rows,
 )
 from traceweir.streams.intake.formats.documents import Document, InputError
+from traceweir.streams.intake.formats.open_streams import answer_in
 from traceweir.streams.intake.formats.session_records import RecordRules, SessionRecords
 from traceweir.streams.intake.formats.tables import AS_JSON, ReadCell, Row, json_or_text, number, text
 from traceweir.streams.intake.formats.unread_keys import KnownKeys

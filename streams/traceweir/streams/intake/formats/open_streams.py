@@ -10,6 +10,8 @@ from pydantic import JsonValue
 
 from traceweir.schemas.base import JsonObject
 from traceweir.schemas.events import TYPES
+from traceweir.schemas.server_sent_events import data_of_events
+from traceweir.streams.base.json_values import read_json
 from traceweir.streams.intake.formats.answer_pieces import (
     AnswerStream,
     EventsOfAnthropic,
@@ -207,3 +209,24 @@ def is_piece(found: JsonObject) -> bool:
 
 def _name(found: JsonObject, *keys: str) -> str:
     return next((str(name) for key in keys if isinstance(name := found.get(key), str | int)), "")
+
+
+def answer_in(value: JsonValue) -> JsonObject | None:
+    """Returns the stored answer of which a value has all pieces, as a list or as a text of server-sent events.
+
+    None for another value, and for the pieces of several answers.
+    """
+    if isinstance(value, str) and (data := data_of_events(value)) is not None:
+        try:
+            value = [read_json(each).value for each in data]
+        except ValueError:
+            return None
+    answers = answers_in(value, 0) if isinstance(value, list) else []
+    return answers[0].value if len(answers) == 1 else None
+
+
+def answers_in(pieces: list[JsonValue], number: int) -> list[StoredAnswer]:
+    """Returns the answers of a list of pieces; none if something else is in it."""
+    streams = OpenStreams()
+    are_pieces = all(isinstance(piece, dict) and streams.take(piece, number) for piece in pieces)
+    return list(streams.close()) if are_pieces else []

@@ -66,7 +66,10 @@ def messages_of(document: JsonObject, place: TranscriptPlace) -> list[ChatMessag
     unread = ""
     for path, item in items_of(document, place):
         unread = unread or unread_time(item, path)
+        missing = _missing_in(item, path, place)
         for message in _messages(item, path, tools, place):
+            message = replace(message, missing=missing) if missing else message
+            missing = ()
             tools.update((call.id, call.name) for call in message.calls if call.id is not None)
             waiting += [call.name for call in message.calls if call.id is None]
             if message.role == "tool" and message.call_id is None and waiting:
@@ -92,6 +95,16 @@ def messages_of(document: JsonObject, place: TranscriptPlace) -> list[ChatMessag
         messages[last] = replace(messages[last], calls=calls, finish=finish)
     untimed = why_not_used([each.at for each in messages if each.role != "tool" and each.text], unread)
     return [replace(each, at=None, untimed=untimed) for each in messages] if untimed else messages
+
+
+def _missing_in(item: JsonValue, path: str, place: TranscriptPlace) -> tuple[str, ...]:
+    """Returns what a message says of the parts of its turn that its source does not have."""
+    found = item.get("missing") if isinstance(item, dict) else None
+    if found is None:
+        return ()
+    if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
+        raise place.error(f"{path}.missing is {described(found)}; missing must be a list of sentences, as in an event")
+    return tuple(each for each in found if isinstance(each, str))
 
 
 def _is_text_alone(arguments: JsonObject | None) -> bool:

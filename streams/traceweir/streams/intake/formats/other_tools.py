@@ -6,6 +6,7 @@ from pydantic import JsonValue
 
 from traceweir.schemas.base import JsonObject
 from traceweir.streams.intake.formats.base import Sureness
+from traceweir.streams.intake.formats.call_logs import is_call_log, shown_call
 from traceweir.streams.intake.formats.other_document import OtherDocument, possible
 
 _AS_CHAT = 'write what was asked, called and answered as a chat transcript, {"messages": [...]}'
@@ -101,6 +102,13 @@ def _second(listed: JsonValue) -> JsonValue:
 
 
 OF_OTHER_TOOLS = (
+    OtherDocument(
+        "a log of a model call without messages and the answer of a chat",
+        "logs with the messages of the request and the response of a chat completion, a response, a message or generateContent "
+        "are read; embeddings, moderation, images and audio have no answer of an agent: remove the line",
+        is_call_log,
+        shown_call,
+    ),
     OtherDocument("a line of a log of OpenAI Evals", _AS_CHAT, _is_log_of_openai_evals),
     OtherDocument(
         "a sample of a data set of OpenAI Evals, which has no answer",

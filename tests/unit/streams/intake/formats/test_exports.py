@@ -114,6 +114,49 @@ def test_an_unknown_kind_of_observation_is_named() -> None:
     assert list(context.unread_keys.lines("f")) == ["f: key of a transcript 'observations' is not read (1 time)"]
 
 
+def turn_of_chat(name: str, minute: int, question: Any, said: str, *observations: Any, **more: Any) -> Document:
+    at = {"timestamp": f"2026-01-01T00:0{minute}:00.000Z", "latency": 2.5}
+    return langfuse(*observations, id=name, input=question, output=said, **at, **more)
+
+
+def test_traces_of_langfuse_with_one_session_id_are_one_session_in_order_of_time() -> None:
+    history = [{"role": "user", "content": "Weather?"}, {"role": "assistant", "content": "It rains."}]
+    later = turn_of_chat("t2", 2, [*history, {"role": "user", "content": "Tomorrow?"}], "Sun.")
+    first = turn_of_chat("t1", 1, "Weather?", "It rains.", TOOL)
+    other = turn_of_chat("t3", 1, "Time?", "Noon.", sessionId="other")
+
+    found = read_traceweir(lines(later, first, other, first))
+
+    assert [{record.session_id for record in each.records} for each in found] == [{"chat"}, {"other"}]
+    chat = folded(events_of(found[0].records))
+    assert [(question(each), answer(each)) for each in chat] == [("Weather?", "It rains."), ("Tomorrow?", "Sun.")]
+    assert [[call.name for call in each.tool_uses] for each in chat] == [["weather"], []]
+    assert [each.unread for each in chat] == [None, None]
+    assert [each.latency_seconds for each in chat] == [2.5, 2.5]
+
+
+def test_the_order_of_traces_without_a_time_is_that_of_the_file_and_is_named() -> None:
+    first = turn_of_chat("t1", 2, "Weather?", "It rains.")
+    later = {**turn_of_chat("t2", 1, "Tomorrow?", "Sun."), "timestamp": None}
+
+    turns = runs(first, later)
+
+    assert [question(each) for each in turns] == ["Weather?", "Tomorrow?"]
+    assert [any("the order of the turns is not known" in line for line in each.unread or ()) for each in turns] == [
+        True,
+        True,
+    ]
+
+
+def test_a_turn_of_which_nothing_tells_the_calls_says_so_and_the_others_keep_theirs() -> None:
+    first = turn_of_chat("t1", 1, "Weather?", "It rains.", TOOL)
+    later = turn_of_chat("t2", 2, "Tomorrow?", "Sun.", observed("SPAN", 1, name="weather"))
+
+    turns = runs(first, later)
+
+    assert [knows_calls(each) for each in turns] == [True, False]
+
+
 def of_promptfoo(**more: Any) -> Document:
     result = {
         "prompt": {"raw": "Weather?", "label": "w"},

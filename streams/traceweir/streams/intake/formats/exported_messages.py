@@ -1,0 +1,73 @@
+"""Writes the messages of the runs that other tools export."""
+
+from __future__ import annotations
+
+from pydantic import JsonValue
+
+from traceweir.schemas.base import JsonObject
+from traceweir.schemas.evaluation_row_turn import request_text, response_text
+from traceweir.streams.base.json_values import read_json, write_json
+
+
+def call_and_result(
+    call_id: JsonValue, name: JsonValue, args: JsonValue, result: JsonValue, *, failed: bool = False
+) -> list[JsonValue]:
+    call: JsonObject = {"id": call_id, "function": {"name": name, "arguments": without_arguments(args)}}
+    answered: JsonObject = {"role": "tool", "tool_call_id": call_id, "content": as_text(result)}
+    return [{"role": "assistant", "tool_calls": [call]}, answered | ({"is_error": True} if failed else {})]
+
+
+def transcript_of_run(
+    name: JsonValue, asked: list[JsonValue], steps: list[JsonValue], output: JsonValue, more: JsonObject
+) -> JsonObject:
+    answer = response_text(output)
+    said: list[JsonValue] = []
+    if output is not None:
+        said = [{"role": "assistant", "content": as_text(output) if answer is None else answer}]
+    named: JsonObject = {"session_id": name} if name else {}
+    return {**named, "messages": [*asked, *steps, *said], **more}
+
+
+def asked_messages(value: JsonValue) -> list[JsonValue]:
+    """Returns the messages that an input has, or the one that its text is; none without either."""
+    if messages := messages_in(value):
+        return [*messages]
+    text = request_text(value)
+    return [] if value is None else [{"role": "user", "content": as_text(value) if text is None else text}]
+
+
+def as_request(value: JsonValue) -> JsonValue:
+    messages = messages_in(value)
+    return {"messages": [*messages]} if messages else value
+
+
+def messages_in(value: JsonValue) -> list[JsonObject]:
+    listed = value.get("messages", [value]) if isinstance(value, dict) else value
+    found = listed if isinstance(listed, list) else []
+    messages = [each for each in found if isinstance(each, dict) and "role" in each]
+    return messages if len(messages) == len(found) else []
+
+
+def without_arguments(value: JsonValue) -> JsonValue:
+    """Returns the argument of a function that Langfuse's decorator has recorded; another value unchanged."""
+    if not (isinstance(value, dict) and value.keys() == {"args", "kwargs"}):
+        return value
+    args = value["args"]
+    if not args:
+        return value["kwargs"]
+    return args[0] if isinstance(args, list) and len(args) == 1 and not value["kwargs"] else value
+
+
+def decoded(value: JsonValue) -> JsonValue:
+    """Returns the list or the object in a text of JSON; another value unchanged."""
+    if not (isinstance(value, str) and value.lstrip().startswith(("[", "{"))):
+        return value
+    try:
+        found = read_json(value)
+    except ValueError:
+        return value
+    return value if found.replaced else found.value
+
+
+def as_text(value: JsonValue) -> JsonValue:
+    return value if value is None or isinstance(value, str) else write_json(value).decode()

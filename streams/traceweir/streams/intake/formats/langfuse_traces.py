@@ -1,0 +1,139 @@
+"""Takes the runs out of traces that Langfuse exports."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from pydantic import JsonValue
+
+from traceweir.schemas.base import JsonObject
+from traceweir.streams.intake.formats.answer_pieces import objects_in
+from traceweir.streams.intake.formats.chat_times import time_of
+from traceweir.streams.intake.formats.exported_messages import (
+    as_request,
+    asked_messages,
+    call_and_result,
+    messages_in,
+    transcript_of_run,
+    without_arguments,
+)
+
+_OF_TRACE = {"timestamp", "sessionId", "htmlPath", "totalCost", "scores", "projectId", "userId", "bookmarked"}
+_READ_OBSERVATIONS = {"GENERATION", "TOOL", "AGENT", "CHAIN", "SPAN", "EVENT", "EVALUATOR", "EMBEDDING", "GUARDRAIL"}
+"""The types of observations that are read, or that have no part of question, calls or answer of their own."""
+_STEPS = {"AGENT", "CHAIN", "SPAN", "RETRIEVER"}
+"""The types of which an observation can be the call of a tool, in exports of programs that do not name their tools."""
+_LONGEST_S = 30 * 24 * 3600
+"""The longest run whose end is taken for a time, in seconds."""
+
+
+class TurnOfSession(NamedTuple):
+    """A run that is a turn of a session."""
+
+    session: str
+    """The id of the session."""
+    began: datetime | None
+    """When the run began; None if the export does not say it."""
+    ended: datetime | None
+    """When the run ended; None if the export does not say it."""
+    are_calls_known: bool
+    """Whether the run has all its tool calls; False if the export does not tell whether there were any."""
+    transcript: JsonObject
+    """The run as a transcript without its session."""
+
+
+def turn_of_langfuse(found: JsonObject) -> TurnOfSession | None:
+    """Returns the run in a trace that names the session whose turn it is; None for another document."""
+    name = found.get("sessionId")
+    if not (isinstance(name, str) and name and _is_trace_of_langfuse(found)):
+        return None
+    observed = _observed(found)
+    steps = _tools_of(observed) or _calls_of_models(observed)
+    began = time_of(found.get("timestamp"))
+    latency = _latency_s(found)
+    ended = None if began is None or latency is None else began + timedelta(seconds=latency)
+    asked = asked_messages(without_arguments(found.get("input")))
+    transcript = transcript_of_run(None, asked, steps, found.get("output"), _about_langfuse(found, observed))
+    return TurnOfSession(name, began, ended, bool(steps) or _are_calls_known(found, observed), transcript)
+
+
+def _is_trace_of_langfuse(found: JsonObject) -> bool:
+    is_listed = isinstance(found.get("observations"), list) or "htmlPath" in found or "bookmarked" in found
+    return bool(is_listed and "id" in found and {"input", "output"} & found.keys() and _OF_TRACE & found.keys())
+
+
+def _observed(trace: JsonObject) -> list[JsonObject]:
+    """Returns the observations of a trace of Langfuse, in order of time."""
+    return sorted(objects_in(trace.get("observations")), key=lambda each: str(each.get("startTime")))
+
+
+def _are_calls_known(trace: JsonObject, observed: Sequence[JsonObject]) -> bool:
+    """Returns whether a trace of Langfuse without calls of tools had none."""
+    listed = trace.get("observations")
+    are_all_read = isinstance(listed, list) and len(observed) == len(listed)
+    return are_all_read and _STEPS.isdisjoint(str(each.get("type")) for each in observed)
+
+
+def _about_langfuse(trace: JsonObject, observed: Sequence[JsonObject]) -> JsonObject:
+    """Returns what a trace of Langfuse tells beside question, calls and answer, and the observations that are not read."""
+    known = {"created_at": "timestamp", "user_id": "userId", "environment": "environment", "agent_version": "version"}
+    return _unread_observations(observed) | {name: trace[key] for name, key in known.items() if trace.get(key)}
+
+
+def _unread_observations(observed: Sequence[JsonObject]) -> JsonObject:
+    unread: list[JsonValue] = [each for each in observed if str(each.get("type")) not in _READ_OBSERVATIONS]
+    return {"observations": unread} if unread else {}
+
+
+def _latency_s(trace: JsonObject) -> float | None:
+    latency = trace.get("latency")
+    is_measured = isinstance(latency, int | float) and not isinstance(latency, bool) and 0 < latency < _LONGEST_S
+    return float(str(latency)) if is_measured else None
+
+
+def runs_of_langfuse(found: JsonObject) -> list[JsonObject] | None:
+    if not _is_trace_of_langfuse(found):
+        return None
+    observed = _observed(found)
+    steps = _tools_of(observed) or _calls_of_models(observed)
+    asked = without_arguments(found.get("input"))
+    if not steps and not _are_calls_known(found, observed):
+        latency = _latency_s(found)
+        timed: JsonObject = {} if latency is None else {"execution_time_ms": latency * 1000}
+        row: JsonObject = {"request_id": found["id"], "request": as_request(asked), "response": found.get("output")}
+        return [{**row, **timed, **_unread_observations(observed)}]
+    return [
+        transcript_of_run(
+            found["id"], asked_messages(asked), steps, found.get("output"), _about_langfuse(found, observed)
+        )
+    ]
+
+
+def _tools_of(observed: Sequence[JsonObject]) -> list[JsonValue]:
+    """Returns the messages of the calls of tools that Langfuse has as observations."""
+    steps: list[JsonValue] = []
+    for each in observed:
+        if each.get("type") == "TOOL":
+            failed = each.get("level") == "ERROR"
+            given = each.get("statusMessage") if failed and each.get("output") is None else each.get("output")
+            steps += call_and_result(each.get("id"), each.get("name"), each.get("input"), given, failed=failed)
+    return steps
+
+
+def _calls_of_models(observed: Sequence[JsonObject]) -> list[JsonValue]:
+    """Returns the messages of the calls that models asked for, each with the results that a later model has read."""
+    models = [each for each in observed if each.get("type") == "GENERATION"]
+    results = {str(each.get("tool_call_id")): each for model in models for each in messages_in(model.get("input"))}
+    steps: list[JsonValue] = []
+    known: set[str] = set()
+    for model in models:
+        for message in messages_in(model.get("output")):
+            calls = [each for each in objects_in(message.get("tool_calls")) if str(each.get("id")) not in known]
+            names = [str(each["id"]) for each in calls if each.get("id")]
+            known.update(names)
+            if calls:
+                steps.append({"role": "assistant", "content": message.get("content"), "tool_calls": [*calls]})
+                steps += [results[name] for name in names if name in results]
+    return steps
