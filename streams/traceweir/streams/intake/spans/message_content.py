@@ -23,6 +23,19 @@ _BLOCK_KINDS = MEDIA_KINDS | {
     *("text", "tool_use", "tool_result", "tool-call", "tool-result", "tool_call", "tool_call_response"),
 }
 """The kinds by which a list in a text is that of blocks."""
+_SAY_NOTHING = REASONING_KINDS | {
+    *("type", "role", "id", "index", "name", "metadata", "text", "content", "thoughtSignature", "thought_signature"),
+    *(
+        "cachePoint",
+        "cache_point",
+        "cache_control",
+        "videoMetadata",
+        "video_metadata",
+        "mediaResolution",
+        "media_resolution",
+    ),
+}
+"""The keys of a block without a kind that are no kind: what is beside its content, and content that is empty."""
 _RESULT_BLOCKS = ("toolResult", "functionResponse", "function_response", "tool_call_result", "toolResponse")
 """The keys of blocks with a tool's result: of Bedrock, Gemini, Haystack and Genkit."""
 
@@ -97,7 +110,12 @@ def _read_block(block: dict[str, Any], message: SpanMessage, depth: int) -> None
     elif kind in ("text", "output_text", "input_text") and not {"text", "content"} & set(block):
         message.hidden = True
     elif not kind or kind not in _NO_CONTENT:
-        message.unread.update([printable(kind, KIND_CHARS)] if kind else MEDIA_KINDS & set(block))
+        message.unread.update([printable(kind, KIND_CHARS)] if kind else _kinds_without_type(block))
+
+
+def _kinds_without_type(block: dict[str, Any]) -> list[str]:
+    """Returns the kinds of a block that has no type, which are its keys."""
+    return [printable(key, KIND_CHARS) for key, value in block.items() if value and key not in _SAY_NOTHING]
 
 
 def _is_map(block: dict[str, Any], key: str) -> bool:

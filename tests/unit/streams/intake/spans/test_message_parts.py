@@ -76,6 +76,18 @@ def test_an_answer_is_what_the_user_reads(message: Message, answer: str) -> None
             "And this?",
             "not all of the question is text: 1 part of type 'acme_widget'",
         ),
+        (
+            said(
+                "user", {"text": "And this?"}, {"guardContent": {"text": {"text": "x"}}}, {"cachePoint": {"ttl": "5m"}}
+            ),
+            "And this?",
+            "not all of the question is text: 1 part of type 'guardContent'",
+        ),
+        (
+            said("user", {"text": "And this?"}, {"text": None, "acmeWidget": {"x": 1}, "thoughtSignature": "QUJD"}),
+            "And this?",
+            "not all of the question is text: 1 part of type 'acmeWidget'",
+        ),
     ],
 )
 def test_parts_of_a_question_that_are_no_text_are_named(question: Message, text: str | None, sentence: str) -> None:
