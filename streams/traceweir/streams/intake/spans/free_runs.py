@@ -89,8 +89,12 @@ class FreeRuns:
             ]
         later = [i for i in found if self._free[i][1].span.end_ns >= asked.at_ns] or found
         near = self._nearest(later, asked.node)
-        equal = (i for i in (*near, *later) if self._free[i][1].args == call.args)
-        index = next(equal, None)
+        equal = [i for i in near if self._free[i][1].args == call.args]
+        equal = equal or [i for i in later if self._free[i][1].args == call.args]
+        index = equal[0] if len(equal) < 2 and equal else self._with_result(equal, recorded)
+        if index is None and equal:
+            # Runs of equal calls can be exchanged.
+            index = equal[0]
         if index is None and len(near) > 1 and isinstance(call.args, dict) and call.args:
             # Some frameworks add arguments that the model does not write.
             index = next((i for i in near if _contains(self._free[i][1].args, call.args)), None)
@@ -131,17 +135,22 @@ class FreeRuns:
         """Returns the run with the result that a model read; else the one that began first."""
         if len(found) < 2:
             return found[0] if found else None
-        if (value := recorded()) is not ABSENT:
-            text = text_of(value)
-            for index in found:
-                if (result := self._free[index][1].result) is not ABSENT and text_of(result) == text:
-                    return index
+        if (index := self._with_result(found, recorded)) is not None:
+            return index
         runs = [self._free[index][1] for index in found]
         together = [run for run in runs if run.span.start_ns == runs[0].span.start_ns]
         outcomes = [(run.result, run.error) for run in together]
         if any(each != outcomes[0] for each in outcomes):
             self.undecided |= {id(run) for run in together}
         return found[0]
+
+    def _with_result(self, found: Sequence[int], recorded: Callable[[], Any]) -> int | None:
+        """Returns the first run with the result that a model read; None without one."""
+        if not found or (value := recorded()) is ABSENT:
+            return None
+        text = text_of(value)
+        results = ((index, self._free[index][1].result) for index in found)
+        return next((index for index, result in results if result is not ABSENT and text_of(result) == text), None)
 
     def _of_server(self, name: str) -> list[int]:
         """Returns the runs of an MCP server's tool, before whose name clients put that of the server."""

@@ -103,3 +103,23 @@ def test_arguments_that_a_framework_adds_do_not_hide_which_run_is_that_of_the_ca
         each.attributes = {**each.attributes, "gen_ai.tool.call.arguments": json.dumps({"day": day, "user": "u1"})}
     found = results_of([agent(1, 0), chat(2, [], asked(*CALLS)), *runs])
     assert found == [("Sunday", "open"), ("Monday", "closed")]
+
+
+@pytest.mark.parametrize("order", [("open", "closed"), ("closed", "open")])
+def test_of_equal_calls_each_has_the_result_that_the_model_read(order: tuple[str, str]) -> None:
+    day = {"day": "Sunday"}
+    calls = [{"type": "tool_call", "id": name, "name": "look", "arguments": day} for name in ("c1", "c2")]
+    given = zip(("c1", "c2"), ("open", "closed"), strict=True)
+    read = [{"type": "tool_call_response", "id": name, "result": result} for name, result in given]
+    runs = [
+        replace(each, attributes={**each.attributes, "gen_ai.tool.call.arguments": json.dumps(day)})
+        for each in together(*order)
+    ]
+    spans = [
+        agent(1, 0),
+        chat(2, [], asked(*calls)),
+        *runs,
+        chat(5, [asked(*calls), {"role": "tool", "parts": read}], ANSWER),
+    ]
+    returned = [each for each in read_trace(spans).events if each["type"] == "tool.returned"]
+    assert {each["call_id"]: each["response"] for each in returned} == {"c1": "open", "c2": "closed"}
