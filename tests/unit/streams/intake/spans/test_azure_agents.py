@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -148,6 +149,12 @@ def test_what_is_in_other_requests_than_those_of_the_trace_is_said_to_be_missing
     sentences = " ".join(only(spans, "invocation.completed")["missing"])
     assert "no span of this trace lists the messages of the thread after the run" in sentences
     assert "no span lists the steps of the run" in sentences
+
+
+def test_a_span_of_an_agent_around_the_requests_hides_no_call_of_unknown_name() -> None:
+    named = replace(ROOT, attributes={"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "desk"})
+    spans = [named if each is ROOT else each for each in polled() if each.name != "list_run_steps"]
+    assert "no span lists the steps of the run" in " ".join(only(spans, "invocation.completed")["missing"])
 
 
 def test_content_that_was_not_recorded_is_said_to_be_missing_with_its_setting() -> None:

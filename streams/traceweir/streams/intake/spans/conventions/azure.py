@@ -237,6 +237,12 @@ def _quirks(seen: SeenInvocation) -> Mapping[str, str]:
     """Tells what the spans of other requests would tell, which are in other traces or were not made."""
     found: dict[str, str] = {}
     runs = [model for model in seen.models if any(_RUN in node.span.attributes for node in model.nodes)]
+    handed_in = {result.id for model in runs for message in model.rounds for result in message.results}
+    if handed_in - {call.call_id for call in seen.calls}:
+        found["tools"] = (
+            "the names and the arguments of some tool calls are not in the spans: no span lists the steps of the run; list "
+            "them, or read the run as a stream"
+        )
     if len(runs) != len(seen.models) or any(node.kind in ("agent", "workflow") for node in seen.nodes):
         return found
     way_out = f"set {_SETTING}, and put one span around all requests of a turn"
@@ -249,12 +255,6 @@ def _quirks(seen: SeenInvocation) -> Mapping[str, str]:
         found["answer"] = (
             "the answer is not in the spans: no span of this trace lists the messages of the thread after the run; list "
             f"them, or read the run as a stream; {way_out}"
-        )
-    handed_in = {result.id for model in runs for message in model.rounds for result in message.results}
-    if runs and handed_in - {call.call_id for call in seen.calls}:
-        found["tools"] = (
-            "the names and the arguments of some tool calls are not in the spans: no span lists the steps of the run; list "
-            "them, or read the run as a stream"
         )
     return found
 
