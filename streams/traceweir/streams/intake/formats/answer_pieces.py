@@ -143,16 +143,9 @@ class EventsOfResponses:
         self._latest: int | None = None
         self._is_mixed = False
 
-    def nearness(self, piece: JsonObject) -> int:
-        """Returns how surely a piece without the id of its response is one of this stream.
-
-        2: it names an item of the stream; 1: it has the next number; 0: nothing tells.
-        """
-        name = _item_id(piece)
-        if name and any(item.get("id") == name for item in self._items.values()):
-            return 2
-        number = piece.get("sequence_number")
-        return int(self._latest is not None and number == self._latest + 1)
+    def has_next(self, piece: JsonObject) -> bool:
+        """Returns whether the number of a piece is the next one of this stream."""
+        return self._latest is not None and piece.get("sequence_number") == self._latest + 1
 
     def begins_with(self, piece: JsonObject) -> bool:
         return True
@@ -165,7 +158,8 @@ class EventsOfResponses:
         number = piece.get("sequence_number")
         self._latest = number if isinstance(number, int) else self._latest
         known = self._items.get(index, {}).get("id")
-        self._is_mixed |= bool(known and _item_id(piece) and _item_id(piece) != known)
+        name = item_id(piece)
+        self._is_mixed |= bool(known and name and name != known)
         match piece:
             case {"type": str(kind), "response": dict(response)}:
                 self.has_ended = kind in _ENDS_OF_RESPONSE
@@ -207,9 +201,11 @@ class EventsOfResponses:
         return [item for _, item in sorted(self._items.items())]
 
 
-def _item_id(piece: JsonObject) -> JsonValue:
+def item_id(piece: JsonObject) -> str:
+    """Returns the id of the item of which a piece of the Responses API is; empty without one."""
     item = piece.get("item")
-    return item.get("id") if isinstance(item, dict) else piece.get("item_id")
+    name = item.get("id") if isinstance(item, dict) else piece.get("item_id")
+    return name if isinstance(name, str) else ""
 
 
 class PiecesOfGemini:

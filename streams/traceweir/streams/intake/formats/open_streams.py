@@ -17,6 +17,7 @@ from traceweir.streams.intake.formats.answer_pieces import (
     EventsOfAnthropic,
     EventsOfResponses,
     PiecesOfGemini,
+    item_id,
 )
 from traceweir.streams.intake.formats.bedrock_events import EventsOfBedrock, event_of_bedrock
 from traceweir.streams.intake.formats.ollama_pieces import PiecesOfOllama, is_piece_of_ollama
@@ -86,6 +87,8 @@ class OpenStreams:
         """The kinds of the streams so far."""
         self._left: list[tuple[NewStream, StoredAnswer]] = []
         """The pieces that begin no stream and belong to none, such as the tokens of an answer."""
+        self._of_items: dict[str, tuple[NewStream, str]] = {}
+        """The streams of the Responses API by the ids of their items."""
 
     def take(self, found: JsonObject, number: int) -> bool:
         """Adds a piece to its stream. Returns False if the document is no piece."""
@@ -99,6 +102,8 @@ class OpenStreams:
             key = next((each for each in reversed(self._open) if each[0] is new), key)
         if new is EventsOfResponses:
             key = self._response_of(found, name)
+            if isinstance(found.get("item"), dict) and (item := item_id(found)):
+                self._of_items[item] = key
         opened = self._open.get(key)
         if opened is not None and not opened.stream.continues_with(found):
             self._end(key)
@@ -122,17 +127,18 @@ class OpenStreams:
         key = EventsOfResponses, name
         if key in self._open or found.get("type") == "response.created":
             return key
+        of_item = self._open.get(self._of_items.get(item_id(found), key))
+        if of_item is not None and not (name or of_item.stream.has_ended):
+            return self._of_items[item_id(found)]
         others = [each for each in self._open if each[0] is EventsOfResponses]
         if name:
             # The stream has lost its beginning, which names the response.
             return next((each for each in others if not each[1]), key)
-        nearness = {each: self._nearness(each, found) for each in others}
-        nearest = max(others, key=nearness.__getitem__, default=key)
-        return nearest if nearness.get(nearest) else next(reversed(others), key)
+        return next((each for each in others if self._has_next(each, found)), next(reversed(others), key))
 
-    def _nearness(self, key: tuple[NewStream, str], found: JsonObject) -> int:
+    def _has_next(self, key: tuple[NewStream, str], found: JsonObject) -> bool:
         stream = self._open[key].stream
-        return stream.nearness(found) if isinstance(stream, EventsOfResponses) else 0
+        return isinstance(stream, EventsOfResponses) and stream.has_next(found)
 
     def _leave(self, new: NewStream, piece: StoredAnswer) -> None:
         self._left.append((new, piece))
@@ -164,6 +170,7 @@ class OpenStreams:
         """Yields the answers of all streams."""
         for key in list(self._open):
             self._end(key)
+        self._of_items.clear()
         yield from self.ended()
 
     def _end(self, key: tuple[NewStream, str]) -> None:
