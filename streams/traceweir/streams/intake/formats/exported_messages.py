@@ -12,9 +12,20 @@ from traceweir.streams.base.json_values import read_json, write_json
 def call_and_result(
     call_id: JsonValue, name: JsonValue, args: JsonValue, result: JsonValue, *, failed: bool = False
 ) -> list[JsonValue]:
-    call: JsonObject = {"id": call_id, "function": {"name": name, "arguments": without_arguments(args)}}
+    """Returns the messages of a call of a tool and of its result."""
+    return [call_message(call_id, name, without_arguments(args)), result_message(call_id, result, failed=failed)]
+
+
+def call_message(call_id: JsonValue, name: JsonValue, args: JsonValue) -> JsonObject:
+    """Returns the message of an assistant that calls a tool; `args` is null if they are unknown."""
+    function: JsonObject = {"name": name, **({} if args is None else {"arguments": args})}
+    return {"role": "assistant", "tool_calls": [{"id": call_id, "function": function}]}
+
+
+def result_message(call_id: JsonValue, result: JsonValue, *, failed: bool = False) -> JsonObject:
+    """Returns the message of a tool with the result of a call."""
     answered: JsonObject = {"role": "tool", "tool_call_id": call_id, "content": as_text(result)}
-    return [{"role": "assistant", "tool_calls": [call]}, answered | ({"is_error": True} if failed else {})]
+    return answered | ({"is_error": True} if failed else {})
 
 
 def transcript_of_run(

@@ -12,10 +12,10 @@ from pydantic import JsonValue
 
 from traceweir.schemas.base import JsonObject
 from traceweir.streams.intake.formats.answer_pieces import objects_in
+from traceweir.streams.intake.formats.dify import conversation_of_dify
 from traceweir.streams.intake.formats.exported_messages import (
     as_request,
     asked_messages,
-    call_and_result,
     decoded,
     transcript_of_run,
 )
@@ -106,20 +106,11 @@ def _of_dify(found: JsonObject) -> list[JsonObject] | None:
         return None
     if not all({"conversation_id", "message_files", "agent_thoughts"} & each.keys() for each in said):
         return None
-    said.sort(key=lambda each: float(at) if isinstance(at := each.get("created_at"), int | float) else 0.0)
-    messages: list[JsonValue] = []
+    conversations: dict[str, list[JsonObject]] = {}
     for each in said:
-        messages.append({"role": "user", "content": each["query"]})
-        for number, thought in enumerate(objects_in(each.get("agent_thoughts"))):
-            if thought.get("tool"):
-                call_id = thought.get("id") or f"{each['id']}-{number}"
-                inputs = decoded(thought.get("tool_input"))
-                messages += call_and_result(call_id, thought["tool"], inputs, thought.get("observation"))
-        messages.append({"role": "assistant", "content": each["answer"]})
-    name = said[0].get("conversation_id") if isinstance(listed, list) else found["id"]
-    failed = said[-1].get("error")
-    created = {"created_at": said[0]["created_at"]} if said[0].get("created_at") else {}
-    return [{"session_id": name, "messages": messages, **created, **({"error": failed} if failed else {})}]
+        conversations.setdefault(str(each.get("conversation_id")), []).append(each)
+    is_single = not isinstance(listed, list)
+    return [conversation_of_dify(each, is_single=is_single) for each in conversations.values()]
 
 
 _READERS: Sequence[Callable[[JsonObject], list[JsonObject] | None]] = (

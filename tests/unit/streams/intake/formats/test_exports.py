@@ -250,6 +250,54 @@ def test_the_messages_of_dify_are_one_conversation() -> None:
     assert question(only(dify(1, "Weather?", "It rains."))) == "Weather?"
 
 
+def test_messages_of_several_conversations_of_dify_are_a_session_each() -> None:
+    listed = [dify(1, "Weather?", "It rains."), dify(2, "Open?", "Yes.", conversation_id="d")]
+    found = read_traceweir(lines({"data": listed}))
+    assert [[question(turn) for turn in folded(events_of(each.records))] for each in found] == [["Weather?"], ["Open?"]]
+
+
+def test_the_tools_of_a_thought_of_dify_have_each_their_own_input_and_result() -> None:
+    inputs = {"weather": {"city": "Oslo"}, "news": {"topic": "rain"}}
+    thoughts = [
+        {
+            "id": "a1",
+            "tool": "weather",
+            "tool_input": json.dumps({"weather": {"city": "Bergen"}}),
+            "observation": "sun",
+        },
+        {
+            "id": "a2",
+            "tool": "news;weather;news",
+            "tool_input": json.dumps(inputs),
+            "observation": json.dumps({"weather": "rain", "news": "none"}),
+        },
+        {"id": "a3", "tool": "weather;news", "tool_input": "{", "observation": "which?"},
+    ]
+    found = only(dify(1, "Weather?", "It rains.", agent_thoughts=thoughts))
+    assert [(each.name, each.args or {}) for each in found.tool_uses] == [
+        ("weather", {"city": "Bergen"}),
+        ("news", {}),
+        ("weather", {"city": "Oslo"}),
+        ("news", {"topic": "rain"}),
+        ("weather", {}),
+        ("news", {}),
+    ]
+    assert {each.id: each.response for each in found.tool_responses} == {"a1": "sun", "a2-1": "rain", "a2-2": "none"}
+
+
+def test_what_dify_has_beside_the_texts_is_named() -> None:
+    image = {"id": "f", "type": "image", "url": "https://example.com/a.png", "belongs_to": "user"}
+    pieces = [{"content": "Rain is likely.", "dataset_name": "d"}]
+    first = dify(1, "What is this?", "A", message_files=[image], retriever_resources=pieces, error="quota")
+    context = InputContext("f", NOON)
+    text = lines({"data": [first, dify(2, "And now?", "Sun.")]})
+    (read,) = read_recognized(TRACEWEIR, read_documents(io.BytesIO(text.encode())), context)
+    turn = folded(events_of(read.records))[0]
+    assert "not all of the question is text: 1 part of type 'image'" in (turn.unread or ())
+    assert any("because of 'error'" in each for each in turn.unread or ())
+    assert any("'retriever_resources'" in each for each in context.unread_keys.lines("f"))
+
+
 @pytest.mark.parametrize(
     ("document", "kind"),
     [
