@@ -19,7 +19,7 @@ from traceweir.streams.intake.formats.exported_messages import (
     decoded,
     transcript_of_run,
 )
-from traceweir.streams.intake.formats.langfuse_traces import runs_of_langfuse
+from traceweir.streams.intake.formats.langfuse_traces import is_observation_of_langfuse, runs_of_langfuse
 
 _OF_BRAINTRUST = {"span_id", "root_span_id", "experiment_id", "log_id", "project_id", "scores"}
 
@@ -87,7 +87,7 @@ def _run_of_promptfoo(result: JsonObject) -> JsonObject:
 def _of_braintrust(found: JsonObject) -> list[JsonObject] | None:
     is_row = "input" in found and not found.keys().isdisjoint({"output", "error"})
     is_known = not found.keys().isdisjoint(_OF_BRAINTRUST - {"scores"}) or isinstance(found.get("scores"), dict)
-    if not (is_row and is_known) or is_step_of_braintrust(found):
+    if not (is_row and is_known) or is_step_of_braintrust(found) or is_observation_of_langfuse(found):
         return None
     name = next((found[key] for key in ("id", "span_id") if isinstance(found.get(key), str)), None)
     if found.get("error") and found.get("output") is None:

@@ -15,14 +15,26 @@ from traceweir.streams.intake.formats.exported_messages import (
     as_request,
     asked_messages,
     call_and_result,
+    decoded,
     messages_in,
     transcript_of_run,
     without_arguments,
 )
 
-_OF_TRACE = {"timestamp", "sessionId", "htmlPath", "totalCost", "scores", "projectId", "userId", "bookmarked"}
+_OF_TRACE = {
+    "timestamp",
+    "session_id",
+    "sessionId",
+    "htmlPath",
+    "totalCost",
+    "scores",
+    "projectId",
+    "userId",
+    "bookmarked",
+}
 _READ_OBSERVATIONS = {"GENERATION", "TOOL", "AGENT", "CHAIN", "SPAN", "EVENT", "EVALUATOR", "EMBEDDING", "GUARDRAIL"}
 """The types of observations that are read, or that have no part of question, calls or answer of their own."""
+_TYPES = _READ_OBSERVATIONS | {"RETRIEVER"}
 _STEPS = {"AGENT", "CHAIN", "SPAN", "RETRIEVER"}
 """The types of which an observation can be the call of a tool, in exports of programs that do not name their tools."""
 _LONGEST_S = 30 * 24 * 3600
@@ -44,9 +56,14 @@ class TurnOfSession(NamedTuple):
     """The run as a transcript without its session."""
 
 
+def is_observation_of_langfuse(found: JsonObject) -> bool:
+    """Returns whether a document is an observation of Langfuse without its trace, from its API or from a bucket."""
+    return not found.keys().isdisjoint({"traceId", "trace_id"}) and found.get("type") in _TYPES
+
+
 def turn_of_langfuse(found: JsonObject) -> TurnOfSession | None:
     """Returns the run in a trace that names the session whose turn it is; None for another document."""
-    name = found.get("sessionId")
+    name = found.get("sessionId") or found.get("session_id")
     if not (isinstance(name, str) and name and _is_trace_of_langfuse(found)):
         return None
     observed = _observed(found)
@@ -54,14 +71,20 @@ def turn_of_langfuse(found: JsonObject) -> TurnOfSession | None:
     began = time_of(found.get("timestamp"))
     latency = _latency_s(found)
     ended = None if began is None or latency is None else began + timedelta(seconds=latency)
-    asked = asked_messages(without_arguments(found.get("input")))
-    transcript = transcript_of_run(None, asked, steps, found.get("output"), _about_langfuse(found, observed))
+    asked = asked_messages(without_arguments(_text_of(found, "input")))
+    transcript = transcript_of_run(None, asked, steps, _text_of(found, "output"), _about_langfuse(found, observed))
     return TurnOfSession(name, began, ended, bool(steps) or _are_calls_known(found, observed), transcript)
 
 
 def _is_trace_of_langfuse(found: JsonObject) -> bool:
     is_listed = isinstance(found.get("observations"), list) or "htmlPath" in found or "bookmarked" in found
     return bool(is_listed and "id" in found and {"input", "output"} & found.keys() and _OF_TRACE & found.keys())
+
+
+def _text_of(trace: JsonObject, key: str) -> JsonValue:
+    """Returns the input or the output of a trace; a file that Langfuse writes into a bucket has JSON as texts."""
+    is_stored = "project_id" in trace or "session_id" in trace
+    return decoded(trace.get(key)) if is_stored else trace.get(key)
 
 
 def _observed(trace: JsonObject) -> list[JsonObject]:
@@ -98,17 +121,14 @@ def runs_of_langfuse(found: JsonObject) -> list[JsonObject] | None:
         return None
     observed = _observed(found)
     steps = _tools_of(observed) or _calls_of_models(observed)
-    asked = without_arguments(found.get("input"))
+    asked = without_arguments(_text_of(found, "input"))
+    output = _text_of(found, "output")
     if not steps and not _are_calls_known(found, observed):
         latency = _latency_s(found)
         timed: JsonObject = {} if latency is None else {"execution_time_ms": latency * 1000}
-        row: JsonObject = {"request_id": found["id"], "request": as_request(asked), "response": found.get("output")}
+        row: JsonObject = {"request_id": found["id"], "request": as_request(asked), "response": output}
         return [{**row, **timed, **_unread_observations(observed)}]
-    return [
-        transcript_of_run(
-            found["id"], asked_messages(asked), steps, found.get("output"), _about_langfuse(found, observed)
-        )
-    ]
+    return [transcript_of_run(found["id"], asked_messages(asked), steps, output, _about_langfuse(found, observed))]
 
 
 def _tools_of(observed: Sequence[JsonObject]) -> list[JsonValue]:

@@ -6,6 +6,7 @@ from traceweir.schemas.base import JsonObject
 from traceweir.streams.intake.formats.base import Sureness
 from traceweir.streams.intake.formats.batch_lines import is_input_of_batch, is_line_of_batch, shown_body
 from traceweir.streams.intake.formats.exports import is_step_of_braintrust
+from traceweir.streams.intake.formats.langfuse_traces import is_observation_of_langfuse
 from traceweir.streams.intake.formats.open_streams import is_piece
 from traceweir.streams.intake.formats.other_document import OtherDocument, possible
 from traceweir.streams.intake.formats.other_tools import OF_OTHER_TOOLS
@@ -30,22 +31,6 @@ def _is_trace_without_type(found: JsonObject) -> Sureness:
 
 def _is_run_of_langsmith(found: JsonObject) -> bool:
     return isinstance(found.get("run_type"), str) and not found.keys().isdisjoint({"inputs", "outputs"})
-
-
-def _is_observation_of_langfuse(found: JsonObject) -> bool:
-    types = (
-        "GENERATION",
-        "SPAN",
-        "EVENT",
-        "TOOL",
-        "AGENT",
-        "CHAIN",
-        "RETRIEVER",
-        "EVALUATOR",
-        "EMBEDDING",
-        "GUARDRAIL",
-    )
-    return "traceId" in found and found.get("type") in types
 
 
 def _is_event_of_dify(found: JsonObject) -> bool:
@@ -196,7 +181,7 @@ OTHER_DOCUMENTS = (
     OtherDocument(
         "an observation of Langfuse",
         "export the traces with their `observations`: a trace has question and answer",
-        _is_observation_of_langfuse,
+        is_observation_of_langfuse,
     ),
     OtherDocument(
         "an event of a stream of Dify, which has no question",

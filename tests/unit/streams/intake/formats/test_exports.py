@@ -104,6 +104,20 @@ def test_the_input_of_a_trace_of_langfuse_can_have_the_form_of_its_program(given
     assert question(only(langfuse(MODEL, input=given))) == said
 
 
+def test_a_trace_that_langfuse_wrote_into_a_bucket_has_json_as_texts() -> None:
+    asked = json.dumps({"messages": [{"role": "user", "content": "Weather?"}]})
+    said = json.dumps({"role": "assistant", "content": "It rains."})
+    stored = {
+        "id": "t1",
+        "timestamp": "2026-01-01 00:00:00.000",
+        "project_id": "p",
+        "session_id": "s",
+        "bookmarked": False,
+    }
+    found = only({**stored, "input": asked, "output": said})
+    assert (question(found), answer(found)) == ("Weather?", "It rains.")
+
+
 def test_an_unknown_kind_of_observation_is_named() -> None:
     context = InputContext("f", NOON)
     text = lines(langfuse(TOOL, observed("RETRIEVER", 1, output=["d"])))
@@ -307,6 +321,10 @@ def test_what_dify_has_beside_the_texts_is_named() -> None:
             "a pair of answers of a preference data set",
         ),
         (MODEL, "an observation of Langfuse"),
+        (
+            {"id": "o1", "trace_id": "t1", "project_id": "p", "type": "GENERATION", "input": "[]", "output": "a"},
+            "an observation of Langfuse",
+        ),
         (
             {**BRAINTRUST, "is_root": False, "span_id": "s2", "input": "q", "output": "a"},
             "a step of a trace of Braintrust",
