@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -19,11 +20,15 @@ from traceweir.streams.intake.formats.base import (
 )
 from traceweir.streams.intake.formats.documents import Document, InputError, name_of
 from traceweir.streams.intake.formats.session_records import checked_event, checked_trace
+from traceweir.streams.intake.formats.unread_keys import KnownKeys
 
 if TYPE_CHECKING:
     from traceweir.streams.intake.otlp.decoding import LogEvent
     from traceweir.streams.intake.spans.reader import TraceRecords
     from traceweir.streams.intake.spans.span import Span
+
+
+_INSTRUMENTATIONS = KnownKeys("instrumentation", ())
 
 
 class _Traces:
@@ -67,6 +72,7 @@ def _read(streams: Sequence[BinaryIO], context: InputContext) -> Iterator[Docume
     from traceweir.streams.intake.spans.reader import read_trace
     from traceweir.streams.intake.spans.switches import switch_of
     from traceweir.streams.intake.spans.tree import below, trees, unique
+    from traceweir.streams.intake.spans.unread_instrumentations import unread_instrumentations, way_out_of
     from traceweir.streams.intake.spans.unread_operations import unread_operations
 
     traces = _Traces()
@@ -84,6 +90,7 @@ def _read(streams: Sequence[BinaryIO], context: InputContext) -> Iterator[Docume
         number += 1
         yield DocumentRecords(Document(number, b""), [], _unknown_spans(unknown, context.source))
     agents = own_spans = 0
+    unread_spans: Counter[str] = Counter()
     for trace_id, spans in traces.spans.items():
         try:
             found = read_trace(spans, visibility=context.visibility)
@@ -96,12 +103,16 @@ def _read(streams: Sequence[BinaryIO], context: InputContext) -> Iterator[Docume
             )
             continue
         own_spans += found.own_spans
+        unread_spans += unread_instrumentations(spans)
         if found.events or found.traces:
             agents += 1
             number += 1
             yield _documents(
                 Document(number, b""), found, context.document_error(Document(number, b""), f"trace {trace_id}")
             )
+    if agents:
+        for name, count in unread_spans.items():
+            context.unread_keys.note_key(name, _INSTRUMENTATIONS, count=count)
     if traces.spans and not agents:
         span_count = sum(map(len, traces.spans.values()))
         where = f"{counted(span_count, 'span')} in {counted(len(traces.spans), 'trace')}"
@@ -116,7 +127,8 @@ def _read(streams: Sequence[BinaryIO], context: InputContext) -> Iterator[Docume
         ):
             what = f"{where}, and none of an agent, a model or a tool{own}; {unread}"
         else:
-            what = f"{where}, and none of an agent, a model or a tool{own}; instrument the agent or its framework"
+            way_out = way_out_of(span for spans in traces.spans.values() for span in spans)
+            what = f"{where}, and none of an agent, a model or a tool{own}; {way_out}"
         yield DocumentRecords(Document(number + 1, b""), [], InputError(f"{context.source}: has {what}"))
 
 

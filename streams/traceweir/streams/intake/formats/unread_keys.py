@@ -72,13 +72,14 @@ class UnreadKeys:
         for name in [each for each in found if each not in known.known]:
             self.note_key(name, known, has_content=bool(found[name]) and isinstance(found[name], str | list | dict))
 
-    def note_key(self, name: str, known: KnownKeys, *, has_content: bool = True) -> None:
+    def note_key(self, name: str, known: KnownKeys, *, has_content: bool = True, count: int = 1) -> None:
         """Counts a key that is not read.
 
         Args:
             name: The key.
             known: The keys that the reader knows.
             has_content: Whether its value can hold content.
+            count: How often it is there, at least 1.
         """
         if name in known.known or not name:
             return
@@ -89,7 +90,7 @@ class UnreadKeys:
                 return
             self._nearest[key] = known.nearest(name)
         if has_content or self._nearest[key] is not None:
-            self._counts[key] += 1
+            self._counts[key] += count
 
     def note_model(self, model: type[BaseModel], found: JsonValue, ignored: IgnoredKeys) -> None:
         """Counts the unread keys of an object that a model reads, and of the objects in it."""

@@ -19,6 +19,7 @@ from traceweir.streams.intake.formats.base import DocumentRecords
 from traceweir.streams.intake.formats.documents import InputError
 from traceweir.streams.intake.formats.files import read_inputs
 from traceweir.streams.intake.formats.registry import input_format
+from traceweir.streams.intake.formats.unread_keys import UnreadKeys
 from traceweir.streams.intake.spans import reader
 
 __all__ = ["write_input"]
@@ -137,6 +138,54 @@ def test_spans_without_an_agent_are_said_to_be_none() -> None:
         span["name"], span["attributes"] = "GET /", []
     (found,) = read(orjson.dumps(request))
     assert str(found.problem).startswith("the input: has 2 spans in 1 trace, and none of an agent, a model or a tool; ")
+
+
+def unread(scope: str, attributes: Sequence[dict[str, Any]] = ()) -> dict[str, Any]:
+    """Returns a request with two spans of an instrumentation, in a trace of their own."""
+    request: dict[str, Any] = orjson.loads(REQUESTS[0])
+    spans = request["resourceSpans"][0]["scopeSpans"][0]
+    spans["scope"] = {"name": scope}
+    for span in spans["spans"]:
+        span["name"], span["attributes"], span["traceId"] = "run", list(attributes), "ab" * 16
+    return request
+
+
+N8N = [{"key": "n8n.workflow.id", "value": {"stringValue": "w"}}]
+
+
+@pytest.mark.parametrize(
+    ("request_", "sentence"),
+    [
+        (
+            unread("llamaindex.opentelemetry.tracer"),
+            "spans of LlamaIndex's own integration of OpenTelemetry are not read: use",
+        ),
+        (unread("workflows", N8N), "spans of n8n are not read: "),
+        (unread("acme\n"), "instrument the agent or its framework (they are of 'acme"),
+        (unread(""), "instrument the agent or its framework"),
+    ],
+)
+def test_spans_without_an_agent_are_said_to_be_those_of_their_instrumentation(
+    request_: dict[str, Any], sentence: str
+) -> None:
+    (found,) = read(orjson.dumps(request_))
+    assert sentence in str(found.problem)
+    assert "\n" not in str(found.problem)
+
+
+def test_spans_of_an_instrumentation_that_is_not_read_are_counted_beside_those_of_agents() -> None:
+    keys = UnreadKeys()
+    streams = [io.BytesIO(EXAMPLE.read_bytes()), io.BytesIO(orjson.dumps(unread("workflows", N8N)))]
+    found = read_inputs(
+        streams,
+        input_format("otlp"),
+        task_domain="general",
+        max_session_bytes=800_000,
+        visibility="private",
+        unread_keys=keys,
+    )
+    assert values(list(found))
+    assert list(keys.lines("f")) == ["f: instrumentation 'n8n' is not read (2 times)"]
 
 
 def test_spans_of_an_unknown_operation_with_messages_are_said_not_to_be_read() -> None:
