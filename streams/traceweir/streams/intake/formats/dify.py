@@ -33,7 +33,8 @@ def conversation_of_dify(said: Sequence[JsonObject], *, is_single: bool) -> Json
             # Only the last turn of a transcript can have failed; of another one it is said that its answer is not whole.
             answered["finish_reason"] = "error"
         messages.append(answered)
-    first, last = ordered[0], ordered[-1]
+    first = ordered[0]
+    last = ordered[-1]
     retrieved: list[JsonValue] = [piece for each in ordered for piece in objects_in(each.get(_RETRIEVED))]
     optional: JsonObject = {
         "created_at": first.get("created_at"),
