@@ -22,7 +22,7 @@ from traceweir.scorers.judged.base import JudgedScorer
 from traceweir.scorers.judged.labelled_cases import CasesError, LabelledCase, labelled_cases, read_cases
 from traceweir.streams.base.statistics.rate_intervals import Interval
 from traceweir.streams.cli.errors import FAILED, UNUSABLE
-from traceweir.streams.cli.judge_plan import chosen_criteria, judging_of, passing_value, plan_of, without_fallback
+from traceweir.streams.cli.judge_plan import chosen_criteria, judging_of, passing_value, plan_of
 from traceweir.streams.cli.judge_unasked import Unasked, complain_of_unasked
 from traceweir.streams.cli.terminal import complain, progress_bar
 from traceweir.streams.intake.formats.documents import InputError
@@ -86,7 +86,7 @@ def run_agree(
         InvalidSettingsError: the environment cannot be used.
         JudgeUnavailableError: the [judge] extra is not installed.
     """
-    plan = without_fallback(plan_of(config, model))
+    plan = plan_of(config, model)
     chosen = chosen_criteria(plan, criteria)
     asked = [_Asked(scorer, labelled_cases(scorer) if cases is None else _cases_of(cases)) for scorer in chosen]
     for each in asked:
@@ -142,7 +142,7 @@ def _in_language(asked: Sequence[_Asked], language: str | None) -> list[_Asked]:
 
 
 async def _agree(plan: Plan, asked: Sequence[_Asked], *, only_estimate: bool) -> list[_Answered]:
-    with judging_of(plan) as judging:
+    with judging_of(plan, with_fallback=False) as judging:
         estimate = QuestionsEstimate(judging)
         for each in asked:
             await estimate.add(each.scorer, each.cases)

@@ -22,7 +22,7 @@ from traceweir.schemas.turns import Turn, turns_of
 from traceweir.scorers.evaluation.plan import Plan
 from traceweir.scorers.judged.base import JudgedScorer
 from traceweir.streams.cli.errors import FAILED, NO_DOCUMENT, UNUSABLE
-from traceweir.streams.cli.judge_plan import chosen_criteria, judging_of, plan_of, without_fallback
+from traceweir.streams.cli.judge_plan import chosen_criteria, judging_of, plan_of
 from traceweir.streams.cli.judge_unasked import Unasked, complain_of_unasked
 from traceweir.streams.cli.sessions.commands import sessions_of_files
 from traceweir.streams.cli.terminal import complain, steps
@@ -46,7 +46,7 @@ def run_check(criteria: Sequence[str], config: Path | None, model: str | None, *
         InvalidSettingsError: the environment cannot be used.
         JudgeUnavailableError: the [judge] extra is not installed.
     """
-    plan = without_fallback(plan_of(config, model))
+    plan = plan_of(config, model)
     checked = asyncio.run(_check(plan, chosen_criteria(plan, criteria)))
     if as_json:
         for each in checked:
@@ -177,7 +177,7 @@ def _print_block(title: str, text: str) -> None:
 
 async def _check(plan: Plan, scorers: Sequence[JudgedScorer]) -> list[CheckedCriterion]:
     checked = []
-    with judging_of(plan) as judging, steps("asking about") as begin:
+    with judging_of(plan, with_fallback=False) as judging, steps("asking about") as begin:
         for scorer in scorers:
             begin(scorer.metric)
             checked.append(await check_judge_on(scorer, judging.session()))

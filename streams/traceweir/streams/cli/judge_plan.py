@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -40,11 +39,6 @@ def plan_of(config: Path | None, model: str | None) -> Plan:
     if model is not None:
         criterion["judge_model_options"] = {"judge_model": model}
     return read_plan({"criteria": {name: criterion for name, place in PLACES.items() if place.startswith("judged.")}})
-
-
-def without_fallback(plan: Plan) -> Plan:
-    """Returns the plan without other models: the verdicts must be those of the model that a table names."""
-    return replace(plan, judge=plan.judge.model_copy(update={"fallback": {}}))
 
 
 def chosen_criteria(plan: Plan, criteria: Sequence[str]) -> list[JudgedScorer]:
@@ -87,8 +81,13 @@ def passing_value(plan: Plan, scorer: JudgedScorer) -> float:
 
 
 @contextmanager
-def judging_of(plan: Plan) -> Iterator[Judging]:
+def judging_of(plan: Plan, *, with_fallback: bool = True) -> Iterator[Judging]:
     """Yields the judge of a plan, with verdicts in the file of `traceweir score`.
+
+    Args:
+        plan: The plan.
+        with_fallback: Whether the models of the fallback are asked; without them, all verdicts are those of the model that
+            a table names.
 
     Raises:
         ConfigError: no criterion of the plan asks a judge.
@@ -96,8 +95,8 @@ def judging_of(plan: Plan) -> Iterator[Judging]:
         JudgeUnavailableError: the [judge] extra is not installed.
     """
     # The commands show what a check by known cases only counts.
-    unchecked = replace(plan, judge=plan.judge.model_copy(update={"check": "off"}))
-    with judging_from_file(unchecked, load_settings()) as judging:
+    changes: dict[str, object] = {"check": "off"} if with_fallback else {"check": "off", "fallback": {}}
+    with judging_from_file(plan, load_settings(), plan.judge.model_copy(update=changes)) as judging:
         if judging is None:
             raise ConfigError(["criteria: none of them asks a judge"])
         yield judging

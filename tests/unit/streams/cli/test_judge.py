@@ -242,3 +242,22 @@ def test_an_unknown_criterion_is_refused_with_the_nearest(
         "conversation_complete: asks no judge here; the criteria that ask one are: final_response_match_v2, "
     )
     assert err.endswith("; did you mean 'conversation_completeness'?\n")
+
+
+@pytest.mark.parametrize("command", [["check"], ["agree", "--estimate", "--language", "ja"]])
+def test_no_warning_says_that_a_fallback_is_not_asked_where_it_is_left_out(
+    command: list[str], capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture, server: OpenAiServer
+) -> None:
+    server.default = safe
+    criterion = {"threshold": 1, "judge_model_options": {"judge_model": "openai/local"}}
+    judge = {
+        "fallback": {"openai/local": ["openai/other"]},
+        "options": {"openai/other": {"seed": 1}, "openai/loco": {"seed": 1}},
+        "prices": {"openai/local": {"input": 1, "output": 1}},
+    }
+    Path("config.json").write_text(json.dumps({"criteria": {"safety_v1": criterion}, "judge": judge}))
+    code, _, _ = run(capfd, *command, "--config", "config.json")
+    assert code == 0
+    assert "judge.options.openai/other" not in caplog.text
+    assert "judge.options.openai/loco has no effect" in caplog.text
+    assert "openai/other" not in {body["model"] for body in server.asked}

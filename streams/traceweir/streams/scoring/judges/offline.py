@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
-from traceweir.schemas.judge_config import Retries
+from traceweir.schemas.judge_config import JudgeConfig, Retries
 from traceweir.scorers.evaluation.plan import Plan
 from traceweir.scorers.judge import Judge
 from traceweir.streams.base.clock import utc_now
@@ -24,16 +24,18 @@ _UNREACHABLE = Retries(attempts=3, initial_s=1.0, jitter_s=0.0)
 
 
 @contextmanager
-def judging_from_file(plan: Plan, settings: Settings) -> Iterator[Judging | None]:
+def judging_from_file(plan: Plan, settings: Settings, judge: JudgeConfig | None = None) -> Iterator[Judging | None]:
     """Yields a `Judging` that is open during the `with` block; None if no criterion of the plan asks a judge.
 
     Args:
-        plan: The criteria.
+        plan: The criteria, with the section that is searched for names of models that nobody asks.
         settings: Address and key of the judges' API, and the path of the verdict file.
+        judge: How the judges are asked; None: as the section of the plan says.
 
     Raises:
         JudgeUnavailableError: the [judge] extra is not installed, or the file cannot be used.
     """
+    judge = judge or plan.judge
     if not plan.judged:
         yield None
         return
@@ -47,13 +49,13 @@ def judging_from_file(plan: Plan, settings: Settings) -> Iterator[Judging | None
     check_judge()
     for sentence in unused_names(plan, settings.judge_api_base):
         log.warning("%s", sentence)
-    with JudgeFile(settings.judge_cache, plan.judge.cache) as file:
+    with JudgeFile(settings.judge_cache, judge.cache) as file:
         access = Access.of(settings)
         # Somebody waits for this command, and an address that is wrong stays wrong. A server that restarts is back soon.
-        attempts = min(_UNREACHABLE.attempts, plan.judge.retries.attempts)
+        attempts = min(_UNREACHABLE.attempts, judge.retries.attempts)
         unreachable = _UNREACHABLE.model_copy(update={"attempts": attempts})
         judging = Judging(
-            plan.judge,
+            judge,
             access,
             utc_now,
             store=file,
