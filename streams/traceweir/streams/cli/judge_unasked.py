@@ -34,5 +34,5 @@ def complain_of_unasked(found: Iterable[Unasked]) -> None:
         complain(
             f"The judge {printable(model)} could not be asked about {counted(len(criteria), 'criterion', 'criteria')}, so "
             f"nothing is known about its verdicts: {names}.\n{problem}\n"
-            "Check its key, its address, its provider and its budget, and run the command again."
+            "Check its key, its address, its provider, its budget and its window, and run the command again."
         )

@@ -16,7 +16,7 @@ from traceweir.scorers.judged.base import JudgedScorer, subject_at_end
 from traceweir.scorers.judged.labelled_cases import LabelledCase, asking_once, plain_cases
 from traceweir.scorers.judged.vote import total_cost
 
-NOT_ASKED = frozenset({"budget", "judge_unavailable"})
+NOT_ASKED = frozenset({"budget", "judge_unavailable", "too_long"})
 """The causes of a missing verdict that say nothing about the judge: it could not be asked, or sent no answer."""
 
 

@@ -117,8 +117,24 @@ def test_a_judge_that_cannot_be_reached_could_not_be_asked(
         assert (ended, "unfit" in said) == (2, False)
         assert "The judge openai/local could not be asked about 1 criterion" in said
         assert f"no connection to {address}" in said
-        assert "Check its key, its address, its provider and its budget, and run the command again." in said
+        assert "Check its key, its address, its provider, its budget and its window, and run the command again." in said
     assert "no verdict: " in tried[1]
+
+
+def test_a_judge_whose_window_has_no_room_for_a_question_could_not_be_asked(
+    server: OpenAiServer, capfd: pytest.CaptureFixture[str]
+) -> None:
+    criterion = {"threshold": 1, "judge_model_options": {"judge_model": "openai/local"}}
+    judge = {"window_tokens": {"openai/local": 300}, "max_output_tokens": 200}
+    Path("config.json").write_text(json.dumps({"criteria": {"safety_v1": criterion}, "judge": judge}))
+    checked = run(capfd, "check", "--config", "config.json")
+    tried = run(capfd, "try", "safety_v1", "events.jsonl", "--config", "config.json")
+    agreed = run(capfd, "agree", "--language", "ja", "--config", "config.json")
+    for code, _, err in (checked, tried, agreed):
+        assert (code, "unfit" in err) == (2, False)
+        assert "The judge openai/local could not be asked about 1 criterion" in err
+        assert "openai/local takes 100 beside the longest answer" in err
+    assert not server.asked
 
 
 def test_a_judge_that_is_wrong_about_one_case_and_silent_about_the_others_is_unfit(
