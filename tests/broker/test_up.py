@@ -95,8 +95,8 @@ def parts_of(pid: int) -> list[int]:
     return [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
-def until(holds: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + DEADLINE_S
+def until(holds: Callable[[], bool], what: str, within_s: float = DEADLINE_S) -> None:
+    deadline = time.monotonic() + within_s
     while not holds():
         assert time.monotonic() < deadline, what
         time.sleep(0.05)
@@ -226,7 +226,7 @@ def test_sessions_are_compared_with_the_cases_of_an_eval_set(run: Run, monkeypat
         until(lambda: len(get(found).json()) == 2, "the sessions are not compared")
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 def test_the_demo_shows_its_story() -> None:
     with running("--demo") as (process, told):
         page = told["dashboard"]
@@ -234,22 +234,24 @@ def test_the_demo_shows_its_story() -> None:
         def shown(path: str) -> Any:
             return get(f"{page}/api/{path}").json()
 
-        def configs(overview: Any) -> int:
-            return [each["kind"] for each in overview["changes"]].count("config_digest")
+        def changes(kind: str) -> list[str]:
+            return [each["value"] for each in shown("overview")["changes"] if each["kind"] == kind]
 
-        until(lambda: len(shown("not-scored")) > 0, "the outage of the judge is not shown")
-        until(lambda: configs(shown("overview")) == 2, "no config was pushed")
-        until(lambda: shown("overview")["coverage"]["sessions"] > 300, "no live session is shown")
-        (outage,) = shown("not-scored")
-        letters = shown("dead-letters")["by_reason"]
-        versions = {each["value"] for each in shown("overview")["changes"] if each["kind"] == "agent_version"}
+        outage = [("conversation_completeness", "judge_unavailable", 30)]
+        expected: list[tuple[str, Callable[[], object], object]] = [
+            (
+                "the outage of the judge",
+                lambda: [(each["metric"], each["cause"], each["results"]) for each in shown("not-scored")],
+                outage,
+            ),
+            ("the dead letters", lambda: shown("dead-letters")["by_reason"], {"not_json": 2, "empty": 1}),
+            ("the versions of the agent", lambda: set(changes("agent_version")), {"1.8", "1.9", "2.0"}),
+            ("the pushed config", lambda: len(changes("config_digest")), 2),
+            ("a live session", lambda: shown("overview")["coverage"]["sessions"] > 300, True),
+        ]
+        for what, found, value in expected:
+            # On a busy machine the scores of the history take minutes.
+            until(lambda found=found, value=value: found() == value, f"{what} is not shown", within_s=300)  # type: ignore[misc]
         process.send_signal(signal.SIGINT)
 
         assert process.wait(DEADLINE_S) == 0
-    assert (outage["metric"], outage["cause"], outage["results"]) == (
-        "conversation_completeness",
-        "judge_unavailable",
-        30,
-    )
-    assert letters == {"not_json": 2, "empty": 1}
-    assert versions == {"1.8", "1.9", "2.0"}

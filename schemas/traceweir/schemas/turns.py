@@ -63,6 +63,8 @@ class Turn:
     """The earliest known `occurred_at` of the invocation's events, in UTC; None if no time is known."""
     dimensions: Dimensions = UNKNOWN
     """The dimensions of the invocation, with the user id as the agent sent it."""
+    without_reference: str | None = None
+    """Why an expectation that names the session does not count for it; None: there is none, or it counts."""
 
 
 def turns_of(session: Session) -> list[Turn]:

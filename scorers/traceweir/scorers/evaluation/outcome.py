@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from traceweir.schemas.refused_record import REFERENCE
 from traceweir.schemas.score import Cause, Cost, NotEvaluated
 from traceweir.schemas.text import printable
+from traceweir.schemas.turns import Turn
 from traceweir.scorers.base import (
     NOTHING_SPENT,
     Measurement,
@@ -41,7 +42,9 @@ Outcome: TypeAlias = Measurement | Unmeasured
 def with_lost_references(
     scorer: Scorer | None, subjects: Sequence[Subject], outcomes: Sequence[Outcome]
 ) -> list[Outcome]:
-    """Returns the outcomes; one that lacks a reference names the refused record in which that can have been.
+    """Returns the outcomes; one that lacks a reference says why.
+
+    It names the refused record in which the reference can have been, or why the expected case does not count.
 
     Args:
         scorer: The scorer; None if Traceweir does not compute the metric.
@@ -59,13 +62,26 @@ def _with_lost_reference(need: NeededReference, subject: Subject, outcome: Outco
         return outcome
     if any(getattr(subject.reference, name, None) for name in need.fields):
         return outcome
+    turns = subject.turns if subject.invocation is None else subject.turns[subject.position :][:1]
     own = () if subject.invocation is None else (subject.invocation,)
-    for invocation in own or (turn.invocation for turn in subject.turns):
+    for invocation in own or (turn.invocation for turn in turns):
         try:
             require_accepted(invocation, REFERENCE)
         except MissingInput as error:
             return unmeasured(error)
-    return outcome
+    return _with_unused_reference(outcome, turns)
+
+
+def with_unused_references(scorer: Scorer | None, turns: Sequence[Turn], total: Outcome) -> Outcome:
+    """Returns the session's outcome of a criterion of invocations; without a value, it says why a reference is unused."""
+    if scorer is None or scorer.needed_reference is None or isinstance(total, Measurement):
+        return total
+    return total if total.because != "missing_input" else _with_unused_reference(total, turns)
+
+
+def _with_unused_reference(outcome: Unmeasured, turns: Sequence[Turn]) -> Unmeasured:
+    why = next((turn.without_reference for turn in turns if turn.without_reference), None)
+    return outcome if why is None else replace(outcome, rationale=f"{outcome.rationale}: {why}")
 
 
 def unmeasured(error: BaseException) -> Unmeasured:

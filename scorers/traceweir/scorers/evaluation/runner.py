@@ -25,7 +25,13 @@ from traceweir.scorers.evaluation.cascade import SessionChoice
 from traceweir.scorers.evaluation.labels import with_labels
 from traceweir.scorers.evaluation.metered_judge import MeteredJudge
 from traceweir.scorers.evaluation.metric import Metric
-from traceweir.scorers.evaluation.outcome import Outcome, Unmeasured, unmeasured, with_lost_references
+from traceweir.scorers.evaluation.outcome import (
+    Outcome,
+    Unmeasured,
+    unmeasured,
+    with_lost_references,
+    with_unused_references,
+)
 from traceweir.scorers.evaluation.plan import Plan
 from traceweir.scorers.evaluation.score_writer import ScoreWriter
 from traceweir.scorers.judge import SCORE_ENDS_AT_S, Judge
@@ -191,6 +197,7 @@ class _Measuring:
         if left_out is None:
             if scorer is not None and level == "invocation" and (subjects or metric.runs_on is None or self._withdrawn):
                 total = aggregated(scorer, [_id_of(subject) for subject in subjects], outcomes)
+                total = with_unused_references(scorer, self._turns, total)
                 if not (metric.needs_input and lacks_input(total) and not self._withdrawn):
                     found.append(write("session", self._session.session_id, total, self._began, self._shared))
         elif level != "session" or not subjects:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import count
 
+from traceweir.schemas.figures import counted
 from traceweir.schemas.reference import CASE_LABEL, Reference, case_reference_id, normalised_question
+from traceweir.schemas.text import printable
 from traceweir.schemas.turns import Turn
 
 Question = tuple[str, str]
@@ -34,18 +37,23 @@ class References:
         A reference in the events precedes all others, then come the one with the reference id of the events, the one of
         the eval case that the session plays, and the one of the question. A session plays the case that its label
         `case_id` names, else the one whose eval id is the session id. Its invocations are compared with the turns of the
-        case in pairs: if their numbers differ, neither the case nor a question gives it a reference.
+        case in pairs: if their numbers differ, neither the case nor a question gives it a reference, and the invocation
+        says so. So it does if the labels name several cases.
         """
         if not self._by_id:
             return list(turns)
         case = self._case_of(turns, session_id)
         paired = case is not None and self._has_turns(case, len(turns))
-        return [
+        found = [
             turn
             if turn.reference is not None
             else self._resolved(turn, case, case_reference_id(case, number) if case is not None and paired else None)
             for number, turn in enumerate(turns)
         ]
+        why = None if paired else self._why_not(turns, case)
+        if why is None:
+            return found
+        return [turn if turn.reference is not None else replace(turn, without_reference=why) for turn in found]
 
     def _resolved(self, turn: Turn, case: str | None, of_case: str | None) -> Turn:
         found = self._by_id.get(turn.reference_id) if turn.reference_id else None
@@ -58,13 +66,32 @@ class References:
         return turn if found is None else replace(turn, reference=found)
 
     def _case_of(self, turns: Sequence[Turn], session_id: str) -> str | None:
-        labels = {name for turn in turns if (name := (turn.dimensions.labels or {}).get(CASE_LABEL))}
+        labels = _cases_named(turns)
         named = labels.pop() if len(labels) == 1 else session_id
         return named if case_reference_id(named, 0) in self._by_id else None
 
-    def _has_turns(self, case: str, count: int) -> bool:
-        known = all(case_reference_id(case, number) in self._by_id for number in range(count))
-        return known and case_reference_id(case, count) not in self._by_id
+    def _has_turns(self, case: str, number_of_turns: int) -> bool:
+        known = all(case_reference_id(case, number) in self._by_id for number in range(number_of_turns))
+        return known and case_reference_id(case, number_of_turns) not in self._by_id
+
+    def _why_not(self, turns: Sequence[Turn], case: str | None) -> str | None:
+        """Returns why a session is not compared with the case that it names; None if it names no case."""
+        if case is not None:
+            expected = next(number for number in count(1) if case_reference_id(case, number) not in self._by_id)
+            return (
+                f"the case '{printable(case, 200)}' has {counted(expected, 'turn')}, and the session "
+                f"{counted(len(turns), 'invocation')}, so they are not compared"
+            )
+        labels = _cases_named(turns)
+        if len(labels) > 1:
+            return f"the label `{CASE_LABEL}` names {counted(len(labels), 'case')} in one session, so none counts"
+        for name in labels:
+            return f"no reference has the case '{printable(name, 200)}' that the label `{CASE_LABEL}` names"
+        return None
+
+
+def _cases_named(turns: Sequence[Turn]) -> set[str]:
+    return {name for turn in turns if (name := (turn.dimensions.labels or {}).get(CASE_LABEL))}
 
 
 def _question(reference: Reference) -> Question:

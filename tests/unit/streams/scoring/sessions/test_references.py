@@ -1,9 +1,17 @@
 """Tests which reference a turn is compared with."""
 
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+import pytest
+
 from traceweir.schemas.dimensions import UNKNOWN, Dimensions
 from traceweir.schemas.invocation import Content, Invocation
 from traceweir.schemas.reference import Reference, case_reference_id
+from traceweir.schemas.session import Session
 from traceweir.schemas.turns import Turn
+from traceweir.scorers.evaluation.plan import read_plan
+from traceweir.scorers.evaluation.runner import evaluate
 from traceweir.streams.scoring.sessions.references import References
 
 
@@ -109,3 +117,45 @@ def test_a_reference_of_an_event_precedes_that_of_the_case() -> None:
     inline = asked("When?", reference=expecting("inline"), case="refund")
     assert answers(references, inline) == ["inline"]
     assert answers(references, asked("When?", reference_id="by-id", case="refund")) == ["by id"]
+
+
+@pytest.mark.parametrize(
+    ("cases", "session_id", "why"),
+    [
+        (["refund"], "s-1", "the case 'refund' has 2 turns, and the session 1 invocation, so they are not compared"),
+        ([None], "refund", "the case 'refund' has 2 turns, and the session 1 invocation, so they are not compared"),
+        ([None] * 3, "refund", "the case 'refund' has 2 turns, and the session 3 invocations, so they are not compared"),
+        (["refund", "other"], "s-1", "the label `case_id` names 2 cases in one session, so none counts"),
+        (["re\nfund"], "s-1", "no reference has the case 're\\nfund' that the label `case_id` names"),
+        ([None], "s-1", None),
+    ],
+)
+async def test_a_score_says_why_the_named_case_is_not_compared(
+    cases: Sequence[str | None], session_id: str, why: str | None
+) -> None:
+    references = with_case("refund", "in five days", "to the card")
+    turns = references.resolve([asked("When?", case=case) for case in cases], session_id)
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    session = Session(
+        session_id=session_id,
+        segment=0,
+        revision=0,
+        closed_because="idle",
+        first_record_at=now,
+        last_record_at=now,
+        events=[],
+        traces=[],
+    )
+    plan = read_plan({"criteria": {"response_match_score": 0.5, "answered": {}}})
+
+    scores = await evaluate(plan, session, turns, now=lambda: now, timeout_s=1)
+
+    compared = [score for score in scores if score.metric.endswith("response_match_score")]
+    assert {score.status for score in compared} == {"NOT_EVALUATED"}
+    ends = f": {why}" if why else ""
+    number = f"{len(cases)} invocations"
+    assert [score.rationale for score in compared] == [
+        *[f"no reference says which final response was expected{ends}"] * len(cases),
+        f"none of {number} has a value{ends}",
+    ]
+    assert not any("case" in (score.rationale or "") for score in scores if score not in compared)
