@@ -42,10 +42,8 @@ def _state_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @contextmanager
-def running(
-    *options: str, ports: Mapping[str, str] = PORTS, **variables: str
-) -> Iterator[tuple[subprocess.Popen[str], dict[str, str]]]:
-    """Runs the command, and yields its process and what it prints."""
+def started(*options: str, ports: Mapping[str, str] = PORTS, **variables: str) -> Iterator[subprocess.Popen[str]]:
+    """Starts the command, and yields its process."""
     environment = {name: value for name, value in os.environ.items() if name != "TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS"}
     with subprocess.Popen(
         [*PROGRAM, "up", "--json", *options],
@@ -55,10 +53,19 @@ def running(
         env={**environment, **ports, **variables},
     ) as process:
         try:
-            assert process.stdout is not None
-            yield process, json.loads(process.stdout.readline() or "{}")
+            yield process
         finally:
             process.kill()
+
+
+@contextmanager
+def running(
+    *options: str, ports: Mapping[str, str] = PORTS, **variables: str
+) -> Iterator[tuple[subprocess.Popen[str], dict[str, str]]]:
+    """Runs the command, and yields its process and what it prints."""
+    with started(*options, ports=ports, **variables) as process:
+        assert process.stdout is not None
+        yield process, json.loads(process.stdout.readline() or "{}")
 
 
 @contextmanager
@@ -167,6 +174,18 @@ def test_a_default_port_of_another_program_is_replaced() -> None:
         assert get(f"{told['otlp']}/healthz").status_code == 200
 
 
+def test_a_default_port_that_another_program_takes_after_the_check_is_replaced() -> None:
+    variables = {name: value for name, value in PORTS.items() if name != "TRACEWEIR_OTLP_HTTP_PORT"}
+    with started(ports=variables) as process:
+        assert process.stderr is not None
+        assert process.stdout is not None
+        until(lambda: "No Kafka is configured" in process.stderr.readline(), "the ports are not checked")
+        with port_of_another_program(4318):
+            told = json.loads(process.stdout.readline() or "{}")
+
+            assert urlsplit(told["otlp"]).port not in {None, 4318}
+
+
 def test_a_chosen_port_of_another_program_ends_the_command_before_anything_starts() -> None:
     with listening_socket("127.0.0.1", 0) as other:
         port = other.getsockname()[1]
@@ -187,6 +206,18 @@ def test_the_parts_end_with_a_command_that_is_killed() -> None:
         process.wait()
 
         until(lambda: not any(_runs(each) for each in parts), f"of {parts} not all have ended")
+
+
+def test_an_eval_set_that_cannot_be_read_ends_the_command_before_anything_starts(tmp_path: Path) -> None:
+    missing = tmp_path / "none.evalset.json"
+    with running("--eval-set", str(missing)) as (process, told):
+        code = process.wait(DEADLINE_S)
+        assert process.stderr is not None
+        errors = process.stderr.read()
+
+    assert (code, told) == (2, {})
+    assert errors.startswith(f"{missing}: cannot be read")
+    assert len(errors.splitlines()) == 1
 
 
 def test_a_part_that_cannot_start_ends_all_and_says_why(tmp_path: Path) -> None:

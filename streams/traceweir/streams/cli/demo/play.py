@@ -28,8 +28,8 @@ from traceweir.streams.worker.kafka.client_options import IDEMPOTENT, confluent_
 from traceweir.streams.worker.kafka.embedded_broker import PARTITIONS, EmbeddedBroker
 from traceweir.streams.worker.kafka.topic_admin import create_topics
 
-START_WITHIN_S = 45.0
-REST_WITHIN_S = 20.0
+START_WITHIN_S = 120.0
+REST_WITHIN_S = 60.0
 _TURN_S = 0.04
 """How long the observer waits for records before the agents can emit again, in seconds."""
 

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from datetime import datetime
 from importlib.util import find_spec
@@ -34,7 +34,7 @@ from traceweir.streams.cli.terminal import complain
 from traceweir.streams.cli.up.ports import replaced_ports
 from traceweir.streams.cli.up_broker import SERVERS, broker_left
 from traceweir.streams.lab.evals.configs import criteria_for
-from traceweir.streams.lab.evals.files import chosen_files
+from traceweir.streams.lab.evals.files import chosen_files, read_eval_file
 from traceweir.streams.scoring.judges.litellm_setup import JUDGE_PACKAGES
 from traceweir.streams.worker.kafka.embedded_broker import PARTITIONS, EmbeddedBroker
 from traceweir.streams.worker.kafka.topic_admin import create_topics
@@ -103,7 +103,8 @@ def run_up(*, demo: bool, config: Path | None, eval_set: str | None = None, as_j
     # The worker's pages of health get any free port unless the environment names one: nobody needs them here.
     os.environ.setdefault(f"{ENV_PREFIX}WEB_PORT", "0")
     settings = load_settings()
-    os.environ |= replaced_ports(settings, settings.model_fields_set)
+    chosen_settings = settings.model_fields_set
+    os.environ |= replaced_ports(settings, chosen_settings)
     # On a cluster of one's own, agents send no records of the past, and push no config.
     tells_story = demo and SERVERS not in os.environ
     with (
@@ -124,7 +125,7 @@ def run_up(*, demo: bool, config: Path | None, eval_set: str | None = None, as_j
             _Part("dashboard", ["dashboard", "--json"], known | environment, lines),
         ]
         try:
-            found = _addresses(parts, lines, stopped)
+            found = _addresses(parts, lines, stopped, chosen_settings)
             if found is None:
                 return
             if demo:
@@ -174,11 +175,17 @@ def _story(config: Path | None, eval_set: str | None) -> Iterator[_Story]:
 
 @contextmanager
 def _criteria_file(config: Path | None, eval_set: str | None) -> Iterator[Path | None]:
-    """Yields the file of the config: the given one, or one with the criteria of the eval set, as `traceweir eval` finds them."""
-    if config is not None or eval_set is None:
+    """Yields the file of the config: the given one, or one with the criteria of the eval set, as `traceweir eval` finds them.
+
+    Raises:
+        InputError: the eval set cannot be used; nothing has started yet.
+    """
+    files = [] if eval_set is None else chosen_files([eval_set])
+    for each in files:
+        read_eval_file(each)
+    if config is not None or not files:
         yield config
         return
-    files = chosen_files([eval_set])
     criteria = criteria_for(files[0].path, None, alone=len(files) == 1)
     complain(f"{eval_set}: {criteria.origin}")
     with TemporaryDirectory(prefix="traceweir-criteria-") as folder:
@@ -194,6 +201,8 @@ class _Part:
         self, name: str, command: Sequence[str], environment: Mapping[str, str], lines: queue.SimpleQueue[Line]
     ) -> None:
         self.name = name
+        self.command = command
+        self.environment = environment
         self._lines = lines
         self.process = subprocess.Popen(  # noqa: S603  # our own module, by this interpreter
             [sys.executable, "-m", "traceweir.streams.cli.attached", *command],
@@ -255,8 +264,14 @@ def _create_topics() -> None:
         raise NotReadyError("\n".join(topics.wrong))
 
 
-def _addresses(parts: Sequence[_Part], lines: queue.SimpleQueue[Line], stopped: threading.Event) -> Addresses | None:
+def _addresses(
+    parts: list[_Part], lines: queue.SimpleQueue[Line], stopped: threading.Event, chosen: Collection[str]
+) -> Addresses | None:
     """Returns where the dashboard, the endpoint and the broker answer; None after a stop signal.
+
+    Between the check of the ports and the start of a part, another program can take a default port. The part is then
+    started again, with a free port; it takes the place of the former one in `parts`. `chosen` has the names of the
+    settings whose ports are not replaced.
 
     Raises:
         PartEndedError: a part has ended, or says nothing.
@@ -266,6 +281,12 @@ def _addresses(parts: Sequence[_Part], lines: queue.SimpleQueue[Line], stopped: 
     while len(found) < 2:
         if stopped.wait(0.05):
             return None
+        for number, part in enumerate(parts):
+            if part.name not in found and part.process.poll() is not None:
+                ports = replaced_ports(load_settings(), chosen, part.name)
+                os.environ |= ports
+                if ports:
+                    parts[number] = _Part(part.name, part.command, {**part.environment, **ports}, lines)
         _check(parts, lines)
         if time.monotonic() > until:
             raise PartEndedError(f"the parts did not start within {READY_WITHIN_S:g} s")

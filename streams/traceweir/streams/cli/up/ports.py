@@ -14,19 +14,20 @@ from traceweir.streams.cli.terminal import complain
 from traceweir.streams.worker.runtime.health import listening_socket
 
 _PORTS = {
-    "dashboard_port": ("the page", "dashboard_host"),
-    "otlp_http_port": ("OTLP/HTTP", "otlp_host"),
-    "otlp_grpc_port": ("OTLP/gRPC", "otlp_host"),
-    "web_port": ("the health of the worker", "web_host"),
+    "dashboard_port": ("dashboard", "the page", "dashboard_host"),
+    "otlp_http_port": ("otlp", "OTLP/HTTP", "otlp_host"),
+    "otlp_grpc_port": ("otlp", "OTLP/gRPC", "otlp_host"),
+    "web_port": ("worker", "the health of the worker", "web_host"),
 }
 
 
-def replaced_ports(settings: Settings, chosen: Collection[str]) -> dict[str, str]:
+def replaced_ports(settings: Settings, chosen: Collection[str], part: str | None = None) -> dict[str, str]:
     """Returns the variables that replace ports of other programs by any free port, and says so on stderr.
 
     Args:
         settings: The ports, and the addresses to listen on.
         chosen: Names of the settings that the environment has; their ports are not replaced.
+        part: The part whose ports are checked; None: all parts.
 
     Raises:
         NotReadyError: a chosen port is taken.
@@ -35,7 +36,9 @@ def replaced_ports(settings: Settings, chosen: Collection[str]) -> dict[str, str
     # Until all are checked, so that two parts do not get the same port.
     with ExitStack() as held:
         for name in sorted(_PORTS, key=lambda each: each not in chosen):
-            what, host = _PORTS[name]
+            of_part, what, host = _PORTS[name]
+            if part not in (None, of_part):
+                continue
             port = getattr(settings, name)
             variable = f"{ENV_PREFIX}{name.upper()}"
             if (name == "otlp_grpc_port" and not _serves_grpc(settings)) or _is_held(

@@ -19,17 +19,18 @@ class References:
 
     def __init__(self) -> None:
         self._by_id: dict[str, Reference] = {}
-        self._by_question: dict[Question, str] = {}
+        # The latest reference of a question counts; if it is removed, the one before it.
+        self._by_question: dict[Question, list[str]] = {}
 
     def put(self, reference_id: str, reference: Reference | None) -> None:
         """Stores a reference; None removes the reference with this id."""
         former = self._by_id.pop(reference_id, None)
-        if former is not None and self._by_question.get(_question(former)) == reference_id:
-            del self._by_question[_question(former)]
+        if former is not None and former.question:
+            self._by_question[_question(former)].remove(reference_id)
         if reference is not None:
             self._by_id[reference_id] = reference
             if reference.question:
-                self._by_question[_question(reference)] = reference_id
+                self._by_question.setdefault(_question(reference), []).append(reference_id)
 
     def resolve(self, turns: Sequence[Turn], session_id: str) -> list[Turn]:
         """Returns the invocations of a session with their references.
@@ -61,8 +62,8 @@ class References:
             found = self._by_id.get(of_case)
         if found is None and case is None and turn.invocation.user_content is not None:
             asked = normalised_question(turn.invocation.user_content.text)
-            name = self._by_question.get((turn.app_name, asked)) or self._by_question.get(("", asked))
-            found = self._by_id[name] if name else None
+            names = self._by_question.get((turn.app_name, asked)) or self._by_question.get(("", asked))
+            found = self._by_id[names[-1]] if names else None
         return turn if found is None else replace(turn, reference=found)
 
     def _case_of(self, turns: Sequence[Turn], session_id: str) -> str | None:

@@ -72,3 +72,11 @@ def test_a_port_of_grpc_does_not_count_without_grpc(taken: int) -> None:
     without = settings(otlp_grpc_port=taken).model_copy(update={"otlp_grpc": "off"})
 
     assert replaced_ports(without, {"otlp_grpc_port"}) == {}
+
+
+def test_only_the_ports_of_a_part_count_for_it(taken: int) -> None:
+    (free,) = free_ports(1)
+    found = settings(dashboard_port=taken, otlp_http_port=taken, otlp_grpc_port=free)
+
+    assert replaced_ports(found, (), "otlp") == {"TRACEWEIR_OTLP_HTTP_PORT": "0"}
+    assert replaced_ports(found, {"dashboard_port"}, "worker") == {}

@@ -69,6 +69,17 @@ def test_the_latest_reference_of_an_id_applies_and_a_tombstone_deletes_it() -> N
     assert answers(references, asked("Good day?", reference_id="a")) == [None]
 
 
+def test_a_question_has_its_former_reference_again_if_the_latest_is_removed() -> None:
+    references = References()
+    references.put("a", expecting("first", "Hello?"))
+    references.put("b", expecting("second", "hello?"))
+    references.put("b", None)
+    assert answers(references, asked("Hello?")) == ["first"]
+    references.put("a", None)
+    references.put("c", expecting("third"))
+    assert answers(references, asked("Hello?")) == [None]
+
+
 def test_an_unknown_reference_id_has_no_reference() -> None:
     references = References()
     references.put("a", expecting("first"))
@@ -124,7 +135,11 @@ def test_a_reference_of_an_event_precedes_that_of_the_case() -> None:
     [
         (["refund"], "s-1", "the case 'refund' has 2 turns, and the session 1 invocation, so they are not compared"),
         ([None], "refund", "the case 'refund' has 2 turns, and the session 1 invocation, so they are not compared"),
-        ([None] * 3, "refund", "the case 'refund' has 2 turns, and the session 3 invocations, so they are not compared"),
+        (
+            [None] * 3,
+            "refund",
+            "the case 'refund' has 2 turns, and the session 3 invocations, so they are not compared",
+        ),
         (["refund", "other"], "s-1", "the label `case_id` names 2 cases in one session, so none counts"),
         (["re\nfund"], "s-1", "no reference has the case 're\\nfund' that the label `case_id` names"),
         ([None], "s-1", None),
