@@ -8,7 +8,7 @@ import pytest
 from traceweir.schemas.dimensions import UNKNOWN, Dimensions
 from traceweir.schemas.invocation import Content, Invocation
 from traceweir.schemas.reference import Reference, case_reference_id
-from traceweir.schemas.session import Session
+from traceweir.schemas.session import ClosingReason, Session
 from traceweir.schemas.turns import Turn
 from traceweir.scorers.evaluation.plan import read_plan
 from traceweir.scorers.evaluation.runner import evaluate
@@ -155,7 +155,7 @@ async def test_a_score_says_why_the_named_case_is_not_compared(
         session_id=session_id,
         segment=0,
         revision=0,
-        closed_because="idle",
+        closed_because=ClosingReason.IDLE,
         first_record_at=now,
         last_record_at=now,
         events=[],
