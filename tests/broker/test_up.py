@@ -179,7 +179,8 @@ def test_a_default_port_that_another_program_takes_after_the_check_is_replaced()
     with started(ports=variables) as process:
         assert process.stderr is not None
         assert process.stdout is not None
-        until(lambda: "No Kafka is configured" in process.stderr.readline(), "the ports are not checked")
+        errors = process.stderr
+        until(lambda: "No Kafka is configured" in errors.readline(), "the ports are not checked")
         with port_of_another_program(4318):
             told = json.loads(process.stdout.readline() or "{}")
 
