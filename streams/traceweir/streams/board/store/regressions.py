@@ -81,7 +81,8 @@ def regressions(store: Readable, selection: Selection, changes: Sequence[Change]
     pairs = {
         (each, at): pair
         for each, by_agent in sums.items()
-        if each.level == levels[each.metric]
+        # A metric that was stored between two queries has no level yet.
+        if each.level == levels.get(each.metric)
         for at, split in enumerate(splits)
         if (pair := _pair(each.level, by_agent, split, at)) is not None
     }

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
@@ -17,6 +18,7 @@ from traceweir.streams.board.store.answers import Regressions
 from traceweir.streams.board.store.opening import Store
 from traceweir.streams.board.store.overview import changes_in
 from traceweir.streams.board.store.regressions import regressions
+from traceweir.streams.board.store.rows import Batch
 from traceweir.streams.board.store.selection import Selection
 
 pytestmark = pytest.mark.slow
@@ -169,3 +171,30 @@ def test_invocations_are_not_tested(store: Store) -> None:
     )  # fmt: skip
 
     assert (answer(store).found, answer(store).tested) == ([], 0)
+
+
+@dataclass
+class WrittenBetween:
+    """A store in which a batch is stored after the first query, as while a page is made."""
+
+    store: Store
+    batch: Batch
+    is_first: bool = True
+
+    def query(self, sql: str, parameters: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
+        rows = self.store.query(sql, parameters)
+        if self.is_first:
+            self.is_first = False
+            self.store.write(self.batch)
+        return rows
+
+
+def test_a_metric_that_is_stored_between_two_queries_does_not_end_the_answer(store: Store) -> None:
+    falling = scores(lambda minute, is_new: {"value": float(minute % 10 < (5 if is_new else 9))})
+    store.write(scores_batch(*falling))
+    new = scores(lambda minute, is_new: {"metric": "new", "value": float(minute % 10 < 8)}, 1)
+    changes = changes_in(store, DAY)
+
+    found = regressions(WrittenBetween(store, scores_batch(*new, offset=len(falling))), DAY, changes).found
+
+    assert {each.metric for each in found} == {"response_match_score"}
