@@ -57,7 +57,7 @@ async def test_a_row_has_what_was_said_the_tools_and_the_failed_metrics(site: Si
     assert "Two seats from Busan to Seoul" in page
     assert "Two seats on KTX 127 are booked." in page
     assert '<bdi>book_seats</bdi><span class="visually-hidden">, failed</span>' in page
-    assert '<span class="s f wraps"><bdi>tool_trajectory_avg_score</bdi></span>' in page
+    assert '<span class="s f wraps"><bdi>tool_<wbr>trajectory_<wbr>avg_<wbr>score</bdi></span>' in page
     assert "876 tokens" in page
     assert "3.9 s" in page
     assert "<script>document" not in page
@@ -240,3 +240,25 @@ async def test_a_selection_that_cannot_be_used_says_why(
 
     assert answer.status_code == 422
     assert sentence in unescape(answer.text)
+
+
+@pytest.mark.parametrize(
+    ("fields", "query"),
+    [
+        ({"user_id": "sha256:" + "ab" * 32}, "user_id=sha256%3A" + "ab" * 32),
+        ({"labels": {"tenant": "acme"}}, "label=tenant%3Dacme"),
+    ],
+)
+async def test_a_slice_of_a_user_or_of_a_label_leads_to_its_sessions(
+    fields: dict[str, Any], query: str, tmp_path: Path, visit: Open
+) -> None:
+    site = Site(open_store(tmp_path / "store.duckdb"), now=NOW + timedelta(minutes=1))
+    for number in range(24):
+        is_own = number % 2 == 0
+        site.add(make_score(f"s{number}", value=float(not is_own), **(fields if is_own else {})))
+    client = visit(site)
+
+    page = unescape((await client.get("/metric?metric=response_match_score")).text)
+    (link,) = re.findall(rf'href="(/sessions[?][^"]*{re.escape(query)}[^"]*)"', page)
+
+    assert "12 sessions" in (await client.get(link)).text

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from datetime import UTC, datetime
+from decimal import Decimal
 
 import orjson
 from markupsafe import Markup
@@ -90,12 +91,15 @@ def seconds(value: float | None) -> str:
 def usd(value: float | None) -> str:
     """Returns an amount of USD.
 
-    >>> usd(41.066), usd(0.0004), usd(0), usd(None)
-    ('$ 41.07', '$ 0.0004', '$ 0', '–')
+    >>> usd(41.066), usd(0.0004), usd(0.0000861), usd(0), usd(None)
+    ('$ 41.07', '$ 0.0004', '$ 0.000086', '$ 0', '–')
     """
     if value is None:
         return NOTHING
-    return "$ 0" if value == 0 else f"$ {value:.2f}" if value >= 0.01 else f"$ {value:.2g}"
+    if value == 0:
+        return "$ 0"
+    # An amount of money has no exponent.
+    return f"$ {value:.2f}" if value >= 0.01 else f"$ {Decimal(f'{value:.2g}'):f}"
 
 
 def moment(value: datetime | str | None) -> str:
@@ -167,6 +171,15 @@ def inert(value: object) -> object:
     return _UNSEEN.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), value)
 
 
+def breakable(name: str) -> Markup:
+    """Returns a name as markup that a browser can break after each underscore.
+
+    >>> str(breakable("tool_<b>"))
+    'tool_<wbr>&lt;b&gt;'
+    """
+    return Markup("_<wbr>").join(str(inert(name)).split("_"))
+
+
 def signed_percent(value: float) -> str:
     """Returns a change in percent with its sign.
 
@@ -195,7 +208,7 @@ def _signed(value: float, digits: int) -> str:
 FILTERS = {
     each.__name__: each
     for each in (
-        cut, iso, json_text, moment, number, percent, points, seconds, signed, signed_percent, tojson_text,
+        breakable, cut, iso, json_text, moment, number, percent, points, seconds, signed, signed_percent, tojson_text,
         unix_moment, usd, when,
     )
 }  # fmt: skip
