@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -21,7 +21,7 @@ _SHORTEST = timedelta(hours=2)
 
 
 def rollups_of(
-    selection: Selection, step_s: int = 3_600, *, of_results: bool = True
+    selection: Selection, step_s: int = 3_600, *, of_results: bool = True, divided_at: Iterable[datetime] = ()
 ) -> tuple[str, str, dict[str, Any]]:
     """Returns the source of the figures of a span, the condition for its rows, and the parameters.
 
@@ -31,6 +31,7 @@ def rollups_of(
         selection: The span and the dimensions.
         step_s: Seconds of the steps into which the figures are divided.
         of_results: Whether the metric and the judge of the selection are conditions.
+        divided_at: Times at which the figures are divided beside the steps; an hour with such a time is read by the minute.
     """
     where, parameters = selection.where("minute", of_results=of_results)
     if step_s % 3_600 or selection.until - selection.since < _SHORTEST:
@@ -42,6 +43,12 @@ def rollups_of(
     # The minute of an hour is in this hour. ClickHouse has its rows in the order of minutes, and needs to be told those.
     hours = "hour >= $first_hour AND hour < $end_hour AND minute >= $first_hour AND minute < $end_hour"
     rest = "minute >= $since AND minute < $first_hour OR minute >= $end_hour AND minute < $until"
+    moments = [stored(moment) for moment in divided_at]
+    divided = sorted({hour for moment in moments if begin < moment < end and (hour := _hour_of(moment)) != moment})
+    for at, hour in enumerate(divided):
+        parameters |= {f"divided{at}": hour, f"divided{at}_end": hour + timedelta(hours=1)}
+        hours += f" AND hour <> $divided{at}"
+        rest += f" OR minute >= $divided{at} AND minute < $divided{at}_end"
     source = (
         f"(SELECT hour AS minute, {columns} FROM rollup_hours WHERE {hours} UNION ALL "
         f"SELECT * FROM rollups WHERE {rest} UNION ALL SELECT * FROM rollup_changes)"

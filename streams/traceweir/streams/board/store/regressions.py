@@ -22,7 +22,6 @@ MAX_SPLITS = 12
 """Maximum number of times of changes, the latest ones."""
 MAX_ROWS = 20_000
 """Maximum number of sums of one dimension; a dimension with more has too many values, and is left out."""
-_MINUTE_S = 60
 _SUMS = ("evaluated", "value_sum", "value_square_sum", "passed", "failed")
 _Sums = Sequence[float]
 _NOTHING: _Sums = (0.0,) * len(_SUMS)
@@ -126,7 +125,7 @@ def _earlier(selection: Selection) -> datetime:
 
 def _rows(store: Readable, selection: Selection, splits: Sequence[_Split], name: str) -> list[dict[str, Any]]:
     """Returns the sums of each metric, level, agent, value of a dimension and period between two times."""
-    source, where, parameters = rollups_of(selection, _MINUTE_S)
+    source, where, parameters = rollups_of(selection, divided_at=[split.at for split in splits])
     period = " + ".join(f"CASE WHEN minute >= $split{at} THEN 1 ELSE 0 END" for at in range(len(splits)))
     times = {f"split{at}": stored(split.at) for at, split in enumerate(splits)}
     sums = ", ".join(f"sum({each}) AS {each}" for each in _SUMS)

@@ -69,6 +69,22 @@ def test_a_metric_that_falls_with_a_version_is_found_with_the_results_behind_it(
     assert {each.metric for each in found} == {"response_match_score"}
 
 
+def test_a_change_within_an_hour_divides_its_minutes(store: Store) -> None:
+    changed = 97
+
+    def session(minute: int, is_new: bool) -> dict[str, Any]:
+        version = "2" if minute >= changed else "1"
+        return {"value": float(minute < changed), "agent_version": version}
+
+    store.write(scores_batch(*scores(session)))
+
+    surest = answer(store).found[0]
+
+    assert surest.at == NOW + timedelta(minutes=changed)
+    assert (surest.before, surest.before_results) == (1.0, changed)
+    assert (surest.after, surest.after_results) == (0.0, MINUTES - changed)
+
+
 def test_a_slice_that_falls_alone_is_found(store: Store) -> None:
     def session(minute: int, is_new: bool) -> dict[str, Any]:
         is_staging = minute % 4 == 0
