@@ -161,13 +161,11 @@ def last_versions(store: Readable, selection: Selection) -> LastVersions | None:
     """
     source, where, parameters = rollups_of(selection)
     rows = store.query(
-        "SELECT agent_name, agent_version, min(minute) AS first_seen_at FROM ("
-        "SELECT minute, n, agent_name, agent_version FROM rollup_hours UNION ALL "
-        "SELECT minute, n, agent_name, agent_version FROM rollup_changes) AS known "
-        "WHERE n > 0 AND (coalesce(agent_name, ''), agent_version) IN ("
+        "SELECT agent_name, value AS agent_version, min(minute) AS first_seen_at FROM first_results "
+        "WHERE kind = 'agent_version' AND (coalesce(agent_name, ''), value) IN ("
         f"SELECT coalesce(agent_name, ''), agent_version FROM {source} WHERE {where} AND agent_version IS NOT NULL "
         f"GROUP BY agent_name, agent_version HAVING sum(n) > 0 ORDER BY sum(n) DESC LIMIT {_VERSIONS}) "
-        "GROUP BY agent_name, agent_version",
+        "GROUP BY agent_name, value",
         parameters,
     )
     versions: dict[str | None, list[str]] = {}
