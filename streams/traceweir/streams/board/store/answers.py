@@ -466,7 +466,7 @@ class Comparison(BaseModel):
 
 
 class DimensionValues(BaseModel):
-    """What can be selected in a span of time, the most frequent first."""
+    """What can be selected beside the other filters, in a span of time, the most frequent first."""
 
     dimensions: dict[str, list[str]]
     """The values of each dimension."""

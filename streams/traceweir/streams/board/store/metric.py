@@ -69,16 +69,18 @@ def metric(store: Readable, selection: Selection) -> MetricOverTime:
 
 
 def dimension_values(store: Readable, selection: Selection) -> DimensionValues:
-    """Returns the values of dimensions and the metrics that results of a span of time have.
+    """Returns the values of dimensions and the metrics that results of a selection have.
 
-    Filters by dimension do not apply, so that another value can be selected.
+    What is selected of a dimension, or the metric, does not apply to its own values, so that another one can be selected.
 
     Raises:
         StoreError: the store cannot answer.
     """
-    source, where, parameters = rollups_of(replace(selection, dimensions={}, metric=None))
     found: dict[str, list[str]] = {}
     for name in (*RESULT_DIMENSIONS, "metric"):
+        others = {each: value for each, value in selection.dimensions.items() if each != name}
+        metric = selection.metric if name != "metric" else None
+        source, where, parameters = rollups_of(replace(selection, dimensions=others, metric=metric))
         rows = store.query(
             f"SELECT {name} AS found, sum(n) AS results FROM {source} WHERE {where} AND {name} IS NOT NULL "
             f"GROUP BY {name} HAVING sum(n) > 0 ORDER BY results DESC, found LIMIT {MAX_VALUES}",

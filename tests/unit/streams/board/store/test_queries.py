@@ -429,6 +429,22 @@ def test_the_canary_is_left_out_unless_it_is_asked_for(store: Store) -> None:
     assert dimension_values(store, DAY).dimensions["app_name"] == []
 
 
+def test_a_value_is_offered_if_results_with_the_other_filters_have_it(store: Store) -> None:
+    pairs = (("shop", "clerk", "safety_v1"), ("rail", "driver", "gate"))
+    store.write(
+        scores_batch(
+            *(make_score(agent, app_name=app, agent_name=agent, metric=metric) for app, agent, metric in pairs)
+        )
+    )
+
+    of_shop = dimension_values(store, Selection(DAY.since, DAY.until, {"app_name": "shop"}))
+    of_gate = dimension_values(store, Selection(DAY.since, DAY.until, metric="gate"))
+
+    assert (of_shop.dimensions["app_name"], of_shop.dimensions["agent_name"]) == (["rail", "shop"], ["clerk"])
+    assert of_shop.metrics == ["safety_v1"]
+    assert (of_gate.dimensions["app_name"], of_gate.metrics) == (["rail"], ["gate", "safety_v1"])
+
+
 def test_the_cost_of_judges_is_there_by_day_and_metric_with_replaced_results(store: Store) -> None:
     week = Selection(NOW - timedelta(days=3), NOW + timedelta(hours=1))
     first = make_score("a", "safety_v1", cost={"usd": 0.25, "input_tokens": 10}, occurred_at=NOW - timedelta(days=1))

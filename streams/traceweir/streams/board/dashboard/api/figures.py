@@ -32,7 +32,7 @@ def read_metric(selected: SelectedMetric, dashboard: Serving) -> Any:
 
 @router.get("/values", response_model=DimensionValues)
 def read_values(selected: Selected, dashboard: Serving) -> Any:
-    """The values of dimensions and the metrics that can be selected. Filters by dimension do not apply."""
+    """The values that can be selected: those with results that meet all other filters, so that each one finds something."""
     return answer(dimension_values(dashboard.store, selected), dashboard.options.content)
 
 
