@@ -26,7 +26,7 @@ LOGIN = "/login"
 ASSETS = "/assets/"
 """Style, scripts and fonts of the page; they are the same for everyone, and the login page needs them."""
 _RIGHTS: tuple[Right, ...] = ("read", "label", "admin")
-_FOR_LABEL = ("/api/case", "/api/v1/case", "/session/case", "/sessions/selection", "/views", "/views/remove")
+FOR_LABEL = ("/api/case", "/api/v1/case", "/session/case", "/sessions/selection", "/views", "/views/remove")
 """The addresses that a client with the right `label` can send to; others need `admin`."""
 _SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 _POLICY = (
@@ -152,7 +152,7 @@ def token_of(given: str, tokens: Tokens) -> str | None:
 def _needed(method: str, path: str) -> Right:
     if method in _SAFE_METHODS:
         return "read"
-    return "label" if path in _FOR_LABEL else "admin"
+    return "label" if path in FOR_LABEL else "admin"
 
 
 def _includes(right: Right | None, needed: Right) -> bool:

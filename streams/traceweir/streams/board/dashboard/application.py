@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from pathlib import Path
+from time import monotonic
 from typing import Annotated, Any
 
-from fastapi import Form, Request, Response
+from fastapi import FastAPI, Form, Request, Response
 from fastapi.middleware.gzip import GZipMiddleware
 from fastapi.responses import RedirectResponse
 from fastapi.staticfiles import StaticFiles
@@ -46,7 +47,10 @@ class _Assets(StaticFiles):
 
 
 def create_application(
-    dashboard: Dashboard, tokens: Tokens, state: Callable[[], Hashable] | None = None
+    dashboard: Dashboard,
+    tokens: Tokens,
+    state: Callable[[], Hashable] | None = None,
+    clock: Callable[[], float] = monotonic,
 ) -> Application:
     """Returns the ASGI application of the dashboard.
 
@@ -55,7 +59,18 @@ def create_application(
         tokens: What clients have to send; without one, every client of this machine is let in.
         state: Returns from what answers follow beside their addresses, so that one is computed once for all who ask;
             None: each request is computed.
+        clock: Returns the seconds of a clock that never goes back: answers are kept for a while.
     """
+    application = create_routes(dashboard, tokens)
+    application.add_middleware(GZipMiddleware, minimum_size=_COMPRESSED_FROM_BYTES)
+    if state is None:
+        return guarded(application, tokens)
+    shared: Any = SharedAnswers(application, state, AnswerTurns(), clock)
+    return guarded(shared, tokens)
+
+
+def create_routes(dashboard: Dashboard, tokens: Tokens) -> FastAPI:
+    """Returns the routes of the API, the pages, their assets and the login, which let everyone in."""
     application = create_api(dashboard)
     application.include_router(page_router())
     application.mount(ASSETS.rstrip("/"), _Assets(directory=Path(page.__file__).parent / "assets"))
@@ -83,8 +98,4 @@ def create_application(
             )  # fmt: skip
             return answer
 
-    application.add_middleware(GZipMiddleware, minimum_size=_COMPRESSED_FROM_BYTES)
-    if state is None:
-        return guarded(application, tokens)
-    shared: Any = SharedAnswers(application, state, AnswerTurns())
-    return guarded(shared, tokens)
+    return application

@@ -20,8 +20,10 @@ MAX_KEPT = 200
 """Maximum number of answers that are kept; the oldest is forgotten first."""
 MAX_KEPT_BYTES = 1_000_000
 """Largest answer that is kept."""
+MAX_TOGETHER_BYTES = 50_000_000
+"""Maximum size of all answers that are kept, with their addresses."""
 RETRY_AFTER_S = 2
-_SHARED = frozenset(
+SHARED = frozenset(
     {
         *("/", "/metrics", "/metric", "/not-scored", "/dead-letters", "/compare"),
         *(f"{PREFIX}/{name}" for name in ("overview", "metric", "query", "values", "comparison")),
@@ -38,15 +40,19 @@ class _Answer:
     messages: list[Message]
     error: Exception | None
     computed_at_s: float
+    size_bytes: int
+    """Size of the answer and its address."""
 
     @property
     def is_worth_keeping(self) -> bool:
-        size = sum(len(each.get("body", b"")) for each in self.messages)
-        return self.error is None and self.messages[0]["status"] == 200 and size <= MAX_KEPT_BYTES
+        return self.error is None and self.messages[0]["status"] == 200 and self.size_bytes <= MAX_KEPT_BYTES
 
 
 class SharedAnswers:
     """Wraps the application of the dashboard.
+
+    A shared answer is computed without the headers of who asks, so that it cannot depend on them: on a token, a cookie
+    or a language. Whether a client may read is decided before.
 
     Args:
         app: Computes answers.
@@ -62,6 +68,7 @@ class SharedAnswers:
         self._state = state
         self._turns = turns
         self._clock = clock
+        self._changes = 0
         self._kept_for: Hashable = None
         self._kept: dict[Hashable, _Answer] = {}
         self._computed: dict[Hashable, asyncio.Task[_Answer]] = {}
@@ -73,14 +80,16 @@ class SharedAnswers:
             await self._app(scope, receive, send)
             return
         try:
-            if scope["method"] == "GET" and path in _SHARED:
+            if scope["method"] == "GET" and path in SHARED:
                 answer = await self._shared(scope)
             else:
                 async with self._turns:
-                    await self._app(scope, receive, send)
-                # What a request changes need not be in the store.
-                if scope["method"] not in _READING:
-                    self._kept.clear()
+                    try:
+                        await self._app(scope, receive, send)
+                    finally:
+                        # What a request changes need not be in the store. An answer in work may not have seen it.
+                        if scope["method"] not in _READING:
+                            self._changes += 1
                 return
         except TooManyWaitError as error:
             refusal = problem_answer(path, 503, str(error), {"retry-after": str(RETRY_AFTER_S)})
@@ -93,13 +102,11 @@ class SharedAnswers:
             raise answer.error
 
     async def _shared(self, scope: Scope) -> _Answer:
-        state = self._state()
+        state = (self._changes, self._state())
         if state != self._kept_for:
             self._kept.clear()
             self._kept_for = state
-        headers = dict(scope["headers"])
-        is_compressed = b"gzip" in headers.get(b"accept-encoding", b"")
-        key = (scope["path"], scope["query_string"], is_compressed)
+        key = (scope["path"], scope["query_string"], _is_compressed(scope))
         answer = self._kept.get(key)
         if answer is not None and self._clock() - answer.computed_at_s <= KEPT_S:
             return answer
@@ -122,21 +129,35 @@ class SharedAnswers:
             async with self._turns:
                 began_at_s = self._clock()
                 try:
-                    await self._app({**scope}, _no_body, collect)
+                    await self._app(_of_nobody(scope), _no_body, collect)
                 except Exception as raised:
                     if not messages:
                         raise
                     # The client has its 500; the server logs the error of each who waited.
                     error = raised
-            answer = _Answer(messages, error, began_at_s)
+            size_bytes = sum(len(each.get("body", b"")) for each in messages) + len(scope["query_string"])
+            answer = _Answer(messages, error, began_at_s, size_bytes)
             if self._kept_for == state and answer.is_worth_keeping:
                 self._kept.pop(key, None)
                 self._kept[key] = answer
-                if len(self._kept) > MAX_KEPT:
+                while len(self._kept) > MAX_KEPT or self._kept_bytes() > MAX_TOGETHER_BYTES:
                     del self._kept[next(iter(self._kept))]
             return answer
         finally:
             del self._computed[key, state]
+
+    def _kept_bytes(self) -> int:
+        return sum(each.size_bytes for each in self._kept.values())
+
+
+def _is_compressed(scope: Scope) -> bool:
+    return any(name == b"accept-encoding" and b"gzip" in value for name, value in scope["headers"])
+
+
+def _of_nobody(scope: Scope) -> Scope:
+    """Returns a request for the same address without anything that tells who asks."""
+    headers = [(b"accept-encoding", b"gzip")] if _is_compressed(scope) else []
+    return {**scope, "headers": headers, "client": None}
 
 
 async def _no_body() -> Message:

@@ -13,7 +13,7 @@ from tests.support.scoring import NOW
 from tests.support.stores import open_store
 
 from traceweir.streams.board.dashboard import shared_answers
-from traceweir.streams.board.dashboard.access import Tokens
+from traceweir.streams.board.dashboard.access import COOKIE, Tokens, cookie_value
 from traceweir.streams.board.dashboard.application import create_application
 from traceweir.streams.board.dashboard.context import Dashboard, DashboardOptions
 from traceweir.streams.board.dashboard.feed import FeedState
@@ -26,7 +26,7 @@ Connect = Callable[[Any], httpx.AsyncClient]
 
 
 class Work:
-    """An application whose answers wait until they may be computed, and that counts them."""
+    """An application whose answers wait until they may be computed, but for changes, and that counts them."""
 
     def __init__(self, status: int = 200) -> None:
         self.computed: list[str] = []
@@ -39,7 +39,8 @@ class Work:
         assert (await receive())["type"] == "http.request"
         self.computed.append(scope["path"])
         self.begun.set()
-        await self.may_end.wait()
+        if scope["method"] == "GET":
+            await self.may_end.wait()
         if self.error is not None:
             raise self.error
         body = f"{scope['path']} {len(self.computed)}".encode()
@@ -161,6 +162,76 @@ async def test_a_change_by_a_request_ends_what_is_kept(connect: Connect) -> None
     assert (await client.get("/")).text == "/ 3"
 
 
+async def test_an_answer_that_was_begun_before_a_change_is_not_given_after_it(connect: Connect) -> None:
+    work = Work()
+    client = connect(shared(work, Shown()))
+    early = asyncio.create_task(client.get("/"))
+    await work.begun.wait()
+    await client.post("/views")
+    work.may_end.set()
+
+    await client.get("/")
+    await early
+    await client.get("/")
+    assert work.computed == ["/", "/views", "/"]
+
+
+class Echo:
+    """An application whose answer contains what it is told of who asks."""
+
+    size = 0
+
+    def __init__(self) -> None:
+        self.computed = 0
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        self.computed += 1
+        body = f"{scope['headers']} {scope['client']}".encode().ljust(self.size)
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": body})
+
+
+@pytest.mark.parametrize("path", sorted(shared_answers.SHARED))
+async def test_a_shared_answer_is_computed_without_what_tells_who_asks(path: str, connect: Connect) -> None:
+    client = connect(shared(Echo(), Shown()))
+    asker = {
+        "authorization": "Bearer a-token-of-one",
+        "cookie": "traceweir_dashboard=of-one",
+        "accept-language": "ko",
+        "accept": "text/html",
+        "host": "one.example",
+        "x-forwarded-for": "192.0.2.1",
+    }
+
+    answer = await client.get(path, headers=asker)
+
+    assert answer.text == "[(b'accept-encoding', b'gzip')] None"
+
+
+async def test_kept_answers_are_few_and_small_together(connect: Connect) -> None:
+    work = Echo()
+    client = connect(shared(work, Shown()))
+
+    async def is_kept(path: str) -> bool:
+        before = work.computed
+        await client.get(path)
+        return work.computed == before
+
+    for number in range(shared_answers.MAX_KEPT + 1):
+        await client.get(f"/?n={number}")
+    assert await is_kept(f"/?n={shared_answers.MAX_KEPT}")
+    assert await is_kept("/?n=1")
+    assert not await is_kept("/?n=0")
+    work.size = shared_answers.MAX_KEPT_BYTES - 10
+    fitting = shared_answers.MAX_TOGETHER_BYTES // work.size
+    for number in range(fitting + 1):
+        await client.get(f"/metrics?n={number}")
+    assert not await is_kept("/metrics?n=0")
+    assert await is_kept(f"/metrics?n={fitting}")
+    work.size = shared_answers.MAX_KEPT_BYTES
+    assert [await is_kept("/compare?n=1") for _ in range(2)] == [False, False]
+
+
 @pytest.mark.parametrize("path", ["/api/v1/overview?metric=c", "/api/v1/session?session_id=c", "/sessions"])
 async def test_a_request_without_room_is_told_when_to_try_again(path: str, connect: Connect) -> None:
     work = Work()
@@ -199,7 +270,7 @@ async def test_the_store_is_asked_once_for_all_viewers_of_a_page(
     store = CountedStore(site.store)
     options = DashboardOptions(lambda: site.state, "full", lambda: NOW)
     dashboard = Dashboard(store, options, Live())
-    client = connect(create_application(dashboard, Tokens(), lambda: site.state.stored_rows))
+    client = connect(create_application(dashboard, Tokens(), lambda: site.state.stored_rows, lambda: 0.0))
     first = await client.get("/")
     of_one = store.questions
     found = await asyncio.gather(*(client.get("/") for _ in range(20)))
@@ -209,6 +280,32 @@ async def test_the_store_is_asked_once_for_all_viewers_of_a_page(
     assert store.questions == of_one
     site.add_sessions(11)
     assert (await client.get("/")).text != first.text
+
+
+@pytest.mark.slow
+async def test_an_answer_that_is_kept_is_given_to_nobody_who_may_not_read_it(
+    connect: Connect, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    site = Site(open_store(tmp_path_factory.mktemp("store") / "store.duckdb"), now=NOW)
+    site.add_sessions(10)
+    options = DashboardOptions(lambda: site.state, "full", lambda: NOW)
+    tokens = Tokens(read="a-token-for-read", label="a-token-for-label")
+    client = connect(create_application(Dashboard(site.store, options, Live()), tokens, lambda: 0, lambda: 0.0))
+
+    async def asked(path: str, **headers: str) -> tuple[int, str]:
+        answer = await client.get(path, headers=headers)
+        assert "set-cookie" not in answer.headers
+        return answer.status_code, answer.text
+
+    for path in ("/", "/api/v1/overview", "/api/overview"):
+        of_one = await asked(path, authorization="Bearer a-token-for-read")
+        assert of_one[0] == 200
+        assert await asked(path, authorization="Bearer a-token-for-label") == of_one
+        cookie = f"{COOKIE}={cookie_value('a-token-for-read')}"
+        assert await asked(path, cookie=cookie, **{"accept-language": "ko"}) == of_one
+        for headers in ({}, {"authorization": "Bearer x"}, {"accept": "text/html"}, {"cookie": f"{COOKIE}=x"}):
+            status, text = await asked(path, **headers)
+            assert (status, "rail-agent" in text) == (401, False)
 
 
 async def test_rows_are_told_of_at_once_then_together_and_never_late_by_a_state() -> None:

@@ -1,0 +1,125 @@
+"""Every route of the API and the pages needs a right, and no page of another site can change anything through one."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import httpx
+import pytest
+from fastapi.routing import iter_route_contexts
+from tests.support.dashboard_site import Site
+from tests.support.scoring import NOW
+from tests.support.stores import open_store
+
+from traceweir.streams.board.dashboard.access import FOR_LABEL, LOGIN, Tokens, guarded
+from traceweir.streams.board.dashboard.application import create_application, create_routes
+from traceweir.streams.board.dashboard.context import Dashboard, DashboardOptions
+from traceweir.streams.board.dashboard.live import Live
+
+pytestmark = pytest.mark.slow
+
+READ, LABEL, ADMIN = (f"a-token-for-{right}" for right in ("read", "label", "admin"))
+TOKENS = Tokens(admin=ADMIN, label=LABEL, read=READ)
+CHANGING = {
+    ("POST", "/api/v1/case"): "label",
+    ("POST", "/session/case"): "label",
+    ("POST", "/sessions/selection"): "label",
+    ("POST", "/views"): "label",
+    ("POST", "/views/remove"): "label",
+}
+"""The routes that change something, and the right that each needs. A new one is named here."""
+READING = ("GET", "HEAD", "OPTIONS")
+OF_OTHERS = (
+    {"origin": "http://evil.example"},
+    {"origin": "null"},
+    {"origin": "http://127.0.0.1:4181"},
+    {"sec-fetch-site": "cross-site"},
+    {"sec-fetch-site": "same-site"},
+)
+Ask = Callable[..., Any]
+
+
+@pytest.fixture(scope="module")
+def dashboard(tmp_path_factory: pytest.TempPathFactory) -> Dashboard:
+    site = Site(open_store(tmp_path_factory.mktemp("store") / "store.duckdb"), now=NOW)
+    return Dashboard(site.store, DashboardOptions(lambda: site.state, "full", lambda: NOW), Live())
+
+
+@pytest.fixture
+async def ask(dashboard: Dashboard) -> AsyncIterator[Ask]:
+    application = create_application(dashboard, TOKENS)
+    transport = httpx.ASGITransport(application)
+    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:4180") as client:
+
+        async def status(method: str, path: str, token: str | None = None, **headers: str) -> int:
+            if token is not None:
+                headers["authorization"] = f"Bearer {token}"
+            return (await client.request(method, path, headers=headers)).status_code
+
+        yield status
+
+
+def routes(dashboard: Dashboard) -> set[tuple[str, str]]:
+    """Returns the method and the path of each route, without the login, which has to let everyone in."""
+    found = set()
+    for each in iter_route_contexts(create_routes(dashboard, TOKENS).routes):
+        # The assets are mounted, and are the same for everyone.
+        methods = each.methods or ()
+        found.update((method, each.path) for method in methods if each.path != LOGIN)
+    return found
+
+
+def test_the_routes_that_change_something_are_known(dashboard: Dashboard) -> None:
+    found = routes(dashboard)
+
+    assert len(found) > 30
+    assert {(method, path) for method, path in found if method not in READING} == set(CHANGING)
+    assert {path.replace("/api/case", "/api/v1/case") for path in FOR_LABEL} == {path for _, path in CHANGING}
+
+
+async def test_every_route_is_refused_without_a_token(dashboard: Dashboard, ask: Ask) -> None:
+    for method, path in sorted(routes(dashboard)):
+        assert await ask(method, path) == 401, (method, path)
+        assert await ask(method, path, "a-token-of-nobody") == 401, (method, path)
+
+
+async def test_every_route_that_changes_something_is_refused_without_its_right(ask: Ask) -> None:
+    for (method, path), right in CHANGING.items():
+        assert await ask(method, path, READ) == 403, path
+        assert (await ask(method, path, LABEL) == 403) is (right == "admin"), path
+        assert await ask(method, path, ADMIN) not in (401, 403, 404, 405), path
+
+
+async def test_an_unknown_change_needs_admin(ask: Ask) -> None:
+    for method in ("POST", "PUT", "PATCH", "DELETE"):
+        for path in ("/views/", "/sessions", "/api/v1/new", "/views/remove/all"):
+            assert await ask(method, path, LABEL) == 403, (method, path)
+
+
+@pytest.mark.parametrize("tokens", [TOKENS, Tokens()], ids=["with tokens", "without a token"])
+async def test_no_page_of_another_site_changes_anything_through_any_route(dashboard: Dashboard, tokens: Tokens) -> None:
+    reached = []
+
+    async def application(scope: Any, receive: Any, send: Any) -> None:
+        reached.append((scope["method"], scope["path"]))
+        await send({"type": "http.response.start", "status": 204, "headers": []})
+        await send({"type": "http.response.body", "body": b""})
+
+    changing = [each for each in sorted(routes(dashboard)) if each[0] not in READING] + [("POST", LOGIN)]
+    transport = httpx.ASGITransport(guarded(application, tokens))
+    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:4180") as client:
+        for method, path in changing:
+            for headers in OF_OTHERS:
+                sent = {**headers, "authorization": f"Bearer {ADMIN}"}
+                answer = await client.request(method, path, headers=sent)
+                assert answer.status_code == 403, (path, headers)
+        assert reached == []
+        for method, path in changing:
+            sent = {
+                "origin": "http://127.0.0.1:4180",
+                "sec-fetch-site": "same-origin",
+                "authorization": f"Bearer {ADMIN}",
+            }
+            assert (await client.request(method, path, headers=sent)).status_code == 204
+    assert reached == changing
