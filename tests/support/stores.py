@@ -20,7 +20,7 @@ from traceweir.streams.board.store.duckdb_store import DuckDBStore
 from traceweir.streams.board.store.opening import Store
 from traceweir.streams.board.store.rollups import FIGURES, ROLLUP_COLUMNS
 from traceweir.streams.board.store.rows import Batch, RowReader, SourcePartition
-from traceweir.streams.board.store.tables import REASONS, RESULT_DIMENSIONS, TableName
+from traceweir.streams.board.store.tables import CHANGES, REASONS, RESULT_DIMENSIONS, TableName
 
 OpenStore = Callable[..., Store]
 """Opens a store: takes, optionally, who opens it and when."""
@@ -84,6 +84,11 @@ def scores_batch(*scores: Score, offset: int = 0) -> Batch:
     """Returns a batch of scores, at consecutive offsets of partition 0."""
     records = (FakeRecord(score.wire(), offset + number) for number, score in enumerate(scores))
     return batch_of("results", *records)
+
+
+def every_change() -> dict[str, str]:
+    """Returns the cells of a result that is the first one of each kind."""
+    return {kind: f"a-new-{kind}" for kind in CHANGES}
 
 
 def without_a_threshold() -> list[Score]:

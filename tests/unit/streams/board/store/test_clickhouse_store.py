@@ -12,7 +12,15 @@ import pytest
 from tests.support.judge_retries import session as session_document
 from tests.support.results import make_score
 from tests.support.scoring import NOW
-from tests.support.stores import FakeRecord, batch_of, chdb_database, figures, scores_batch, without_a_threshold
+from tests.support.stores import (
+    FakeRecord,
+    batch_of,
+    chdb_database,
+    every_change,
+    figures,
+    scores_batch,
+    without_a_threshold,
+)
 
 from traceweir.streams.board.store.clickhouse_tables import SCHEMA_VERSION
 from traceweir.streams.board.store.errors import StoreError, StoreLostError, StoreUnavailableError
@@ -20,7 +28,7 @@ from traceweir.streams.board.store.opening import Store, open_store
 from traceweir.streams.board.store.overview import changes_in, judge_spending
 from traceweir.streams.board.store.rows import SourcePartition
 from traceweir.streams.board.store.selection import Selection
-from traceweir.streams.board.store.tables import RESULTS, SESSIONS
+from traceweir.streams.board.store.tables import CHANGES, RESULTS, SESSIONS
 
 pytestmark = pytest.mark.clickhouse
 pytest.importorskip("chdb", reason="chdb is not installed; `make test-clickhouse` installs it")
@@ -146,11 +154,12 @@ def test_values_without_a_threshold_that_a_former_version_counted_as_passed_are_
         migrated.close()
 
 
+@pytest.mark.parametrize("version", [7, 8])
 def test_spending_and_first_results_of_a_former_version_are_known_after_its_migration(
-    store: Store, database: str, client: Any
+    version: int, store: Store, database: str, client: Any
 ) -> None:
     paid = {"input_tokens": 100, "output_tokens": 10, "usd": 0.25}
-    first = make_score("a", cost=paid, evaluated_at=NOW, agent_version="2")
+    first = make_score("a", cost=paid, evaluated_at=NOW, **every_change())
     store.write(scores_batch(first, make_score("b", cost=paid | {"cached": True}, evaluated_at=NOW)))
     store.write(scores_batch(first.model_copy(update={"revision": 1}), offset=2))
     span = Selection(NOW - timedelta(days=1), NOW + timedelta(minutes=1))
@@ -160,13 +169,13 @@ def test_spending_and_first_results_of_a_former_version_are_known_after_its_migr
 
     expected = known(store)
     assert expected[0] == 0.5
-    assert {each.value for each in expected[1]} >= {"2"}
-    for view in ("results_to_costs", "results_to_first_versions", "results_to_first_configs"):
+    assert {(each.kind, each.value) for each in expected[1]} >= set(every_change().items())
+    for view in ("results_to_costs", *(f"results_to_first_{kind}s" for kind in CHANGES)):
         client.command(f"DROP VIEW {view}")
     for table in ("judge_costs", "first_results"):
         client.command(f"DROP TABLE {table}")
     client.command("TRUNCATE TABLE store_version")
-    client.command("INSERT INTO store_version VALUES (8)")
+    client.command(f"INSERT INTO store_version VALUES ({version})")
 
     for _ in range(2):
         migrated = open_store(database, "this test", NOW)

@@ -13,13 +13,22 @@ import duckdb
 import pytest
 from tests.support.results import make_score
 from tests.support.scoring import NOW
-from tests.support.stores import figures, open_store, recomputed_figures, scores_batch, without_a_threshold
+from tests.support.stores import (
+    every_change,
+    figures,
+    open_store,
+    recomputed_figures,
+    scores_batch,
+    without_a_threshold,
+)
 
 from traceweir.streams.board.store import duckdb_store
 from traceweir.streams.board.store.duckdb_store import DuckDBStore
 from traceweir.streams.board.store.duckdb_tables import SCHEMA_VERSION
 from traceweir.streams.board.store.errors import StoreError, StoreUnavailableError
+from traceweir.streams.board.store.overview import changes_in, judge_spending
 from traceweir.streams.board.store.rows import Batch, SourcePartition
+from traceweir.streams.board.store.selection import Selection
 
 pytestmark = pytest.mark.slow
 
@@ -192,6 +201,31 @@ def test_values_without_a_threshold_that_a_former_version_counted_as_passed_are_
     store.write(scores_batch(*(score.model_copy(update={"revision": 1}) for score in scores), offset=len(scores)))
     assert figures(store) == recomputed_figures(store)
     store.close()
+
+
+@pytest.mark.parametrize("version", [9, 10])
+def test_spending_and_first_results_of_a_former_version_are_known_after_its_migration(version: int, file: Path) -> None:
+    paid = {"input_tokens": 100, "output_tokens": 10, "usd": 0.25}
+    first = make_score("a", cost=paid, evaluated_at=NOW, **every_change())
+    write(file, scores_batch(first, make_score("b", cost=paid | {"cached": True}, evaluated_at=NOW)))
+    write(file, scores_batch(first.model_copy(update={"revision": 1}), offset=2))
+    span = Selection(NOW - timedelta(days=1), NOW + timedelta(minutes=1))
+
+    def known() -> tuple[Any, ...]:
+        store = open_store(file)
+        found = judge_spending(store, NOW, None).usd, changes_in(store, span)
+        store.close()
+        return found
+
+    expected = known()
+    with duckdb.connect(str(file)) as connection:
+        connection.execute(
+            f"DROP VIEW judge_costs; DROP VIEW first_results; UPDATE store_version SET version = {version}"
+        )
+
+    assert known() == expected
+    assert expected[0] == 0.5
+    assert {(each.kind, each.value) for each in expected[1]} >= set(every_change().items())
 
 
 def test_a_store_without_a_version_is_refused_with_the_way_out(file: Path) -> None:
