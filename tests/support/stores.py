@@ -86,7 +86,7 @@ def scores_batch(*scores: Score, offset: int = 0) -> Batch:
     return batch_of("results", *records)
 
 
-def every_change() -> dict[str, str]:
+def every_change() -> dict[str, Any]:
     """Returns the cells of a result that is the first one of each kind."""
     return {kind: f"a-new-{kind}" for kind in CHANGES}
 
