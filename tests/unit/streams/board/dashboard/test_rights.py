@@ -62,11 +62,11 @@ async def ask(dashboard: Dashboard) -> AsyncIterator[Ask]:
 
 def routes(dashboard: Dashboard) -> set[tuple[str, str]]:
     """Returns the method and the path of each route, without the login, which has to let everyone in."""
-    found = set()
+    found: set[tuple[str, str]] = set()
     for each in iter_route_contexts(create_routes(dashboard, TOKENS).routes):
         # The assets are mounted, and are the same for everyone.
         methods = each.methods or ()
-        found.update((method, each.path) for method in methods if each.path != LOGIN)
+        found.update((method, each.path) for method in methods if each.path and each.path != LOGIN)
     return found
 
 
