@@ -121,6 +121,7 @@ def test_a_worker_with_exactly_once_does_not_start_on_an_embedded_broker(setting
             None,
             [
                 "criteria of the config: response_match_score >= 0.8",
+                "every criterion of the config needs a reference, so that a session without one has no verdict: ",
                 "measured only where a reference says what was expected: response_match_score; ",
             ],
         ),

@@ -145,7 +145,10 @@ def _example(name: str, format_name: str = "traceweir") -> Callable[[Path], list
     return read
 
 
-_EVAL = (_EXAMPLES / "eval.json").read_text()
+_EVAL: Mapping[str, JsonValue] = {
+    "criteria": {"completeness": 0.2, "keyword_coverage": 0.1},
+    "gate": {"threshold": 0.5, "required": ["completeness"]},
+}
 _AGENT_EVALUATION = (_EXAMPLES / "agent_evaluation.json").read_text()
 _STRICT: Mapping[str, JsonValue] = {
     "criteria": {"response_match_score": 0.5, "tool_call_count_v1": {}},

@@ -59,6 +59,6 @@ class DashboardSettings(SettingGroup):
     """File in which `traceweir dashboard` keeps saved views, which are names for addresses. Unset: `views.json` beside the
     DuckDB file; with ClickHouse, no view can be saved."""
 
-    _is_safe_in_a_header = field_validator("dashboard_token", "dashboard_label_token", "dashboard_read_token")(
+    _are_tokens_safe_in_a_header = field_validator("dashboard_token", "dashboard_label_token", "dashboard_read_token")(
         token_of_header
     )

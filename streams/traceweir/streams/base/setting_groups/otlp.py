@@ -63,4 +63,4 @@ class OtlpSettings(SettingGroup):
     """Number of traces of one partition that wait for spans, and number of published traces that it remembers for late
     spans, 1 or more. One more trace publishes, or forgets, the trace that is due first."""
 
-    _is_safe_in_a_header = field_validator("otlp_token")(token_of_header)
+    _is_token_safe_in_a_header = field_validator("otlp_token")(token_of_header)

@@ -68,7 +68,7 @@ def mean_difference(first: Moments, second: Moments, *, tests: int = 1) -> MeanD
 
     >>> found = mean_difference(Moments(100, 0.5, 0.05), Moments(100, 0.6, 0.04))
     >>> [round(number, 4) for number in found]
-    [0.1, 0.0408, 0.1592, 0.0011]
+    [0.1, 0.0408, 0.1592, 0.001]
     >>> mean_difference(Moments(1, 0.5, None), Moments(100, 0.6, 0.04))
     """
     if first.variance is None or second.variance is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
@@ -37,6 +38,7 @@ _READ_OBSERVATIONS = {"GENERATION", "TOOL", "AGENT", "CHAIN", "SPAN", "EVENT", "
 _TYPES = _READ_OBSERVATIONS | {"RETRIEVER"}
 _STEPS = {"AGENT", "CHAIN", "SPAN", "RETRIEVER"}
 """The types of which an observation can be the call of a tool, in exports of programs that do not name their tools."""
+_WITHOUT_ZONE = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:\.\d+)?")
 _LONGEST_S = 30 * 24 * 3600
 """The longest run whose end is taken for a time, in seconds."""
 
@@ -68,7 +70,7 @@ def turn_of_langfuse(found: JsonObject) -> TurnOfSession | None:
         return None
     observed = _observed(found)
     steps = _tools_of(observed) or _calls_of_models(observed)
-    began = time_of(found.get("timestamp"))
+    began = time_of(_began_at(found))
     latency = _latency_s(found)
     ended = None if began is None or latency is None else began + timedelta(seconds=latency)
     asked = asked_messages(without_arguments(_text_of(found, "input")))
@@ -83,8 +85,18 @@ def _is_trace_of_langfuse(found: JsonObject) -> bool:
 
 def _text_of(trace: JsonObject, key: str) -> JsonValue:
     """Returns the input or the output of a trace; a file that Langfuse writes into a bucket has JSON as texts."""
-    is_stored = "project_id" in trace or "session_id" in trace
-    return decoded(trace.get(key)) if is_stored else trace.get(key)
+    return decoded(trace.get(key)) if _is_of_bucket(trace) else trace.get(key)
+
+
+def _began_at(trace: JsonObject) -> JsonValue:
+    """Returns the time of a trace; those in a bucket are in UTC, without a zone."""
+    value = trace.get("timestamp")
+    is_utc = isinstance(value, str) and _is_of_bucket(trace) and _WITHOUT_ZONE.fullmatch(value)
+    return f"{str(value).replace(' ', 'T')}Z" if is_utc else value
+
+
+def _is_of_bucket(trace: JsonObject) -> bool:
+    return "project_id" in trace or "session_id" in trace
 
 
 def _observed(trace: JsonObject) -> list[JsonObject]:
@@ -101,8 +113,13 @@ def _are_calls_known(trace: JsonObject, observed: Sequence[JsonObject]) -> bool:
 
 def _about_langfuse(trace: JsonObject, observed: Sequence[JsonObject]) -> JsonObject:
     """Returns what a trace of Langfuse tells beside question, calls and answer, and the observations that are not read."""
-    known = {"created_at": "timestamp", "user_id": "userId", "environment": "environment", "agent_version": "version"}
-    return _unread_observations(observed) | {name: trace[key] for name, key in known.items() if trace.get(key)}
+    known: JsonObject = {
+        "created_at": _began_at(trace),
+        "user_id": trace.get("userId"),
+        "environment": trace.get("environment"),
+        "agent_version": trace.get("version"),
+    }
+    return _unread_observations(observed) | {name: value for name, value in known.items() if value}
 
 
 def _unread_observations(observed: Sequence[JsonObject]) -> JsonObject:

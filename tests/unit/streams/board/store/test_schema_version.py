@@ -29,7 +29,7 @@ CLICKHOUSE = {
     6: "6886fdfa2710561d",
     7: "49c9cdf2b9094d1b",
     8: "49c9cdf2b9094d1b",
-    9: "828a75e158cdb128",
+    9: "91a4d4d632cbc634",
 }
 """The same for ClickHouse, of the statements that create the tables and views of an empty database."""
 
