@@ -741,7 +741,7 @@ async def test_the_overview_splits_the_cost_of_judges_by_metric(site: Site, visi
     judges = page[page.index('id="judges"') :]
     judges, by_day = judges[: judges.index("</section>")].split("By day")
 
-    assert re.findall(r'<td class="r">([$][^<]*)</td>', by_day) == ["$ 0.0084", "$ 0.02"]
+    assert re.findall(r'<td class="r"[^>]*>([$][^<]*)</td>', by_day) == ["$ 0.0084", "$ 0.02"]
     assert re.findall(r"<bdi>(\w+)</bdi>", judges) == ["hallucinations_v1"]
     assert re.findall(r'<td class="r"[^>]*>([^<]*)</td>', judges) == [
         "60",
