@@ -34,7 +34,7 @@ from traceweir.scorers.evaluation.plan import read_plan
 from traceweir.streams.base.settings import Settings
 from traceweir.streams.base.stages.base import Read, Stage, StageSpec
 from traceweir.streams.base.topics import StageName, application_id
-from traceweir.streams.pipeline.assemble import stage as assemble_stage
+from traceweir.streams.pipeline.assemble import partition_sessions
 from traceweir.streams.pipeline.topology import Topology, topics_of
 from traceweir.streams.scoring.configs.records import HOME
 from traceweir.streams.scoring.isolation import processes
@@ -421,7 +421,7 @@ def cluster_alone(seed: int) -> tuple[SimulatedLoop, Cluster]:
 def _scale_limits() -> None:
     """Divides the limits in bytes of the product, so that a small load is as much for them as a backlog of 100 MB."""
     names = "FIRST_BYTES_PER_S", "FIRST_BYTES", "LEAST_BYTES", "MOST_BYTES"
-    for module, name in (*((transaction_bound, each) for each in names), (assemble_stage, "CUT_BYTES")):
+    for module, name in (*((transaction_bound, each) for each in names), (partition_sessions, "CUT_BYTES")):
         seams.put(module, name, getattr(module, name) // BYTES_SCALE)
 
 
