@@ -31,7 +31,12 @@ COMMON = {
 """The words of the conventions' names that name no library."""
 SHAPES = {"hosted_tools", "message", "messages"}
 """The files of the shapes of messages, which several libraries pass on, and of what stands in place of hidden content."""
-EXAMPLES = {"missing": {"litellm", "openai"}, "missing_calls": {"openai"}}
+EXAMPLES = {
+    "missing": {"litellm", "openai"},
+    "missing_calls": {"openai"},
+    # Names what is not read, with what can be used in its place.
+    "unread_instrumentations": {"llamaindex", "openinference"},
+}
 """The libraries that a sentence for users gives as examples."""
 NAMES = sorted(module.name for module in pkgutil.iter_modules(conventions.__path__) if module.name not in INTERFACE)
 DOCUMENTED = Path(__file__).parents[5] / "docs" / "opentelemetry.md"
