@@ -1,4 +1,4 @@
-"""The story of `traceweir up --demo`: one app, three versions of its agent, one of which gets worse at a known minute.
+"""The story of `traceweir up --demo`: one app, three versions of its agent, one of which is worse and comes at a known minute.
 
 The last 50 minutes are written at once, with their own times; then the agents go on live.
 """
@@ -31,7 +31,7 @@ SECRETS = ("mina.okafor@example.com", "password=hunter2-of-mina", "sk-demo012345
 
 HISTORY_MINUTES = 50
 WORSE_AT_MINUTE = -20
-"""When version 2.0 gets worse: its searches time out, and it evades the question."""
+"""When version 2.0 comes, which is worse: its searches time out, and it evades the question."""
 OUTAGE_MINUTES = (-36, -31)
 """From when to when the judge was down."""
 UNREADABLE_AT_MINUTE = -10
@@ -39,8 +39,10 @@ UNREADABLE_AT_MINUTE = -10
 _SESSIONS_PER_MINUTE = 6
 _SESSION_S = 4.0
 """Seconds of the longest session."""
-_VERSIONS = (("1.8", 0.15), ("1.9", 0.35), ("2.0", 0.5))
 WORSE_VERSION = "2.0"
+_VERSIONS_BEFORE = {"1.8": 0.3, "1.9": 0.7}
+_VERSIONS_SINCE = {"1.8": 0.1, "1.9": 0.3, WORSE_VERSION: 0.6}
+"""Share of the sessions of each version, before version 2.0 came and since then."""
 _USUAL = (0.03, 0.05)
 _WORSE = (0.6, 0.6)
 """Shares of sessions with a failed tool, and with an answer that does not help."""
@@ -94,7 +96,7 @@ def headlines(start: datetime, *, judged: bool) -> list[str]:
     ]
     return [
         *(down if judged else []),
-        f"{at(WORSE_AT_MINUTE)} UTC: version {WORSE_VERSION} of the agent gets worse; its tools time out, and it evades questions",
+        f"{at(WORSE_AT_MINUTE)} UTC: version {WORSE_VERSION} of the agent comes, and is worse; its tools time out, and it evades questions",
         f"{at(UNREADABLE_AT_MINUTE)} UTC: three records cannot be read; they are dead letters",
         f"now: a config with a stricter max_tool_calls is pushed for {APP}",
         "one trace has a password, a key and an address; it is shared without them",
@@ -183,9 +185,9 @@ def live_session(now: datetime, seed: int, number: int) -> list[Emission]:
 
 
 def _session(rng: random.Random, start: datetime, name: str, at_s: float, *, has_secrets: bool) -> list[Emission]:
-    version = rng.choices([each for each, _ in _VERSIONS], [share for _, share in _VERSIONS])[0]
-    is_worse = version == WORSE_VERSION and at_s >= 60 * WORSE_AT_MINUTE
-    fails, evades = _WORSE if is_worse else _USUAL
+    shares = _VERSIONS_SINCE if at_s >= 60 * WORSE_AT_MINUTE else _VERSIONS_BEFORE
+    version = rng.choices([*shares], [*shares.values()])[0]
+    fails, evades = _WORSE if version == WORSE_VERSION else _USUAL
     return _Session(rng, start, name, at_s, version, has_secrets).records(
         fails=not has_secrets and rng.random() < fails, evades=not has_secrets and rng.random() < evades
     )

@@ -87,16 +87,20 @@ def test_the_answer_is_about_the_booking_or_the_place_of_the_question(sessions: 
         )
 
 
-def test_one_version_gets_worse_at_the_minute_that_the_headline_names(sessions: Sequence[tuple[float, Turn]]) -> None:
-    evading: dict[tuple[bool, bool], Counter[bool]] = defaultdict(Counter)
+def test_the_worse_version_comes_at_the_minute_that_the_headline_names(sessions: Sequence[tuple[float, Turn]]) -> None:
+    begins: dict[str, list[float]] = defaultdict(list)
+    evading: dict[str, Counter[bool]] = defaultdict(Counter)
     for minute, turn in sessions:
-        is_worse = turn.dimensions.agent_version == WORSE_VERSION
-        evading[is_worse, minute >= WORSE_AT_MINUTE][texts(turn)[1] == EVASION] += 1
-    shares = {group: counts[True] / counts.total() for group, counts in evading.items()}
-    assert shares.pop((True, True)) > 0.4
+        version = turn.dimensions.agent_version or ""
+        begins[version].append(minute)
+        evading[version][texts(turn)[1] == EVASION] += 1
+    shares = {version: counts[True] / counts.total() for version, counts in evading.items()}
+    assert set(begins) == {"1.8", "1.9", WORSE_VERSION}
+    assert WORSE_AT_MINUTE <= min(begins[WORSE_VERSION]) < WORSE_AT_MINUTE + 1
+    assert all(max(each) > -5 for each in begins.values())
+    assert shares.pop(WORSE_VERSION) > 0.4
     assert max(shares.values()) < 0.15
-    assert {turn.dimensions.agent_version for _, turn in sessions} == {"1.8", "1.9", "2.0"}
-    (headline,) = [each for each in headlines(NOW, judged=True) if "gets worse" in each]
+    (headline,) = [each for each in headlines(NOW, judged=True) if "is worse" in each]
     assert headline.startswith("11:40 UTC: version 2.0")
 
 
