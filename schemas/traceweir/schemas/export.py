@@ -23,6 +23,7 @@ from traceweir.schemas.config import EvalConfig
 from traceweir.schemas.eval_set import EvalSet
 from traceweir.schemas.evaluation_row import EvaluationRow
 from traceweir.schemas.events import EVENT
+from traceweir.schemas.labels import Label
 from traceweir.schemas.pushed_config import PushedConfig
 from traceweir.schemas.reference import Reference
 from traceweir.schemas.score import Score
@@ -34,6 +35,7 @@ DOCUMENTS: dict[str, TypeAdapter[Any]] = {
     "ReasoningTrace": TypeAdapter(ReasoningTrace),
     "InvocationEvent": EVENT,
     "Reference": TypeAdapter(Reference),
+    "Label": TypeAdapter(Label),
     "Session": TypeAdapter(Session),
     "Candidate": TypeAdapter(Candidate),
     "Score": TypeAdapter(Score),

@@ -195,7 +195,7 @@ class Rubric(AdkModel):
     """ADK's type of the rubric, which selects the metric that uses it."""
 
 
-class Label(AdkModel):
+class RecordedLabel(AdkModel):
     """A judgement about an invocation that was made elsewhere, to be compared with a score."""
 
     name: str
@@ -239,7 +239,7 @@ class Invocation(AdkModel):
     """Parts of this invocation that could not be read, a sentence for each."""
     error: str | None = None
     """The error message of an invocation that failed; null if nothing says that it failed."""
-    labels: list[Label] | None = None
+    labels: list[RecordedLabel] | None = None
     """Judgements about this invocation that were made elsewhere."""
     derived: bool = False
     """Whether the invocation was derived from a ReasoningTrace, because the session had no invocation."""

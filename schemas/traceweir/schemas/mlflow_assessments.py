@@ -8,7 +8,7 @@ from pydantic import JsonValue, ValidationError
 
 from traceweir.schemas.base import JsonObject
 from traceweir.schemas.evaluation_row import EXPECTED, Expectations
-from traceweir.schemas.invocation import Label
+from traceweir.schemas.invocation import RecordedLabel
 from traceweir.schemas.mlflow_spans import decoded, number
 
 
@@ -40,7 +40,7 @@ def trace_expectations(info: JsonObject, unread: list[str]) -> Expectations:
     return Expectations.model_validate(found)
 
 
-def trace_labels(info: JsonObject) -> list[Label]:
+def trace_labels(info: JsonObject) -> list[RecordedLabel]:
     """Returns the feedback among the assessments in the `info` of a trace, in its order.
 
     Feedback whose value is an error, a list or an object cannot be compared with a score and is left out.
@@ -55,7 +55,7 @@ def trace_labels(info: JsonObject) -> list[Label]:
             continue
         source_type = source.get("source_type") if isinstance(source, dict) else None
         rationale = assessment.get("rationale")
-        label = Label(
+        label = RecordedLabel(
             name=name,
             value=value,
             source_type=source_type if isinstance(source_type, str) else None,

@@ -15,7 +15,7 @@ from pydantic import JsonValue
 from traceweir.schemas.base import JsonObject
 from traceweir.schemas.dimensions import UNKNOWN, Dimensions
 from traceweir.schemas.evaluation_row import Expectations
-from traceweir.schemas.invocation import FunctionCall, FunctionResponse, Label, RetrievedChunk, TokenUsage
+from traceweir.schemas.invocation import FunctionCall, FunctionResponse, RecordedLabel, RetrievedChunk, TokenUsage
 from traceweir.schemas.mlflow_assessments import trace_expectations, trace_labels
 from traceweir.schemas.mlflow_dimensions import mlflow_dimensions
 from traceweir.schemas.mlflow_spans import (
@@ -53,7 +53,7 @@ class MlflowTrace:
     latency_seconds: float | None = None
     expectations: Expectations = field(default_factory=Expectations)
     """The expectations that were attached to the trace as assessments."""
-    labels: list[Label] = field(default_factory=list)
+    labels: list[RecordedLabel] = field(default_factory=list)
     """The feedback that was attached to the trace."""
     dimensions: Dimensions = UNKNOWN
     """The user, the version, the labels and the id in OpenTelemetry, as far as the trace tells them."""

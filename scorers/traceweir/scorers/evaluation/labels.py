@@ -7,7 +7,7 @@ from dataclasses import replace
 from pydantic import JsonValue
 
 from traceweir.schemas.base import JsonObject
-from traceweir.schemas.invocation import Invocation, Label
+from traceweir.schemas.invocation import Invocation, RecordedLabel
 from traceweir.schemas.text import printable
 from traceweir.scorers.base import Measurement
 from traceweir.scorers.databricks_names import full_name
@@ -28,7 +28,7 @@ def with_labels(outcome: Outcome, invocation: Invocation | None, metric: str) ->
     return replace(outcome, details={**outcome.details, "labels": labels[:MAX_LABELS]}) if labels else outcome
 
 
-def _details(label: Label) -> JsonObject:
+def _details(label: RecordedLabel) -> JsonObject:
     value = printable(label.value, MAX_CHARACTERS) if isinstance(label.value, str) else label.value
     return {
         "value": value,
