@@ -31,6 +31,7 @@ from traceweir.streams.board.dashboard.feed import FeedState
 from traceweir.streams.board.dashboard.live import Live
 from traceweir.streams.board.dashboard.saved_views import SavedViews
 from traceweir.streams.tools.doctor.finding import Finding
+from traceweir.streams.worker.config_topic import TopicState
 
 HOSTILE = "<script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\"> {{ 7 * 7 }} " + chr(
     0x202E
@@ -54,6 +55,7 @@ class Site:
     evals: Path | None = None
     budget: Budget | None = None
     challengers: ChallengersInEffect = field(default_factory=NoChallengers)
+    configs: TopicState = field(default_factory=TopicState)
     state: FeedState = field(default_factory=lambda: FeedState(behind=0))
     health: list[Finding] = field(default_factory=lambda: [Finding("broker", "ok", "answered 1 s ago")])
     live: Live = field(default_factory=Live)
@@ -130,6 +132,7 @@ def _built(site: Site) -> Application:
         views=SavedViews(site.views) if site.views is not None else None,
         budget=site.budget,
         challengers=_OfAsked("challengers"),
+        configs=lambda: _ASKED.get().configs,
         health=lambda: _ASKED.get().health,
     )
     return create_application(Dashboard(store, options, live), Tokens(site.token))

@@ -26,7 +26,7 @@ from traceweir.streams.board.store.selection import Readable
 from traceweir.streams.lab.comparison.document import Diff
 from traceweir.streams.scoring.configs.selectors import in_words, parsed_selector
 from traceweir.streams.tools.results.reader import Results, ResultsError, ScoreFilter
-from traceweir.streams.worker.config_topic import ConfigTopicError, read_topic
+from traceweir.streams.worker.config_topic import ConfigTopicError, TopicState, read_topic
 from traceweir.streams.worker.kafka.errors import KafkaUnreachableError
 from traceweir.streams.worker.kafka.request_thread import in_request_thread
 from traceweir.streams.worker.kafka.topic_admin import existing_topics
@@ -114,6 +114,8 @@ class PushedChallengers:
         """Those that were in effect at the last look."""
         self.shadows: Sequence[str] = ()
         """Those that had a topic at the last look, by name."""
+        self.configs = TopicState()
+        """What the topic `configs` said at the last look."""
 
     async def run(self) -> None:
         """Looks again and again, until it is cancelled. The feed begins first, so that results are stored sooner."""
@@ -128,6 +130,7 @@ class PushedChallengers:
                 log.debug("challengers are not looked for: %s", error)
             except Exception as error:  # noqa: BLE001  # whatever it is, the dashboard goes on without challengers
                 self.in_effect = self.shadows = ()
+                self.configs = TopicState()
                 problem = printable(str(error) if isinstance(error, ConfigTopicError) else repr(error), 1_000)
                 if problem != warned_of:
                     log.warning("challengers are not shown, because looking for them failed: %s; trying again", problem)
@@ -142,10 +145,8 @@ class PushedChallengers:
             KafkaUnreachableError: no broker answers.
         """
         topics = await in_request_thread(existing_topics, self._settings)
-        in_effect = []
-        if self._settings.topics.configs in topics:
-            in_effect = challengers_of((await read_topic(self._settings)).current.values())
-        self.in_effect = in_effect
+        self.configs = await read_topic(self._settings) if self._settings.topics.configs in topics else TopicState()
+        self.in_effect = in_effect = challengers_of(self.configs.current.values())
         begin = self._settings.topics.shadow_results_prefix
         taken = {each.name for each in in_effect}
         names = sorted(topic.removeprefix(begin) for topic in topics if topic.startswith(begin))

@@ -19,6 +19,7 @@ from traceweir.streams.board.dashboard.live import Live
 from traceweir.streams.board.dashboard.saved_views import SavedViews
 from traceweir.streams.board.store.selection import Readable
 from traceweir.streams.tools.doctor.finding import Finding
+from traceweir.streams.worker.config_topic import TopicState
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,8 @@ class DashboardOptions:
     """The budget of the workers' judges; None: it is not known."""
     challengers: ChallengersInEffect = field(default_factory=NoChallengers)
     """The challengers that are in effect, and the shadows."""
+    configs: Callable[[], TopicState] = TopicState
+    """Returns what the topic `configs` said a moment ago."""
     health: Callable[[], Sequence[Finding]] = tuple
     """Returns what is known of the brokers, the workers and losses, part by part."""
 

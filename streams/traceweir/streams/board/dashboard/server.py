@@ -120,6 +120,7 @@ async def _serve(
         views=_saved_views(settings),
         budget=budget,
         challengers=challengers,
+        configs=lambda: challengers.configs,
         health=health.parts,
     )
     server = _Server(

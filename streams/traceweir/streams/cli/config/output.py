@@ -26,7 +26,7 @@ from traceweir.streams.cli.score.commands import read_config_file
 from traceweir.streams.cli.terminal import complain, mute_clients
 from traceweir.streams.cli.up_broker import kafka_settings
 from traceweir.streams.scoring.configs.challenger_section import section_of
-from traceweir.streams.scoring.configs.changes import changed_meanings, changed_options
+from traceweir.streams.scoring.configs.changes import changed_options, meanings
 from traceweir.streams.scoring.configs.records import UNPUSHED
 from traceweir.streams.scoring.configs.selectors import ANY, in_words
 from traceweir.streams.scoring.configs.usable import without_effect
@@ -179,15 +179,6 @@ def _side(settings: Settings, state: TopicState, side: str, selector: str) -> Js
             "history` lists them"
         )
     return config
-
-
-def meanings(before: JsonObject, after: JsonObject) -> list[str]:
-    """Returns which scores mean something else after a change, or that this is unknown."""
-    try:
-        return changed_meanings(read_plan(before), read_plan(after))
-    except ConfigError as error:
-        # A version of an earlier Traceweir, or with metrics that are not installed here.
-        return [f"which scores change is unknown: {printable(str(error), 1_000)}"]
 
 
 def config_in_effect(state: TopicState, selector: str) -> PushedConfig:

@@ -16,7 +16,6 @@ from traceweir.streams.base.clock import utc_now
 from traceweir.streams.base.settings import Settings
 from traceweir.streams.cli.config.output import (
     config_in_effect,
-    meanings,
     read_file,
     read_state,
     row_of,
@@ -26,7 +25,7 @@ from traceweir.streams.cli.config.output import (
 from traceweir.streams.cli.terminal import complain, mute_clients
 from traceweir.streams.cli.up_broker import kafka_settings
 from traceweir.streams.lab.shadow.challenger_name import create_topic, require_free_name, require_usable_name
-from traceweir.streams.scoring.configs.changes import changed_options
+from traceweir.streams.scoring.configs.changes import changed_options, meanings
 from traceweir.streams.scoring.configs.records import config_id
 from traceweir.streams.scoring.configs.selectors import in_words
 from traceweir.streams.worker.config_topic import ConfigTopicError, TopicState, push

@@ -4,15 +4,40 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
 from pydantic import JsonValue
 
 from traceweir.schemas.base import JsonObject
 from traceweir.schemas.text import printable
-from traceweir.scorers.evaluation.plan import Challenger, Plan
+from traceweir.scorers.evaluation.config_problems import ConfigError
+from traceweir.scorers.evaluation.plan import Challenger, Plan, read_plan
 
 VALUE_CHARS = 200
-"""Maximum number of characters of a value."""
+"""Maximum number of characters of a value on a line."""
+
+
+class OptionChange(NamedTuple):
+    """An option that differs between two configs."""
+
+    path: str
+    """Where the option is."""
+    before: str | None
+    """Its whole value as JSON; None: the first config has no such option."""
+    after: str | None
+    """The value in the second config."""
+
+
+def option_changes(before: JsonObject, after: JsonObject) -> list[OptionChange]:
+    """Returns the options that differ, in the order of their paths.
+
+    >>> option_changes({"sampling": 1}, {"sampling": 0.5})
+    [OptionChange(path='sampling', before='1', after='0.5')]
+    """
+    old = dict(_leaves(before))
+    new = dict(_leaves(after))
+    paths = sorted(old.keys() | new.keys())
+    return [OptionChange(path, old.get(path), new.get(path)) for path in paths if old.get(path) != new.get(path)]
 
 
 def changed_options(before: JsonObject, after: JsonObject) -> list[str]:
@@ -21,17 +46,27 @@ def changed_options(before: JsonObject, after: JsonObject) -> list[str]:
     >>> changed_options({"criteria": {"latency": 2, "a.b": 1}}, {"criteria": {"latency": 3}, "sampling": 0.5})
     ['~ criteria.latency: 2 -> 3', '- criteria["a.b"]: 1', '+ sampling: 0.5']
     """
-    old = dict(_leaves(before))
-    new = dict(_leaves(after))
-    lines = []
-    for path in sorted(old.keys() | new.keys()):
-        if path not in new:
-            lines.append(f"- {path}: {old[path]}")
-        elif path not in old:
-            lines.append(f"+ {path}: {new[path]}")
-        elif old[path] != new[path]:
-            lines.append(f"~ {path}: {old[path]} -> {new[path]}")
-    return lines
+    return [_line(each) for each in option_changes(before, after)]
+
+
+def _line(change: OptionChange) -> str:
+    before, after = (each and printable(each, VALUE_CHARS) for each in (change.before, change.after))
+    if after is None:
+        return f"- {change.path}: {before}"
+    if before is None:
+        return f"+ {change.path}: {after}"
+    if before == after:
+        return f"~ {change.path}: {before} -> the same beginning, and another end"
+    return f"~ {change.path}: {before} -> {after}"
+
+
+def meanings(before: JsonObject, after: JsonObject) -> list[str]:
+    """Returns which scores mean something else after a change, or that this is unknown."""
+    try:
+        return changed_meanings(read_plan(before), read_plan(after))
+    except ConfigError as error:
+        # A version of an earlier Traceweir, or with metrics that are not installed here.
+        return [f"which scores change is unknown: {printable(str(error), 1_000)}"]
 
 
 def changed_meanings(before: Plan, after: Plan) -> list[str]:
@@ -67,7 +102,7 @@ def _leaves(value: JsonValue, path: str = "") -> Iterator[tuple[str, str]]:
         for key, item in value.items():
             yield from _leaves(item, _joined(path, key))
     else:
-        yield path, printable(json.dumps(value, ensure_ascii=False), VALUE_CHARS)
+        yield path, json.dumps(value, ensure_ascii=False)
 
 
 def _joined(path: str, key: str) -> str:

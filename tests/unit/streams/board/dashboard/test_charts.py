@@ -9,9 +9,11 @@ import pytest
 from tests.support.scoring import NOW
 
 from traceweir.streams.board.dashboard.page.charts import count_chart, mean_chart, pass_rate_chart, sparkline
+from traceweir.streams.board.dashboard.page.marks import marks_of
 from traceweir.streams.board.store.answers import Change, SeriesPoint
 from traceweir.streams.board.store.missing_answers import CountPoint
 from traceweir.streams.board.store.selection import Selection
+from traceweir.streams.worker.config_topic import TopicState
 
 SPAN = Selection(NOW - timedelta(minutes=2), NOW + timedelta(minutes=6))
 
@@ -84,7 +86,7 @@ def test_steps_without_any_result_of_any_metric_are_an_outage() -> None:
 def test_every_version_config_model_and_judge_is_marked() -> None:
     kinds = ["agent_version", "config_digest", "model", "judge"]
     changes = [Change(kind=kind, value="v" * 20, agent_name=None, first_seen_at=NOW) for kind in kinds * 10]
-    found = pass_rate_chart(points(0, 3), [("match", "session")], changes, 60, SPAN)
+    found = pass_rate_chart(points(0, 3), [("match", "session")], marks_of(changes, TopicState()), 60, SPAN)
     assert found is not None
     assert len(found["marks"]) == 40
     assert {each["label"] for each in found["marks"]} == {

@@ -11,6 +11,7 @@ from fastapi.responses import HTMLResponse
 from traceweir.streams.board.dashboard.context import dashboard_of
 from traceweir.streams.board.dashboard.page.filters import FilterError, Filters, filters_of
 from traceweir.streams.board.dashboard.page.rendering import rendered
+from traceweir.streams.board.dashboard.pushed_configs import first_push
 from traceweir.streams.board.dashboard.saved_views import SavedView, ViewError
 
 
@@ -43,6 +44,7 @@ def one_of(given: Mapping[str, str], name: str, allowed: Sequence[str]) -> str |
 def page(request: Request, name: str, filters: Filters, **more: Any) -> HTMLResponse:
     """Returns the page of a template with these values and those that every page shows."""
     options = dashboard_of(request).options
+    configs = options.configs()
     views: Sequence[SavedView] = ()
     views_problem = ""
     if options.views is not None:
@@ -60,6 +62,7 @@ def page(request: Request, name: str, filters: Filters, **more: Any) -> HTMLResp
         state=options.state(),
         health=options.health(),
         options=options,
+        first_push=lambda digest: first_push(configs, digest),
         view=name,
         **more,
     )

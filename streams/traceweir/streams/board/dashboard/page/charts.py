@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from traceweir.streams.base.statistics.rate_intervals import rate_interval
+from traceweir.streams.board.dashboard.page.formats import inert_text
+from traceweir.streams.board.dashboard.page.marks import ChartMark
 from traceweir.streams.board.store.answers import (
     Bin,
-    Change,
     MetricFigures,
     SeriesPoint,
 )
@@ -56,7 +57,11 @@ def lines_to_draw(
 
 
 def pass_rate_chart(
-    series: Sequence[SeriesPoint], places: Sequence[Place], changes: Sequence[Change], step_s: int, selection: Selection
+    series: Sequence[SeriesPoint],
+    places: Sequence[Place],
+    marks: Sequence[ChartMark],
+    step_s: int,
+    selection: Selection,
 ) -> dict[str, Any] | None:
     """Returns a chart of pass rates with their 95 % intervals over the whole span; None without a verdict."""
     steps, step_s = _merged([each for each in series if each.passed + each.failed], places, step_s)
@@ -76,11 +81,15 @@ def pass_rate_chart(
                 "counts": [each.judged if each else None for each in found],
             }
         )
-    return _lines(" %", step_s, times, lines, changes, selection, _seen(series, step_s))
+    return _lines(" %", step_s, times, lines, marks, selection, _seen(series, step_s))
 
 
 def mean_chart(
-    series: Sequence[SeriesPoint], places: Sequence[Place], changes: Sequence[Change], step_s: int, selection: Selection
+    series: Sequence[SeriesPoint],
+    places: Sequence[Place],
+    marks: Sequence[ChartMark],
+    step_s: int,
+    selection: Selection,
 ) -> dict[str, Any] | None:
     """Returns a chart of means over the whole span; None without a point."""
     steps, step_s = _merged(series, places, step_s)
@@ -97,11 +106,11 @@ def mean_chart(
                 "counts": [each.evaluated if each else None for each in found],
             }
         )
-    return _lines("", step_s, times, lines, changes, selection, _seen(series, step_s))
+    return _lines("", step_s, times, lines, marks, selection, _seen(series, step_s))
 
 
 def count_chart(
-    points: Sequence[CountPoint], changes: Sequence[Change], step_s: int, selection: Selection
+    points: Sequence[CountPoint], marks: Sequence[ChartMark], step_s: int, selection: Selection
 ) -> dict[str, Any] | None:
     """Returns a chart of numbers of records by reason, the most frequent ones; None without a record."""
     totals = Counter[str]()
@@ -113,13 +122,13 @@ def count_chart(
     numbers = {(each.reason, int(each.begins_at.timestamp())): each.number for each in points}
     lines = [
         {
-            "label": reason.replace("_", " "),
+            "label": inert_text(reason.replace("_", " ")),
             "values": [numbers.get((reason, at), 0) for at in times],
             "counts": [None] * len(times),
         }
         for reason, _ in totals.most_common(MAX_LINES)
     ]
-    return _lines("", step_s, times, lines, changes, selection, set(times))
+    return _lines("", step_s, times, lines, marks, selection, set(times))
 
 
 def histogram(bins: Sequence[Bin]) -> dict[str, Any] | None:
@@ -158,19 +167,6 @@ def sparkline(series: Sequence[SeriesPoint], place: Place, step_s: int, selectio
         # A fixed margin would hide the trend of small means, such as those of seconds.
         "margin": _RATE_MARGIN if judged else max(means) / 10 - min(means) / 10 or max(abs(means[0]), 1.0),
     }
-
-
-def _marks(changes: Sequence[Change]) -> list[dict[str, Any]]:
-    found = []
-    for change in changes[-MAX_MARKS:]:
-        name = f"{change.agent_name} " if change.agent_name else ""
-        label = f"{name}{change.value}"
-        if change.kind == "config_digest":
-            label = f"config {change.value[:8]}"
-        elif change.kind != "agent_version":
-            label = f"{change.kind} {change.value}"
-        found.append({"x": int(change.first_seen_at.timestamp()), "label": label})
-    return found
 
 
 @dataclass
@@ -212,7 +208,7 @@ def _lines(
     step_s: int,
     times: list[int],
     lines: list[dict[str, Any]],
-    changes: Sequence[Change],
+    marks: Sequence[ChartMark],
     selection: Selection,
     seen: Set[int],
 ) -> dict[str, Any]:
@@ -222,7 +218,7 @@ def _lines(
         "step": step_s,
         "x": times,
         "lines": lines,
-        "marks": _marks(changes),
+        "marks": [{"x": int(each.at.timestamp()), "label": inert_text(each.label)} for each in marks[-MAX_MARKS:]],
         "span": _span(selection),
         # Steps in which nothing at all was scored.
         "empty": [at for at in times if at not in seen],
@@ -244,7 +240,8 @@ def _seen(series: Sequence[SeriesPoint], step_s: int) -> set[int]:
 
 
 def _label(place: Place, places: Sequence[Place]) -> str:
-    metric, level = place
+    # The script reads it from JSON, in which an escape of the template is a character again.
+    metric, level = map(inert_text, place)
     return metric if sum(name == metric for name, _ in places) == 1 else f"{metric}, {level}"
 
 

@@ -20,14 +20,23 @@ class Piece(NamedTuple):
     """The part."""
 
 
+def words_of(text: str) -> list[str]:
+    """Returns the words of a text, and what is between them.
+
+    >>> words_of("one seat.")
+    ['one', ' ', 'seat', '.']
+    """
+    return _WORD.findall(text)
+
+
 def differences(first: str, second: str) -> list[Piece]:
     """Returns the parts of two texts, in order.
 
     >>> [tuple(piece) for piece in differences("one seat please", "two seats please")]
     [('first', 'one'), ('second', 'two'), ('both', ' '), ('first', 'seat'), ('second', 'seats'), ('both', ' please')]
     """
-    left = _WORD.findall(first)[:MAX_WORDS]
-    right = _WORD.findall(second)[:MAX_WORDS]
+    left = words_of(first)[:MAX_WORDS]
+    right = words_of(second)[:MAX_WORDS]
     found = []
     for operation, begin, end, other_begin, other_end in SequenceMatcher(None, left, right, False).get_opcodes():
         if operation == "equal":

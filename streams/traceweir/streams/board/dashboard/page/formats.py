@@ -157,6 +157,15 @@ def cut(text: str, longest: int = 20_000) -> str:
     return text if len(text) <= longest else f"{text[:longest]} … ({len(text) - longest} more characters)"
 
 
+def inert_text(text: str) -> str:
+    """Returns a text as `inert` does."""
+    return text if text.isprintable() else _UNSEEN.sub(_escaped, text)
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return found[0].encode("unicode_escape").decode("ascii")
+
+
 def inert(value: object) -> object:
     """Returns a text with escapes for control characters and for characters that reorder the text around them.
 
@@ -166,9 +175,7 @@ def inert(value: object) -> object:
     ('photo\\\\u202egnp.exe', 5)
     """
     # A subclass is markup, which templates have made.
-    if type(value) is not str or value.isprintable():
-        return value
-    return _UNSEEN.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), value)
+    return inert_text(value) if type(value) is str else value
 
 
 def breakable(name: str) -> Markup:

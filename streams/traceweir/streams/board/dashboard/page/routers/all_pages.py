@@ -8,6 +8,7 @@ from fastapi.responses import HTMLResponse
 from traceweir.streams.board.dashboard.page.answers import note_stored_rows
 from traceweir.streams.board.dashboard.page.routers import (
     comparison,
+    configs,
     evals,
     metrics,
     missing,
@@ -17,7 +18,7 @@ from traceweir.streams.board.dashboard.page.routers import (
     views,
 )
 
-_PARTS = (overview, sessions, selection, metrics, missing, comparison, evals, views)
+_PARTS = (overview, sessions, selection, metrics, missing, comparison, configs, evals, views)
 
 
 def page_router() -> APIRouter:

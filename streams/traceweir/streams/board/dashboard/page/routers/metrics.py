@@ -14,6 +14,7 @@ from traceweir.streams.board.dashboard.context import Serving
 from traceweir.streams.board.dashboard.page import charts
 from traceweir.streams.board.dashboard.page.answers import filters_from, page
 from traceweir.streams.board.dashboard.page.filters import FilterError
+from traceweir.streams.board.dashboard.page.marks import marks_of
 from traceweir.streams.board.store.answers import MetricFigures
 from traceweir.streams.board.store.differences import differences_from_before
 from traceweir.streams.board.store.metric import dimension_values, metric
@@ -52,6 +53,7 @@ def show_metric(request: Request, dashboard: Serving) -> HTMLResponse:
     if charted is not None:
         of_judge = replace(filters.selection, dimensions={**filters.selection.dimensions, "judge": charted})
         series = series_of(dashboard.store, of_judge, found.step_s)
+    marks = marks_of(found.changes, dashboard.options.configs())
     document = shown(found, dashboard.options.content)
     return page(
         request,
@@ -61,8 +63,8 @@ def show_metric(request: Request, dashboard: Serving) -> HTMLResponse:
         worst=document["worst"],
         nearest=document["nearest"],
         charted=charted,
-        rates=charts.pass_rate_chart(series, places, found.changes, found.step_s, filters.selection),
-        means=charts.mean_chart(series, places, found.changes, found.step_s, filters.selection),
+        rates=charts.pass_rate_chart(series, places, marks, found.step_s, filters.selection),
+        means=charts.mean_chart(series, places, marks, found.step_s, filters.selection),
         distribution=charts.histogram(found.distribution),
         values=dimension_values(dashboard.store, filters.selection),
     )

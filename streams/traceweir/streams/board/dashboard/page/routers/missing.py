@@ -9,9 +9,10 @@ from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse
 
 from traceweir.streams.board.dashboard.content import shown
-from traceweir.streams.board.dashboard.context import Serving
+from traceweir.streams.board.dashboard.context import Dashboard, Serving
 from traceweir.streams.board.dashboard.page import charts
 from traceweir.streams.board.dashboard.page.answers import filters_from, page
+from traceweir.streams.board.dashboard.page.marks import marks_of
 from traceweir.streams.board.store.conditions import NO_CAUSE
 from traceweir.streams.board.store.counts import dead_letters_over_time, not_scored_over_time
 from traceweir.streams.board.store.metric import dimension_values
@@ -32,7 +33,7 @@ def show_not_scored(request: Request, dashboard: Serving) -> HTMLResponse:
         "not-scored",
         filters,
         found=found,
-        chart=_chart(dashboard.store, filters.selection, not_scored_over_time),
+        chart=_chart(dashboard, filters.selection, not_scored_over_time),
         no_cause=NO_CAUSE,
         values=dimension_values(dashboard.store, filters.selection),
     )
@@ -42,13 +43,13 @@ def show_not_scored(request: Request, dashboard: Serving) -> HTMLResponse:
 def show_dead_letters(request: Request, dashboard: Serving) -> HTMLResponse:
     filters = filters_from(request)
     found = shown(dead_letters(dashboard.store, filters.selection), dashboard.options.content)
-    chart = _chart(dashboard.store, filters.selection, dead_letters_over_time)
+    chart = _chart(dashboard, filters.selection, dead_letters_over_time)
     return page(request, "dead-letters", filters, found=found, chart=chart)
 
 
 def _chart(
-    store: Readable, selection: Selection, over_time: Callable[[Readable, Selection, int], list[CountPoint]]
+    dashboard: Dashboard, selection: Selection, over_time: Callable[[Readable, Selection, int], list[CountPoint]]
 ) -> dict[str, Any] | None:
     step_s = step_of((selection.until - selection.since).total_seconds())
-    changes = changes_in(store, selection)
-    return charts.count_chart(over_time(store, selection, step_s), changes, step_s, selection)
+    marks = marks_of(changes_in(dashboard.store, selection), dashboard.options.configs())
+    return charts.count_chart(over_time(dashboard.store, selection, step_s), marks, step_s, selection)

@@ -13,6 +13,7 @@ from traceweir.streams.board.dashboard.content import shown_text
 from traceweir.streams.board.dashboard.context import Serving
 from traceweir.streams.board.dashboard.page import charts
 from traceweir.streams.board.dashboard.page.answers import filters_from, page
+from traceweir.streams.board.dashboard.page.marks import marks_of
 from traceweir.streams.board.dashboard.page.regression_view import worse_metrics
 from traceweir.streams.board.store.answers import MetricFigures
 from traceweir.streams.board.store.conditions import TRACE_VALUE
@@ -32,6 +33,7 @@ def show_overview(request: Request, dashboard: Serving) -> HTMLResponse:
     moves = differences_from_before(found.metrics, earlier)
     sessions_before = closed_sessions_before(dashboard.store, filters.before())
     criteria = _criteria(found.metrics)
+    marks = marks_of(found.changes, dashboard.options.configs())
     places = charts.lines_to_draw(criteria, earlier, filters.selection.metric)
     return page(
         request,
@@ -49,7 +51,7 @@ def show_overview(request: Request, dashboard: Serving) -> HTMLResponse:
         total_before=_total(earlier),
         judged=sorted((each for each in criteria if each.usd or each.input_tokens), key=lambda each: -each.usd),
         spending=judge_spending(dashboard.store, dashboard.options.now(), dashboard.options.budget),
-        chart=charts.pass_rate_chart(found.series, places, found.changes, found.step_s, filters.selection),
+        chart=charts.pass_rate_chart(found.series, places, marks, found.step_s, filters.selection),
         sparklines=charts.sparklines(found.metrics, found.series, found.step_s, filters.selection),
         latest=sessions(
             dashboard.store,
