@@ -29,6 +29,7 @@ from traceweir.streams.board.dashboard.context import Dashboard, DashboardOption
 from traceweir.streams.board.dashboard.eval_folder import EvalFolder
 from traceweir.streams.board.dashboard.feed import FeedState
 from traceweir.streams.board.dashboard.live import Live
+from traceweir.streams.board.dashboard.retention import Retention
 from traceweir.streams.board.dashboard.saved_views import SavedViews
 from traceweir.streams.tools.doctor.finding import Finding
 from traceweir.streams.worker.config_topic import TopicState
@@ -54,6 +55,7 @@ class Site:
     views: Path | None = None
     evals: Path | None = None
     budget: Budget | None = None
+    retention: Retention | None = None
     challengers: ChallengersInEffect = field(default_factory=NoChallengers)
     configs: TopicState = field(default_factory=TopicState)
     state: FeedState = field(default_factory=lambda: FeedState(behind=0))
@@ -131,6 +133,7 @@ def _built(site: Site) -> Application:
         evals=EvalFolder(site.evals) if site.evals is not None else None,
         views=SavedViews(site.views) if site.views is not None else None,
         budget=site.budget,
+        retention=site.retention,
         challengers=_OfAsked("challengers"),
         configs=lambda: _ASKED.get().configs,
         health=lambda: _ASKED.get().health,
@@ -143,7 +146,7 @@ _SHARED: list[tuple[tuple[object, ...], Application]] = []
 
 
 def _shared(site: Site) -> Application:
-    wanted = (site.content, site.trace_url, site.evalset, site.views, site.evals, site.budget)
+    wanted = (site.content, site.trace_url, site.evalset, site.views, site.evals, site.budget, site.retention)
     for options, application in _SHARED:
         if options == wanted:
             return application

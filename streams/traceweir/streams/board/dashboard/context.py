@@ -16,6 +16,7 @@ from traceweir.streams.board.dashboard.content import Content
 from traceweir.streams.board.dashboard.eval_folder import EvalFolder
 from traceweir.streams.board.dashboard.feed import FeedState
 from traceweir.streams.board.dashboard.live import Live
+from traceweir.streams.board.dashboard.retention import Retention
 from traceweir.streams.board.dashboard.saved_views import SavedViews
 from traceweir.streams.board.store.selection import Readable
 from traceweir.streams.tools.doctor.finding import Finding
@@ -46,6 +47,8 @@ class DashboardOptions:
     """The challengers that are in effect, and the shadows."""
     configs: Callable[[], TopicState] = TopicState
     """Returns what the topic `configs` said a moment ago."""
+    retention: Retention | None = None
+    """For how long the store keeps rows; None: without an end."""
     health: Callable[[], Sequence[Finding]] = tuple
     """Returns what is known of the brokers, the workers and losses, part by part."""
 

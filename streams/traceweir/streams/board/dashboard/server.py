@@ -28,6 +28,7 @@ from traceweir.streams.board.dashboard.feed import Feed
 from traceweir.streams.board.dashboard.health import HealthWatch
 from traceweir.streams.board.dashboard.live import Live
 from traceweir.streams.board.dashboard.paced_state import PacedState
+from traceweir.streams.board.dashboard.retention import Retention
 from traceweir.streams.board.dashboard.saved_views import SavedViews
 from traceweir.streams.board.store.errors import StoreError
 from traceweir.streams.board.store.opening import SCHEMES, Store, open_store
@@ -93,20 +94,24 @@ async def _serve(
     budget: Budget | None,
     tokens: Tokens,
 ) -> None:
+    retention = Retention(
+        texts=timedelta(days=settings.store_sessions_days),
+        results=timedelta(days=settings.store_results_days),
+        figures=timedelta(days=settings.store_figures_days),
+    )
     keep: dict[TableName, timedelta] = {
-        "results": timedelta(days=settings.store_results_days),
-        "sessions": timedelta(days=settings.store_sessions_days),
-        "dead_letters": timedelta(days=settings.store_sessions_days),
-        "replays": timedelta(days=settings.store_sessions_days),
+        "results": retention.results,
+        "sessions": retention.texts,
+        "dead_letters": retention.texts,
+        "replays": retention.texts,
     }
     live = Live()
-    keep_figures = timedelta(days=settings.store_figures_days)
 
     def note_change() -> None:
         # It needs the feed, and the feed needs it.
         paced.changed()
 
-    feed = Feed(settings, store, keep=keep, keep_figures=keep_figures, now=utc_now, changed=note_change)
+    feed = Feed(settings, store, keep=keep, keep_figures=retention.figures, now=utc_now, changed=note_change)
     health = HealthWatch.of(settings, store, utc_now, feed.present, feed.last_answer, live.changed)
     paced = PacedState(feed.present, live.changed, health.parts)
     challengers = PushedChallengers(settings)
@@ -121,6 +126,7 @@ async def _serve(
         budget=budget,
         challengers=challengers,
         configs=lambda: challengers.configs,
+        retention=retention,
         health=health.parts,
     )
     server = _Server(

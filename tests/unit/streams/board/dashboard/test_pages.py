@@ -27,6 +27,7 @@ from traceweir.schemas.judge_config import Budget
 from traceweir.schemas.text import shell_command
 from traceweir.streams.board.dashboard.access import COOKIE
 from traceweir.streams.board.dashboard.content import Content
+from traceweir.streams.board.dashboard.retention import Retention
 from traceweir.streams.board.store import diff as diff_module
 from traceweir.streams.board.store import sessions as sessions_module
 from traceweir.streams.board.store.duckdb_store import DuckDBStore
@@ -990,3 +991,38 @@ async def test_times_are_elements_that_name_their_moment_and_fields_take_iso(sit
     assert '<time datetime="2026-01-31T12:00:00Z">2026-01-31 12:00:00</time>' in page
     assert 'name="since" value="2026-01-30T00:00Z"' in page
     assert "datetime-local" not in page
+
+
+@pytest.mark.parametrize(
+    ("days", "begins"),
+    [
+        (2, []),
+        (40, ["texts of sessions"]),
+        (100, ["texts of sessions", "results"]),
+        (500, ["texts", "results", "figures"]),
+    ],
+)
+@pytest.mark.parametrize("view", ["/", "/sessions", "/dead-letters"])
+async def test_a_time_range_beyond_what_is_stored_says_from_when_on_it_is(
+    view: str, days: int, begins: list[str], site: Site, visit: Open
+) -> None:
+    kept = Retention(texts=timedelta(days=30), results=timedelta(days=90), figures=timedelta(days=400))
+    since = (NOW - timedelta(days=days)).strftime("%Y-%m-%dT%H:%MZ")
+    page = (await visit(replace(site, retention=kept)).get(view, params={"since": since})).text
+    found = re.findall(r'<span title="TRACEWEIR_STORE_\w+">(.*?) are stored from <time [^>]*>(.*?)<', page)
+    assert [what.startswith(name) for (what, _), name in zip(found, begins, strict=True)] == [True] * len(begins)
+    oldest = [site.now - age for age in (kept.texts, kept.results, kept.figures)]
+    assert [at for _, at in found] == [f"{at:%Y-%m-%d %H:%M:%S}" for at in oldest[: len(begins)]]
+
+
+async def test_a_time_range_of_the_days_that_are_kept_is_stored_whole(site: Site, visit: Open) -> None:
+    kept = Retention(texts=timedelta(days=30), results=timedelta(days=30), figures=timedelta(days=30))
+    assert "are stored from" not in (await visit(replace(site, retention=kept)).get("/?span=30d")).text
+
+
+async def test_a_session_without_its_record_says_from_when_on_texts_are_stored(tmp_path: Path, visit: Open) -> None:
+    kept = Retention(texts=timedelta(days=30), results=timedelta(days=90), figures=timedelta(days=400))
+    site = Site(open_store(tmp_path / "store.duckdb"), now=NOW, retention=kept)
+    site.add(make_score("s1"))
+    page = (await visit(site).get("/session?session_id=s1")).text
+    assert f"Texts are stored from {NOW - kept.texts:%Y-%m-%d %H:%M:%S} UTC on." in page

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Annotated, get_args
 from urllib.parse import urlencode
 
@@ -12,7 +13,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 from traceweir.schemas.text import printable
 from traceweir.streams.board.dashboard.cases import added_case
 from traceweir.streams.board.dashboard.content import Content, shown, shown_document, shown_text
-from traceweir.streams.board.dashboard.context import Serving
+from traceweir.streams.board.dashboard.context import Dashboard, Serving
 from traceweir.streams.board.dashboard.page import session_view
 from traceweir.streams.board.dashboard.page.answers import filters_from, one_of, page
 from traceweir.streams.board.dashboard.page.commands import case_command
@@ -110,6 +111,7 @@ def show_session(request: Request, dashboard: Serving, session_id: str = "") -> 
         "session",
         filters,
         session_id=session_id,
+        texts_since=_texts_since(dashboard),
         segments=segments,
         scores=scores,
         resting_on=session_view.resting_on(scores),
@@ -130,6 +132,11 @@ def add_as_case(session_id: Annotated[str, Form(min_length=1, max_length=1_024)]
     found = added_case(dashboard.store, session_id, dashboard.options.evalset, dashboard.options.content)
     query = urlencode({"session_id": session_id, "case": found.outcome})
     return RedirectResponse(f"/session?{query}#case", 303)
+
+
+def _texts_since(dashboard: Dashboard) -> datetime | None:
+    options = dashboard.options
+    return options.now() - options.retention.texts if options.retention is not None else None
 
 
 def _nearest(
