@@ -161,6 +161,12 @@ class Regressions(BaseModel):
     """Number of metrics, slices and times that have enough results and were tested."""
     found: list[Regression]
     """The regressions, the surest one first. A metric or slice is listed once, with the time of its surest difference."""
+    found_left_out: int
+    """Number of further regressions, which are less sure."""
+    times: int
+    """Number of times at which something changed that were compared: the latest ones."""
+    times_left_out: int
+    """Number of earlier times, which were not compared."""
     left_out: list[str]
     """Dimensions with so many values that they were not compared."""
 

@@ -61,10 +61,11 @@ def regressions(store: Readable, selection: Selection, changes: Sequence[Change]
     Raises:
         StoreError: the store cannot answer.
     """
-    splits = _splits(changes)
+    times = _splits(changes)
+    splits = times[-MAX_SPLITS:]
     since = _earlier(selection)
     if not splits:
-        return Regressions(since=since, tested=0, found=[], left_out=[])
+        return Regressions(since=since, tested=0, found=[], found_left_out=0, times=0, times_left_out=0, left_out=[])
     sums: dict[_Slice, dict[str | None, list[_Sums]]] = {}
     left_out = []
     for name in ("", *RESULT_DIMENSIONS):
@@ -95,6 +96,9 @@ def regressions(store: Readable, selection: Selection, changes: Sequence[Change]
         since=since,
         tested=sum(pair.of is not None and pair.level != DEPENDENT for pair in pairs.values()),
         found=[_regression(each, splits[worse[each][0]], *_sides(pairs, each, worse[each])) for each in surest[:SHOWN]],
+        found_left_out=max(0, len(surest) - SHOWN),
+        times=len(splits),
+        times_left_out=len(times) - len(splits),
         left_out=left_out,
     )
 
@@ -106,12 +110,12 @@ def _sides(
 
 
 def _splits(changes: Sequence[Change]) -> list[_Split]:
-    """Returns the latest times, in their order; what changed at one time for all agents is one split."""
+    """Returns the times, in their order; what changed at one time for all agents is one split."""
     found: dict[tuple[datetime, str | None], list[Change]] = {}
     for change in changes:
         found.setdefault((change.first_seen_at, change.agent_name), []).append(change)
     splits = [_Split(at, agent, tuple(each)) for (at, agent), each in found.items()]
-    return sorted(splits, key=lambda split: (split.at, split.agent_name or ""))[-MAX_SPLITS:]
+    return sorted(splits, key=lambda split: (split.at, split.agent_name or ""))
 
 
 def _earlier(selection: Selection) -> datetime:

@@ -1026,3 +1026,22 @@ async def test_a_session_without_its_record_says_from_when_on_texts_are_stored(t
     site.add(make_score("s1"))
     page = (await visit(site).get("/session?session_id=s1")).text
     assert f"Texts are stored from {NOW - kept.texts:%Y-%m-%d %H:%M:%S} UTC on." in page
+
+
+@pytest.mark.parametrize(
+    ("versions", "sentence"),
+    [(12, None), (14, "Only the latest 12 of 14 times at which something was new are compared")],
+)
+async def test_the_overview_says_that_only_the_latest_changes_are_compared(
+    versions: int, sentence: str | None, tmp_path: Path, visit: Open
+) -> None:
+    site = Site(open_store(tmp_path / "store.duckdb"), now=NOW + timedelta(minutes=1))
+    for number in range(versions):
+        at = NOW - timedelta(minutes=5 * (number + 1))
+        site.add(
+            make_score(f"s{number}", occurred_at=at, agent_version=f"v{number}", model=None, config_digest="first")
+        )
+    site.add(make_score("before", occurred_at=NOW - timedelta(hours=30), config_digest="first"))
+    page = (await visit(site).get("/")).text
+    assert (sentence or "What got worse") in page
+    assert ("Only the latest" in page) == (sentence is not None)
