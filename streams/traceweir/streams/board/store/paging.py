@@ -11,8 +11,10 @@ from traceweir.schemas.text import printable
 from traceweir.streams.board.store.answers import SessionSummary
 from traceweir.streams.board.store.selection import in_utc, stored
 
-Order = Literal["newest", "lowest", "highest"]
-"""The order of a list: by time, or by the lowest or the highest value of the selected metric."""
+Order = Literal["newest", "lowest", "highest", "failures"]
+"""The order of a list: by time, by the lowest or the highest value of the selected metric, or the most failures first."""
+OF_METRIC: tuple[Order, ...] = ("lowest", "highest")
+"""The orders that need a metric."""
 MAX_CHARS = 1_100
 """Characters of a position: those of a session's id, of a time and of a segment."""
 

@@ -7,8 +7,8 @@ from datetime import timedelta
 from typing import Any
 
 from traceweir.streams.board.store.answers import SessionSummary
-from traceweir.streams.board.store.conditions import Conditions, as_json
-from traceweir.streams.board.store.paging import Order, Place, Position, SessionPage, ValuePosition
+from traceweir.streams.board.store.conditions import IS_CRITERION, Conditions, as_json
+from traceweir.streams.board.store.paging import OF_METRIC, Order, Place, Position, SessionPage, ValuePosition
 from traceweir.streams.board.store.selection import Readable, Selection, stored
 from traceweir.streams.board.store.session_facts import SessionFacts, facts_of
 from traceweir.streams.board.store.session_summaries import summaries_of
@@ -18,6 +18,7 @@ MAX_SEARCHED = 200
 """Maximum number of sessions whose texts are read for a page of a list."""
 _FIRST_WINDOW, _WIDER = timedelta(hours=1), 8
 """The last part of a time range in which results are looked for, and how often wider each next one is."""
+_ORDERED_BY: Mapping[Order, str] = {"lowest": "min(value)", "highest": "max(value)", "failures": "count(*)"}
 Read = Callable[[str], str]
 """Returns the part of a text that the asker may read."""
 
@@ -42,19 +43,19 @@ def session_page(
         store: The store.
         selection: The time range and the dimensions. With a metric, only sessions with a result of this metric.
         conditions: What else a session must have.
-        order: The newest first, or by the value of the selected metric.
+        order: The newest first, by the value of the selected metric, or by the number of failed results of criteria.
         readable: Returns the part of a text that the asker may read; only that part is searched, and shown as a preview.
             None: all is searched, and there is no preview.
         limit: Maximum number of sessions, up to `MAX_LISTED`.
         after: Only sessions after this place, which `SessionPage.next` of the page before has named.
 
     Raises:
-        ValueError: the order is by value, and no metric is selected; or the place is one of another order.
+        ValueError: the order is by the value of a metric, and none is selected; or the place is one of another order.
         StoreError: the store cannot answer.
     """
     limit = min(limit, MAX_LISTED)
     wanted = conditions or Conditions()
-    if order != "newest" and selection.metric is None:
+    if order in OF_METRIC and selection.metric is None:
         raise ValueError(f"the order {order} is that of the values of a metric: select a metric")
     if after is not None and isinstance(after, ValuePosition) == (order == "newest"):
         raise ValueError("the place in the list is one of another order")
@@ -208,18 +209,23 @@ def _matching(
 def _by_value(
     store: Readable, where: str, parameters: Mapping[str, Any], limit: int, order: Order, after: Place | None
 ) -> list[dict[str, Any]]:
-    value = "min(value)" if order == "lowest" else "max(value)"
+    value = _ORDERED_BY[order]
     having = ""
     if isinstance(after, ValuePosition):
         condition, place = after.after(value, order)
         having = f"HAVING {condition} "
         parameters = {**parameters, **place}
     return store.query(
-        f"SELECT key, session_id, segment, {value} AS found FROM results WHERE value IS NOT NULL AND {where} "
+        f"SELECT key, session_id, segment, {value} AS found FROM results WHERE {_with_value(order)} AND {where} "
         f"GROUP BY key, session_id, segment {having}"
         f"ORDER BY {value}{'' if order == 'lowest' else ' DESC'}, session_id, segment LIMIT {limit}",
         parameters,
     )
+
+
+def _with_value(order: Order) -> str:
+    """Returns the condition of the results that give a session its place in an order by value."""
+    return f"status = 'FAILED' AND {IS_CRITERION}" if order == "failures" else "value IS NOT NULL"
 
 
 def _without_newer(
@@ -255,7 +261,7 @@ def _total(store: Readable, selection: Selection, conditions: Conditions, order:
         source = f"sessions WHERE {where}"
     else:
         where, parameters = conditions.where(selection)
-        has_value = "" if order == "newest" else " AND value IS NOT NULL"
+        has_value = "" if order == "newest" else f" AND {_with_value(order)}"
         source = f"(SELECT DISTINCT key, session_id, segment FROM results WHERE {where}{has_value}) AS found"
     (row,) = store.query(f"SELECT count(*) AS n FROM {source}", parameters)
     return int(row["n"])

@@ -25,6 +25,7 @@ from tests.support.stores import open_store
 pytestmark = pytest.mark.slow
 
 Open = Callable[..., httpx.AsyncClient]
+HOUR = timedelta(hours=1)
 HERE = {"origin": "http://127.0.0.1:4180"}
 
 
@@ -177,6 +178,38 @@ async def test_all_sessions_of_the_page_are_selected_at_once(site: Site, visit: 
     answer = await client.post(SELECTION, data={"listed": listed, "every": "true", "form": "jsonl"})
 
     assert len(answer.text.splitlines()) == 50
+
+
+async def test_the_ten_worst_sessions_of_a_tenant_are_three_clicks_away_and_two_more_make_them_cases(
+    tmp_path: Path, visit: Open
+) -> None:
+    evalset = tmp_path / "cases.evalset.json"
+    site = Site(open_store(tmp_path / "store.duckdb"), now=NOW, evalset=evalset)
+    site.add_sessions(40)
+    worst = [session_id_of(number) for number in range(25, 40)]
+    for name in worst:
+        site.add(
+            *(
+                make_score(
+                    name, f"m{n}", 0.0, result_id=f"{name}-{n}", occurred_at=NOW - HOUR, labels={"tenant": "acme"}
+                )
+                for n in range(5)
+            )
+        )
+    client = visit(replace(site, now=NOW + HOUR / 60), **HERE)
+    overview = (await client.get("/?span=7d")).text
+    sessions = unescape(re.findall(r'href="(/sessions[^"]*)">Sessions', overview)[0])
+    narrowed = (await client.get(sessions)).text
+    (link,) = re.findall(r'href="([^"]*)" aria-label="worst sessions of tenant=acme"', narrowed)
+
+    page = (await client.get(unescape(link))).text
+    listed = [unescape(each) for each in re.findall(r'name="listed" value="([^"]*)"', page)]
+    assert {each.partition(",")[2] for each in listed} == set(worst)
+    assert "the first 10" in page
+    answer = await client.post(SELECTION, data={"listed": listed, "first": "true", "form": "evalset"})
+
+    assert answer.text.count(">added<") == 10
+    assert len(orjson.loads(evalset.read_bytes())["eval_cases"]) == 10
 
 
 @pytest.mark.parametrize("name", ["=cmd|' /C calc'!A0", "+1", "-1", "@SUM(A1)"])

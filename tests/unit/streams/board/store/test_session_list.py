@@ -215,6 +215,25 @@ def test_a_list_by_the_value_of_a_metric_has_each_session_once_in_this_order(
     assert names == sorted(values, key=lambda name: (sign * values[name], name))
 
 
+def test_the_sessions_with_most_failed_criteria_are_first_and_those_without_are_not_listed(store: Store) -> None:
+    failed = {"a": 1, "b": 3, "c": 0, "d": 3}
+    gate = [make_score("c", "gate", 0.0, level="trace", status="FAILED")]
+    scores = [
+        make_score(name, f"metric-{n}", float(n >= number), result_id=f"{name}-{n}", labels={"tenant": name})
+        for name, number in failed.items()
+        for n in range(4)
+    ]
+    store.write(scores_batch(*scores, *gate))
+
+    first = session_page(store, DAY, order="failures", limit=2)
+    rest = session_page(store, DAY, order="failures", limit=2, after=place_of(str(first.next), "failures"))
+    of_tenant = session_page(store, DAY, Conditions(label="tenant=a"), order="failures")
+
+    listed = [(each.session_id, each.failed) for each in [*first.sessions, *rest.sessions]]
+    assert listed == [("b", 3), ("d", 3), ("a", 1)]
+    assert (first.total, rest.next, [each.session_id for each in of_tenant.sessions]) == (3, None, ["a"])
+
+
 def test_a_search_by_value_has_the_sessions_with_the_text_in_this_order(filled: Store) -> None:
     page = session_page(filled, OF_MATCH, Conditions(text="answer of"), order="highest")
 

@@ -34,7 +34,7 @@ def read_sessions(
     limit: Limit = 50,
     older_than: Annotated[str | None, Query(description=OLDER_THAN, min_length=1)] = None,
 ) -> Any:
-    """Sessions, the newest first, or by the lowest or the highest value of `metric`.
+    """Sessions, the newest first, by the lowest or the highest value of `metric`, or those with most failed criteria first.
 
     The header `Link` has the address of the next ones, if there are any, and `X-Total-Count` the number of all, if it is
     known.

@@ -11,7 +11,7 @@ from traceweir.schemas.score import Cause, NotEvaluated, ReportedStatus
 from traceweir.streams.board.dashboard.page.answers import one_of
 from traceweir.streams.board.dashboard.page.filters import FilterError
 from traceweir.streams.board.store.conditions import NO_CAUSE, Conditions
-from traceweir.streams.board.store.paging import Order, Place, place_of
+from traceweir.streams.board.store.paging import OF_METRIC, Order, Place, place_of
 
 STATUSES = get_args(ReportedStatus)
 REASONS = get_args(NotEvaluated)
@@ -67,7 +67,7 @@ def listed_by(given: Mapping[str, str]) -> ListedBy:
     if "=" not in given.get("label", "="):
         raise FilterError("label is not of the form NAME=VALUE")
     order: Order = one_of(given, "order", ORDERS) or ORDERS[0]  # type: ignore[assignment]
-    if order != "newest" and "metric" not in given:
+    if order in OF_METRIC and "metric" not in given:
         raise FilterError(f"order {order} is that of the values of a metric: name a metric")
     limit = int(one_of(given, "limit", tuple(map(str, PAGE_LENGTHS))) or PAGE_LENGTHS[0])
     names = (*_NAMES, "order", "limit")

@@ -28,6 +28,8 @@ from traceweir.streams.intake.formats.documents import InputError
 
 router = APIRouter()
 
+FIRST = 10
+"""Number of sessions that one box selects, from the first one of the page on."""
 MAX_CASES = 100
 """Maximum number of sessions that one request adds to an eval set: each case writes the file."""
 
@@ -50,6 +52,7 @@ def use_selection(
     form: Annotated[Literal["csv", "jsonl", "parquet", "evalset", "api"], Form()],
     selected: Annotated[list[str] | None, Form(max_length=MAX_LISTED)] = None,
     listed: Annotated[list[str] | None, Form(max_length=MAX_LISTED)] = None,
+    first: Annotated[bool, Form()] = False,
     every: Annotated[bool, Form()] = False,
     query: Annotated[str, Form(max_length=20_000)] = "",
     evalset: Annotated[str, Form(max_length=1_024)] = "",
@@ -62,11 +65,14 @@ def use_selection(
         form: What to do with the sessions.
         selected: The selected sessions, each as `SEGMENT,SESSION`.
         listed: The sessions of the page.
+        first: Whether the first sessions of the page are selected too.
         every: Whether all sessions of the page are selected.
         query: The parameters of `/api/sessions` that give the list.
         evalset: The eval set of the folder of evals; empty: that of TRACEWEIR_DASHBOARD_EVALSET.
     """
-    places = [_place(each) for each in dict.fromkeys((listed if every else selected) or ())]
+    on_page = listed or []
+    chosen = on_page if every else [*(on_page[:FIRST] if first else ()), *(selected or ())]
+    places = [_place(each) for each in dict.fromkeys(chosen)]
     if not places:
         raise FilterError("no session is selected: select sessions in the list, and choose again")
     if form == "evalset":

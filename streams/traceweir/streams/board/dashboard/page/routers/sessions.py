@@ -19,6 +19,7 @@ from traceweir.streams.board.dashboard.page.answers import filters_from, one_of,
 from traceweir.streams.board.dashboard.page.commands import case_command
 from traceweir.streams.board.dashboard.page.filters import filters_of
 from traceweir.streams.board.dashboard.page.formats import iso
+from traceweir.streams.board.dashboard.page.routers.selection import FIRST
 from traceweir.streams.board.dashboard.page.work_list import (
     CAUSES,
     CONDITION_LABELS,
@@ -70,6 +71,7 @@ def show_sessions(request: Request, dashboard: Serving) -> HTMLResponse:
         older_than=str(found.next) if found.next is not None else None,
         is_first=after is None,
         listed=listed,
+        first=FIRST,
         eval_sets=[each.name for each in dashboard.options.evals.sets()] if dashboard.options.evals is not None else [],
         api_query=urlencode(
             {
