@@ -35,7 +35,9 @@ CRITERIA = [
     "rubric_based_tool_use_quality_v1",
     "conversation_completeness",
 ]
-"""A criterion with a yes or no, one with rubrics and one of sessions: more take a slow machine over an hour."""
+"""A criterion with a yes or no, one with rubrics and one of sessions: all of them take a busy machine over an hour."""
+if os.environ.get("LIVE_JUDGE") == "all":
+    CRITERIA = [name for name, scorer in BUILT_IN.items() if issubclass(scorer, JudgedScorer)]
 MODEL = {"judge_model_options": {"judge_model": "openai/smollm2"}}
 MAX_ANSWER_TOKENS = 112
 """Enough for a verdict with a reason of a few sentences; a small model that repeats itself reaches any limit."""
@@ -128,7 +130,7 @@ def test_judge_check_finds_that_the_model_is_unfit_and_counts_each_answer(
     assert ended.returncode == 1, ended.stderr
     assert last.startswith(f"The judge is unfit for {len(unfit)} criteri")
     assert last.endswith(f": {', '.join(unfit)}.")
-    # A model that guesses has the four cases of a criterion right once in 16 times, and those of all three once in 4,096.
+    # A model that guesses has the four cases of a criterion right once in 16 times, and those of three once in 4,096.
     assert unfit
     assert [row["metric"] for row in rows] == CRITERIA
     for row in rows:
@@ -169,5 +171,7 @@ async def test_a_korean_and_a_chinese_case_have_a_verdict_or_a_cause_and_are_cou
     assert len(judge.asked) >= len(cases)
     for question, _ in judge.asked:
         assert_asked_in_english(question.prompt, question.answer or {})
-    for case in cases:
-        assert_shows(case, [question.prompt for question, _ in judge.asked])
+    for each in found.cases:
+        # The first question of `hallucinations_v1` shows the answer alone; without its sentences there is no second one.
+        if criterion != "hallucinations_v1" or each.passes is not None:
+            assert_shows(each.case, [question.prompt for question, _ in judge.asked])
