@@ -221,7 +221,10 @@ class Invocation(_Context):
             _safely(self._recording, "an intermediate response came", self._record.said, content, author)
 
     def retrieved(self, chunks: Iterable[Any]) -> None:
-        """Records retrieved context: texts, or mappings with `content` and `doc_uri`."""
+        """Records retrieved context: texts, mappings with `content` and `doc_uri`, or documents of a library.
+
+        `text` and `page_content` are other names of `content`, and `metadata` can have the place of the document.
+        """
         if self._record is not None and not self._is_late("retrieved context"):
             _safely(self._recording, "context was retrieved", self._record.retrieved, chunks)
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
+from traceweir.client.chunks import read_chunks
 from traceweir.client.clock import Clock, RisingClock
 from traceweir.client.dimensions import Dimensions, short
 from traceweir.client.finish_reasons import not_whole
@@ -15,7 +16,6 @@ from traceweir.client.sink import Sink
 
 MAX_ID_CHARS = 1_024
 MAX_ERROR_CHARS = 10_000
-_MAX_CHUNKS = 100
 UNSET: Any = object()
 """Stands for a value that nobody has set; None is a value."""
 
@@ -149,20 +149,10 @@ class InvocationRecord:
         """Writes what a retriever returned.
 
         Args:
-            chunks: At most 100 texts, or mappings with `content` and `doc_uri`.
+            chunks: At most 100 pieces: texts; mappings with `content`, `text` or `page_content`, and `doc_uri`; or objects
+                with these attributes, such as the documents of LangChain and the nodes of LlamaIndex.
         """
-        found: list[dict[str, str | None]] = []
-        lost = ""
-        for number, chunk in enumerate(chunks):
-            if number == _MAX_CHUNKS:
-                lost = f"there are more than {_MAX_CHUNKS}"
-                break
-            parts = chunk if isinstance(chunk, Mapping) else {"content": chunk}
-            content, cut = plain(parts.get("content"), 4_000)
-            lost = lost or cut
-            if content is not None and not isinstance(content, str):
-                content = encode(content).decode()
-            found.append({"doc_uri": short_text(parts.get("doc_uri"), MAX_ID_CHARS) or None, "content": content})
+        found, lost = read_chunks(chunks)
         missing = f"the retrieved context is not complete: {lost}" if lost else ""
         self._put("retrieval.returned", {"chunks": found}, missing)
 

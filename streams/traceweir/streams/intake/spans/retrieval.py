@@ -57,7 +57,8 @@ def _chunks(node: Node) -> list[dict[str, Any]] | None:
             value = structure(next((value[key] for key in (*_LISTS, "output", "outputs") if key in value), None))
     if not isinstance(value, list):
         return None
-    return [_chunk(each) for each in value[:MAX_DOCUMENTS] if isinstance(each, dict)]
+    pieces = [{"content": each} if isinstance(each, str) else each for each in value[:MAX_DOCUMENTS]]
+    return [_chunk(each) for each in pieces if isinstance(each, dict)]
 
 
 def _chunk(document: dict[str, Any]) -> dict[str, Any]:

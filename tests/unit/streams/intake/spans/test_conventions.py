@@ -503,6 +503,16 @@ def test_documents_of_a_retriever_are_retrieved() -> None:
     ]
 
 
+@pytest.mark.parametrize("output", ['["Closed on Sunday."]', '{"documents": [{"text": "Closed on Sunday."}, null]}'])
+def test_pieces_that_are_texts_are_retrieved(output: str) -> None:
+    spans = [
+        span(1, 0, "desk", {"openinference.span.kind": "CHAIN", "input.value": QUESTION}),
+        span(2, 1, "retrieve", {"openinference.span.kind": "RETRIEVER", "output.value": output}),
+    ]
+    found = [event for event in read_trace(spans).events if event["type"] == "retrieval.returned"]
+    assert [each["chunks"] for each in found] == [[{"content": "Closed on Sunday."}]]
+
+
 CONTENT = ("messages", "tool.call.arguments", "tool.call.result")
 
 
