@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Sequence, Set
+from collections.abc import Callable, Iterator, Sequence, Set
 
 import orjson
 from pydantic import JsonValue
@@ -16,6 +16,8 @@ MAX_JSON_CHARS = 1_000_000
 _MAX_FRAMES = 3
 _FRAMES = frozenset(("result", "output", "response", "content", "text"))
 """Keys in which frameworks put the result of a tool, as the only key of an object."""
+_FRAMES_OF_PENDING = _FRAMES | {"task"}
+"""MCP has the task of a call in a frame, too."""
 _NO_ERROR = frozenset(("", "none", "null", "false", "no", "no error", "ok", "0"))
 """What tools write as `error` where nothing failed."""
 _MESSAGES = frozenset(("error", "errors", "error_message", "errormessage", "message", "detail", "details", "reason"))
@@ -68,24 +70,10 @@ def is_failure(result: JsonValue) -> bool:
     >>> [is_failure(each) for each in ({"error": "no such user"}, "Error: no such user", "Errors: 0 found", {"error": ""})]
     [True, True, False, False]
     """
-    for _ in range(_MAX_FRAMES):
-        if isinstance(result, str):
-            if _TEXT_OF_FAILURE.match(result[:_BEGINNING]):
-                return True
-            if not (result.lstrip()[:1] == "{" and len(result) <= MAX_JSON_CHARS and _MAY_BE_FAILURE.search(result)):
-                return False
-            try:
-                result = orjson.loads(result)
-            except orjson.JSONDecodeError:
-                return False
-        if not isinstance(result, dict):
-            return False
-        if _is_object_of_failure(result):
-            return True
-        if len(result) != 1 or not (result.keys() & _FRAMES):
-            return False
-        (result,) = result.values()
-    return False
+    return any(
+        _is_object_of_failure(each) if isinstance(each, dict) else _TEXT_OF_FAILURE.match(each[:_BEGINNING]) is not None
+        for each in _framed(result, _can_be_failure, _FRAMES)
+    )
 
 
 def is_pending(result: JsonValue) -> bool:
@@ -97,24 +85,51 @@ def is_pending(result: JsonValue) -> bool:
     >>> is_pending({"status": "pending", "ticket": 7}), is_pending('{"status": "done"}'), is_pending({"result": "pending"})
     (True, False, True)
     """
+    return any(
+        _is_object_of_pending(each)
+        if isinstance(each, dict)
+        else len(each) <= _MAX_PENDING_CHARS and _PENDING.fullmatch(each.strip()) is not None
+        for each in _framed(result, _can_be_pending, _FRAMES_OF_PENDING)
+    )
+
+
+def _framed(
+    result: JsonValue, can_say: Callable[[str], bool], frames: Set[str]
+) -> Iterator[str | dict[str, JsonValue]]:
+    """Yields the texts and the objects of a result, each followed by what it has: its JSON, or what is in its frame.
+
+    Args:
+        result: The result.
+        can_say: Returns whether a text can be JSON in which to look further.
+        frames: The keys of frames, each as the only key of an object.
+    """
     for _ in range(_MAX_FRAMES):
         if isinstance(result, str):
-            if len(result) > _MAX_PENDING_CHARS:
-                return False
-            if _PENDING.fullmatch(result.strip()):
-                return True
+            yield result
+            if not can_say(result):
+                return
             try:
                 result = orjson.loads(result)
             except orjson.JSONDecodeError:
-                return False
+                return
         if not isinstance(result, dict):
-            return False
-        if any(isinstance(said := result.get(name), str) and _PENDING.fullmatch(said) for name in ("status", "state")):
-            return True
-        if len(result) != 1 or not (result.keys() & {*_FRAMES, "task"}):
-            return False
+            return
+        yield result
+        if len(result) != 1 or not (result.keys() & frames):
+            return
         (result,) = result.values()
-    return False
+
+
+def _can_be_failure(text: str) -> bool:
+    return text.lstrip()[:1] == "{" and len(text) <= MAX_JSON_CHARS and _MAY_BE_FAILURE.search(text) is not None
+
+
+def _can_be_pending(text: str) -> bool:
+    return len(text) <= _MAX_PENDING_CHARS
+
+
+def _is_object_of_pending(result: dict[str, JsonValue]) -> bool:
+    return any(isinstance(said := result.get(name), str) and _PENDING.fullmatch(said) for name in ("status", "state"))
 
 
 def _is_object_of_failure(result: dict[str, JsonValue]) -> bool:
