@@ -14,8 +14,8 @@ from tests.support.scoring import make_session, scores_of
 
 from traceweir.schemas.base import explain
 from traceweir.schemas.evaluation_row import CONFLICT, EvaluationRow
-from traceweir.schemas.evaluation_row_turn import request_text, response_text
 from traceweir.schemas.events import EVENT
+from traceweir.schemas.row_texts import request_text, response_text
 from traceweir.schemas.score import Score
 from traceweir.schemas.turns import turns_of
 from traceweir.scorers import read_plan

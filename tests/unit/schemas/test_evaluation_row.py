@@ -14,10 +14,10 @@ from tests.support.scoring import NOW, make_session
 
 from traceweir.schemas import evaluation_row
 from traceweir.schemas.base import explain
-from traceweir.schemas.evaluation_row_turn import request_text, response_text
 from traceweir.schemas.events import EVENT, InvocationEvent
 from traceweir.schemas.invocation import Content, Invocation, RetrievedChunk, TokenUsage
 from traceweir.schemas.reference import Reference
+from traceweir.schemas.row_texts import request_text, response_text
 from traceweir.schemas.turns import Turn, turns_of
 
 TRACE = mlflow_trace(

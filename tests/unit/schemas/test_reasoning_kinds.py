@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from pydantic import JsonValue
 
-from traceweir.schemas.evaluation_row_turn import response_text
 from traceweir.schemas.reasoning_text import REASONING_KINDS
+from traceweir.schemas.row_texts import response_text
 from traceweir.streams.intake.formats.chat_content import content_of
 from traceweir.streams.intake.formats.documents import InputError
 from traceweir.streams.intake.spans.message import SpanMessage

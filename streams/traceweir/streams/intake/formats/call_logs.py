@@ -22,6 +22,9 @@ _SESSIONS = ("id", "request_id", "requestId", "litellm_call_id", "trace_id")
 """The keys under which a log has the id of the call."""
 _TIMES = ("startTime", "request_created_at", "created_at")
 _USERS = ("end_user", "request_user_id", "user_id")
+_MODELS = ("response_model", "model", "request_model")
+"""The keys under which a log has the model."""
+_TOKENS = ("prompt_tokens", "completion_tokens")
 _OF_LITELLM = {
     *("id", "trace_id", "litellm_call_id", "call_type", "stream", "response_cost", "cost_breakdown", "status_fields"),
     *("response_cost_failure_debug_info", "status", "custom_llm_provider", "total_tokens", "prompt_tokens"),
@@ -79,7 +82,7 @@ def stored_in_call_log(found: JsonObject) -> JsonObject | None:
     error = _error_of(found, call) if answer is None else None
     if not asked or (answer is None and error is None):
         return None
-    ended: JsonObject = {"error": error} if answer is None else answer
+    ended: JsonObject = {"error": error} if answer is None else {**_measured(found, call.request), **answer}
     if isinstance(asked.get("input"), list) and ended.get("object") != "response":
         asked = {"messages": asked["input"]}
     if call.request is found:
@@ -99,6 +102,14 @@ def shown_call(found: JsonObject) -> str:
     """Returns what a log has in place of the answer of a chat, for a message."""
     call = _of_litellm(found) or _of_bodies(found)
     return "" if call is None else f"its response is {described(call.response)}"
+
+
+def _measured(found: JsonObject, request: JsonObject) -> JsonObject:
+    """Returns the model and the tokens of a log, which count where its response has none."""
+    named: tuple[JsonValue, ...] = (*(found.get(key) for key in _MODELS), request.get("model"))
+    model = next((each for each in named if isinstance(each, str) and each), None)
+    usage: JsonObject = {key: found[key] for key in _TOKENS if found.get(key)}
+    return {**({"model": model} if model else {}), **({"usage": usage} if usage else {})}
 
 
 def _about(found: JsonObject) -> JsonObject:

@@ -13,9 +13,9 @@ from datetime import UTC, datetime
 from pydantic import JsonValue
 
 from traceweir.schemas.base import JsonObject
-from traceweir.schemas.evaluation_row_turn import chat_request, responses_api_text
 from traceweir.schemas.finish_reasons import finish_in
 from traceweir.schemas.mlflow_spans import decoded
+from traceweir.schemas.row_texts import chat_request, responses_api_text
 from traceweir.streams.intake.formats.base import (
     AgentRecord,
     DocumentRecords,
@@ -27,6 +27,7 @@ from traceweir.streams.intake.formats.base import (
 )
 from traceweir.streams.intake.formats.databricks_rows import DatabricksRowReader, request
 from traceweir.streams.intake.formats.open_streams import answer_in
+from traceweir.streams.intake.formats.row_values import note_row_values
 from traceweir.streams.intake.formats.tables import ReadCell, Row, number, text
 from traceweir.streams.intake.formats.unread_keys import KnownKeys
 
@@ -127,6 +128,7 @@ class InferenceTableReader(DatabricksRowReader):
             if trace is None and isinstance(output, dict):
                 trace = output.get("trace")
             response = {name: value for name, value in response.items() if name != "databricks_output"}
+        note_row_values(self._context.unread_keys, ("request", request), ("response", response), trace)
         columns: JsonObject = {
             "request_id": next((text for name in REQUEST_ID_COLUMNS if (text := _text(logged.get(name)))), None),
             "request": chat_request(request),

@@ -30,9 +30,10 @@ from traceweir.streams.intake.formats.base import (
 )
 from traceweir.streams.intake.formats.documents import Document, InputError
 from traceweir.streams.intake.formats.open_streams import answer_in
+from traceweir.streams.intake.formats.row_values import note_row_values
 from traceweir.streams.intake.formats.session_records import RecordRules, SessionRecords
 from traceweir.streams.intake.formats.tables import AS_JSON, ReadCell, Row, json_or_text, number, text
-from traceweir.streams.intake.formats.unread_keys import KnownKeys
+from traceweir.streams.intake.formats.unread_keys import KnownKeys, UnreadKeys
 
 _RULES = RecordRules(
     namespace=UUID("2b6a3c5e-08f4-5d0d-9a5a-6d1f9f0c8e41"),
@@ -83,6 +84,18 @@ _EXPECTATION_KEYS = KnownKeys("key of expectations", EXPECTED)
 _ANSWERS = ("response", "outputs")
 
 
+def note_inner_keys(columns: JsonObject, unread_keys: UnreadKeys) -> None:
+    """Notes the keys that nothing reads inside the expectations, the question and the answer of a row."""
+    expectations = columns.get("expectations")
+    if isinstance(expectations, dict):
+        unread_keys.note_all(expectations, _EXPECTATION_KEYS)
+    request, response = (
+        next(((name, columns[name]) for name in names if columns.get(name) is not None), (names[0], None))
+        for names in (("request", "inputs"), _ANSWERS)
+    )
+    note_row_values(unread_keys, request, response, columns.get("trace"))
+
+
 class DatabricksRowReader:
     """Converts the rows of one input to records."""
 
@@ -106,9 +119,7 @@ class DatabricksRowReader:
             InputError: the row cannot be used; the message names row and column.
         """
         self.note_unread(row)
-        expectations = row.columns.get("expectations")
-        if isinstance(expectations, dict):
-            self._context.unread_keys.note(expectations, _EXPECTATION_KEYS)
+        note_inner_keys(row.columns, self._context.unread_keys)
         columns = {name: row.columns[name] for name in COLUMNS if row.columns.get(name) is not None}
         columns |= {name: answer for name in _ANSWERS if (answer := answer_in(columns.get(name))) is not None}
         digest = hashlib.sha256(self.encoded(row, columns)).hexdigest()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pydantic import JsonValue
 
 from traceweir.schemas.base import JsonObject
-from traceweir.schemas.evaluation_row_turn import request_text, response_text
+from traceweir.schemas.row_texts import request_text, response_text
 from traceweir.streams.base.json_values import read_json, write_json
 
 
@@ -50,6 +52,27 @@ def asked_messages(value: JsonValue) -> list[JsonValue]:
 def as_request(value: JsonValue) -> JsonValue:
     messages = messages_in(value)
     return {"messages": [*messages]} if messages else value
+
+
+def with_tokens(output: JsonValue, usage: JsonValue, names: Mapping[str, str]) -> JsonValue:
+    """Returns an output with its tokens as rows have them; without counts, or without a text, the output unchanged.
+
+    Args:
+        output: The output of a run.
+        usage: The counts, under their own names.
+        names: The names of the counts in a row, each with that in `usage`.
+
+    >>> with_tokens("So.", {"prompt": 3}, {"prompt_tokens": "prompt"})
+    {'content': 'So.', 'usage': {'prompt_tokens': 3}}
+    """
+    counts = usage if isinstance(usage, dict) else {}
+    tokens: JsonObject = {name: counts[own] for name, own in names.items() if counts.get(own) is not None}
+    if not tokens:
+        return output
+    if isinstance(output, dict):
+        return output if output.get("usage") else {**output, "usage": tokens}
+    text = response_text(output)
+    return output if text is None else {"content": text, "usage": tokens}
 
 
 def messages_in(value: JsonValue) -> list[JsonObject]:

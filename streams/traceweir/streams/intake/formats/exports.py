@@ -12,16 +12,22 @@ from pydantic import JsonValue
 
 from traceweir.schemas.base import JsonObject
 from traceweir.streams.intake.formats.answer_pieces import objects_in
+from traceweir.streams.intake.formats.chat_times import time_of
 from traceweir.streams.intake.formats.dify import conversation_of_dify
 from traceweir.streams.intake.formats.exported_messages import (
     as_request,
     asked_messages,
     decoded,
     transcript_of_run,
+    with_tokens,
 )
 from traceweir.streams.intake.formats.langfuse_traces import is_observation_of_langfuse, runs_of_langfuse
 
 _OF_BRAINTRUST = {"span_id", "root_span_id", "experiment_id", "log_id", "project_id", "scores"}
+
+
+_TOKENS_OF_BRAINTRUST = {"prompt_tokens": "prompt_tokens", "completion_tokens": "completion_tokens"}
+_TOKENS_OF_PROMPTFOO = {"prompt_tokens": "prompt", "completion_tokens": "completion"}
 
 
 def runs_in_export(found: JsonObject) -> list[JsonObject] | None:
@@ -68,13 +74,10 @@ def _run_of_promptfoo(result: JsonObject) -> JsonObject:
         failed: JsonObject = {"error": error or given["error"]} if error or given.get("error") else {}
         steps: list[JsonValue] = [{"role": "assistant", "tool_calls": [*calls]}] if calls else []
         return transcript_of_run(name, asked_messages(asked), steps, None if calls else output, failed)
-    usage = given.get("tokenUsage")
-    counts = usage if isinstance(usage, dict) else {}
-    names = {"prompt_tokens": "prompt", "completion_tokens": "completion"}
-    tokens: JsonObject = {key: counts[each] for key, each in names.items() if isinstance(counts.get(each), int)}
-    row: JsonObject = {"request": as_request(asked), "response": output}
-    if tokens and isinstance(output, str):
-        row["response"] = {"content": output, "usage": tokens}
+    row: JsonObject = {
+        "request": as_request(asked),
+        "response": with_tokens(output, given.get("tokenUsage"), _TOKENS_OF_PROMPTFOO),
+    }
     test = result.get("testCase")
     for each in objects_in(test.get("assert")) if isinstance(test, dict) else ():
         if each.get("type") == "equals" and isinstance(each.get("value"), str):
@@ -95,8 +98,23 @@ def _of_braintrust(found: JsonObject) -> list[JsonObject] | None:
     expected = found.get("expected")
     # An expectation that is no text is named as a column that is not read.
     wanted: JsonObject = {"expected_response" if isinstance(expected, str) else "expected": expected}
-    row: JsonObject = {"request": as_request(found["input"]), "response": found.get("output")}
+    metrics = found.get("metrics")
+    row: JsonObject = {
+        "request": as_request(found["input"]),
+        "response": with_tokens(found.get("output"), metrics, _TOKENS_OF_BRAINTRUST),
+        **_duration_of_braintrust(metrics),
+    }
     return [row | (wanted if expected is not None else {}) | ({"request_id": name} if name else {})]
+
+
+def _duration_of_braintrust(metrics: JsonValue) -> JsonObject:
+    """Returns how long a run took, from its start and its end in seconds since 1970."""
+    began, ended = (metrics.get(name) if isinstance(metrics, dict) else None for name in ("start", "end"))
+    if time_of(began) is None or time_of(ended) is None:
+        return {}
+    if not isinstance(began, int | float) or not isinstance(ended, int | float) or ended < began:
+        return {}
+    return {"execution_time_ms": round((ended - began) * 1000, 3)}
 
 
 def _of_dify(found: JsonObject) -> list[JsonObject] | None:

@@ -21,7 +21,7 @@ from traceweir.streams.intake.formats.base import (
     RecordsOfObject,
     records_of_documents,
 )
-from traceweir.streams.intake.formats.databricks_rows import COLUMNS, ROW_KEYS, read_evaluation_rows
+from traceweir.streams.intake.formats.databricks_rows import COLUMNS, ROW_KEYS, note_inner_keys, read_evaluation_rows
 from traceweir.streams.intake.formats.documents import Document
 
 
@@ -64,6 +64,7 @@ def read_record(found: JsonValue, document: Document, context: InputContext) -> 
             context.unread_keys.note_model(model, _in_schema_form(found), _IGNORED)
         if isinstance(row := found.get("row"), dict):
             context.unread_keys.note(row, ROW_KEYS)
+            note_inner_keys(row, context.unread_keys)
     return wire_record_of(found, document.raw)
 
 

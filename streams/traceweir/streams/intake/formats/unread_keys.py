@@ -72,6 +72,15 @@ class UnreadKeys:
         for name in [each for each in found if each not in known.known]:
             self.note_key(name, known, has_content=bool(found[name]) and isinstance(found[name], str | list | dict))
 
+    def note_all(self, found: JsonObject, known: KnownKeys) -> None:
+        """Counts the unread keys of an object of which any value, such as a number, can be content.
+
+        A value that is null or empty is none.
+        """
+        for name, value in found.items():
+            if name not in known.known and value not in (None, "", [], {}):
+                self.note_key(name, known)
+
     def note_key(self, name: str, known: KnownKeys, *, has_content: bool = True, count: int = 1) -> None:
         """Counts a key that is not read.
 

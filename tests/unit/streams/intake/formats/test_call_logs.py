@@ -77,6 +77,26 @@ LOGS: dict[str, Document] = {
 }
 
 
+TOKENS: Document = {"prompt_tokens": 3, "completion_tokens": 4, "total_tokens": 7}
+MEASURED: dict[str, Document] = {
+    "LiteLLM with a text": litellm("So.", **TOKENS),
+    "LiteLLM with a completion": litellm(COMPLETION, **TOKENS),
+    "LiteLLM with a message of Anthropic": litellm(MESSAGE, **TOKENS),
+    "LiteLLM with a response": litellm(RESPONSE, **TOKENS),
+    "Helicone": helicone({"messages": ASKED}, COMPLETION, request_model="x", response_model="m"),
+    "Helicone with a request": helicone({"messages": ASKED, "model": "m"}, MESSAGE, **TOKENS),
+    "a completion of another model": litellm({**COMPLETION, "model": "m"}, model="x", prompt_tokens=1),
+}
+
+
+@pytest.mark.parametrize("log", MEASURED.values(), ids=MEASURED)
+def test_the_model_and_the_tokens_beside_a_response_without_them_are_used(log: Document) -> None:
+    (found,) = read(lines(log))
+    called = [each for record in found.records if (each := json.loads(record.value)).get("type") == "model.called"]
+
+    assert [(each["model"], each["input_tokens"], each["output_tokens"]) for each in called] == [("m", 3, 4)]
+
+
 @pytest.mark.parametrize("log", LOGS.values(), ids=LOGS)
 def test_a_log_of_a_call_has_its_question_and_its_answer_in_the_session_of_its_id(log: Document) -> None:
     (found,) = read(lines(log))

@@ -11,7 +11,7 @@ from tests.support.chat_files import Document, answer, lines, read_traceweir
 from tests.support.folding import folded
 from tests.support.openai_chat import NOON, events_of
 
-from traceweir.schemas.invocation import Invocation
+from traceweir.schemas.invocation import Invocation, TokenUsage
 from traceweir.schemas.reference import Reference
 from traceweir.schemas.session import ClosingReason, Session
 from traceweir.schemas.turns import turns_of
@@ -241,6 +241,23 @@ def test_a_row_of_braintrust_is_a_row_with_its_expectation() -> None:
     assert expected is not None
     assert expected.text == "Rain."
     assert failed.error == "boom"
+
+
+def test_tokens_and_times_of_braintrust_are_read() -> None:
+    metrics = {"start": 1767225600.25, "end": 1767225602.75, "prompt_tokens": 3, "completion_tokens": 4, "tokens": 7}
+    for output in ("It rains.", {"answer": "It rains."}, [{"role": "assistant", "content": "It rains."}]):
+        found = only({**BRAINTRUST, "input": "Weather?", "output": output, "metrics": metrics})
+
+        assert answer(found) == "It rains."
+        assert found.token_usage == TokenUsage(input_tokens=3, output_tokens=4)
+        assert found.latency_seconds == 2.5
+
+
+@pytest.mark.parametrize("metrics", [None, {"start": 9, "end": 1}, {"start": "x", "end": None}, {"end": 1767225600}])
+def test_metrics_of_braintrust_that_are_not_there_are_not_invented(metrics: Any) -> None:
+    found = only({**BRAINTRUST, "input": "Weather?", "output": "It rains.", "metrics": metrics})
+
+    assert (found.token_usage, found.latency_seconds) == (None, None)
 
 
 def dify(number: int, query: str, said: str, **more: Any) -> Document:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from tests.support.adk import BOOKING, adk_event, adk_session, text
+from tests.support.mlflow import mlflow_span, mlflow_trace
 from tests.support.openai_chat import assistant_message, user_message
 
 from traceweir.streams.intake.formats.base import DEFAULT_MAX_SESSION_BYTES
@@ -17,6 +18,9 @@ from traceweir.streams.intake.formats.unread_keys import KnownKeys, UnreadKeys
 
 ROW = {"request": "q", "response": "a"}
 EVENT = {"type": "invocation.started", "session_id": "s", "invocation_id": "i", "occurred_at": "2026-01-31T12:00:00Z"}
+TRACE = mlflow_trace(
+    mlflow_span("root", "CHAIN", None, "a", attributes={"mlflow.spanInputs": '{"question": "q", "k": 3}'})
+)
 CHAT = [user_message("q"), assistant_message("a")]
 
 
@@ -52,6 +56,43 @@ def lines(path: Path, *documents: Any, name: str = "traceweir") -> list[str]:
             "key of expectations 'expected_respons' is not read (2 times); the nearest that is read is 'expected_response'",
         ),
         (
+            ROW | {"expectations": {"expected_response": "a", "max_words": 9}},
+            "key of expectations 'max_words' is not read (2 times)",
+        ),
+        ({"inputs": {"question": "q", "k": 3}, "outputs": "a"}, "key of inputs 'k' is not read (2 times)"),
+        (
+            ROW | {"request": {"messages": CHAT[:1], "model": "m", "temperature": 0, "custom_inputs": {"plan": "b"}}},
+            "key of request 'custom_inputs' is not read (2 times)",
+        ),
+        (
+            ROW | {"request": {"request": {"query": "q", "history": [], "filters": {"year": 1}}}},
+            "key of request.request 'filters' is not read (2 times)",
+        ),
+        (
+            ROW | {"response": {"answer": "a", "sources": ["d1"], "usage": {"prompt_tokens": 1}}},
+            "key of response 'sources' is not read (2 times)",
+        ),
+        (
+            ROW | {"response": {"messages": [assistant_message(None, tool_calls=[{}]), assistant_message("a")]}},
+            "key of response.messages 'tool_calls' is not read (2 times)",
+        ),
+        (
+            ROW | {"response": {"choices": [{"message": assistant_message("a", tool_calls=[{}])}]}},
+            "key of response.choices 'tool_calls' is not read (2 times)",
+        ),
+        (
+            {"databricks_request_id": "r", "request": {"query": "q", "k": 3}, "response": "a"},
+            "key of request 'k' is not read (2 times)",
+        ),
+        (
+            ROW | {"request": {"a\nb": {"question": "q", "k": 3}}},
+            "key of request.a\\nb 'k' is not read (2 times)",
+        ),
+        (
+            {"trace": TRACE},
+            "key of the trace's inputs 'k' is not read (2 times)",
+        ),
+        (
             {"databricks_request_id": "r", "request": "q", "response": "a", "responseRaw": "b"},
             "column 'responseRaw' is not read (2 times); the nearest that is read is 'response_raw'",
         ),
@@ -79,6 +120,10 @@ def lines(path: Path, *documents: Any, name: str = "traceweir") -> list[str]:
         (
             EVENT | {"type": "invocation.recorded", "row": ROW | {"responsex": "b"}},
             "column 'responsex' is not read (2 times); the nearest that is read is 'response'",
+        ),
+        (
+            EVENT | {"type": "invocation.recorded", "row": ROW | {"request": {"query": "q", "k": 3}}},
+            "key of request 'k' is not read (2 times)",
         ),
         (
             adk_session(adk_event("user", text("Hi")), adk_event("a", text("Hello."), fileData={"uri": "u"})),

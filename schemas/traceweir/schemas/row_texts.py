@@ -1,0 +1,277 @@
+"""Reads the question and the answer of a row, which are texts or objects of many shapes, and tells from which keys."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Sequence
+from typing import NamedTuple
+
+from pydantic import JsonValue
+
+from traceweir.schemas.base import JsonObject
+from traceweir.schemas.reasoning_text import REASONING_KINDS, without_reasoning
+from traceweir.schemas.server_sent_events import data_of_events
+
+
+class TextHolder(NamedTuple):
+    """An object of which keys were read."""
+
+    path: str
+    """The keys around it, joined by dots; empty for the object at the top."""
+    found: JsonObject
+    names: Collection[str]
+    """The keys that were read."""
+
+
+class ReadText(NamedTuple):
+    """A question or an answer, and where it stands."""
+
+    text: str | None
+    """None if there is none that can be read."""
+    objects: Sequence[TextHolder] = ()
+    """The objects that have the text, the outermost first. Whatever else they have is not read."""
+
+    def below(self, found: JsonObject, *names: str) -> ReadText:
+        """Returns the text with an object around it.
+
+        Args:
+            found: The object.
+            names: The keys of it that were read, the one of the text first.
+        """
+        inner = [each._replace(path=f"{names[0]}.{each.path}" if each.path else names[0]) for each in self.objects]
+        return ReadText(self.text, [TextHolder("", found, names), *inner])
+
+
+def request_text(request: JsonValue) -> str | None:
+    """Returns the question in a request; None if it has none that can be read.
+
+    As in Databricks Agent Evaluation, the question of a single message is its content, that of several messages which are
+    all text the JSON of the messages without ASCII escapes, and that of a split request its `query` without the history.
+    Databricks takes the text of a Python object for any other value; here, an object that has a single value, or a value
+    with a usual name of a question, is read like this value, and nothing else is.
+
+    >>> request_text({"messages": [{"role": "user", "content": "one"}]})
+    'one'
+    >>> request_text({"query": "Q", "history": [{"role": "user", "content": "h"}]})
+    'Q'
+    >>> request_text({"question": "What is RAG?", "top_k": 3}), request_text({"request": {"query": "Q"}})
+    ('What is RAG?', 'Q')
+    >>> request_text({"city": "Oslo", "days": 3}) is None, request_text({"user_id": "u-1"}) is None
+    (True, True)
+    """
+    return read_request(request).text
+
+
+def read_request(request: JsonValue, depth: int = 0) -> ReadText:
+    """Returns the question as `request_text` does, and the objects that have it.
+
+    >>> [(each.path, each.names) for each in read_request({"request": {"query": "Q", "k": 3}}).objects]
+    [('', ('request',)), ('request', ('query',))]
+    """
+    match request:
+        case str():
+            return ReadText(request)
+        case int() | float() if not isinstance(request, bool):
+            return ReadText(json.dumps(request))
+        case list() if any(isinstance(each, dict) and "role" in each for each in request):
+            return ReadText(_messages_text(request))
+        case list():
+            return ReadText(_joined(_texts(request)))
+        case dict() if depth < _MAX_DEPTH:
+            return _read_object(request, _QUESTIONS, lambda inner: read_request(inner, depth + 1))
+    return _NOTHING
+
+
+def response_text(response: JsonValue) -> str | None:
+    """Returns the answer in a response without the model's reasoning; None if it has none that can be read.
+
+    As in Databricks Agent Evaluation and MLflow 3, the answer is a chat completion's first choice, a chat agent's last
+    message, `content`, or the text of a response of the Responses API. All pieces of a stream are read, where Databricks
+    reads the first one. For any other value, see `request_text`.
+
+    >>> response_text({"choices": [{"message": {"content": "hi"}}]})
+    'hi'
+    >>> response_text({"messages": [{"role": "assistant", "content": "last"}]})
+    'last'
+    >>> response_text({"role": "assistant", "content": [{"text": "It is 12 C."}]})
+    'It is 12 C.'
+    >>> response_text(["It is", " 12 C."]), response_text({"error": "rate limit"}) is None
+    ('It is 12 C.', True)
+    """
+    return read_response(response).text
+
+
+def read_response(response: JsonValue, depth: int = 0) -> ReadText:
+    """Returns the answer as `response_text` does, and the objects that have it."""
+    match response:
+        case str():
+            return ReadText(None if data_of_events(response) is not None else without_reasoning(response))
+        case int() | float() if not isinstance(response, bool):
+            return ReadText(json.dumps(response))
+        case list() if depth < _MAX_DEPTH:
+            return _read_list(response, depth)
+        case dict() if depth < _MAX_DEPTH:
+            return _read_response_object(response, depth)
+    return _NOTHING
+
+
+_NOTHING = ReadText(None)
+
+
+_QUESTIONS = (
+    "query",
+    "question",
+    "input",
+    "prompt",
+    "user_input",
+    "user_message",
+    "message",
+    "text",
+    "request",
+    "inputs",
+)
+"""Usual names of the value that is the question, the surest first."""
+_ANSWERS = ("answer", "response", "output", "result", "completion", "generated_text", "text", "message", "outputs")
+"""Usual names of the value that is the answer, the surest first."""
+_NO_TEXTS = ("id", "error", "status", "finish_reason", "model", "object", "usage", "type")
+"""Names, or ends of names, of values that are never the question or the answer, though they can stand alone."""
+_OF_MESSAGE = ("content", "parts", "role")
+_MAX_DEPTH = 16
+"""Objects in objects beyond which nothing is read."""
+
+
+def _read_object(found: JsonObject, names: Sequence[str], read: Callable[[JsonValue], ReadText]) -> ReadText:
+    """Returns the text of a value with a usual name, or of the only value."""
+    for name in ("messages", "contents"):
+        messages = found.get(name)
+        if isinstance(messages, list) and messages:
+            return ReadText(_messages_text(messages)).below(found, name)
+    if "role" in found and found.get("content", found.get("parts")) is not None:
+        return ReadText(_content_text(found.get("content", found.get("parts")))).below(found, *_OF_MESSAGE)
+    for name in names:
+        if (inner := read(found.get(name))).text is not None:
+            return inner.below(found, name)
+    ((name, only),) = found.items() if len(found) == 1 else (("", None),)
+    # A number alone can be any setting.
+    may_be_text = isinstance(only, str | list | dict) and not name.lower().endswith(_NO_TEXTS)
+    return read(only).below(found, name) if may_be_text and name not in names else _NOTHING
+
+
+def _messages_text(messages: Sequence[JsonValue]) -> str | None:
+    contents = [_content_of(message) for message in messages]
+    if len(contents) > 1 and all(isinstance(content, str) for content in contents):
+        return json.dumps(messages, ensure_ascii=False)
+    return _content_text(contents[-1])
+
+
+def _content_of(message: JsonValue) -> JsonValue:
+    return message.get("content", message.get("parts")) if isinstance(message, dict) else None
+
+
+def _read_response_object(response: JsonObject, depth: int) -> ReadText:
+    content = response.get("content", response.get("parts"))
+    if content is not None:
+        return _answer(content).below(response, *_OF_MESSAGE)
+    messages = response.get("messages")
+    last = messages[-1] if isinstance(messages, list) and messages else None
+    if (content := _content_of(last)) is not None:
+        return _answer(content).below(response, "messages")
+    for name, inner in (("choices", "message"), ("choices", "delta"), ("candidates", "content")):
+        choice = _first(response.get(name))
+        content = _content_of(choice.get(inner)) if isinstance(choice, dict) else None
+        if content is not None:
+            return _answer(content).below(response, name)
+    if (text := responses_api_text(response)) is not None:
+        return ReadText(text).below(response, "output")
+    return _read_object(response, _ANSWERS, lambda inner: read_response(inner, depth + 1))
+
+
+def _read_list(pieces: list[JsonValue], depth: int) -> ReadText:
+    """Returns the text of the pieces of a stream, of the last message, or of blocks."""
+    if any(isinstance(piece, dict) and "role" in piece for piece in pieces):
+        return ReadText(read_response(pieces[-1], depth + 1).text)
+    streamed = [_piece(piece) for piece in pieces]
+    if any(text is not None for text in streamed):
+        return ReadText(without_reasoning("".join(text for text in streamed if text is not None)))
+    texts = _texts(pieces)
+    return ReadText(_joined(texts)) if texts else read_response(pieces[0], depth + 1) if pieces else _NOTHING
+
+
+def _piece(piece: JsonValue) -> str | None:
+    """Returns the text of a piece of a stream; None if the value is no piece with a text."""
+    if isinstance(piece, str):
+        return piece
+    if not isinstance(piece, dict):
+        return None
+    choice = _first(piece.get("choices"))
+    delta = choice.get("delta") if isinstance(choice, dict) else piece.get("delta")
+    text = delta.get("content") if isinstance(delta, dict) else delta
+    text = piece.get("content") if text is None and "type" not in piece else text
+    return text if isinstance(text, str) else None
+
+
+def _answer(content: JsonValue) -> ReadText:
+    text = _content_text(content)
+    return _NOTHING if text is None else ReadText(without_reasoning(text))
+
+
+def _content_text(content: JsonValue) -> str | None:
+    if isinstance(content, dict):
+        content = [content]
+    return content if isinstance(content, str) else _joined(_texts(content))
+
+
+def _joined(texts: Sequence[str]) -> str | None:
+    return "\n".join(texts) if texts else None
+
+
+def chat_request(request: JsonValue) -> JsonValue:
+    """Returns a request of OpenAI's Responses API, which has its messages in `input`, as messages or as text.
+
+    Any other request is returned unchanged.
+
+    >>> chat_request({"input": [{"role": "user", "content": [{"type": "input_text", "text": "q"}]}]})
+    {'messages': [{'role': 'user', 'content': 'q'}]}
+    """
+    if isinstance(request, dict) and "messages" not in request and "query" not in request:
+        messages = request.get("input")
+        if isinstance(messages, list):
+            return {"messages": [_with_text_content(message) for message in messages]}
+        return messages if isinstance(messages, str) else request
+    return request
+
+
+def responses_api_text(response: JsonValue) -> str | None:
+    """Returns the texts of the messages of a response of OpenAI's Responses API; None if there are none.
+
+    >>> responses_api_text({"output": [{"type": "message", "content": [{"type": "output_text", "text": "a"}]}]})
+    'a'
+    """
+    output = response.get("output") if isinstance(response, dict) else None
+    items = output if isinstance(output, list) else ()
+    messages = [item for item in items if isinstance(item, dict) and item.get("type", "message") == "message"]
+    return "\n".join(text for message in messages for text in _texts(message.get("content"))) or None
+
+
+def _with_text_content(message: JsonValue) -> JsonValue:
+    texts = _texts(message.get("content")) if isinstance(message, dict) else ()
+    return {**message, "content": "\n".join(texts)} if isinstance(message, dict) and texts else message
+
+
+def _texts(content: JsonValue) -> Sequence[str]:
+    """Returns the texts of blocks, without reasoning."""
+    if isinstance(content, str):
+        return [content]
+    parts = content if isinstance(content, list) else ()
+    return [text for part in parts if isinstance(text := _text_of_block(part), str)]
+
+
+def _text_of_block(part: JsonValue) -> JsonValue:
+    if isinstance(part, dict):
+        is_reasoning = str(part.get("type")) in REASONING_KINDS or part.get("thought") is True
+        return None if is_reasoning else part.get("refusal" if part.get("type") == "refusal" else "text")
+    return part
+
+
+def _first(values: JsonValue) -> JsonValue:
+    return values[0] if isinstance(values, list) and values else None
