@@ -9,9 +9,15 @@ from traceweir.schemas.text import printable
 
 CUT_OFF = "cut_off"
 """Why a stored answer has finished of whose stream pieces are missing; no provider gives this reason."""
+MIXED = "mixed"
+"""Why one has finished whose stream cannot be told from another one; no provider gives this reason."""
 FAILED = "failed"
 """Why one has finished that its provider has ended with an error, which says so; no provider gives this reason."""
-MISSING_PIECES = "pieces of its stream are missing"
+NOT_WHOLE: Mapping[str, str] = {
+    CUT_OFF: "pieces of its stream are missing",
+    MIXED: "pieces of another stream are mixed with its own",
+}
+"""Why an answer, or a call of it, is not whole, by the reason of finishing."""
 _KEYS = ("finish_reason", "finishReason", "stop_reason", "stopReason", "done_reason")
 _HOLDERS = (
     *("message", "kwargs", "data", "response_metadata", "generation_info", "generationInfo"),
@@ -94,8 +100,8 @@ def not_whole(answer: str, reason: str) -> list[str]:
     >>> not_whole("", CUT_OFF)
     ['the answer is not whole: pieces of its stream are missing']
     """
-    if reason == CUT_OFF:
-        return [f"the answer is not whole: {MISSING_PIECES}"]
+    if reason in NOT_WHOLE:
+        return [f"the answer is not whole: {NOT_WHOLE[reason]}"]
     if not is_unfinished(reason):
         return []
     cause = "at its limit" if known_word(reason) in _LIMITS else "because of"

@@ -8,7 +8,7 @@ from typing import Protocol
 from pydantic import JsonValue
 
 from traceweir.schemas.base import JsonObject
-from traceweir.schemas.finish_reasons import CUT_OFF
+from traceweir.schemas.finish_reasons import CUT_OFF, MIXED
 
 STORED = "chat.completion"
 """The kind of a stored answer, in `object`."""
@@ -118,7 +118,7 @@ class EventsOfAnthropic:
         self._texts.join()
         blocks: list[JsonValue] = [block for _, block in sorted(self._blocks.items())]
         is_whole = "role" in self._message and not self._is_mixed
-        reason = self._message.get("stop_reason") if is_whole else None
+        reason = self._message.get("stop_reason") if is_whole else MIXED if self._is_mixed else None
         return self.stored(self._message | {"content": blocks, "stop_reason": reason or CUT_OFF})
 
     def _end(self, piece: JsonObject) -> None:
@@ -184,7 +184,8 @@ class EventsOfResponses:
         if not (self.has_ended and stored.get("output")):
             # A response that has failed can come without what the stream had of it.
             stored["output"] = self._output()
-        cut: JsonObject = {"status": "incomplete", "incomplete_details": {"reason": CUT_OFF}}
+        reason = MIXED if self._is_mixed else CUT_OFF
+        cut: JsonObject = {"status": "incomplete", "incomplete_details": {"reason": reason}}
         is_whole = self.has_ended and (bool(self._response.get("output")) or not self._is_mixed)
         return stored if is_whole else {**stored, **cut}
 

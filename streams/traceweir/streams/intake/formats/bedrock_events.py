@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import JsonValue
 
 from traceweir.schemas.base import JsonObject
-from traceweir.schemas.finish_reasons import CUT_OFF
+from traceweir.schemas.finish_reasons import CUT_OFF, MIXED
 from traceweir.schemas.reasoning_text import REASONING_KINDS
 from traceweir.streams.intake.formats.answer_pieces import STORED, TextsInPieces, index_in
 
@@ -75,7 +75,7 @@ class EventsOfBedrock:
         return {
             "object": STORED,
             "output": {"message": {"role": "assistant", "content": blocks}},
-            "stopReason": (self._reason or "end_turn") if is_whole else CUT_OFF,
+            "stopReason": (self._reason or "end_turn") if is_whole else MIXED if self._is_mixed else CUT_OFF,
             **({"usage": self._usage} if self._usage else {}),
         }
 

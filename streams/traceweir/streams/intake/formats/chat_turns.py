@@ -10,7 +10,7 @@ from typing import Literal
 
 from traceweir.schemas.continued_invocations import APPROVED_IN_WORDS
 from traceweir.schemas.continued_turns import TurnStep, turns_of_steps
-from traceweir.schemas.finish_reasons import CUT_OFF, FAILED, MISSING_PIECES, not_whole
+from traceweir.schemas.finish_reasons import FAILED, NOT_WHOLE, not_whole
 from traceweir.schemas.part_kinds import not_text
 from traceweir.schemas.result_parts import not_text_of_result
 from traceweir.schemas.text import printable
@@ -19,7 +19,7 @@ from traceweir.streams.intake.formats.chat_calls import ChatToolCall
 from traceweir.streams.intake.formats.chat_times import NO_TIMES
 
 Role = Literal["user", "assistant", "tool"]
-NO_ANSWER = (CUT_OFF, FAILED)
+NO_ANSWER = (*NOT_WHOLE, FAILED)
 """The reasons of finishing of a text that is not the answer."""
 
 
@@ -102,11 +102,11 @@ class ChatTurn:
 
 def _not_whole_calls(calls: Sequence[ChatToolCall], finish: str) -> list[str]:
     """Returns the sentences about the calls of an answer that has no end."""
-    lacks = [f"the tool calls of a model's answer, which was cut off, are perhaps not all recorded: {MISSING_PIECES}"]
-    cause = MISSING_PIECES if finish == CUT_OFF else "the model's provider has failed"
+    cause = NOT_WHOLE.get(finish, "the model's provider has failed")
+    lacks = f"the tool calls of a model's answer, which was cut off, are perhaps not all recorded: {cause}"
     return [
         # Of an answer that has failed, no further call was to come.
-        *(lacks if finish == CUT_OFF else ()),
+        *([lacks] if finish in NOT_WHOLE else ()),
         *(
             f"the arguments of the call of tool {printable(call.name, 80)!r} are not whole: {cause}"
             for call in calls

@@ -73,6 +73,8 @@ class _OpenStream:
     number: int
     """The number of its first piece."""
     stream: AnswerStream
+    former: _OpenStream | None = None
+    """The stream before it with its name, if this one can show that the two are mixed; it is written after this one."""
     error: JsonValue = None
     """The error that its provider has sent in place of a further piece; None without one."""
 
@@ -105,8 +107,12 @@ class OpenStreams:
             if isinstance(found.get("item"), dict) and (item := item_id(found)):
                 self._of_items[item] = key
         opened = self._open.get(key)
+        former: _OpenStream | None = None
         if opened is not None and not opened.stream.continues_with(found):
-            self._end(key)
+            if isinstance(opened.stream, PiecesOfOllama):
+                former = self._wait(key)
+            else:
+                self._end(key)
             opened = None
         if opened is None and not new().begins_with(found):
             if new is PiecesOfGemini:
@@ -118,7 +124,10 @@ class OpenStreams:
             self._begun.add(new)
             if len(self._open) >= _MAX_OPEN:
                 self._end(next(iter(self._open)))
-            opened = self._open[key] = _OpenStream(number, new())
+            opened = self._open[key] = _OpenStream(number, new(), former)
+            stream = opened.stream
+            if former is not None and isinstance(stream, PiecesOfOllama) and isinstance(former.stream, PiecesOfOllama):
+                stream.follow(former.stream)
         opened.stream.add(found)
         return True
 
@@ -173,8 +182,21 @@ class OpenStreams:
         self._of_items.clear()
         yield from self.ended()
 
+    def _wait(self, key: tuple[NewStream, str]) -> _OpenStream:
+        """Returns the stream, which the next one with its name can show to be mixed, and writes the one before it."""
+        ended = self._open.pop(key)
+        if ended.former is not None:
+            self._write(ended.former)
+            ended.former = None
+        return ended
+
     def _end(self, key: tuple[NewStream, str]) -> None:
         ended = self._open.pop(key)
+        if ended.former is not None:
+            self._write(ended.former)
+        self._write(ended)
+
+    def _write(self, ended: _OpenStream) -> None:
         answer = ended.stream.whole()
         # The end of a failed response of OpenAI has the error again, with its code.
         failed: JsonObject = {} if ended.error is None or answer.get("error") else {"error": ended.error}

@@ -197,6 +197,9 @@ def _events_of_turn(
         last = turn.messages[-1] if turn.messages else turn.question
         assert last is not None  # noqa: S101  # a turn has a message
         yield turn.places[-1], last, event("invocation.completed", {"error": error})
+    elif lacks:
+        # An answer without a text, or one that was cut before it, has no other event.
+        yield turn.places[-1], turn.messages[-1], event("invocation.completed", {})
 
 
 def _add_usage(session: SessionRecords, document: JsonObject, invocation_id: str) -> None:

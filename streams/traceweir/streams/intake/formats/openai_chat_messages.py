@@ -10,7 +10,7 @@ from datetime import datetime
 from pydantic import JsonValue
 
 from traceweir.schemas.base import JsonObject
-from traceweir.schemas.finish_reasons import CUT_OFF, FAILED, finish_in
+from traceweir.schemas.finish_reasons import FAILED, NOT_WHOLE, finish_in
 from traceweir.schemas.part_kinds import transcript_in
 from traceweir.schemas.reasoning_text import without_reasoning
 from traceweir.streams.intake.formats.chat_calls import ChatToolCall, call_of, object_in
@@ -81,7 +81,7 @@ def messages_of(document: JsonObject, place: TranscriptPlace) -> list[ChatMessag
     if is_stored_answer(document) and last is not None:
         # The result of a tool of the provider can stand after the last message of the model.
         finish = finish_in(document)
-        if has_failed(document) or (document.get("error") and finish in ("error", CUT_OFF)):
+        if has_failed(document) or (document.get("error") and finish in ("error", *NOT_WHOLE)):
             finish = FAILED
         calls = messages[last].calls
         if finish in NO_ANSWER:

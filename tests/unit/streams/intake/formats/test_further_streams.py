@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from operator import itemgetter
 from typing import Any
 
 import pytest
@@ -106,6 +107,52 @@ def test_whole_answers_of_ollama_are_answers_of_their_own() -> None:
     found = invocations(lines(of_ollama("One.", done=True), of_ollama("Two.", done=True)))
 
     assert [answer(each) for each in found] == ["One.", "Two."]
+
+
+def ollama_stream(*texts: str, begin: float, every: float, **end: Any) -> list[tuple[float, Document]]:
+    """Returns the pieces of a stream with their times in seconds, as Ollama writes them."""
+    times = [begin + every * number for number in range(len(texts) + 1)]
+    pieces = [*map(of_ollama, texts), of_ollama("", done=True) | {"eval_count": len(texts) + 1, **end}]
+    measured = {"eval_duration": int((times[-1] - begin + every) * 1e9)}
+    return [
+        (time, piece | {"created_at": f"2026-01-01T00:00:{time:09.6f}Z"} | (measured if piece["done"] else {}))
+        for time, piece in zip(times, pieces, strict=True)
+    ]
+
+
+LONG = ("The ", "sun ", "shines ", "today.")
+MIXES = {
+    "both to the end": (("It ", "rains."), LONG[:2], 0.5, {}),
+    "one is shorter": (("It ", "rains."), LONG, 0.5, {}),
+    "one begins much later": (LONG, ("It ", "rains."), 2.5, {}),
+    "a tool is called": (("It ",), LONG, 0.5, {"eval_count": 30}),
+}
+
+
+@pytest.mark.parametrize(("first", "second", "later", "end"), MIXES.values(), ids=MIXES)
+def test_two_mixed_streams_of_a_model_of_ollama_are_not_joined_to_one_answer(
+    first: tuple[str, ...], second: tuple[str, ...], later: float, end: dict[str, Any]
+) -> None:
+    pieces = [*ollama_stream(*first, begin=1, every=1, **end), *ollama_stream(*second, begin=1 + later, every=1)]
+    in_time = [piece for _, piece in sorted(pieces, key=itemgetter(0))]
+
+    found = invocations(lines(*in_time))
+
+    assert [said(each) for each in found] == [[], []]
+    for each in found:
+        assert "the answer is not whole: pieces of another stream are mixed with its own" in (each.unread or ())
+
+
+def test_streams_of_ollama_one_after_the_other_are_answers_of_their_own() -> None:
+    apart = [*ollama_stream("It ", "rains.", begin=1, every=1), *ollama_stream(*LONG, begin=9, every=1)]
+    at_once = [*ollama_stream(*LONG, begin=2, every=1), *ollama_stream("It ", "rains.", begin=1, every=1)]
+
+    found = [invocations(lines(*(piece for _, piece in each))) for each in (apart, at_once)]
+
+    assert [[answer(each) for each in both] for both in found] == [
+        ["It rains.", "".join(LONG)],
+        ["".join(LONG), "It rains."],
+    ]
 
 
 @pytest.mark.parametrize("pieces", [BEDROCK[:5], BEDROCK[3:], OLLAMA[:2], GENERATED[:1]])
