@@ -8,7 +8,7 @@ from itertools import count
 
 from traceweir.schemas.figures import counted
 from traceweir.schemas.reference import CASE_LABEL, Reference, case_reference_id, normalised_question
-from traceweir.schemas.text import printable
+from traceweir.schemas.text import listed, printable
 from traceweir.schemas.turns import Turn
 
 Question = tuple[str, str]
@@ -19,7 +19,6 @@ class References:
 
     def __init__(self) -> None:
         self._by_id: dict[str, Reference] = {}
-        # The latest reference of a question counts; if it is removed, the one before it.
         self._by_question: dict[Question, list[str]] = {}
 
     def put(self, reference_id: str, reference: Reference | None) -> None:
@@ -39,7 +38,7 @@ class References:
         the eval case that the session plays, and the one of the question. A session plays the case that its label
         `case_id` names, else the one whose eval id is the session id. Its invocations are compared with the turns of the
         case in pairs: if their numbers differ, neither the case nor a question gives it a reference, and the invocation
-        says so. So it does if the labels name several cases.
+        says so. So it does if the labels name several cases, or if references with its question expect different things.
         """
         if not self._by_id:
             return list(turns)
@@ -54,7 +53,10 @@ class References:
         why = None if paired else self._why_not(turns, case)
         if why is None:
             return found
-        return [turn if turn.reference is not None else replace(turn, without_reference=why) for turn in found]
+        return [
+            turn if turn.reference is not None or turn.without_reference else replace(turn, without_reference=why)
+            for turn in found
+        ]
 
     def _resolved(self, turn: Turn, case: str | None, of_case: str | None) -> Turn:
         found = self._by_id.get(turn.reference_id) if turn.reference_id else None
@@ -62,7 +64,10 @@ class References:
             found = self._by_id.get(of_case)
         if found is None and case is None and turn.invocation.user_content is not None:
             asked = normalised_question(turn.invocation.user_content.text)
-            names = self._by_question.get((turn.app_name, asked)) or self._by_question.get(("", asked))
+            names = self._by_question.get((turn.app_name, asked)) or self._by_question.get(("", asked)) or []
+            expected = [_expectation(self._by_id[name]) for name in names] if len(names) > 1 else []
+            if any(each != expected[0] for each in expected):
+                return replace(turn, without_reference=_ambiguous(names))
             found = self._by_id[names[-1]] if names else None
         return turn if found is None else replace(turn, reference=found)
 
@@ -93,6 +98,18 @@ class References:
 
 def _cases_named(turns: Sequence[Turn]) -> set[str]:
     return {name for turn in turns if (name := (turn.dimensions.labels or {}).get(CASE_LABEL))}
+
+
+def _expectation(reference: Reference) -> Reference:
+    """Returns what a reference expects, without what selects it."""
+    return reference.model_copy(update={"reference_id": None, "app_name": None, "question": None})
+
+
+def _ambiguous(names: Sequence[str]) -> str:
+    return (
+        f"references {listed(sorted(names), 100, separator=', ')} have this question and expect different things, so none "
+        f"of them counts: remove all but one, or name the case by the label `{CASE_LABEL}`"
+    )
 
 
 def _question(reference: Reference) -> Question:

@@ -8,6 +8,7 @@ import pytest
 from traceweir.schemas.dimensions import UNKNOWN, Dimensions
 from traceweir.schemas.invocation import Content, Invocation
 from traceweir.schemas.reference import Reference, case_reference_id
+from traceweir.schemas.score import Score
 from traceweir.schemas.session import ClosingReason, Session
 from traceweir.schemas.turns import Turn
 from traceweir.scorers.evaluation.plan import read_plan
@@ -80,10 +81,59 @@ def test_a_question_has_its_former_reference_again_if_the_latest_is_removed() ->
     assert answers(references, asked("Hello?")) == [None]
 
 
+def test_a_question_of_references_that_expect_different_things_selects_none_and_names_them() -> None:
+    references = References()
+    references.put("b#1", expecting("second", "hello?"))
+    references.put("a\n#1", expecting("first", "Hello?"))
+    (turn,) = references.resolve([asked("HELLO?")], "s-1")
+    assert turn.reference is None
+    assert turn.without_reference == (
+        "references a\\n#1, b#1 have this question and expect different things, so none of them counts: remove all but "
+        "one, or name the case by the label `case_id`"
+    )
+    assert answers(references, asked("Hello?", reference_id="b#1")) == ["second"]
+    assert answers(references, asked("Hello?", case="b")) == ["second"]
+    references.put("of the app", expecting("third", "Hello?", "shop"))
+    assert answers(references, asked("Hello?")) == ["third"]
+
+
+def test_references_of_a_question_that_expect_the_same_are_one() -> None:
+    references = References()
+    references.put("a", expecting("same", "Hello?"))
+    references.put("b", expecting("same", "hello?").model_copy(update={"reference_id": "b"}))
+    assert answers(references, asked("Hello?")) == ["same"]
+
+
+async def test_a_score_names_the_references_that_its_question_does_not_tell_apart() -> None:
+    references = References()
+    references.put("a", expecting("first", "When?"))
+    references.put("b", expecting("second", "When?"))
+    (score,) = [each for each in await scored(references, [asked("When?")], "s-1") if each.level == "invocation"]
+    assert score.status == "NOT_EVALUATED"
+    assert (score.rationale or "").endswith("or name the case by the label `case_id`")
+
+
 def test_an_unknown_reference_id_has_no_reference() -> None:
     references = References()
     references.put("a", expecting("first"))
     assert answers(references, asked("Hello?", reference_id="b")) == [None]
+
+
+async def scored(references: References, turns: Sequence[Turn], session_id: str, *more: str) -> list[Score]:
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    session = Session(
+        session_id=session_id,
+        segment=0,
+        revision=0,
+        closed_because=ClosingReason.IDLE,
+        first_record_at=now,
+        last_record_at=now,
+        events=[],
+        traces=[],
+    )
+    plan = read_plan({"criteria": {"response_match_score": 0.5, **{name: {} for name in more}}})
+    resolved = references.resolve(turns, session_id)
+    return await evaluate(plan, session, resolved, now=lambda: now, timeout_s=1)
 
 
 def with_case(case: str, *answers: str) -> References:
@@ -149,21 +199,8 @@ async def test_a_score_says_why_the_named_case_is_not_compared(
     cases: Sequence[str | None], session_id: str, why: str | None
 ) -> None:
     references = with_case("refund", "in five days", "to the card")
-    turns = references.resolve([asked("When?", case=case) for case in cases], session_id)
-    now = datetime(2026, 1, 1, tzinfo=UTC)
-    session = Session(
-        session_id=session_id,
-        segment=0,
-        revision=0,
-        closed_because=ClosingReason.IDLE,
-        first_record_at=now,
-        last_record_at=now,
-        events=[],
-        traces=[],
-    )
-    plan = read_plan({"criteria": {"response_match_score": 0.5, "answered": {}}})
 
-    scores = await evaluate(plan, session, turns, now=lambda: now, timeout_s=1)
+    scores = await scored(references, [asked("When?", case=case) for case in cases], session_id, "answered")
 
     compared = [score for score in scores if score.metric.endswith("response_match_score")]
     assert {score.status for score in compared} == {"NOT_EVALUATED"}
