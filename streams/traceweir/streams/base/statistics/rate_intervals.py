@@ -9,16 +9,17 @@ Interval = tuple[float, float]
 
 LEAST_COUNTED = 20
 """Least number of events of each of two counts that are compared."""
+_ROUNDING = 1e-12
 _Z_95 = 1.959963984540054
 """The 97.5 % quantile of the normal distribution."""
 
 
-def rate_interval(passed: int, judged: int, *, tests: int = 1) -> Interval:
+def rate_interval(passed: float, judged: float, *, tests: int = 1) -> Interval:
     """Returns the 95 % interval of a rate by Wilson's score interval (Wilson 1927, doi:10.2307/2276774).
 
     Args:
-        passed: How many passed.
-        judged: How many there are, at least one.
+        passed: How many passed. Both numbers can be fractions, as those of an effective size.
+        judged: How many there are, more than 0.
         tests: Number of intervals that all together have 95 % confidence, by Bonferroni's correction.
 
     >>> [round(bound, 3) for bound in rate_interval(8, 10)]
@@ -30,6 +31,34 @@ def rate_interval(passed: int, judged: int, *, tests: int = 1) -> Interval:
     middle = (rate + spread / 2) / (1 + spread)
     half = z / (1 + spread) * math.sqrt(rate * (1 - rate) / judged + spread / judged / 4)
     return max(0.0, middle - half), min(1.0, middle + half)
+
+
+def exact_interval(passed: float, judged: float) -> Interval:
+    """Returns the 95 % interval of a rate by Clopper and Pearson 1934 (doi:10.2307/2331986).
+
+    It is conservative by construction: with few passes or few failures it covers the true rate in up to 100 % of the
+    cases. The numbers can be fractions, as those of an effective size (Korn and Graubard 1998, Survey Methodology 24(2)).
+
+    >>> [round(bound, 4) for bound in exact_interval(19, 20)]
+    [0.7513, 0.9987]
+    """
+    return _exact_low(passed, judged, 0.025), 1 - _exact_low(judged - passed, judged, 0.025)
+
+
+def exact_lower_bound(passed: float, judged: float) -> float:
+    """Returns the bound that the true rate exceeds with 95 % confidence, one-sided, by Clopper and Pearson.
+
+    >>> round(exact_lower_bound(28, 30), 4), exact_lower_bound(0, 30)
+    (0.8047, 0.0)
+    """
+    return _exact_low(passed, judged, 0.05)
+
+
+def _exact_low(passed: float, judged: float, error: float) -> float:
+    from scipy.special import betaincinv
+
+    # The difference of a rounded share and 1 is no failure.
+    return float(betaincinv(passed, judged - passed + 1, error)) if passed > judged * _ROUNDING else 0.0
 
 
 def rate_difference_interval(first: tuple[int, int], second: tuple[int, int], *, tests: int = 1) -> Interval:

@@ -1,0 +1,123 @@
+"""Computes how many labels a wanted exactness needs, for a judge with known rates of errors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from traceweir.streams.base.statistics.prediction_powered import on_scale
+from traceweir.streams.base.statistics.rate_intervals import exact_lower_bound, rate_interval
+
+BAR = 0.8
+"""What the one-sided 95 % lower bounds of TPR and TNR must reach, for a judge to be certified."""
+POWER = 0.8
+"""The probability with which a plan for that must succeed."""
+MOST_LABELS = 1_000_000
+_MOST_ERRORS = 5_000
+_MANY = 1e12
+"""Stands for so many judged subjects that their sampling adds nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Assumed:
+    """The rates on which a plan rests, each above 0 and below 1."""
+
+    rate: float
+    """The share of answers that are good."""
+    passing: float
+    """TPR: the share of the good answers that the judge passes."""
+    failing: float
+    """TNR: the share of the bad answers that the judge fails."""
+
+
+def labels_for_people(rate: float, half_width: float) -> int | None:
+    """Returns how many labels of people alone give an interval of this half width; None if more than `MOST_LABELS`.
+
+    >>> labels_for_people(0.9, 0.05)
+    138
+    """
+    return _least(lambda number: _half(*rate_interval(rate * number, number)) <= half_width)
+
+
+def labels_for_rate(assumed: Assumed, half_width: float) -> int | None:
+    """Returns how many labels give an interval of PPI++ of this half width; None if more than `MOST_LABELS`.
+
+    Many more subjects are judged than labelled.
+
+    >>> labels_for_rate(Assumed(rate=0.9, passing=0.9, failing=0.9), 0.05)
+    85
+    """
+    return _least(lambda number: expected_half_width(assumed, number) <= half_width)
+
+
+def labels_for_difference(assumed: Assumed, half_width: float) -> int | None:
+    """Returns how many labels of each of two versions give their difference an interval of this half width.
+
+    The two are independent and have about the same rates. None if more than `MOST_LABELS`.
+    """
+    return labels_for_rate(assumed, half_width / 2**0.5)
+
+
+def expected_half_width(assumed: Assumed, labels: int, judged: float = _MANY) -> float:
+    """Returns the half width of `corrected_rate` if labels and verdicts have the assumed frequencies.
+
+    Args:
+        assumed: The rates.
+        labels: Number of labels, at least 1, each of a session of its own.
+        judged: Number of judged subjects without a label.
+    """
+    number = labels + 4
+    both = (assumed.rate * assumed.passing * labels + 1) / number
+    truth = (assumed.rate * labels + 2) / number
+    passed = assumed.rate * assumed.passing + (1 - assumed.rate) * (1 - assumed.failing)
+    verdict = (passed * labels + 2) / number
+    correction = number / (number - 1)
+    together = (both - truth * verdict) * correction
+    pooled = (verdict * number + passed * judged) / (number + judged)
+    share = min(1.0, max(0.0, together / ((1 + number / judged) * pooled * (1 - pooled))))
+    spread = truth * (1 - truth) * correction - 2 * share * together + share**2 * verdict * (1 - verdict) * correction
+    variance = spread / labels + share**2 * passed * (1 - passed) / judged
+    found = on_scale(assumed.rate, variance, labels)
+    return _half(found.low, found.high)
+
+
+def labels_for_bar(rate: float, bar: float = BAR, power: float = POWER) -> int | None:
+    """Returns how many labels of one kind, good or bad, put the exact lower bound of a judge's rate at the bar.
+
+    The plan succeeds with the given probability, on labels that were not looked at before. None if the rate is not above
+    the bar, or so near to it that no plan is found.
+
+    >>> labels_for_bar(0.95), labels_for_bar(0.9), labels_for_bar(0.8)
+    (30, 82, None)
+    """
+    if rate <= bar:
+        return None
+    from scipy.stats import binom
+
+    number = 1
+    for errors in range(_MOST_ERRORS):
+        while exact_lower_bound(number - errors, number) < bar:
+            number += 1
+        # The least number with so many errors also has the best chance to have no more.
+        if binom.cdf(errors, number, 1 - rate) >= power:
+            return number
+    return None
+
+
+def _half(low: float, high: float) -> float:
+    return (high - low) / 2
+
+
+def _least(is_enough: Callable[[int], bool]) -> int | None:
+    """Returns the least number from 1 from which it is enough, for what does not get worse with more."""
+    if not is_enough(MOST_LABELS):
+        return None
+    low = 0
+    high = MOST_LABELS
+    while high - low > 1:
+        middle = (low + high) // 2
+        if is_enough(middle):
+            high = middle
+        else:
+            low = middle
+    return high
