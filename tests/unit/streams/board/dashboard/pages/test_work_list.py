@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack
 from dataclasses import replace
 from datetime import timedelta
 from html import unescape
@@ -13,10 +11,10 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-import httpx
 import orjson
 import pytest
 from pyarrow.parquet import read_table
+from tests.support.dashboard_pages import Open
 from tests.support.dashboard_site import HOSTILE, SECRET, Site, session_id_of
 from tests.support.results import make_score
 from tests.support.scoring import NOW
@@ -24,7 +22,6 @@ from tests.support.stores import open_store
 
 pytestmark = pytest.mark.slow
 
-Open = Callable[..., httpx.AsyncClient]
 HOUR = timedelta(hours=1)
 HERE = {"origin": "http://127.0.0.1:4180"}
 
@@ -35,21 +32,6 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Site:
     site.add_sessions(60)
     site.now += timedelta(minutes=1)  # a time range does not contain its end
     return site
-
-
-@pytest.fixture
-async def visit() -> AsyncIterator[Open]:
-    async with AsyncExitStack() as stack:
-
-        def connect(site: Site, **headers: str) -> httpx.AsyncClient:
-            transport = httpx.ASGITransport(site.application())
-            client = httpx.AsyncClient(
-                transport=transport, base_url="http://127.0.0.1:4180", headers={"accept": "text/html", **headers}
-            )
-            stack.push_async_callback(client.aclose)
-            return client
-
-        yield connect
 
 
 async def test_a_row_has_what_was_said_the_tools_and_the_failed_metrics(site: Site, visit: Open) -> None:
