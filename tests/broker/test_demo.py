@@ -10,15 +10,15 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
-from traceweir.scorers.evaluation.plan import Plan
-from traceweir.streams.cli.demo.agents import Emission
-from traceweir.streams.cli.demo.commands import INTERRUPTED, run_demo
+from traceweir.streams.cli.demo.commands import run_demo
+from traceweir.streams.cli.demo.interruption import INTERRUPTED
 from traceweir.streams.cli.demo.ledger import Counts, expected_counts
+from traceweir.streams.cli.demo.sessions import Emission
 
 pytestmark = pytest.mark.xdist_group("demo")
 
@@ -42,8 +42,8 @@ def test_the_worker_produces_what_the_fleet_expects(capfd: pytest.CaptureFixture
 
 @pytest.mark.broker
 def test_a_missing_expected_session_is_reported_as_a_problem(capfd: pytest.CaptureFixture[str]) -> None:
-    def too_many(emissions: Sequence[Emission], plan: Plan) -> Counts:
-        counts = expected_counts(emissions, plan)
+    def too_many(emissions: Sequence[Emission], outcomes: Mapping[str, Counts]) -> Counts:
+        counts = expected_counts(emissions, outcomes)
         return {**counts, "sessions": counts["sessions"] + 1}
 
     code = run_demo(keep=False, as_json=True, seed=2, seconds=SECONDS, expect=too_many)

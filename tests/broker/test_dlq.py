@@ -430,6 +430,6 @@ def test_the_observer_of_the_demo_does_not_count_replay_marks(dlq: Dlq) -> None:
     dlq.put([letter(0, reason="empty")])
     with Observer(Settings(kafka_bootstrap_servers=dlq.servers)) as observer:
         deadline = time.monotonic() + DEADLINE_S
-        while observer.seen.counts["dead letters: empty"] < 1 and time.monotonic() < deadline:
+        while observer.seen.outputs["dead letters: empty"] < 1 and time.monotonic() < deadline:
             observer.poll(0.1)
-    assert observer.seen.dead_letters_seen == 2
+    assert observer.seen.dead_letters == 2

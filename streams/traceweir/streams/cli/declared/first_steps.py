@@ -30,12 +30,12 @@ def demo(
     """
     if story is not None:
         # A part of `traceweir up --demo`.
-        from traceweir.streams.cli.demo.story_agents import run_story
+        from traceweir.streams.cli.demo.agents import run_story
         from traceweir.streams.cli.up_broker import kafka_settings
 
         raise typer.Exit(run_story(kafka_settings(), story, seed=seed))
     if agents_only:
-        from traceweir.streams.cli.demo.agents_only import run_agents
+        from traceweir.streams.cli.demo.agents import run_agents
         from traceweir.streams.cli.up_broker import kafka_settings
 
         raise typer.Exit(run_agents(kafka_settings(), keep=keep, seed=seed, seconds=seconds))

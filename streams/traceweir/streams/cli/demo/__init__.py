@@ -1,5 +1,4 @@
 """Runs the demo: simulated agents, the whole pipeline on the embedded broker, and a comparison with expected counts.
 
-`commands` and `view` display the demo; nothing else here prints. Start with `play`; `ledger` computes the expected counts
-without the worker.
+`commands` and `view` display the demo; nothing else here prints. Start with `play`; `ledger` has the expected counts.
 """

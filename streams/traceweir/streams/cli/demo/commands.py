@@ -12,29 +12,24 @@ from rich.table import Table
 from rich.text import Text
 
 from traceweir.schemas.text import printable
-from traceweir.streams.cli.demo.interruption import Interrupted, Interruption
-from traceweir.streams.cli.demo.ledger import expected_counts
-from traceweir.streams.cli.demo.meanings import meaning_of
-from traceweir.streams.cli.demo.moment import NoView
+from traceweir.streams.cli.demo.interruption import INTERRUPTED, Interrupted, Interruption
+from traceweir.streams.cli.demo.ledger import expected_counts, meaning_of
 from traceweir.streams.cli.demo.play import DemoError, Expect, play
 from traceweir.streams.cli.demo.summary import Summary
-from traceweir.streams.cli.demo.view import view_for
-from traceweir.streams.cli.demo.worker_process import WorkerEndedError
+from traceweir.streams.cli.demo.view import DemoView, view_for
 from traceweir.streams.worker.kafka.errors import KafkaUnreachableError
-
-INTERRUPTED = 130
 
 
 def run_demo(*, keep: bool, as_json: bool, seed: int, seconds: float, expect: Expect = expected_counts) -> int:
     """Runs the demo and prints its summary.
 
     Args:
-        keep: Continue with new sessions until Ctrl-C, which ends the emission and prints the summary; a second Ctrl-C
-            exits at once.
+        keep: Continue with new sessions until Ctrl-C, which begins no more of them and prints the summary; a second
+            Ctrl-C exits at once.
         as_json: Print only one JSON object on stdout.
         seed: Determines the records that the agents emit.
         seconds: Approximate seconds of emission; at least 8.
-        expect: Computes the expected counts from the emitted records.
+        expect: Computes the expected counts of the sent records.
 
     Returns:
         The exit code: 0 if every count is as expected, 1 if not, 130 after Ctrl-C, which prints the counts so far.
@@ -42,12 +37,12 @@ def run_demo(*, keep: bool, as_json: bool, seed: int, seconds: float, expect: Ex
     with Interruption() as interruption:
         console = Console()
         try:
-            view = NoView() if as_json else view_for(console)
+            view = DemoView() if as_json else view_for(console)
             summary = play(seed, seconds, keep=keep, expect=expect, view=view, interruption=interruption)
         except Interrupted as interrupted:
             show_totals(interrupted.totals, console, seed=seed, as_json=as_json)
             return INTERRUPTED
-        except (DemoError, WorkerEndedError, KafkaUnreachableError, KafkaException) as error:
+        except (DemoError, KafkaUnreachableError, KafkaException) as error:
             if as_json:
                 _print_json({"ok": False, "seed": seed, "problems": [str(error)]})
             else:

@@ -7,6 +7,9 @@ from collections.abc import Mapping
 from types import FrameType, TracebackType
 from typing import Any
 
+INTERRUPTED = 130
+"""Exit code after Ctrl-C."""
+
 
 class Interrupted(Exception):  # noqa: N818  # an outcome that the caller handles
     """The user requested a stop, with Ctrl-C or another signal."""

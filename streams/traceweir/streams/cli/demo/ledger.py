@@ -1,172 +1,121 @@
-"""Computes the expected counts for the emitted records, without a worker and without a stage.
+"""Counts what the worker must make of the records that were sent, without a worker, a stage or a scorer.
 
-The fleet determines the expected outcome (`fate`) of every record. The ledger uses the scorers as a library to compute
-values.
+A session is made so that every score and decision is known: see `sessions`. Tests compare the counts with a `Flow`.
 """
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from collections import Counter
+from collections.abc import Iterable, Mapping
 
 from traceweir.schemas.base import JsonObject
-from traceweir.schemas.events import EVENT, InvocationEvent
-from traceweir.schemas.session import ClosingReason, Session
-from traceweir.schemas.trace import ReasoningTrace
-from traceweir.schemas.turns import Turn, turns_of
-from traceweir.scorers.base import Measurement, MissingInput, Subject
-from traceweir.scorers.evaluation.metric import Metric
-from traceweir.scorers.evaluation.plan import Plan
-from traceweir.streams.cli.demo.agents import DUPLICATE, JOINED, Emission
-from traceweir.streams.cli.demo.margins import ValueRange, below, spans_of
+from traceweir.streams.cli.demo.sessions import DUPLICATE, JOINED, Emission, Expected, Sketch
 
 CONFIG: JsonObject = {
     "criteria": {
         "tool_trajectory_avg_score": {"threshold": 1.0, "match_type": "IN_ORDER"},
-        "response_match_score": 0.6,
+        "response_match_score": 0.8,
     },
     "gate": {"required": ["tool_trajectory_avg_score"]},
 }
-"""The evaluation config of the demo."""
+"""The evaluation config of the demo. The mean of a session meets these thresholds only if all of its turns do."""
+_MISSES: Mapping[str, Expected] = {
+    "response_match_score": "other_words",
+    "tool_trajectory_avg_score": "tool_missing",
+}
+"""Which reference makes a turn miss a criterion. The last criterion is the one that the gate requires."""
+_UNKNOWN = "NOT_EVALUATED missing_input"
 
 Counts = Mapping[str, int]
 """Counts by name; the name states what is counted."""
 
-_SOME_TIME = datetime(2026, 1, 1, tzinfo=UTC)
+_MEANINGS = {
+    "records": "traces and events that the agents sent",
+    "duplicates": "records that were sent twice, on purpose; each counts once",
+    "forwarded": "records on a wrong partition, on purpose; the worker forwards them to the home of their session",
+    "sessions": "sessions that were joined and closed",
+    "closed: session.ended": "sessions whose agent said that they ended",
+    "closed: idle": "sessions that just stopped, and closed after a pause",
+    "candidates": "traces of sessions, for the gate",
+    "decisions: accepted": "traces that are worth sharing",
+    "decisions: rejected": "traces that are not shared, for the reasons below",
+    "network": "traces that were published, without secrets",
+    "rejected: below_threshold": "their trace value is below 0.75: short, failed, or near an earlier trace",
+    "rejected: visibility": "their agent does not want them shared",
+    "rejected: privacy": "they are private",
+    "dead letters: empty": "records without a value, on purpose",
+    "dead letters: not_json": "records that are no JSON, on purpose",
+    "dead letters: not_an_object": "JSON that is no object, on purpose",
+    "dead letters: invalid": "JSON that is no trace and no event, on purpose",
+    "dead letters: future_timestamp": "records from a clock a year ahead, on purpose",
+    "dead letters: trace_id_conflict": "a second session with the id of another session's trace, on purpose",
+    "rejected: criterion_failed:tool_trajectory_avg_score": "tool_trajectory_avg_score of their session FAILED",
+    "scores: trace_value FAILED": "traces below the threshold of the gate",
+    "scores: trace_value PASSED": "traces that met it",
+}
+_ENDINGS = {
+    " PASSED": "scores that met their threshold",
+    " FAILED": "scores below their threshold: an agent that did or said something else than was expected",
+    f" {_UNKNOWN}": "nothing was expected of these, so there is nothing to compare with",
+    ":missing_input": "a required criterion has no value",
+}
 
 
-def expected_counts(emissions: Iterable[Emission], plan: Plan) -> Counts:
-    """Returns the counts that the worker must produce for these records, which can be any part of a fleet.
+def expected_counts(emitted: Iterable[Emission], outcomes: Mapping[str, Counts]) -> Counts:
+    """Returns the counts that the worker must produce for these records, which are those of whole sessions.
 
-    Raises:
-        OrderMattersError: the counts would depend on the order in which sessions finish.
+    Args:
+        emitted: The records.
+        outcomes: The outcome of each session, by id.
     """
-    emitted = list(emissions)
     counts: Counter[str] = Counter()
-    counts["records"] = len(emitted)
-    counts["duplicates"] = sum(one.fate == DUPLICATE for one in emitted)
-    counts["forwarded"] = sum(one.misrouted for one in emitted)
-    counts.update(f"dead letters: {one.fate}" for one in emitted if one.fate not in (JOINED, DUPLICATE))
-    candidates = []
-    for session in sessions_of(emitted):
-        ended = any(event.type == "session.ended" for event in session.events)
-        counts["sessions"] += 1
-        counts["closed: session.ended" if ended else "closed: idle"] += 1
-        statuses = _criteria(plan, turns_of(session.document()), counts)
-        candidates += [_Traced(trace, [statuses[metric] for metric in plan.gate.required]) for trace in session.traces]
-    _decide(plan, candidates, counts)
+    sessions = set()
+    for one in emitted:
+        counts["records"] += 1
+        counts["forwarded"] += one.misrouted
+        if one.fate == JOINED:
+            sessions.add(one.session)
+        else:
+            counts["duplicates" if one.fate == DUPLICATE else f"dead letters: {one.fate}"] += 1
+    for session in sessions:
+        counts.update(outcomes[session])
     return +counts
 
 
-def spans_by_domain(emissions: Iterable[Emission]) -> dict[str, list[ValueRange]]:
-    """Returns the range of values that each trace of these records can have, by domain."""
-    traces = {trace.id: trace for session in sessions_of(list(emissions)) for trace in session.traces}
-    by_domain: dict[str, list[ReasoningTrace]] = defaultdict(list)
-    for trace in traces.values():
-        by_domain[trace.metadata.task_domain].append(trace)
-    return {domain: spans_of(found) for domain, found in by_domain.items()}
-
-
-@dataclass(slots=True)
-class SentRecords:
-    """The events and traces of a session's records."""
-
-    name: str
-    events: list[InvocationEvent] = field(default_factory=list)
-    traces: list[ReasoningTrace] = field(default_factory=list)
-
-    def document(self) -> Session:
-        """Returns the session. The time and the reason of its closing are arbitrary, because criteria ignore them."""
-        return Session(
-            session_id=self.name,
-            segment=0,
-            revision=0,
-            closed_because=ClosingReason.IDLE,
-            first_record_at=_SOME_TIME,
-            last_record_at=_SOME_TIME,
-            events=sorted(self.events, key=lambda event: event.occurred_at),
-            traces=self.traces,
-        )
-
-
-def sessions_of(emissions: Sequence[Emission]) -> list[SentRecords]:
-    """Returns the sessions of these records."""
-    found: dict[str, SentRecords] = {}
-    for one in emissions:
-        if one.fate != JOINED:
-            continue
-        session = found.setdefault(one.session, SentRecords(one.session))
-        if one.topic == "traces":
-            session.traces.append(ReasoningTrace.model_validate_json(one.value or b""))
-        else:
-            session.events.append(EVENT.validate_json(one.value or b""))
-    return list(found.values())
-
-
-@dataclass(frozen=True, slots=True)
-class _Traced:
-    trace: ReasoningTrace
-    required: list[tuple[str, str]]
-    """Metric and status of each criterion that the gate requires."""
-
-
-def _criteria(plan: Plan, turns: Sequence[Turn], counts: Counter[str]) -> dict[str, tuple[str, str]]:
-    """Counts the scores of a session; returns metric and status of its session-level scores, by metric."""
-    found = {}
-    for metric in plan.metrics:
-        values = [_measured(metric, turn) for turn in turns]
-        evaluated = [value for value in values if value is not None]
-        mean = sum(evaluated) / len(evaluated) if evaluated else None
-        for value in (*values, mean):
-            counts[f"scores: {metric.name} {_status(metric, value)}"] += 1
-        found[metric.name] = (metric.name, _status(metric, mean))
-    return found
-
-
-def _measured(metric: Metric, turn: Turn) -> float | None:
-    if metric.scorer is None:
-        raise ValueError(f"the demo cannot compute the expected value of {metric.name}: the metric has no scorer here")
-    try:
-        measurement = metric.scorer.score(Subject(invocation=turn.invocation, reference=turn.reference))
-    except MissingInput:
-        return None
-    if not isinstance(measurement, Measurement):
-        raise TypeError(f"{metric.name}: the demo supports only synchronous scorers, which return a Measurement")
-    return measurement.value
-
-
-def _status(metric: Metric, value: float | None) -> str:
-    if value is None:
-        return "NOT_EVALUATED missing_input"
-    return metric.status_of(value)
-
-
-def _decide(plan: Plan, candidates: Sequence[_Traced], counts: Counter[str]) -> None:
-    unique = {one.trace.id: one for one in reversed(candidates)}
-    counts["candidates"] = len(candidates)
-    counts["dead letters: trace_id_conflict"] += len(candidates) - len(unique)
-    by_domain: dict[str, list[ReasoningTrace]] = defaultdict(list)
-    for one in unique.values():
-        by_domain[one.trace.metadata.task_domain].append(one.trace)
-    low = {name for traces in by_domain.values() for name in below(spans_of(traces), plan.gate.threshold)}
-    for one in unique.values():
-        reasons = _reasons(one, one.trace.id in low)
-        counts["decisions: rejected" if reasons else "decisions: accepted"] += 1
-        counts["network"] += not reasons
-        counts[f"scores: trace_value {'FAILED' if one.trace.id in low else 'PASSED'}"] += 1
-        counts.update(f"rejected: {reason}" for reason in reasons)
-
-
-def _reasons(one: _Traced, is_low: bool) -> list[str]:
-    metadata = one.trace.metadata
+def outcome_of(sketch: Sketch) -> Counts:
+    """Returns the counts of a session, whatever sessions are beside it."""
+    counts = Counter({"sessions": 1})
+    counts["closed: session.ended" if sketch.ends and sketch.expected else "closed: idle"] += 1
+    session = ""
+    # A session of a trace alone has the turn of this trace, of which nothing is expected.
+    expected = sketch.expected or ("nothing",)
+    for metric, miss in _MISSES.items():
+        turns = [_UNKNOWN if each == "nothing" else "FAILED" if each == miss else "PASSED" for each in expected]
+        session = next((each for each in ("FAILED", "PASSED") if each in turns), _UNKNOWN)
+        counts.update(f"scores: {metric} {status}" for status in (*turns, session))
+    if sketch.quality is None:
+        return counts
+    counts["candidates"] += 1
+    if sketch.repeats == "trace id":
+        counts["dead letters: trace_id_conflict"] += 1
+        return counts
+    is_low = sketch.quality not in ("strong", "twin") or sketch.repeats == "trace"
     reasons = ["below_threshold"] if is_low else []
-    reasons += ["visibility"] if metadata.visibility != "network" else []
-    reasons += ["privacy"] if metadata.privacy_level == "private" else []
-    for metric, status in one.required:
-        if status == "FAILED":
-            reasons.append(f"criterion_failed:{metric}")
-        elif status != "PASSED":
-            reasons.append(f"criterion_not_evaluated:{metric}:{status.split()[1]}")
-    return reasons
+    reasons += ["visibility"] if sketch.visibility != "network" else []
+    reasons += ["privacy"] if sketch.privacy == "private" else []
+    reasons += ["criterion_failed:tool_trajectory_avg_score"] if session == "FAILED" else []
+    reasons += ["criterion_not_evaluated:tool_trajectory_avg_score:missing_input"] if session == _UNKNOWN else []
+    counts[f"scores: trace_value {'FAILED' if is_low else 'PASSED'}"] += 1
+    counts.update(f"rejected: {reason}" for reason in reasons)
+    counts["decisions: rejected" if reasons else "decisions: accepted"] += 1
+    counts["network"] += not reasons
+    return +counts
+
+
+def meaning_of(count: str) -> str:
+    """Returns what a count means, and why it is not 0 although all went as it should; empty for an unknown count.
+
+    >>> meaning_of("duplicates")
+    'records that were sent twice, on purpose; each counts once'
+    """
+    return _MEANINGS.get(count) or next((text for end, text in _ENDINGS.items() if count.endswith(end)), "")

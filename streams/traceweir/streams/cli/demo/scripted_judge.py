@@ -13,7 +13,8 @@ from typing import Any
 
 import orjson
 
-from traceweir.streams.cli.demo.story import EVASION, OUTAGE_REF
+from traceweir.streams.cli.demo.story import OUTAGE_REF
+from traceweir.streams.cli.demo.texts import domains
 
 _MAX_BYTES = 1 << 20
 _FAILING = ("no", "unresolved")
@@ -23,8 +24,7 @@ _PASSING = ("yes", "none")
 @contextmanager
 def scripted_judge() -> Iterator[str]:
     """Runs the judge in a thread of this process, and yields its base URL."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
-    server.daemon_threads = True
+    server = _Server(("127.0.0.1", 0), _Handler)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True)
     thread.start()
     try:
@@ -33,6 +33,13 @@ def scripted_judge() -> Iterator[str]:
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Writes nothing: a worker that ends leaves its connections, which is no error of the demo."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -56,7 +63,7 @@ class _Handler(BaseHTTPRequestHandler):
         if f"{OUTAGE_REF}-" in session:
             self._send(503, {"error": {"message": "the judge is down, as the story of the demo says"}})
             return
-        answer = orjson.dumps(answer_of(schema, passes=EVASION not in session)).decode()
+        answer = orjson.dumps(answer_of(schema, passes=domains()[-1].evasion not in session)).decode()
         self._send(200, _completion(asked, answer))
 
     def _send(self, status: int, document: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""Summarizes a demo: checks the coverage equations, and compares the observed counts with those of the ledger."""
+"""Summarizes a demo: the coverage equations, and the observed counts beside those of the ledger."""
 
 from __future__ import annotations
 
@@ -8,25 +8,7 @@ from typing import Any
 
 from traceweir.schemas.text import printable
 from traceweir.streams.cli.demo.ledger import Counts
-from traceweir.streams.cli.demo.observer import Observed, dead_lettered
-
-
-@dataclass(frozen=True, slots=True)
-class Equation:
-    """A coverage equation: a total and the parts that must add up to it."""
-
-    whole: str
-    total: int
-    parts: Mapping[str, int]
-
-    @property
-    def holds(self) -> bool:
-        """Whether the parts add up to the total."""
-        return self.total == sum(self.parts.values())
-
-    def __str__(self) -> str:
-        names = f"{self.whole} = {' + '.join(self.parts)}"
-        return f"{names}: {self.total} {'=' if self.holds else '≠'} {' + '.join(map(str, self.parts.values()))}"
+from traceweir.streams.cli.demo.observed import Equation
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +21,12 @@ class Redaction:
     """Number of secrets that the trace contained."""
     found: tuple[str, ...]
     """The secrets that the published trace still contains; must be empty."""
+
+    @classmethod
+    def of(cls, trace_id: str, published: Mapping[str, bytes], secrets: Sequence[str]) -> Redaction:
+        """Returns what the published traces, by id, have of the secrets of one trace."""
+        text = published.get(trace_id, b"").decode()
+        return cls(trace_id, bool(text), len(secrets), tuple(secret for secret in secrets if secret in text))
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,87 +89,3 @@ class Summary:
             "problems": self.problems,
             "worker_log": self.worker_log,
         }
-
-
-def observed_counts(seen: Observed) -> Counts:
-    """Returns the observed counts, by the ledger's names."""
-    assemble = seen.counters("assemble")
-    own = {"records": assemble["consumed"] - assemble["forwarded"], "duplicates": assemble["duplicate"]}
-    return {name: count for name, count in (seen.counts | own).items() if count}
-
-
-def equations_of(seen: Observed, metrics: int) -> list[Equation]:
-    """Returns the coverage equations.
-
-    Where possible the two sides come from different sources: the counters of the stages, and the written records.
-
-    Args:
-        seen: The worker's output.
-        metrics: Number of criteria; each is measured on every invocation and every session.
-    """
-    assemble = seen.counters("assemble")
-    score = seen.counters("score")
-    gate = seen.counters("gate")
-    counts = seen.counts
-    by_status = {
-        name: sum(
-            count
-            for key, count in counts.items()
-            if key.startswith("scores: ") and not key.startswith("scores: trace_value") and f" {name}" in key
-        )
-        for name in ("PASSED", "FAILED", "NOT_EVALUATED")
-    }
-    done = score["scored"] + score["superseded"] + dead_lettered(score)
-    return [
-        Equation(
-            "records consumed",
-            assemble["consumed"],
-            {
-                "joined": assemble["joined"],
-                "duplicate": assemble["duplicate"],
-                "forwarded": counts["forwarded"],
-                "dead-lettered": dead_lettered(assemble),
-            },
-        ),
-        Equation(
-            "segments opened and reopened",
-            assemble["opened"] + assemble["reopened"],
-            {"open": seen.open_sessions, "closed": counts["sessions"]},
-        ),
-        Equation(
-            "segments closed" + _and_replayed(score),
-            assemble["closed"] + score["replayed"],
-            {
-                "scored": score["scored"],
-                "superseded": score["superseded"],
-                "in flight": counts["sessions"] + score["replayed"] - done,
-                "dead-lettered": dead_lettered(score),
-            },
-        ),
-        Equation(
-            "applicable pairs",
-            metrics * sum(count for version, count in seen.subjects.items() if version in seen.answered),
-            by_status,
-        ),
-        Equation(
-            "candidates seen" + _and_replayed(gate),
-            score["candidates"] + gate["replayed"],
-            {
-                "accepted": counts["decisions: accepted"],
-                "rejected": counts["decisions: rejected"],
-                "dead-lettered": dead_lettered(gate),
-                "in flight": counts["candidates"] + gate["replayed"] - gate["consumed"],
-            },
-        ),
-    ]
-
-
-def _and_replayed(counters: Mapping[str, int]) -> str:
-    return " + replayed" if counters["replayed"] else ""
-
-
-def redaction_of(seen: Observed, trace_id: str, secrets: Sequence[str]) -> Redaction:
-    """Returns whether the trace with the secrets was published, and which secrets the published trace contains."""
-    value = seen.network.get(trace_id)
-    text = (value or b"").decode()
-    return Redaction(trace_id, bool(value), len(secrets), tuple(secret for secret in secrets if secret in text))

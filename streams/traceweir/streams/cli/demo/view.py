@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
 from itertools import islice
 from types import TracebackType
+from typing import NamedTuple, Self
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console, Group
@@ -16,8 +16,7 @@ from rich.text import Text
 
 from traceweir.schemas.figures import counted, figure
 from traceweir.schemas.text import printable
-from traceweir.streams.cli.demo.moment import DemoView, Moment, NoView
-from traceweir.streams.cli.demo.observer import SHOWN_LETTERS, Observed, SessionSeen
+from traceweir.streams.cli.demo.observed import DIMENSIONS, SHOWN_LETTERS, Observed, SessionSeen
 
 BAR_CELLS = 6
 ROOMY_COLUMNS = 140
@@ -29,16 +28,39 @@ QUIET_S = 3.0
 """Seconds without news after which a line says how far the demo is."""
 _PANEL_COLUMNS, _OTHER_LINES = 4, 9
 """Columns of a panel's frame; lines of both panels' frames, and of the table's head; blank lines; the line of the cursor."""
-_DIMENSIONS = ("complexity", "novelty", "tool_diversity", "outcome_confidence")
 _SHADES = {"PASSED": "green", "FAILED": "red", "NOT_EVALUATED": "dim"}
 
 
-def view_for(console: Console) -> AbstractContextManager[DemoView]:
+class Moment(NamedTuple):
+    """The progress of the demo."""
+
+    at_s: float
+    """Seconds since the demo started."""
+    phase: str
+    sent: int
+    planned: int
+
+
+class DemoView:
+    """Displays a demo while it runs; this one displays nothing."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+    def update(self, moment: Moment, seen: Observed) -> None:
+        """Displays the progress and the output so far."""
+
+
+def view_for(console: Console) -> DemoView:
     """Returns a live view for a terminal, else a view of plain lines."""
     return LiveView(console) if console.is_terminal else LineView(console)
 
 
-class LineView(NoView):
+class LineView(DemoView):
     """Prints scores, decisions and dead letters as lines, at most `LINES_PER_S`; further ones are only counted.
 
     Without news, a line every `QUIET_S` seconds says how far the demo is.
@@ -66,16 +88,16 @@ class LineView(NoView):
             self._skipped = 0
             self._print(moment, line + more)
         if moment.at_s - self._printed_at_s >= QUIET_S:
-            closed = counted(seen.counts["sessions"], "session")
+            closed = counted(seen.outputs["sessions"], "session")
             self._print(moment, f"{moment.phase}: {closed} closed, {counted(seen.results, 'score')}")
 
     def _print(self, moment: Moment, line: str) -> None:
         self._printed_at_s = moment.at_s
-        text = f"{moment.at_s:5.1f} s  {moment.emitted:5d} sent  {printable(line, 300)}"
+        text = f"{moment.at_s:5.1f} s  {moment.sent:5d} sent  {printable(line, 300)}"
         self._console.print(Text(text), soft_wrap=True)
 
 
-class LiveView:
+class LiveView(DemoView):
     """Shows the latest sessions and dead letters and the totals, redrawn in place."""
 
     def __init__(self, console: Console) -> None:
@@ -84,7 +106,7 @@ class LiveView:
         self._next_s = 0.0
         self._last: tuple[Moment, Observed] | None = None
 
-    def __enter__(self) -> LiveView:
+    def __enter__(self) -> Self:
         self._live.start()
         return self
 
@@ -132,13 +154,13 @@ def bar(value: float, *, with_number: bool = True) -> Text:
 
 
 def _totals(moment: Moment, seen: Observed) -> Text:
-    counts = seen.counts
+    counts = seen.outputs
     assemble = seen.counters("assemble")
     opened = assemble["opened"] + assemble["reopened"] - assemble["closed"]
-    first = f"{moment.phase}   {moment.at_s:.0f} s   {moment.emitted} of {moment.planned} records sent"
+    first = f"{moment.phase}   {moment.at_s:.0f} s   {moment.sent} of {moment.planned} records sent"
     second = (
         f"sessions {counts['sessions']} closed, {opened} open   accepted {counts['decisions: accepted']}   "
-        f"rejected {counts['decisions: rejected']}   results {seen.results}   dead letters {seen.dead_letters_seen}   "
+        f"rejected {counts['decisions: rejected']}   results {seen.results}   dead letters {seen.dead_letters}   "
         f"duplicates {assemble['duplicate']}   forwarded {counts['forwarded']}"
     )
     return Text(f"{first}\n{second}")
@@ -162,7 +184,7 @@ def _sessions(latest: Sequence[SessionSeen], width: int) -> Table:
     table.add_column("criteria", no_wrap=True, min_width=24 if roomy else 10)
     table.add_column("gate", no_wrap=True, ratio=1)
     for session in latest:
-        values = [session.dimensions.get(name) for name in _DIMENSIONS]
+        values = [session.dimensions.get(name) for name in DIMENSIONS]
         bars = [Text("") if value is None else bar(value, with_number=roomy) for value in values]
         value = Text("" if session.value is None else figure(session.value))
         names = [session.session_id, session.domain] if with_domain else [session.session_id]
@@ -200,4 +222,4 @@ def _letters(seen: Observed) -> Panel:
         for letter in reversed(seen.latest_letters)
     ]
     text = Text("\n", no_wrap=True, overflow="ellipsis").join(lines) if lines else Text("none")
-    return Panel(text, title=f"dead letters: {seen.dead_letters_seen}", title_align="left")
+    return Panel(text, title=f"dead letters: {seen.dead_letters}", title_align="left")

@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 import queue
 import signal
-import subprocess
 import sys
 import threading
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, nullcontext
 from datetime import datetime
 from importlib.util import find_spec
 from pathlib import Path
@@ -25,10 +24,11 @@ from traceweir.streams.base.errors import InvalidSettingsError, NotReadyError, W
 from traceweir.streams.base.setting_groups.group import ENV_PREFIX
 from traceweir.streams.base.settings import load_settings
 from traceweir.streams.base.topics import ALL_STAGES
+from traceweir.streams.cli.demo.agents import write_history
 from traceweir.streams.cli.demo.scripted_judge import scripted_judge
 from traceweir.streams.cli.demo.story import config as story_config
 from traceweir.streams.cli.demo.story import headlines
-from traceweir.streams.cli.demo.story_agents import write_history
+from traceweir.streams.cli.parts import CommandProcess, Line, stop, waiting
 from traceweir.streams.cli.references import push_files
 from traceweir.streams.cli.terminal import complain
 from traceweir.streams.cli.up.ports import replaced_ports
@@ -39,8 +39,6 @@ from traceweir.streams.scoring.judges.litellm_setup import JUDGE_PACKAGES
 from traceweir.streams.worker.kafka.embedded_broker import PARTITIONS, EmbeddedBroker
 from traceweir.streams.worker.kafka.topic_admin import create_topics
 
-STOP_WITHIN_S = 20.0
-"""Seconds that the processes have together to stop; then they are killed."""
 READY_WITHIN_S = 120.0
 _LOOK_EVERY_S = 0.2
 _QUICK_SESSIONS = {"IDLE_GAP_S": "20", "CLOSE_LINGER_S": "2"}
@@ -49,17 +47,6 @@ EMBEDDED = """\
 No Kafka is configured, so an embedded broker runs. It keeps its records in memory, about 5 MB per partition, and this
 command forgets everything when it ends. For records that last, set TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS.
 """
-
-
-class Line(NamedTuple):
-    """A line that a part has written to its standard output or to its log."""
-
-    part: str
-    """Name of the part."""
-    text: str
-    """The line."""
-    is_output: bool
-    """Whether the line is from standard output, where programs say their addresses."""
 
 
 class Addresses(NamedTuple):
@@ -120,9 +107,9 @@ def run_up(*, demo: bool, config: Path | None, eval_set: str | None = None, as_j
         chosen = [] if chosen_config is None else ["--config", str(chosen_config)]
         known = {} if chosen_config is None else {f"{ENV_PREFIX}DASHBOARD_CONFIG": str(chosen_config)}
         parts = [
-            _Part("worker", ["worker", "--stages", ",".join(ALL_STAGES), *chosen], environment, lines),
-            _Part("otlp", ["otlp", "--json"], environment, lines),
-            _Part("dashboard", ["dashboard", "--json"], known | environment, lines),
+            CommandProcess("worker", ["worker", "--stages", ",".join(ALL_STAGES), *chosen], environment, lines),
+            CommandProcess("otlp", ["otlp", "--json"], environment, lines),
+            CommandProcess("dashboard", ["dashboard", "--json"], known | environment, lines),
         ]
         try:
             found = _addresses(parts, lines, stopped, chosen_settings)
@@ -130,13 +117,13 @@ def run_up(*, demo: bool, config: Path | None, eval_set: str | None = None, as_j
                 return
             if demo:
                 agents = ["--story", str(story.pushed)] if story else ["--agents-only", "--keep"]
-                parts.append(_Part("agents", ["demo", *agents], environment, lines))
+                parts.append(CommandProcess("agents", ["demo", *agents], environment, lines))
             _tell(found, story.headlines if story else (), demo=demo, as_json=as_json)
             while not stopped.wait(_LOOK_EVERY_S):
                 _show(lines)
                 _check(parts, lines)
         finally:
-            _stop(parts)
+            stop(parts)
 
 
 class _Story(NamedTuple):
@@ -194,34 +181,6 @@ def _criteria_file(config: Path | None, eval_set: str | None) -> Iterator[Path |
         yield file
 
 
-class _Part:
-    """A process of this command."""
-
-    def __init__(
-        self, name: str, command: Sequence[str], environment: Mapping[str, str], lines: queue.SimpleQueue[Line]
-    ) -> None:
-        self.name = name
-        self.command = command
-        self.environment = environment
-        self._lines = lines
-        self.process = subprocess.Popen(  # noqa: S603  # our own module, by this interpreter
-            [sys.executable, "-m", "traceweir.streams.cli.attached", *command],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=dict(environment),
-            # A Ctrl-C on the terminal is for this command, which then stops its parts.
-            start_new_session=True,
-        )
-        for stream, is_output in ((self.process.stdout, True), (self.process.stderr, False)):
-            threading.Thread(target=self._read, args=(stream, is_output), daemon=True).start()
-
-    def _read(self, stream: Iterator[bytes], is_output: bool) -> None:
-        for line in stream:
-            text = line.decode(errors="replace").rstrip("\n")
-            self._lines.put(Line(self.name, text, is_output))
-
-
 def _require_dashboard() -> None:
     missing = [name for name in ("duckdb", "fastapi", "jinja2", "uvicorn") if find_spec(name) is None]
     if missing:
@@ -265,7 +224,7 @@ def _create_topics() -> None:
 
 
 def _addresses(
-    parts: list[_Part], lines: queue.SimpleQueue[Line], stopped: threading.Event, chosen: Collection[str]
+    parts: list[CommandProcess], lines: queue.SimpleQueue[Line], stopped: threading.Event, chosen: Collection[str]
 ) -> Addresses | None:
     """Returns where the dashboard, the endpoint and the broker answer; None after a stop signal.
 
@@ -286,11 +245,11 @@ def _addresses(
                 ports = replaced_ports(load_settings(), chosen, part.name)
                 os.environ |= ports
                 if ports:
-                    parts[number] = _Part(part.name, part.command, {**part.environment, **ports}, lines)
+                    parts[number] = CommandProcess(part.name, part.command, {**part.environment, **ports}, lines)
         _check(parts, lines)
         if time.monotonic() > until:
             raise PartEndedError(f"the parts did not start within {READY_WITHIN_S:g} s")
-        for line in _waiting(lines):
+        for line in waiting(lines):
             if line.is_output and line.part in ("dashboard", "otlp"):
                 found[line.part] = orjson.loads(line.text)
             else:
@@ -323,7 +282,7 @@ def _listed(lines: Sequence[str]) -> str:
     return "\n".join(f"  - {line}" for line in lines)
 
 
-def _check(parts: Sequence[_Part], lines: queue.SimpleQueue[Line]) -> None:
+def _check(parts: Sequence[CommandProcess], lines: queue.SimpleQueue[Line]) -> None:
     for part in parts:
         if part.process.poll() is not None:
             # The thread that reads its log may not have seen the last line.
@@ -336,7 +295,7 @@ def _check(parts: Sequence[_Part], lines: queue.SimpleQueue[Line]) -> None:
 
 
 def _show(lines: queue.SimpleQueue[Line]) -> None:
-    for line in _waiting(lines):
+    for line in waiting(lines):
         if not line.is_output:
             _write(line)
 
@@ -344,22 +303,3 @@ def _show(lines: queue.SimpleQueue[Line]) -> None:
 def _write(line: Line) -> None:
     sys.stderr.write(f"{line.part}: {printable(line.text, 2_000)}\n")
     sys.stderr.flush()
-
-
-def _waiting(lines: queue.SimpleQueue[Line]) -> Iterator[Line]:
-    with suppress(queue.Empty):
-        while True:
-            yield lines.get_nowait()
-
-
-def _stop(parts: Sequence[_Part]) -> None:
-    """Stops the parts, agents first, so that what they have sent is still scored and stored."""
-    until = time.monotonic() + STOP_WITHIN_S
-    for part in reversed(parts):
-        part.process.terminate()
-    for part in parts:
-        try:
-            part.process.wait(max(0.1, until - time.monotonic()))
-        except subprocess.TimeoutExpired:
-            part.process.kill()
-            part.process.wait()

@@ -8,17 +8,17 @@ from datetime import UTC, datetime
 
 import pytest
 from rich.console import Console
+from tests.support.results import make_score
+from tests.support.scoring import make_session
 
 from traceweir.schemas.dead_letter import DeadLetter
-from traceweir.scorers.evaluation.plan import read_plan
+from traceweir.schemas.turns import turns_of
 from traceweir.streams.cli.demo.commands import show_summary, show_totals
 from traceweir.streams.cli.demo.fleet import build_fleet
-from traceweir.streams.cli.demo.ledger import CONFIG, expected_counts
-from traceweir.streams.cli.demo.meanings import meaning_of
-from traceweir.streams.cli.demo.moment import Moment
-from traceweir.streams.cli.demo.observer import Observed, SessionSeen
-from traceweir.streams.cli.demo.summary import Equation, Redaction, Summary, equations_of
-from traceweir.streams.cli.demo.view import LineView, screen_of
+from traceweir.streams.cli.demo.ledger import expected_counts, meaning_of
+from traceweir.streams.cli.demo.observed import Equation, Observed, SessionSeen
+from traceweir.streams.cli.demo.summary import Redaction, Summary
+from traceweir.streams.cli.demo.view import LineView, Moment, screen_of
 
 HOSTILE = "[bold red]x[/] [link=file:///]y[/link] \x1b]0;owned\x07\x1b[2J\r\u202e"
 MOMENT = Moment(1.0, "the agents work", 10, 20)
@@ -126,14 +126,17 @@ def test_the_live_view_shows_the_decision_at_every_usual_terminal_width(width: i
 
 
 def test_superseded_revisions_are_a_term_of_the_equations_without_applicable_pairs() -> None:
-    seen = Observed()
-    seen.counts.update({"sessions": 20, "scores: asks PASSED": 4})
-    seen.all_counters["assemble", 0] = {"closed": 20, "opened": 1, "reopened": 19}
-    seen.all_counters["score", 0] = {"scored": 2, "superseded": 18, "consumed": 20}
-    seen.subjects = {("s", 0, revision): 2 for revision in range(20)}
-    seen.answered = {("s", 0, 0), ("s", 0, 19)}
-    found = {each.whole: each for each in equations_of(seen, metrics=1)}
-    assert str(found["segments closed"]).endswith("20 = 2 + 18 + 0 + 0")
+    seen = Observed(metrics=1)
+    session = make_session()
+    for revision in range(20):
+        seen.closed(session.model_copy(update={"revision": revision}).model_dump_json(by_alias=True).encode())
+    for revision in (0, 19):
+        for _ in range(len(turns_of(session)) + 1):
+            seen.result(make_score(session.session_id, "asks", revision=revision).model_dump_json().encode())
+    seen.counted("assemble", 0, b'{"closed": 20, "opened": 1, "reopened": 19}')
+    seen.counted("score", 0, b'{"scored": 2, "superseded": 18, "consumed": 20}')
+    found = {each.whole: each for each in seen.equations(0)}
+    assert str(found["segments closed"]).endswith("20 = 2 + 18 + 0")
     assert found["segments closed"].holds
     assert found["applicable pairs"].holds
 
@@ -180,8 +183,8 @@ def test_the_line_view_says_how_far_the_demo_is_when_nothing_is_new() -> None:
 
 
 def test_the_table_explains_every_count_that_a_demo_expects() -> None:
-    plan = read_plan(CONFIG)
-    expected = expected_counts(build_fleet(1, 8.0, datetime(2026, 3, 1, 12, tzinfo=UTC)).emissions, plan)
+    fleet = build_fleet(1, 8.0, datetime(2026, 3, 1, 12, tzinfo=UTC))
+    expected = expected_counts(fleet.emissions, fleet.outcomes)
     assert [name for name in expected if not meaning_of(name)] == []
     summary = Summary(
         seed=1, took_s=1.0, worker_log=None, equations=[], expected=expected, observed=expected, redactions=[]

@@ -6,12 +6,11 @@ from collections import Counter
 from datetime import UTC, datetime
 
 import pytest
+from tests.support.demo_sessions import sessions_of
 
 from traceweir.schemas.turns import turns_of
-from traceweir.streams.cli.demo.agents import DUPLICATE, JOINED
-from traceweir.streams.cli.demo.domains import DOMAINS
 from traceweir.streams.cli.demo.fleet import SECRETS, Fleet, build_fleet
-from traceweir.streams.cli.demo.ledger import sessions_of
+from traceweir.streams.cli.demo.sessions import DUPLICATE, JOINED
 from traceweir.streams.worker.kafka.embedded_broker import PARTITIONS
 
 pytestmark = pytest.mark.slow
@@ -95,8 +94,3 @@ def test_the_texts_of_a_session_are_about_one_case(fleet: Fleet) -> None:
         for trace in session.traces:
             assert trace.task.objective == first.user_content.text
             assert trace.outcome.result_summary == first.final_response.text
-
-
-def test_every_question_of_a_domain_has_its_answer() -> None:
-    for domain in DOMAINS:
-        assert len(domain.asks) == len(domain.answers)
