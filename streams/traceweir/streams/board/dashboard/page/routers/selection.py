@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
-from urllib.parse import urlencode
+from urllib.parse import unquote, urlencode
 
 from fastapi import APIRouter, Form, Request, Response
 from fastapi.responses import HTMLResponse
@@ -63,7 +63,7 @@ def use_selection(
         request: The request.
         dashboard: The dashboard.
         form: What to do with the sessions.
-        selected: The selected sessions, each as `SEGMENT,SESSION`.
+        selected: The selected sessions, each as `SEGMENT,SESSION` with a percent-encoded id.
         listed: The sessions of the page.
         first: Whether the first sessions of the page are selected too.
         every: Whether all sessions of the page are selected.
@@ -145,7 +145,8 @@ def _selection_page(
 
 
 def _place(text: str) -> tuple[str, int]:
-    segment, _, session_id = text.partition(",")
-    if not session_id or not segment.isascii() or not segment.isdigit() or len(text) > 1_100:
+    segment, _, encoded = text.partition(",")
+    session_id = unquote(encoded)
+    if not session_id or not segment.isascii() or not segment.isdigit() or len(session_id) > 1_100:
         raise FilterError(f"selected: {printable(text, 100)!r} is not of the form SEGMENT,SESSION")
     return session_id, int(segment)
