@@ -23,7 +23,7 @@ def trace_expectations(info: JsonObject, unread: list[str]) -> Expectations:
         unread: Receives a sentence for each expectation that cannot be read.
     """
     found: JsonObject = {}
-    for name, assessment in _valid_assessments(info):
+    for name, assessment in valid_assessments(info):
         expectation = assessment.get("expectation")
         if name not in EXPECTED or not isinstance(expectation, dict):
             continue
@@ -46,7 +46,7 @@ def trace_labels(info: JsonObject) -> list[RecordedLabel]:
     Feedback whose value is an error, a list or an object cannot be compared with a score and is left out.
     """
     found = []
-    for name, assessment in _valid_assessments(info):
+    for name, assessment in valid_assessments(info):
         feedback = assessment.get("feedback")
         source = assessment.get("source")
         given = feedback.get("value") if isinstance(feedback, dict) else None
@@ -65,7 +65,8 @@ def trace_labels(info: JsonObject) -> list[RecordedLabel]:
     return found
 
 
-def _valid_assessments(info: JsonObject) -> Iterator[tuple[str, JsonObject]]:
+def valid_assessments(info: JsonObject) -> Iterator[tuple[str, JsonObject]]:
+    """Yields the name and the content of each assessment in the `info` of a trace that no other one overrides."""
     assessments = info.get("assessments")
     for assessment in assessments if isinstance(assessments, list) else ():
         if not isinstance(assessment, dict) or assessment.get("valid") is False:

@@ -55,6 +55,11 @@ class Topics:
 
     Compacted: the latest config of a key counts, and a tombstone withdraws it.
     """
+    labels: str
+    """What people say about sessions, from outside; key label id.
+
+    Compacted: the latest label of an id counts, and a tombstone removes it.
+    """
     sessions: str
     """Closed segments; key session id."""
     candidates: str
@@ -86,6 +91,7 @@ class Topics:
             strays=f"{prefix}strays",
             references=f"{prefix}references",
             configs=f"{prefix}configs",
+            labels=f"{prefix}labels",
             sessions=f"{prefix}sessions",
             candidates=f"{prefix}candidates",
             results=f"{prefix}results",
@@ -135,6 +141,7 @@ class Topics:
             self.strays: "delete",
             self.references: "compact",
             self.configs: "compact",
+            self.labels: "compact",
             self.sessions: "delete",
             self.candidates: "delete",
             self.results: "delete",
@@ -153,7 +160,7 @@ class Topics:
 
     def of_others(self, stages: Collection[StageName] = STAGES) -> frozenset[str]:
         """Returns the topics to which workers with these stages never write in a checkpoint."""
-        others = {self.otlp_spans, self.otlp_logs, self.references, self.configs, self.export_waiting}
+        others = {self.otlp_spans, self.otlp_logs, self.references, self.configs, self.labels, self.export_waiting}
         return frozenset(others if "collect" in stages else others | {self.traces, self.invocations})
 
     def retention_days(self) -> dict[str, int]:

@@ -24,6 +24,7 @@ class Panel(StrEnum):
     WATCH = "Find and mend faults"
     CONFIGS = "Change a config"
     EVAL_SETS = "Eval sets"
+    LABELS = "Labels of people"
 
 
 _POSITION_OF_PANEL = {str(panel): position for position, panel in enumerate(Panel)}

@@ -33,6 +33,7 @@ def exit_code(error: Exception) -> int | None:
     from traceweir.streams.tools.emit import EmitError
     from traceweir.streams.tools.endpoint.errors import EndpointError
     from traceweir.streams.tools.export.errors import ExportError
+    from traceweir.streams.tools.labels.topic import LabelsError
     from traceweir.streams.tools.offline.block_file import TemporaryFileError
     from traceweir.streams.tools.results.reader import ResultsError
     from traceweir.streams.worker.config_topic import ConfigTopicError
@@ -49,6 +50,7 @@ def exit_code(error: Exception) -> int | None:
         ExportError,
         JudgeUnavailableError,
         KafkaUnreachableError,
+        LabelsError,
         ModelMakingError,
         NoOverlapError,
         NotReadyError,

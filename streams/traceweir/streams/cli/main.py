@@ -22,6 +22,7 @@ from traceweir.streams.cli.evalset import evalset_app, migrate
 from traceweir.streams.cli.export.commands import export_app
 from traceweir.streams.cli.input_options import InputCommand
 from traceweir.streams.cli.judge import judge_app
+from traceweir.streams.cli.label.commands import label_app
 from traceweir.streams.cli.references import references_app
 from traceweir.streams.cli.results.commands import results_app
 from traceweir.streams.cli.shadow.commands import shadow
@@ -43,6 +44,7 @@ app.add_typer(embedder_app, name="embedder", rich_help_panel=Panel.CONFIGS)
 app.add_typer(judge_app, name="judge", rich_help_panel=Panel.CONFIGS)
 app.add_typer(evalset_app, name="evalset", rich_help_panel=Panel.EVAL_SETS)
 app.add_typer(references_app, name="references", rich_help_panel=Panel.EVAL_SETS)
+app.add_typer(label_app, name="label", rich_help_panel=Panel.LABELS)
 app.add_typer(results_app, name="results", rich_help_panel=Panel.FIRST_STEPS)
 app.add_typer(export_app, name="export", rich_help_panel=Panel.KAFKA)
 app.command(rich_help_panel=Panel.EVAL_SETS)(migrate)

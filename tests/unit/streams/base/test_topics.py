@@ -19,6 +19,7 @@ def test_the_default_names_are_the_names_in_the_documentation() -> None:
         "traceweir.strays",
         "traceweir.references",
         "traceweir.configs",
+        "traceweir.labels",
         "traceweir.sessions",
         "traceweir.candidates",
         "traceweir.results",
@@ -28,7 +29,7 @@ def test_the_default_names_are_the_names_in_the_documentation() -> None:
     )
 
 
-def test_every_topic_has_a_policy_and_four_are_compacted() -> None:
+def test_every_topic_has_a_policy_and_five_are_compacted() -> None:
     topics = Topics.of("acme-")
     policies = topics.cleanup_policies(ALL_STAGES)
 
@@ -36,6 +37,7 @@ def test_every_topic_has_a_policy_and_four_are_compacted() -> None:
     assert [name for name, policy in policies.items() if policy == "compact"] == [
         "acme-references",
         "acme-configs",
+        "acme-labels",
         "acme-network",
         "acme-export-waiting",
     ]

@@ -19,6 +19,7 @@ from traceweir.streams.intake.formats.registry import BUILT_IN
 COMMANDS = [
     *("demo", "broker", "worker", "emit", "score", "topics create", "topics check"),
     *("dlq list", "dlq show", "dlq replay", "eval", "evalset add", "migrate", "results", "results export", "sessions"),
+    *("label add", "label push", "label list", "label withdraw", "label erase-note"),
     "references push",
     "otlp",
     "dashboard",

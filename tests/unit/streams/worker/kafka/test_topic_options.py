@@ -45,6 +45,7 @@ def test_a_new_topic_keeps_its_records_for_the_documented_days_or_compacts_them(
     assert [name for name in astuple(topics) if name not in topics.retention_days()] == [
         "references",
         "configs",
+        "labels",
         "network",
         "export-waiting",
     ]

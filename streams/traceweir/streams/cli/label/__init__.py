@@ -1,0 +1,1 @@
+"""`traceweir label`: says what people think of sessions."""

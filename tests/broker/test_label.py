@@ -1,0 +1,108 @@
+"""`traceweir label` on the embedded broker: labels are written, listed, replaced, withdrawn, and lose their notes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.command_line import Ended, Run
+
+from traceweir.streams.base.settings import Settings
+from traceweir.streams.worker.kafka.embedded_broker import EmbeddedBroker
+from traceweir.streams.worker.kafka.topic_admin import create_topics
+
+pytestmark = [pytest.mark.broker, pytest.mark.usefixtures("restored_fetcher"), pytest.mark.xdist_group("label")]
+
+LabelCommand = Callable[..., Ended]
+
+
+@pytest.fixture
+def label(embedded_broker: EmbeddedBroker, run: Run, monkeypatch: pytest.MonkeyPatch) -> LabelCommand:
+    """Returns a function that runs `traceweir label`, on that broker."""
+    servers = embedded_broker.bootstrap_servers
+    create_topics(Settings(kafka_bootstrap_servers=servers))
+    monkeypatch.setenv("TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS", servers)
+    return lambda *arguments: run("label", *arguments)
+
+
+def written(label: LabelCommand, *arguments: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in label("list", "--json", *arguments).out.splitlines()]
+
+
+def test_a_label_is_added_replaced_by_its_annotator_and_withdrawn(label: LabelCommand) -> None:
+    about = ("--session", "s-1", "--criterion", "helpful", "--annotator", "ana")
+    first = label("add", *about, "--verdict", "fail", "--note", "wrong airport", "--segment", "0", "--revision", "2")
+    assert (first.code, first.err) == (0, "")
+    identity = first.out.strip()
+    (found,) = written(label)
+    assert found["label_id"] == identity
+    assert found["subject"] == {"session_id": "s-1", "segment": 0, "revision": 2, "level": "session"}
+    assert (found["verdict"], found["self_declared"], found["drawn"]) == ("fail", True, "none")
+
+    assert label("add", *about, "--verdict", "pass", "--segment", "0", "--revision", "3").out.strip() == identity
+    (found,) = written(label)
+    assert (found["verdict"], found["subject"]["revision"]) == ("pass", 3)
+
+    assert label("withdraw", identity).err == "1 label withdrawn\n"
+    (found,) = written(label)
+    assert found["withdrawn"] is True
+    assert "pass (withdrawn)" in label("list").out
+
+
+def test_a_note_is_erased_and_its_verdict_stays(label: LabelCommand) -> None:
+    about = ("--session", "s-1", "--criterion", "helpful", "--annotator", "ana", "--verdict", "fail")
+    identity = label("add", *about, "--note", "she lives in Rome").out.strip()
+    assert label("erase-note", identity).err == "1 label without a note now\n"
+    (found,) = written(label)
+    assert (found["verdict"], "note" in found, found["withdrawn"]) == ("fail", False, False)
+
+
+def test_a_file_is_pushed_and_counts_once_and_its_bad_rows_are_named(label: LabelCommand, tmp_path: Path) -> None:
+    file = tmp_path / "labels.csv"
+    file.write_text("session_id,criterion,verdict\ns-1,helpful,pass\ns-2,helpful,perhaps\ns-3,helpful,fail\n")
+    for written_now in ("2 labels written to traceweir.labels", "0 labels written to traceweir.labels; 2 not later"):
+        pushed = label("push", str(file), "--annotator", "ana")
+        assert pushed.code == 1
+        problem, summary = pushed.err.splitlines()
+        assert problem == f"{file}: row 2: verdict: Input should be 'pass', 'fail' or 'unsure'"
+        assert summary.startswith(f"{file}: {written_now}")
+        assert summary.endswith("; 1 row not used")
+    assert [each["subject"]["session_id"] for each in written(label)] == ["s-1", "s-3"]
+    assert [each["verdict"] for each in written(label, "--session", "s-3")] == ["fail"]
+
+
+def test_an_earlier_label_that_arrives_later_does_not_replace_a_later_one(label: LabelCommand, tmp_path: Path) -> None:
+    file = tmp_path / "labels.csv"
+    for at, verdict in (("2026-02-01", "fail"), ("2026-01-01", "pass")):
+        file.write_text(f"session_id,criterion,verdict,annotator,occurred_at\ns,c,{verdict},ana,{at}T10:00:00Z\n")
+        label("push", str(file))
+    assert [each["verdict"] for each in written(label)] == ["fail"]
+
+
+def test_hostile_text_does_not_reach_the_terminal_as_it_is(label: LabelCommand) -> None:
+    label("add", "--session", "s\x1b[2J", "--criterion", "[red]c", "--annotator", "a\nb", "--verdict", "pass")
+    shown = label("list").out
+    assert "\x1b" not in shown
+    assert "[red]c" in shown
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (("withdraw", "nobody"), 1, "no label of traceweir.labels has the id nobody: nothing was written"),
+        (("add", "--session", "s", "--criterion", "c"), 2, "a label needs exactly one of verdict, value, category"),
+        (("add", "--session", "s", "--criterion", "c", "--verdict", "good"), 2, "verdict: Input should be 'pass'"),
+        (("push", "nowhere.csv"), 2, "nowhere.csv: cannot be opened"),
+        (("push", "x.csv", "--kind", "thumb"), 2, "'thumb' is no kind of label"),
+    ],
+    ids=["unknown-id", "no-answer", "bad-verdict", "no-file", "bad-kind"],
+)
+def test_what_cannot_be_done_is_refused_with_a_sentence(
+    label: LabelCommand, arguments: tuple[str, ...], code: int, message: str
+) -> None:
+    ended = label(*arguments)
+    assert ended.code == code
+    assert message in ended.err.replace("\n", " ")
