@@ -43,6 +43,7 @@ from benchmarks import (
     takeover,
     throughput,
     tracing,
+    trust,
 )
 from benchmarks.machine import description
 from traceweir.streams.worker.kafka.embedded_broker import EmbeddedBroker
@@ -107,6 +108,7 @@ def main(names: list[str]) -> None:
             "endpoint": endpoint.run,
             "spans": lambda: spans.run(servers),
             "tracing": lambda: tracing.run(servers),
+            "trust": trust.run,
             "checks": lambda: checks.run(servers, broker),
             "cosine": cosine.main,
             "hot-scope": hot_scope.run,

@@ -28,6 +28,7 @@ from traceweir.streams.cli.results.commands import results_app
 from traceweir.streams.cli.shadow.commands import shadow
 from traceweir.streams.cli.standard_streams import discard_stdout, is_stdout_error, open_missing_streams
 from traceweir.streams.cli.terminal import complain
+from traceweir.streams.cli.trust import trust_app
 
 app = CommandApp(
     help="Traceweir scores what AI agents do in production, while they do it.",
@@ -42,6 +43,7 @@ app.add_typer(config_app, name="config", rich_help_panel=Panel.CONFIGS)
 app.add_typer(dlq_app, name="dlq", rich_help_panel=Panel.WATCH)
 app.add_typer(embedder_app, name="embedder", rich_help_panel=Panel.CONFIGS)
 app.add_typer(judge_app, name="judge", rich_help_panel=Panel.CONFIGS)
+app.add_typer(trust_app, name="trust", rich_help_panel=Panel.CONFIGS)
 app.add_typer(evalset_app, name="evalset", rich_help_panel=Panel.EVAL_SETS)
 app.add_typer(references_app, name="references", rich_help_panel=Panel.EVAL_SETS)
 app.add_typer(label_app, name="label", rich_help_panel=Panel.LABELS)

@@ -34,7 +34,7 @@ def labels_for_people(rate: float, half_width: float) -> int | None:
     """Returns how many labels of people alone give an interval of this half width; None if more than `MOST_LABELS`.
 
     >>> labels_for_people(0.9, 0.05)
-    138
+    141
     """
     return _least(lambda number: _half(*rate_interval(rate * number, number)) <= half_width)
 
@@ -45,7 +45,7 @@ def labels_for_rate(assumed: Assumed, half_width: float) -> int | None:
     Many more subjects are judged than labelled.
 
     >>> labels_for_rate(Assumed(rate=0.9, passing=0.9, failing=0.9), 0.05)
-    85
+    94
     """
     return _least(lambda number: expected_half_width(assumed, number) <= half_width)
 

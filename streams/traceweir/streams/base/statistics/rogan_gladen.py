@@ -19,7 +19,7 @@ _Z_95 = 1.959963984540054
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class KnownRate:
     """A rate, and the number of independent values on which it rests, which can be a fraction."""
 
     value: float
@@ -31,7 +31,7 @@ def youden(passing: float, failing: float) -> float:
     return passing + failing - 1
 
 
-def can_correct(passing: Share, failing: Share) -> bool:
+def can_correct(passing: KnownRate, failing: KnownRate) -> bool:
     """Tells whether the judge is known to tell good from bad well enough, for its rate to be corrected alone."""
     low = (exact_lower_bound(each.value * each.size, each.size) for each in (passing, failing))
     return youden(*low) >= LEAST_YOUDEN
@@ -51,10 +51,10 @@ def rogan_gladen(judged: float, passing: float, failing: float) -> float:
     return min(1.0, max(0.0, (judged + failing - 1) / youden(passing, failing)))
 
 
-def transferred_rate(judged: Share, passing: Share, failing: Share) -> Estimated:
+def transferred_rate(judged: KnownRate, passing: KnownRate, failing: KnownRate) -> Estimated:
     """Returns the true rate with its 95 % interval, for rates with which `can_correct` is true.
 
-    >>> found = transferred_rate(Share(0.6, 1000), Share(0.9, 200), Share(0.9, 100))
+    >>> found = transferred_rate(KnownRate(0.6, 1000), KnownRate(0.9, 200), KnownRate(0.9, 100))
     >>> round(found.value, 3), round(found.low, 3), round(found.high, 3)
     (0.625, 0.565, 0.682)
     """
@@ -62,8 +62,8 @@ def transferred_rate(judged: Share, passing: Share, failing: Share) -> Estimated
     square = _Z_95**2
     size = judged.size + square
     shrunk = (judged.value * judged.size + square / 2) / size
-    passing = Share((passing.value * passing.size + 1) / (passing.size + 2), passing.size + 2)
-    failing = Share((failing.value * failing.size + 1) / (failing.size + 2), failing.size + 2)
+    passing = KnownRate((passing.value * passing.size + 1) / (passing.size + 2), passing.size + 2)
+    failing = KnownRate((failing.value * failing.size + 1) / (failing.size + 2), failing.size + 2)
     informed = youden(passing.value, failing.value)
     rate = (shrunk + failing.value - 1) / informed
     of_passing = passing.value * (1 - passing.value) / passing.size

@@ -7,7 +7,7 @@ import pytest
 
 from traceweir.streams.base.statistics.people_only import people_rate
 from traceweir.streams.base.statistics.rate_intervals import exact_interval, exact_lower_bound
-from traceweir.streams.base.statistics.rogan_gladen import Share, can_correct, rogan_gladen, transferred_rate
+from traceweir.streams.base.statistics.rogan_gladen import KnownRate, can_correct, rogan_gladen, transferred_rate
 
 LEAST_COVERAGE = 0.93
 
@@ -58,12 +58,12 @@ def test_the_rate_of_rogan_and_gladen_is_that_of_the_worked_example() -> None:
 
 
 def test_a_transferred_rate_needs_a_judge_that_is_known_to_tell_good_from_bad() -> None:
-    assert not can_correct(Share(0.6, 50), Share(0.6, 50))
-    assert not can_correct(Share(1.0, 100), Share(1.0, 1))
-    assert can_correct(Share(0.9, 100), Share(0.8, 50))
+    assert not can_correct(KnownRate(0.6, 50), KnownRate(0.6, 50))
+    assert not can_correct(KnownRate(1.0, 100), KnownRate(1.0, 1))
+    assert can_correct(KnownRate(0.9, 100), KnownRate(0.8, 50))
 
 
 def test_a_transferred_rate_beyond_the_scale_stays_on_it() -> None:
-    found = transferred_rate(Share(0.99, 500), Share(0.95, 100), Share(0.9, 50))
+    found = transferred_rate(KnownRate(0.99, 500), KnownRate(0.95, 100), KnownRate(0.9, 50))
     assert (found.value, found.high) == (1.0, 1.0)
     assert 0 < found.low < 1

@@ -27,7 +27,7 @@ from traceweir.streams.base.statistics.prediction_powered import (
 )
 
 RECORDED = json.loads((Path(__file__).parents[4] / "parity" / "data" / "label_statistics.json").read_text())
-EXACT = {"rel": 0, "abs": 1e-9}
+NEAR = 1e-9
 Z_95 = 1.959963984540054
 
 
@@ -46,8 +46,8 @@ def parts(case: dict[str, Any]) -> tuple[LabelledSample, JudgedSample]:
 @pytest.mark.parametrize("case", RECORDED, ids=lambda case: case["name"])
 def test_without_imagined_labels_the_estimate_is_that_of_glide(case: dict[str, Any]) -> None:
     found = powered(*parts(case), imagined=0)
-    assert found.value == pytest.approx(case["glide"]["mean"], **EXACT)
-    assert math.sqrt(found.variance) == pytest.approx(case["glide"]["std"], **EXACT)
+    assert found.value == pytest.approx(case["glide"]["mean"], rel=0, abs=NEAR)
+    assert math.sqrt(found.variance) == pytest.approx(case["glide"]["std"], rel=0, abs=NEAR)
 
 
 @pytest.mark.parametrize("case", RECORDED, ids=lambda case: case["name"])
@@ -58,11 +58,11 @@ def test_with_its_share_of_the_judge_the_estimate_is_that_of_ppi_python(case: di
     rest = len(others.verdicts)
     share = powered(labelled, others, imagined=0).share * (number - 1) / number
     found = powered_at(share, labelled, others, imagined=0)
-    assert found.value == pytest.approx(case["ppi"]["mean"], **EXACT)
+    assert found.value == pytest.approx(case["ppi"]["mean"], rel=0, abs=NEAR)
     of_others = share**2 * float(np.var(others.verdicts)) / rest
     of_labels = (found.variance - of_others * rest / (rest - 1)) * (number - 1) / number
     half = Z_95 * math.sqrt(of_labels + of_others)
-    assert [found.value - half, found.value + half] == pytest.approx(case["ppi"]["interval"], **EXACT)
+    assert [found.value - half, found.value + half] == pytest.approx(case["ppi"]["interval"], rel=0, abs=NEAR)
 
 
 @pytest.mark.parametrize("case", RECORDED, ids=lambda case: case["name"])
@@ -70,9 +70,9 @@ def test_mean_and_variance_of_sessions_are_those_of_glide(case: dict[str, Any]) 
     truth = np.array(case["truth"], float)
     sessions = np.arange(len(truth)) // 5
     weights = np.ones(len(truth))
-    assert weighted_mean(truth, weights) == pytest.approx(case["glide_clustered"]["mean"], **EXACT)
+    assert weighted_mean(truth, weights) == pytest.approx(case["glide_clustered"]["mean"], rel=0, abs=NEAR)
     deviation = math.sqrt(clustered_variance(truth, weights, sessions))
-    assert deviation == pytest.approx(case["glide_clustered"]["std"], **EXACT)
+    assert deviation == pytest.approx(case["glide_clustered"]["std"], rel=0, abs=NEAR)
 
 
 @pytest.mark.parametrize("case", RECORDED, ids=lambda case: case["name"])
@@ -81,7 +81,7 @@ def test_known_probabilities_weigh_as_in_glide(case: dict[str, Any]) -> None:
     truth = np.array(case["truth"], float)
     weights = np.where(np.arange(len(truth)) % 4 == 0, 2.0, 4.0)
     expected = case["glide_weighted"]["mean"] * len(truth) / weights.sum()
-    assert weighted_mean(truth, weights) == pytest.approx(expected, **EXACT)
+    assert weighted_mean(truth, weights) == pytest.approx(expected, rel=0, abs=NEAR)
 
 
 def test_the_scale_of_weights_changes_nothing() -> None:

@@ -1,0 +1,83 @@
+"""`traceweir trust`: says how far a judge's rates can be believed, with labels of people."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from traceweir.streams.cli.command_app import CommandApp
+from traceweir.streams.cli.common_options import AsJson
+
+trust_app = CommandApp(help="See what a judged pass rate is worth, with labels of people.", no_args_is_help=True)
+
+Labels = Annotated[Path, typer.Option("--labels", metavar="FILE", help="Labels, in JSON Lines.")]
+Results = Annotated[
+    Path, typer.Option("--results", metavar="FILE", help="Scores, as `traceweir results --json` prints them.")
+]
+Criterion = Annotated[
+    str | None, typer.Option("--criterion", metavar="NAME", help="Only this criterion.", show_default=False)
+]
+HalfWidth = Annotated[
+    float, typer.Option("--half-width", min=0.001, max=0.5, help="Half the width of the interval that is wanted.")
+]
+
+
+@trust_app.command()
+def agreement(labels: Labels, results: Results, criterion: Criterion = None, as_json: AsJson = False) -> None:
+    """Print how often a judge is right about what people passed, and about what they failed.
+
+    Exit code 1: no label can be used, or a line of a file cannot. Exit code 2: a file cannot be read.
+
+    Example: `traceweir trust agreement --labels labels.jsonl --results results.jsonl`
+    """
+    from traceweir.streams.cli.trust_output import run_agreement
+
+    raise typer.Exit(run_agreement(labels, results, criterion, as_json=as_json))
+
+
+@trust_app.command()
+def rate(
+    labels: Labels,
+    results: Results,
+    criterion: Criterion = None,
+    half_width: HalfWidth = 0.1,
+    calibration: Annotated[
+        Path | None,
+        typer.Option(
+            "--calibration",
+            metavar="FILE",
+            help="Scores of another time that the labels are about, if --results has none with a label.",
+            show_default=False,
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Print the pass rate as the judge gives it, the rate that people would give, and what is not known yet.
+
+    Exit code 1: there is no judged score, or a line of a file cannot be used. Exit code 2: a file cannot be read.
+
+    Example: `traceweir trust rate --labels labels.jsonl --results results.jsonl`
+    """
+    from traceweir.streams.cli.trust_output import run_rate
+
+    raise typer.Exit(run_rate(labels, results, criterion, half_width, calibration, as_json=as_json))
+
+
+@trust_app.command()
+def plan(
+    criterion: Annotated[str, typer.Option("--criterion", metavar="NAME", help="The criterion, for the output.")],
+    tpr: Annotated[float, typer.Option(min=0.001, max=0.999, help="Share of the good answers that the judge passes.")],
+    tnr: Annotated[float, typer.Option(min=0.001, max=0.999, help="Share of the bad answers that the judge fails.")],
+    rate: Annotated[float, typer.Option(min=0.001, max=0.999, help="Share of the answers that are good.")],
+    half_width: HalfWidth = 0.05,
+    as_json: AsJson = False,
+) -> None:
+    """Print how many labels a wanted exactness needs, and a proof that the judge is good enough.
+
+    Example: `traceweir trust plan --criterion correctness --tpr 0.95 --tnr 0.9 --rate 0.8`
+    """
+    from traceweir.streams.cli.trust_output import run_plan
+
+    raise typer.Exit(run_plan(criterion, tpr, tnr, rate, half_width, as_json=as_json))
