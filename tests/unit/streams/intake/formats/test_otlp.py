@@ -151,6 +151,11 @@ def unread(scope: str, attributes: Sequence[dict[str, Any]] = ()) -> dict[str, A
 
 
 N8N = [{"key": "n8n.workflow.id", "value": {"stringValue": "w"}}]
+N8N_NODE = [
+    {"key": f"n8n.node.{name}", "value": {"stringValue": value}}
+    for name, value in (("name", "AI Agent"), ("type", "@n8n/n8n-nodes-langchain.agent"), ("items.output", "1"))
+]
+"""What n8n has of a node that is an agent, which is all that it has."""
 
 
 @pytest.mark.parametrize(
@@ -161,6 +166,7 @@ N8N = [{"key": "n8n.workflow.id", "value": {"stringValue": "w"}}]
             "spans of LlamaIndex's own integration of OpenTelemetry are not read: use",
         ),
         (unread("workflows", N8N), "spans of n8n are not read: "),
+        (unread("workflows", N8N_NODE), "spans of n8n are not read: "),
         (unread("acme\n"), "instrument the agent or its framework (they are of 'acme"),
         (unread(""), "instrument the agent or its framework"),
     ],
