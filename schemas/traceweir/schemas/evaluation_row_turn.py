@@ -9,6 +9,7 @@ from pydantic import JsonValue
 
 from traceweir.schemas.dimensions import UNKNOWN, Dimensions, invocation_dimensions, usable_dimensions
 from traceweir.schemas.evaluation_row import Chunk, EvaluationRow, Expectations
+from traceweir.schemas.figures import counted
 from traceweir.schemas.finish_reasons import finish_in, not_whole
 from traceweir.schemas.invocation import Content, IntermediateData, Invocation, RetrievedChunk
 from traceweir.schemas.mlflow_tokens import response_token_usage
@@ -16,7 +17,7 @@ from traceweir.schemas.mlflow_trace import MlflowTrace, read_mlflow_trace
 from traceweir.schemas.part_kinds import not_text
 from traceweir.schemas.reference import Reference
 from traceweir.schemas.result_parts import data_url_kind
-from traceweir.schemas.row_texts import chat_request, request_text, response_text
+from traceweir.schemas.row_texts import chat_request, read_request, read_response, response_text
 from traceweir.schemas.text import printable
 
 
@@ -46,14 +47,17 @@ def _dimensions(row: EvaluationRow, trace: MlflowTrace) -> Dimensions:
 def _invocation(row: EvaluationRow, trace: MlflowTrace) -> Invocation:
     asked = chat_request(trace.request) if row.request is None else row.request
     said = trace.response if row.response is None else row.response
-    question = request_text(asked)
-    answer = response_text(said)
+    request = read_request(asked)
+    response = read_response(said)
+    question = request.text
+    answer = response.text
     unread = list(trace.unread)
-    for part, text in (("question", question), ("answer", answer)):
-        unread += not_text(part, "", [Counter(filter(None, [data_url_kind(text or "")]))])
-    if question is None and asked is not None:
+    for part, found in (("question", request), ("answer", response)):
+        unread += not_text(part, "", [Counter(filter(None, [data_url_kind(found.text or "")]))])
+        unread += not_text(part, found.text or "", [found.other_parts])
+    if question is None and asked is not None and not request.other_parts:
         unread.append(f"the question is {_described(asked)}, and not text, messages or a query")
-    if answer is None and said is not None:
+    if answer is None and said is not None and not response.other_parts:
         unread.append(f"the answer is {_described(said)}, and not text, messages or choices")
     question = None if data_url_kind(question or "") else question
     answer = None if data_url_kind(answer or "") else answer
@@ -61,6 +65,10 @@ def _invocation(row: EvaluationRow, trace: MlflowTrace) -> Invocation:
     if not finish and answer and response_text(trace.model_output) == answer:
         finish = finish_in(trace.model_output)
     unread += not_whole(answer or "", finish)
+    choices = said.get("choices") if isinstance(said, dict) else None
+    further = len(choices) - 1 if isinstance(choices, list) else 0
+    if further > 0 and answer is not None:
+        unread.append(f"{counted(further, 'further choice')} of the model {'was' if further == 1 else 'were'} not read")
     latency = trace.latency_seconds
     if latency is None and row.execution_time_ms is not None:
         latency = row.execution_time_ms / 1000

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Collection, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard
 
 from pydantic import JsonValue
 
@@ -30,6 +31,15 @@ class ReadText(NamedTuple):
     """None if there is none that can be read."""
     objects: Sequence[TextHolder] = ()
     """The objects that have the text, the outermost first. Whatever else they have is not read."""
+    content: JsonValue = None
+    """The content of the message that has the text, if it is in a message."""
+
+    @property
+    def other_parts(self) -> Counter[str]:
+        """How many parts of each kind the message has that are no text, such as images; calls of tools are none of them."""
+        parts = self.content if isinstance(self.content, list) else []
+        kinds = [str(part.get("type") or next(iter(part), "")) for part in parts if _is_other_part(part)]
+        return Counter(kinds)
 
     def below(self, found: JsonObject, *names: str) -> ReadText:
         """Returns the text with an object around it.
@@ -39,7 +49,7 @@ class ReadText(NamedTuple):
             names: The keys of it that were read, the one of the text first.
         """
         inner = [each._replace(path=f"{names[0]}.{each.path}" if each.path else names[0]) for each in self.objects]
-        return ReadText(self.text, [TextHolder("", found, names), *inner])
+        return self._replace(objects=[TextHolder("", found, names), *inner])
 
 
 def request_text(request: JsonValue) -> str | None:
@@ -74,9 +84,9 @@ def read_request(request: JsonValue, depth: int = 0) -> ReadText:
         case int() | float() if not isinstance(request, bool):
             return ReadText(json.dumps(request))
         case list() if any(isinstance(each, dict) and "role" in each for each in request):
-            return ReadText(_messages_text(request))
+            return _messages_text(request)
         case list():
-            return ReadText(_joined(_texts(request)))
+            return ReadText(_joined(_texts(request)), content=request)
         case dict() if depth < _MAX_DEPTH:
             return _read_object(request, _QUESTIONS, lambda inner: read_request(inner, depth + 1))
     return _NOTHING
@@ -135,6 +145,13 @@ _ANSWERS = ("answer", "response", "output", "result", "completion", "generated_t
 """Usual names of the value that is the answer, the surest first."""
 _NO_TEXTS = ("id", "error", "status", "finish_reason", "model", "object", "usage", "type")
 """Names, or ends of names, of values that are never the question or the answer, though they can stand alone."""
+CALL_PARTS = frozenset(
+    (
+        *("tool_use", "tool_result", "server_tool_use", "mcp_tool_use", "tool_call", "tool-call", "tool-result"),
+        *("toolUse", "toolResult", "functionCall", "function_call", "functionResponse", "function_response"),
+    )
+)
+"""The kinds of parts that are calls of tools and their results."""
 _OF_MESSAGE = ("content", "parts", "role")
 _MAX_DEPTH = 16
 """Objects in objects beyond which nothing is read."""
@@ -145,9 +162,9 @@ def _read_object(found: JsonObject, names: Sequence[str], read: Callable[[JsonVa
     for name in ("messages", "contents"):
         messages = found.get(name)
         if isinstance(messages, list) and messages:
-            return ReadText(_messages_text(messages)).below(found, name)
-    if "role" in found and found.get("content", found.get("parts")) is not None:
-        return ReadText(_content_text(found.get("content", found.get("parts")))).below(found, *_OF_MESSAGE)
+            return _messages_text(messages).below(found, name)
+    if "role" in found and (content := found.get("content", found.get("parts"))) is not None:
+        return ReadText(_content_text(content), content=content).below(found, *_OF_MESSAGE)
     for name in names:
         if (inner := read(found.get(name))).text is not None:
             return inner.below(found, name)
@@ -157,11 +174,11 @@ def _read_object(found: JsonObject, names: Sequence[str], read: Callable[[JsonVa
     return read(only).below(found, name) if may_be_text and name not in names else _NOTHING
 
 
-def _messages_text(messages: Sequence[JsonValue]) -> str | None:
+def _messages_text(messages: Sequence[JsonValue]) -> ReadText:
     contents = [_content_of(message) for message in messages]
     if len(contents) > 1 and all(isinstance(content, str) for content in contents):
-        return json.dumps(messages, ensure_ascii=False)
-    return _content_text(contents[-1])
+        return ReadText(json.dumps(messages, ensure_ascii=False))
+    return ReadText(_content_text(contents[-1]), content=contents[-1])
 
 
 def _content_of(message: JsonValue) -> JsonValue:
@@ -189,7 +206,7 @@ def _read_response_object(response: JsonObject, depth: int) -> ReadText:
 def _read_list(pieces: list[JsonValue], depth: int) -> ReadText:
     """Returns the text of the pieces of a stream, of the last message, or of blocks."""
     if any(isinstance(piece, dict) and "role" in piece for piece in pieces):
-        return ReadText(read_response(pieces[-1], depth + 1).text)
+        return read_response(pieces[-1], depth + 1)._replace(objects=())
     streamed = [_piece(piece) for piece in pieces]
     if any(text is not None for text in streamed):
         return ReadText(without_reasoning("".join(text for text in streamed if text is not None)))
@@ -212,7 +229,7 @@ def _piece(piece: JsonValue) -> str | None:
 
 def _answer(content: JsonValue) -> ReadText:
     text = _content_text(content)
-    return _NOTHING if text is None else ReadText(without_reasoning(text))
+    return ReadText(None if text is None else without_reasoning(text), content=content)
 
 
 def _content_text(content: JsonValue) -> str | None:
@@ -264,6 +281,13 @@ def _texts(content: JsonValue) -> Sequence[str]:
         return [content]
     parts = content if isinstance(content, list) else ()
     return [text for part in parts if isinstance(text := _text_of_block(part), str)]
+
+
+def _is_other_part(part: JsonValue) -> TypeGuard[JsonObject]:
+    if not isinstance(part, dict) or _text_of_block(part) is not None or part.get("thought") is True:
+        return False
+    kind = str(part.get("type") or next(iter(part), ""))
+    return kind not in REASONING_KINDS and kind not in CALL_PARTS and not kind.endswith("_tool_result")
 
 
 def _text_of_block(part: JsonValue) -> JsonValue:

@@ -418,6 +418,40 @@ def test_an_object_in_many_objects_is_no_text_and_ends_no_run(text_of: Any) -> N
     assert text_of(nested) is None
 
 
+IMAGE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,QUJD"}}
+TEXT = {"type": "text", "text": "a"}
+CALLED = {"type": "tool_use", "id": "t", "name": "f", "input": {}}
+SAID: dict[str, Any] = {"role": "assistant", "content": "a"}
+
+
+@pytest.mark.parametrize(
+    ("row", "unread"),
+    [
+        (
+            {"request": {"messages": [{"role": "user", "content": [TEXT, IMAGE]}]}, "response": "a"},
+            "not all of the question is text: 1 part of type 'image_url'",
+        ),
+        (
+            {"request": {"messages": [{"role": "user", "content": [IMAGE]}]}, "response": "a"},
+            "the question is no text: 1 part of type 'image_url'",
+        ),
+        (
+            {"request": "q", "response": {"messages": [SAID | {"content": [TEXT, IMAGE]}]}},
+            "not all of the answer is text: 1 part of type 'image_url'",
+        ),
+        (
+            {"request": "q", "response": {"choices": [{"message": SAID}, {"message": SAID}]}},
+            "1 further choice of the model was not read",
+        ),
+        ({"request": "q", "response": {"content": [TEXT, CALLED, {"type": "thinking", "thinking": "t"}]}}, None),
+    ],
+)
+def test_parts_and_choices_that_are_not_read_are_said(row: dict[str, Any], unread: str | None) -> None:
+    recorded = event(0, type="invocation.recorded", invocation_id="i", row=row)
+    [found] = turns_of(make_session("s", events=[recorded]))
+    assert found.invocation.unread == (None if unread is None else [unread])
+
+
 CUT: Any = {"choices": [{"message": {"role": "assistant", "content": "It is"}, "finish_reason": "length"}]}
 
 

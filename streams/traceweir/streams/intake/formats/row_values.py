@@ -6,9 +6,8 @@ from functools import lru_cache
 
 from pydantic import JsonValue
 
-from traceweir.schemas.base import JsonObject
 from traceweir.schemas.mlflow_spans import INPUTS, OUTPUTS, TraceUnreadable, read_spans
-from traceweir.schemas.row_texts import ReadText, read_request, read_response
+from traceweir.schemas.row_texts import CALL_PARTS, ReadText, read_request, read_response
 from traceweir.schemas.text import printable
 from traceweir.streams.intake.formats.answer_pieces import objects_in
 from traceweir.streams.intake.formats.unread_keys import KnownKeys, UnreadKeys
@@ -69,8 +68,8 @@ _ABOUT_ANSWER = frozenset(
 )
 """What answers of a model's API have beside the text, and what is read elsewhere."""
 _CALLS = ("tool_calls", "function_call")
-_CALLS_IN_LISTS = {"messages": "", "choices": "message"}
-"""The lists of an answer whose messages can call tools, and the key of the message in an item."""
+_MAY_CALL = ("messages", "choices", "content", "output")
+"""The keys of an answer whose items can be calls of tools, or messages with them."""
 
 
 def note_row_values(
@@ -93,10 +92,12 @@ def note_row_values(
     name, value = response
     found = read_response(value)
     _note(unread_keys, name, found, _ABOUT_ANSWER)
+    if isinstance(value, list):
+        _note_calls(unread_keys, name, value)
     for each in found.objects:
-        for listed in _CALLS_IN_LISTS.keys() & set(each.names):
-            where = ".".join(filter(None, (name, printable(each.path, _SHOWN_CHARS), listed)))
-            _note_calls(unread_keys, where, each.found[listed], _CALLS_IN_LISTS[listed])
+        where = f"{name}.{printable(each.path, _SHOWN_CHARS)}" if each.path else name
+        for listed in _MAY_CALL:
+            _note_calls(unread_keys, f"{where}.{listed}", each.found.get(listed))
 
 
 def _of_trace(trace: JsonValue) -> tuple[JsonValue, JsonValue]:
@@ -120,10 +121,15 @@ def _known(where: str, read: frozenset[str], ignored: frozenset[str] = frozenset
     return KnownKeys(f"key of {where}", read, ignored)
 
 
-def _note_calls(unread_keys: UnreadKeys, where: str, items: JsonValue, inner: str) -> None:
+def _note_calls(unread_keys: UnreadKeys, where: str, items: JsonValue) -> None:
+    """Notes the calls of tools in messages, choices, blocks and items of an answer."""
     for item in objects_in(items):
-        message = item.get(inner) if inner else item
-        found: JsonObject = message if isinstance(message, dict) else {}
-        for name in _CALLS:
-            if found.get(name):
-                unread_keys.note_key(name, _known(where, frozenset()))
+        inner = item.get("message")
+        message = inner if isinstance(inner, dict) else item
+        kind = item.get("type")
+        names = [name for name in _CALLS if message.get(name)]
+        if isinstance(kind, str) and (kind in CALL_PARTS or kind.endswith("_call")):
+            names.append(kind)
+        names += [str(each["type"]) for each in objects_in(message.get("content")) if each.get("type") in CALL_PARTS]
+        for name in names:
+            unread_keys.note_key(name, _known(where, frozenset()))

@@ -81,6 +81,26 @@ def lines(path: Path, *documents: Any, name: str = "traceweir") -> list[str]:
             "key of response.choices 'tool_calls' is not read (2 times)",
         ),
         (
+            ROW | {"response": [assistant_message(None, tool_calls=[{}]), assistant_message("a")]},
+            "key of response 'tool_calls' is not read (2 times)",
+        ),
+        (
+            ROW | {"response": {"content": [{"type": "text", "text": "a"}, {"type": "tool_use", "name": "f"}]}},
+            "key of response.content 'tool_use' is not read (2 times)",
+        ),
+        (
+            ROW
+            | {
+                "response": {
+                    "output": [
+                        {"type": "function_call", "name": "f"},
+                        {"type": "message", "content": [{"type": "output_text", "text": "a"}]},
+                    ]
+                }
+            },
+            "key of response.output 'function_call' is not read (2 times)",
+        ),
+        (
             {"databricks_request_id": "r", "request": {"query": "q", "k": 3}, "response": "a"},
             "key of request 'k' is not read (2 times)",
         ),
