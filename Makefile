@@ -35,16 +35,26 @@ up: $(VENV)/.page ## Run everything with simulated agents, and show it in a web 
 	$(BIN)/traceweir up --demo
 
 # The marks of the tests that have a target of their own.
-IN_NO_SUITE := not kafka and not embeddings and not chaos and not frameworks and not browser and not clickhouse and not schemathesis and not simulation and not broker
+IN_NO_SUITE := not kafka and not embeddings and not chaos and not frameworks and not browser and not clickhouse and not schemathesis and not simulation and not broker and not large
 
-test: $(VENV)/.installed ## Run the tests that need no Docker, no Java and no key; test-broker and test-simulation have more of them
-	$(BIN)/pytest -n 3 --dist worksteal -m "$(IN_NO_SUITE)"
+# Each process collects all tests, for about ten seconds of CPU. So there are two, and they skip the folders of which they run no test.
+ALL_IN_A_SUITE := tests/browser tests/chaos tests/kafka tests/schemathesis
+
+test: $(VENV)/.installed ## Run the tests that need no Docker, no Java and no key; test-large, test-broker and test-simulation have more of them
+	$(BIN)/pytest -n 2 --dist worksteal -m "$(IN_NO_SUITE)" --hypothesis-profile fast $(ALL_IN_A_SUITE:%=--ignore %)
 
 # Of commands and of pages, which need the whole product; a change of one of them runs its folder.
 NOT_FAST := tests/unit/streams/cli tests/unit/docs
 
 test-fast: $(VENV)/.installed ## Run the unit and flow tests that are not slow, without those of commands and pages: under a minute
 	$(BIN)/pytest -n 2 --dist worksteal -m "not slow and $(IN_NO_SUITE)" --hypothesis-profile fast --durations 5 tests/unit tests/flow $(NOT_FAST:%=--ignore %)
+
+# The files with properties, because it takes long to collect all others.
+WITH_PROPERTIES = $(shell grep -rlE --include='test_*.py' '^from hypothesis' tests)
+
+test-large: $(VENV)/.installed ## Try each property with all its examples, and run the tests of thousands of sessions or of processes with a judge
+	$(BIN)/pytest -n 2 --dist worksteal -m "hypothesis and $(IN_NO_SUITE)" $(WITH_PROPERTIES)
+	$(BIN)/pytest -n 2 --dist worksteal -m large tests/parity tests/property tests/unit/test_suites.py tests/unit/streams/cli/score tests/unit/streams/scoring/isolation tests/unit/streams/test_pytest_plugin.py
 
 test-broker: $(VENV)/.installed ## Run the commands and workers on the embedded broker
 	$(BIN)/pytest -n 4 --dist loadgroup -m broker tests/broker tests/kafka tests/deployment

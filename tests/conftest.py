@@ -33,7 +33,7 @@ __all__ = [
     "secured_kafka",
 ]
 
-# A deadline would make speed a claim of the tests. `make test-fast` tries fewer examples.
+# A deadline would make speed a claim of the tests. Only `make test-large` tries all examples.
 hypothesis.settings.register_profile("traceweir", deadline=None)
 hypothesis.settings.register_profile("fast", deadline=None, max_examples=20)
 hypothesis.settings.load_profile("traceweir")
@@ -93,6 +93,8 @@ def pytest_collection() -> Iterator[None]:
     """Collects thousands of tests, which live until the end, without the garbage collections that would visit them."""
     with paused_gc():
         yield
+        # Before the pause ends: the collection that then comes, and that of `tune_gc`, find nothing to visit.
+        gc.freeze()
     tune_gc()
 
 

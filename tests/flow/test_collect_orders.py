@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from tests.support.collect import TOPICS, agent_trace, complete, offline, request, span
+from tests.support.examples import examples
 from tests.support.paths import ROOT
 
 from traceweir.streams.base.stages.partitioner import partition_of
@@ -107,7 +108,10 @@ async def results(flow: Flow) -> tuple[list[Any], list[Any]]:
 
 @pytest.mark.slow
 @settings(
-    max_examples=10, phases=(Phase.explicit, Phase.generate), deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=examples(10),
+    phases=(Phase.explicit, Phase.generate),
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
 )
 @given(story=stories())
 async def test_no_order_cut_repetition_or_crash_changes_sessions_and_scores(story: list[Step]) -> None:

@@ -10,6 +10,7 @@ import orjson
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.support.examples import examples
 from tests.support.flow import TOPICS, advance_to, assemble_only, published_events, send_event
 
 from traceweir.streams.base.stages.partitioner import partition_of
@@ -253,7 +254,7 @@ STEP = st.one_of(
 
 
 @pytest.mark.slow
-@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(60), suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(STEP, max_size=40))
 def test_each_record_is_in_one_session_or_a_dead_letter_whatever_its_age(steps: list[tuple[str, int, int]]) -> None:
     async def run() -> None:

@@ -12,6 +12,7 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, LogsData, ResourceLogs, ScopeLogs
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span, Status, TracesData
+from tests.support.examples import examples
 
 from traceweir.streams.intake.otlp.acceptance import accept
 from traceweir.streams.intake.otlp.decoding import decode_logs, decode_spans
@@ -95,7 +96,7 @@ def encoded(message: Any, *, json: bool) -> bytes:
     return orjson.dumps(with_hex_ids(MessageToDict(message), message)) if json else message.SerializeToString()
 
 
-@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
+@settings(max_examples=examples(50), deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
 @given(st.lists(SPANS, min_size=1, max_size=4), ATTRIBUTES, st.booleans(), MAX_RECORD_BYTES)
 def test_accepted_spans_are_those_that_can_be_decoded(
     spans: list[Span], resource: list[KeyValue], json: bool, max_record_bytes: int
@@ -114,7 +115,7 @@ def test_accepted_spans_are_those_that_can_be_decoded(
     assert found.accepted + found.rejected == len(spans)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(st.lists(LOGS, min_size=1, max_size=4), st.booleans(), MAX_RECORD_BYTES)
 def test_accepted_log_records_are_those_that_can_be_decoded(
     logs: list[LogRecord], json: bool, max_record_bytes: int

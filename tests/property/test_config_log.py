@@ -9,6 +9,7 @@ from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.support.examples import examples
 
 from traceweir.scorers.evaluation.plan import read_plan
 from traceweir.streams.testing import Flow, HeldScoring, event, instant
@@ -93,7 +94,7 @@ async def scored(actions: Sequence[str]) -> tuple[Story, dict[int, list[int]]]:
     return story, found
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.sampled_from(ACTIONS), max_size=60))
 def test_each_session_is_scored_once_and_the_configs_follow_the_offsets(actions: list[str]) -> None:
     story, found = asyncio.run(scored(actions))

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, ValidationError
+from tests.support.examples import examples
 
 from traceweir.schemas.candidate import Candidate
 from traceweir.schemas.dimensions import Dimensions, TraceContext
@@ -194,7 +195,7 @@ def damaged(draw: st.DrawFn) -> tuple[type[BaseModel], dict[str, Any]]:
 
 
 @pytest.mark.parametrize("pad", PADS)
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 @given(case=damaged())
 def test_the_model_accepts_what_the_fast_decoder_accepts_and_reads_the_same(
     case: tuple[type[BaseModel], dict[str, Any]], pad: bytes

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.support.examples import examples
 from tests.support.work import calls_made, lines_run
 
 from traceweir.scorers.evaluation.config_problems import ConfigError
@@ -108,7 +109,7 @@ DOCUMENTS = st.recursive(
 )
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(30), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.lists(st.tuples(st.sampled_from(sorted(SHAPES)), st.integers(0, 1_000)), max_size=3),
     st.dictionaries(NAMES, DOCUMENTS, max_size=5),

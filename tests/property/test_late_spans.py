@@ -12,6 +12,7 @@ from itertools import accumulate, pairwise
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.examples import examples
 from tests.support.late_spans import current, encoded, entry, publications, turns
 from tests.support.otlp_recordings import document_of, names
 from tests.support.spans import TRACE, span
@@ -83,7 +84,7 @@ def check(trace_id: bytes, arrived: Sequence[list[Entry]]) -> None:
 
 
 @pytest.mark.parametrize("name", names())
-@settings(max_examples=8)
+@settings(max_examples=examples(8))
 @given(st.data())
 def test_late_spans_give_what_all_spans_give(name: str, data: st.DataObject) -> None:
     if not recorded(name):
@@ -119,13 +120,13 @@ def arrivals(order: Sequence[Span], cuts: set[int]) -> list[list[Entry]]:
     return [entries[begin:end] for begin, end in pairwise(places)]
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(st.permutations(SPANS), CUTS)
 def test_invocations_that_become_one_have_one_reasoning_trace(order: list[Span], cuts: set[int]) -> None:
     check(bytes.fromhex(TRACE), arrivals(order, cuts))
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(st.permutations(SPANS), CUTS, st.sampled_from(SPANS))
 def test_turns_move_from_the_trace_id_to_the_session_that_a_late_span_names(
     order: list[Span], cuts: set[int], naming: Span

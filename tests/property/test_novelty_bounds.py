@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.examples import examples
 
 from traceweir.scorers.embedding import Vectors
 from traceweir.scorers.metrics import nearest_search, panel_search
@@ -110,7 +111,7 @@ def check_against_a_scan(
     assert measured == plain
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(
     seed=seeds,
     capacity=st.integers(BOUNDS_FROM, COUNT),
@@ -124,7 +125,7 @@ def test_neither_bounds_nor_codes_change_a_bit_of_any_novelty(
     check_against_a_scan(seed, capacity, replace=replace, restart=restart, coded=coded)
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(
     seed=seeds,
     capacity=st.integers(BOUNDS_FROM, COUNT),
@@ -146,7 +147,7 @@ def test_neither_the_width_of_a_panel_nor_the_size_of_a_group_changes_a_bit_of_a
     check_against_a_scan(seed, capacity, replace=replace, restart=False, coded=coded, limits=limits)
 
 
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 @given(seed=seeds)
 def test_bounds_change_no_bit_while_other_texts_come_between(seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.examples import examples
 
 from traceweir.scorers.embedding import Vectors
 from traceweir.scorers.metrics.novelty_value import Novelty
@@ -49,7 +50,7 @@ class Partition:
         self.scopes.load(self.table)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(seed=st.integers(0, 2**32 - 1), steps=st.lists(st.sampled_from("mmmmcccfr"), min_size=10, max_size=60))
 def test_scopes_that_read_their_vectors_measure_the_same(seed: int, steps: list[str]) -> None:
     rng = np.random.default_rng(seed)

@@ -13,6 +13,7 @@ import orjson
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from tests.support.examples import examples
 from tests.support.flow import TOPICS
 
 from traceweir.schemas.candidate import Candidate
@@ -285,7 +286,7 @@ async def compare(
 
 pytestmark = pytest.mark.filterwarnings("ignore:Generating overly large repr")  # records fill whole chunks
 
-SETTINGS = settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+SETTINGS = settings(max_examples=examples(60), suppress_health_check=[HealthCheck.too_slow])
 
 
 @SETTINGS

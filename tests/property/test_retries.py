@@ -10,6 +10,7 @@ from typing import Any
 import orjson
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.support.examples import examples
 from tests.support.flow import TOPICS
 from tests.support.judged import judged_plan
 
@@ -141,7 +142,7 @@ def check(flow: Flow) -> None:
             assert max(versions)[2] is True
 
 
-@settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(300), suppress_health_check=[HealthCheck.too_slow])
 @given(STEPS)
 def test_each_attempt_is_published_once_and_the_highest_attempt_has_the_values_of_the_judge(
     steps: list[tuple[str, Any]],
@@ -149,7 +150,7 @@ def test_each_attempt_is_published_once_and_the_highest_attempt_has_the_values_o
     asyncio.run(play(steps))
 
 
-@settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(300), suppress_health_check=[HealthCheck.too_slow])
 @given(STEPS)
 def test_the_same_holds_if_the_criteria_of_a_session_wait_for_a_later_revision(steps: list[tuple[str, Any]]) -> None:
     asyncio.run(play(steps, settling="s"))

@@ -140,6 +140,7 @@ def test_a_word_too_long_for_the_cache_is_stemmed() -> None:
     assert tokens("a" * 100 + "ing") == ["a" * 100]
 
 
+@pytest.mark.large
 def test_the_token_cache_is_bounded_by_the_number_and_the_length_of_words() -> None:
     # A cache of all of these words keeps 9 MB.
     assert bytes_kept(lambda: [tokens(f"é{number}") for number in range(40_000)]) < 7_000_000

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from hypothesis import example, given, settings
+from tests.support.examples import examples
 from tests.support.session_routes import ROUTES, DrawnCall, DrawnSession, DrawnTurn, drawn_sessions
 
 from traceweir.schemas.conversation import conversation_of
@@ -99,7 +100,7 @@ def _text(response: Any) -> Any:
 
 
 @pytest.mark.parametrize("route", ROUTES)
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(drawn=drawn_sessions())
 @example(drawn=(DrawnTurn("Oslo", (DrawnCall("c0-0", "look", {}, "error"),), "Oslo", "", False),))
 def test_a_session_is_the_same_by_every_route(route: str, drawn: DrawnSession) -> None:
@@ -108,7 +109,7 @@ def test_a_session_is_the_same_by_every_route(route: str, drawn: DrawnSession) -
     assert told(session) == [[turn.question, turn.answer, each] for turn, each in zip(drawn, calls, strict=True)]
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(drawn=drawn_sessions())
 def test_the_computed_scores_of_a_session_are_the_same_by_every_route(drawn: DrawnSession) -> None:
     found = {name: scores_of(read_session(write(drawn)), drawn) for name, write in ROUTES.items()}

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.property.test_replay import ONE, PLAN, Sent, check_at_rest, drain, last_contents, logs, make, undisturbed
+from tests.support.examples import examples
 from tests.support.flow import TOPICS
 
 from traceweir.schemas.session import ClosingReason
@@ -73,7 +74,7 @@ STEPS = st.lists(
     ),
     max_size=40,
 )
-SETTINGS = settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+SETTINGS = settings(max_examples=examples(60), suppress_health_check=[HealthCheck.too_slow])
 
 
 async def disturbed(flow: Stumbling, log: Sequence[Sent], steps: Sequence[tuple[str, str, int]]) -> None:

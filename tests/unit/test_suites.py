@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 import re
+import subprocess
+import sys
 
 import pytest
 from tests.support.paths import ROOT
@@ -16,6 +18,8 @@ LEFT_OUT = re.findall(r"not ([a-z]+)", MAKEFILE.partition("\nIN_NO_SUITE := ")[2
 CI = (ROOT / ".ci" / "run").read_text("utf-8")
 RELEASE = (ROOT / ".github" / "workflows" / "release.yml").read_text("utf-8")
 PAGE = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+ALL_IN_A_SUITE = MAKEFILE.partition("\nALL_IN_A_SUITE := ")[2].partition("\n")[0].split()
+"""The folders that `make test` does not look into."""
 NOT_FAST = MAKEFILE.partition("\nNOT_FAST := ")[2].partition("\n")[0].split()
 """The folders that `make test-fast` leaves out."""
 
@@ -52,7 +56,7 @@ def test_the_target_looks_into_each_folder_with_a_test_of_its_mark(mark: str) ->
     assert [file for file in outside if marked.search(texts_of_tests()[file])] == []
 
 
-@pytest.mark.parametrize("mark", ["broker", "simulation"])
+@pytest.mark.parametrize("mark", ["broker", "large", "simulation"])
 def test_a_release_runs_each_suite_that_needs_nothing_else(mark: str) -> None:
     assert f"run: make {suite_of(mark)[0]}\n" in RELEASE
 
@@ -89,6 +93,26 @@ def test_the_fast_tests_neither_load_a_heavy_library_nor_read_all_recordings() -
         if (lines := texts_of_tests()[file].splitlines())
     }
     assert {file: lines for file, lines in found.items() if lines} == {}
+
+
+@pytest.mark.large
+def test_make_test_would_run_no_test_of_the_folders_that_it_does_not_look_into() -> None:
+    chosen = " and ".join(f"not {mark}" for mark in LEFT_OUT)
+    collected = subprocess.run(
+        [sys.executable, "-m", "pytest", "--collect-only", "-q", "-m", chosen, *ALL_IN_A_SUITE],
+        cwd=ROOT,
+        capture_output=True,
+        check=False,
+        text=True,
+    )
+    assert (len(ALL_IN_A_SUITE), collected.returncode) == (4, pytest.ExitCode.NO_TESTS_COLLECTED), collected.stdout
+
+
+def test_properties_are_tried_with_all_examples_in_a_suite_and_with_fewer_in_the_others() -> None:
+    assert TARGETS["test-large"].startswith('\t$(BIN)/pytest -n 2 --dist worksteal -m "hypothesis and $(IN_NO_SUITE)" ')
+    assert "--hypothesis-profile" not in TARGETS["test-large"]
+    for target in ("test", "test-fast"):
+        assert " --hypothesis-profile fast " in TARGETS[target]
 
 
 def test_one_process_runs_the_tests_that_load_litellm() -> None:

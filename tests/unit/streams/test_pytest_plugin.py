@@ -179,6 +179,7 @@ def verdict(body: dict[str, Any]) -> Say:
     return Say(text=json.dumps({"reasoning": "So it is.", "is_the_agent_response_valid": label}))
 
 
+@pytest.mark.large
 def test_the_configured_judge_is_asked_and_its_verdicts_are_cached(project: Path) -> None:
     write_judged_cases(project)
     with openai_server_apart(default=verdict) as server:

@@ -120,6 +120,7 @@ def read_until(stream: Any, wanted: bytes) -> bytes:
     return found
 
 
+@pytest.mark.large
 def test_a_pipe_gets_a_session_while_the_next_one_waits_for_its_judge(
     judge: HoldingJudge, environment: dict[str, str], tmp_path: Path
 ) -> None:
@@ -141,6 +142,7 @@ def test_a_pipe_gets_a_session_while_the_next_one_waits_for_its_judge(
     assert again.stdout == first + rest
 
 
+@pytest.mark.large
 def test_ctrl_c_says_that_the_scores_so_far_are_on_standard_output(
     judge: HoldingJudge, environment: dict[str, str], tmp_path: Path
 ) -> None:
@@ -156,6 +158,7 @@ def test_ctrl_c_says_that_the_scores_so_far_are_on_standard_output(
     assert err.decode() == said
 
 
+@pytest.mark.large
 def test_on_a_terminal_the_session_stands_above_what_was_asked_and_paid_so_far(
     judge: HoldingJudge, environment: dict[str, str], tmp_path: Path
 ) -> None:
@@ -219,6 +222,7 @@ def test_of_more_scores_than_are_shown_the_first_400_are_printed_at_once(capsys:
     assert first.count("metric_1") == 200
 
 
+@pytest.mark.large
 def test_segments_of_a_session_are_one_block(judge: HoldingJudge, environment: dict[str, str], tmp_path: Path) -> None:
     judge.may_answer.set()
     about = {"session_id": "first", "occurred_at": "2026-01-31T12:00:01Z", "invocation_id": "i-later"}

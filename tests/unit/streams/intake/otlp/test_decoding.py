@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, LogsData
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, TracesData
+from tests.support.examples import examples
 
 from traceweir.streams.intake.otlp.decoding import (
     LogEvent,
@@ -296,7 +297,7 @@ def test_a_slice_that_is_no_slice_is_an_error() -> None:
         decode_span(SpanSlice(TRACE, SPAN, "", b""))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.binary(max_size=60), st.integers(0, 400), st.integers(0, 400))
 def test_damaged_bytes_raise_nothing_but_an_otlp_error(noise: bytes, start: int, length: int) -> None:
     attribute = KeyValue(key="a", value=deep(3))
@@ -316,7 +317,7 @@ JSON_VALUES = st.recursive(
 )  # fmt: skip
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.sampled_from(["traceId", "attributes", "events", "status", "flags", "startTimeUnixNano"]), JSON_VALUES)
 def test_any_json_at_any_place_raises_nothing_and_costs_no_neighbour(name: str, found: object) -> None:
     decoded = decode_spans(as_json(json_span(**{name: found}), json_span(name="good")))

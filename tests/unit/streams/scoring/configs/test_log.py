@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from tests.support.examples import examples
 from tests.support.scoring import NOW
 
 from traceweir.scorers.evaluation.plan import Plan, read_plan
@@ -239,7 +240,7 @@ def step(offset: int, key: str, config: dict[str, Any] | None, kind: str) -> Mes
 
 
 @pytest.mark.slow
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @example([("*", None, "", False), ("version:*:1", GOOD, "", False), ("*", GOOD, "unreadable", False)])
 @given(
     st.lists(
@@ -271,7 +272,7 @@ def test_records_count_alike_one_by_one_and_together(
 
 
 @pytest.mark.slow
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @example([("version:*:1", GOOD, ""), ("*", GOOD, ""), ("*", None, ""), ("*", bad(0), "")])
 @example([("version:*:1", GOOD, ""), ("*", OTHER, ""), ("*", GOOD, "unreadable"), ("version:*:2", OTHER, "")])
 @given(st.lists(st.tuples(KEYS, CONFIGS, st.sampled_from(["", "", "", "unreadable", "of another"])), max_size=12))

@@ -52,6 +52,7 @@ def verdict(scored: ScoringResult) -> tuple[Any, ...]:
     return result["value"], result["not_evaluated_because"], result["cost"]["cached"]
 
 
+@pytest.mark.large
 @pytest.mark.timeout(400)  # the process imports litellm
 async def test_the_worker_learns_what_judges_were_asked_and_what_is_left(tmp_path: Path) -> None:
     """One request is answered, and then a request is refused for good, which opens the breaker."""
@@ -82,6 +83,7 @@ async def test_the_worker_learns_what_judges_were_asked_and_what_is_left(tmp_pat
     assert supervisor.activity.budget_left == {"tokens_per_day": pytest.approx(1 - 12 / 10_000)}
 
 
+@pytest.mark.large
 @pytest.mark.timeout(400)  # the process imports litellm
 async def test_the_worker_logs_which_judge_does_not_answer(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     with refusing_address() as address:
@@ -101,6 +103,7 @@ async def test_the_worker_logs_which_judge_does_not_answer(tmp_path: Path, capfd
     assert KEY not in line
 
 
+@pytest.mark.large
 @pytest.mark.timeout(400)  # two processes import litellm
 async def test_a_replacement_process_uses_the_stored_verdicts_and_the_recorded_spending(tmp_path: Path) -> None:
     async with openai_server() as server:
