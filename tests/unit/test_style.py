@@ -31,7 +31,6 @@ LARGER = {
     "streams/traceweir/streams/board/store/answers.py": 480,
     "streams/traceweir/streams/board/store/duckdb_store.py": 480,
     "streams/traceweir/streams/pipeline/score/stage.py": 420,
-    "streams/traceweir/streams/tools/testing/flow.py": 470,
     "streams/traceweir/streams/worker/runtime/checkpoint.py": 520,
     "streams/traceweir/streams/worker/runtime/lane.py": 460,
 }
