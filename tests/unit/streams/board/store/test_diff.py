@@ -12,7 +12,8 @@ from tests.support.scoring import NOW
 from tests.support.stores import scores_batch
 
 from traceweir.schemas.score import Cost
-from traceweir.streams.board.store.diff import MAX_RESULTS, TooManyResultsError, diff
+from traceweir.streams.board.store import diff as diff_module
+from traceweir.streams.board.store.diff import TooManyResultsError, diff
 from traceweir.streams.board.store.opening import Store
 from traceweir.streams.board.store.selection import Selection
 from traceweir.streams.lab.comparison.compare import NoOverlapError
@@ -70,9 +71,11 @@ def test_selections_without_a_common_metric_are_refused(store: Store) -> None:
         diff(store, FIRST, SECOND)
 
 
-@pytest.mark.slow
-def test_a_selection_with_too_many_results_is_refused_with_what_to_do(store: Store) -> None:
-    store.write(scores_batch(*(make_score(f"{number}") for number in range(MAX_RESULTS + 1))))
+def test_a_selection_with_too_many_results_is_refused_with_what_to_do(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(diff_module, "MAX_RESULTS", 9)
+    store.write(scores_batch(*(make_score(f"{number}") for number in range(10))))
     with pytest.raises(TooManyResultsError, match="select a shorter time range"):
         diff(store, DAY, EARLIER)
 
