@@ -14,11 +14,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Producer
 
+from traceweir.streams.base.settings import Settings
+from traceweir.streams.cli.demo.agents import ResultsSeen
 from traceweir.streams.cli.demo.commands import run_demo
 from traceweir.streams.cli.demo.interruption import INTERRUPTED
 from traceweir.streams.cli.demo.ledger import Counts, expected_counts
 from traceweir.streams.cli.demo.sessions import Emission
+from traceweir.streams.worker.kafka.embedded_broker import EmbeddedBroker
+from traceweir.streams.worker.kafka.topic_admin import create_topics
 
 pytestmark = pytest.mark.xdist_group("demo")
 
@@ -52,6 +57,19 @@ def test_a_missing_expected_session_is_reported_as_a_problem(capfd: pytest.Captu
     sessions = summary["counts"]["sessions"]["observed"]
     assert (code, summary["ok"]) == (1, False)
     assert summary["problems"] == [f"sessions: {sessions + 1} expected, {sessions} observed"]
+
+
+@pytest.mark.broker
+def test_the_story_sees_how_many_results_there_are(embedded_broker: EmbeddedBroker) -> None:
+    settings = Settings(kafka_bootstrap_servers=embedded_broker.bootstrap_servers)
+    create_topics(settings)
+    producer = Producer({"bootstrap.servers": embedded_broker.bootstrap_servers, "log_level": 0})
+    for number in range(5):
+        producer.produce(settings.topics.results, b"{}", partition=number % settings.partitions)
+    assert producer.flush(30) == 0
+    with ResultsSeen(settings) as results:
+        results.count()
+        assert results.number == 5
 
 
 @pytest.mark.broker

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import sys
 import time
+from contextlib import suppress
 from datetime import datetime
 from itertools import count
 from pathlib import Path
+from types import TracebackType
+
+from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from traceweir.schemas.figures import counted
 from traceweir.streams.base.clock import seconds_now, utc_now
@@ -16,17 +20,20 @@ from traceweir.streams.cli.config.push import push_file
 from traceweir.streams.cli.demo.fleet import build_fleet
 from traceweir.streams.cli.demo.interruption import INTERRUPTED, Interruption
 from traceweir.streams.cli.demo.outlet import Outlet, on_time
-from traceweir.streams.cli.demo.story import APP, PUSHED_COMMENT, history, live_session
+from traceweir.streams.cli.demo.story import APP, HISTORY_RESULTS, PUSHED_COMMENT, history, live_session
 from traceweir.streams.cli.terminal import complain
 from traceweir.streams.scoring.configs.selectors import selector
+from traceweir.streams.worker.kafka.client_options import confluent_options
 from traceweir.streams.worker.kafka.embedded_broker import PARTITIONS
 from traceweir.streams.worker.kafka.topic_admin import check_partitions
 
-PUSH_AFTER_S = 25.0
-"""When the config is pushed, in seconds after the agents start; a worker has then scored the history."""
+PUSH_AFTER_S = 15.0
+PUSH_WITHIN_S = 60.0
+"""When the config is pushed, in seconds after the agents start: between the two, as soon as the history is scored."""
 _EVERY_S = 1.5
 """Seconds between two live sessions of the story."""
 _TURN_S = 0.05
+_ASKED_S = 2.0
 _MAX_AHEAD_S = 3_600.0
 """Apache Kafka refuses a record whose timestamp is further ahead of the broker's clock."""
 
@@ -108,21 +115,45 @@ def run_story(settings: Settings, config: Path, *, seed: int) -> int:
         KafkaUnreachableError: no broker answers.
     """
     outlet = Outlet(settings)
-    with Interruption() as interruption:
+    with Interruption() as interruption, ResultsSeen(settings) as results:
         began = time.monotonic()
         sessions = 0
         is_pushed = False
         while not (interruption.wanted or outlet.problem):
             passed_s = time.monotonic() - began
-            if not is_pushed and passed_s >= PUSH_AFTER_S:
-                push_file(config, selector(APP), PUSHED_COMMENT, "the demo", dry_run=False, as_json=False)
-                is_pushed = True
             if passed_s >= sessions * _EVERY_S:
                 outlet.send(live_session(utc_now(), seed, sessions), seconds_now())
                 sessions += 1
+                results.count()
+            is_due = passed_s >= PUSH_AFTER_S and (results.number >= HISTORY_RESULTS or passed_s >= PUSH_WITHIN_S)
+            if not is_pushed and is_due:
+                push_file(config, selector(APP), PUSHED_COMMENT, "the demo", dry_run=False, as_json=False)
+                is_pushed = True
             outlet.wait(_TURN_S)
         outlet.flush()
     return _ended(outlet)
+
+
+class ResultsSeen:
+    """Counts the records of the topic of results, within a `with` block."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.number = 0
+        self._places = [TopicPartition(settings.topics.results, number) for number in range(settings.partitions)]
+        self._consumer = Consumer({**confluent_options(settings), "group.id": "traceweir-demo", "log_level": 0})
+
+    def __enter__(self) -> ResultsSeen:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._consumer.close()
+
+    def count(self) -> None:
+        """Asks how many records there are; without an answer the number stays."""
+        with suppress(KafkaException):
+            self.number = sum(self._consumer.get_watermark_offsets(each, _ASKED_S)[1] for each in self._places)
 
 
 def _ended(outlet: Outlet) -> int:

@@ -51,6 +51,8 @@ CHECKED: dict[str, JsonValue] = {
     "max_tool_calls": 3,
     "response_length": {"max_chars": 200},
 }
+HISTORY_RESULTS = 2 * len(CHECKED) * HISTORY_MINUTES * _SESSIONS_PER_MINUTE
+"""Least number of results of the history: each criterion has one for the turn and one for the session."""
 GATE: JsonObject = {"threshold": 0.5, "required": ["no_tool_errors"]}
 PUSHED_COMMENT = "the demo: two tool calls are enough"
 
